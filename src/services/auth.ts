@@ -1,0 +1,15 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import type { Authenticator } from "../auth/authenticator.ts";
+import { peerKey } from "../auth/principal.ts";
+
+export function authService(authenticator: Authenticator): ServiceImpl<typeof AuthService> {
+  return {
+    getLogin: () => authenticator.login(),
+    issueToken: (request, { values }) => authenticator.issueToken(request, values.get(peerKey).address),
+    async revokeToken({ token }) {
+      await authenticator.revokeToken(token);
+      return {};
+    },
+  };
+}

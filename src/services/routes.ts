@@ -1,0 +1,20 @@
+import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
+import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
+
+/** All services of the API: the gate asks each of their methods who may call it. */
+export const services = [AuthService, FlowsService, SettingsService] as const;
+
+export type Implementations = {
+  readonly auth: ServiceImpl<typeof AuthService>;
+  readonly flows: ServiceImpl<typeof FlowsService>;
+  readonly settings: ServiceImpl<typeof SettingsService>;
+};
+
+/** The function that registers them, with Connect's router or with the transcoder's. */
+export function createRoutes({ auth, flows, settings }: Implementations): (router: ConnectRouter) => void {
+  return (router) => {
+    router.service(AuthService, auth).service(FlowsService, flows).service(SettingsService, settings);
+  };
+}

@@ -1,0 +1,146 @@
+import type { ContextValues } from "@connectrpc/connect";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import { Fault } from "./fault.ts";
+import type { TranscodingRequest } from "./request.ts";
+import { createTranscoder, type TranscoderOptions } from "./transcoder.ts";
+
+export type FastifyTranscodingPluginOptions = TranscoderOptions & {
+  /** As of fastifyConnectPlugin: values for the calls that a request makes. */
+  contextValues?: (request: FastifyRequest) => ContextValues;
+};
+
+/**
+ * Serves the RPCs of `routes` that have a google.api.http rule as plain HTTP, beside
+ * fastifyConnectPlugin, which takes the same function.
+ *
+ * It registers one wildcard route, and matches the raw request target itself: whatever no other route
+ * of this Fastify instance takes is answered here, 404 and 405 included. Let Fastify's
+ * `routerOptions.maxParamLength` be at least as long as the longest path.
+ */
+export function fastifyTranscodingPlugin(
+  instance: FastifyInstance,
+  options: FastifyTranscodingPluginOptions,
+  done: (error?: Error) => void,
+): void {
+  const transcoder = createTranscoder(options);
+  // Bodies stay unread until a call has passed the gate.
+  instance.removeAllContentTypeParsers();
+  instance.addContentTypeParser("*", (_request, _payload, parsed) => parsed(null));
+
+  instance.all("/*", async (request, reply) => {
+    const { raw } = request;
+    const answer = await transcoder.handle(new FastifyTranscodingRequest(request, reply, options.contextValues));
+    if (
+      answer.body === undefined &&
+      answer.headers["content-length"] === undefined &&
+      answer.status !== 204 &&
+      answer.status !== 304
+    ) {
+      answer.headers["content-length"] = "0";
+    }
+    if (!raw.complete && raw.httpVersionMajor === 1 && mustClose(raw)) {
+      answer.headers["connection"] = "close";
+    }
+    return reply.code(answer.status).headers(answer.headers).send(answer.body);
+  });
+  done();
+}
+
+/** A short rest of an unread body is skipped by Node, and the connection lives on; for a long one it may not. */
+const SKIPPED_BYTES = 64 * 1024;
+
+function mustClose(request: IncomingMessage): boolean {
+  const length = request.headers["content-length"];
+  return length === undefined ? request.headers["transfer-encoding"] !== undefined : Number(length) > SKIPPED_BYTES;
+}
+
+/** A class, for it is made on every request: its methods cost nothing until they are called. */
+class FastifyTranscodingRequest implements TranscodingRequest {
+  readonly httpMethod: string;
+  readonly target: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly #request: FastifyRequest;
+  readonly #reply: FastifyReply;
+  readonly #contextValues: FastifyTranscodingPluginOptions["contextValues"];
+
+  constructor(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    contextValues: FastifyTranscodingPluginOptions["contextValues"],
+  ) {
+    this.httpMethod = request.raw.method ?? "";
+    this.target = request.raw.url ?? "";
+    this.headers = request.raw.headers;
+    this.#request = request;
+    this.#reply = reply;
+    this.#contextValues = contextValues;
+  }
+
+  url(): string {
+    return `${this.#request.protocol}://${this.#request.host}${this.target}`;
+  }
+
+  contextValues(): ContextValues | undefined {
+    return this.#contextValues?.(this.#request);
+  }
+
+  onAbort(callback: () => void): void {
+    const { raw } = this.#reply;
+    raw.once("close", () => {
+      if (!raw.writableEnded) {
+        callback();
+      }
+    });
+  }
+
+  hasBody(): boolean {
+    return hasBody(this.#request.raw);
+  }
+
+  readBody(maxBytes: number): Promise<Uint8Array> {
+    return readBody(this.#request.raw, maxBytes);
+  }
+}
+
+function hasBody(request: IncomingMessage | Http2ServerRequest): boolean {
+  if ("stream" in request) {
+    return !request.stream.endAfterHeaders;
+  }
+  const length = request.headers["content-length"];
+  return length === undefined ? request.headers["transfer-encoding"] !== undefined : length !== "0";
+}
+
+function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  const tooLarge = (): Fault => new Fault(413, "payload_too_large", `the body is larger than ${maxBytes} bytes`);
+  if (Number(request.headers["content-length"] ?? 0) > maxBytes) {
+    return Promise.reject(tooLarge());
+  }
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const settle = (): void => {
+      request.off("data", take).off("end", end).off("error", fail).off("close", fail);
+    };
+    const take = (chunk: Buffer): void => {
+      bytes += chunk.length;
+      if (bytes > maxBytes) {
+        settle();
+        request.pause();
+        reject(tooLarge());
+      } else {
+        chunks.push(chunk);
+      }
+    };
+    const end = (): void => {
+      settle();
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, bytes));
+    };
+    const fail = (): void => {
+      settle();
+      reject(new Fault(400, "incomplete_body", "the connection ended before the body did"));
+    };
+    request.on("data", take).on("end", end).on("error", fail).on("close", fail);
+  });
+}

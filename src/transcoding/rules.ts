@@ -1,0 +1,76 @@
+import {
+  getOption,
+  hasOption,
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+} from "@bufbuild/protobuf";
+import { http as httpExtension } from "../../gen/google/api/annotations_pb.ts";
+import type { HttpRule } from "../../gen/google/api/http_pb.ts";
+import {
+  error as errorExtension,
+  field as fieldExtension,
+  method as methodExtension,
+  value as valueExtension,
+  type EnumValueRule,
+  type ErrorRule,
+  type FieldRule,
+  type MethodRule,
+} from "../../gen/transcoding/v1/annotations_pb.ts";
+
+/** The google.api.http rule of an RPC, or undefined: it is not served over HTTP then. */
+export function httpRule(method: DescMethod): HttpRule | undefined {
+  return hasOption(method, httpExtension) ? getOption(method, httpExtension) : undefined;
+}
+
+/** The transcoding.v1 options; all at their defaults where there are none. */
+export function methodRule(method: DescMethod): MethodRule {
+  return getOption(method, methodExtension);
+}
+
+export function fieldRule(field: DescField): FieldRule {
+  return getOption(field, fieldExtension);
+}
+
+/** undefined: the message, as a detail of an error, is not the HTTP answer. */
+export function errorRule(message: DescMessage): ErrorRule | undefined {
+  return hasOption(message, errorExtension) ? getOption(message, errorExtension) : undefined;
+}
+
+/** How HTTP spells the values of an enum, both ways. Built once an enum. */
+export type EnumSpelling = {
+  /** Some value has a spelling of its own: then only such spellings are understood, and numbers are not. */
+  readonly strict: boolean;
+  readonly numberOf: ReadonlyMap<string, number>;
+  readonly nameOf: ReadonlyMap<number, string>;
+  readonly rules: ReadonlyMap<number, EnumValueRule>;
+};
+
+const spellings = new WeakMap<DescEnum, EnumSpelling>();
+
+export function enumSpelling(desc: DescEnum): EnumSpelling {
+  const known = spellings.get(desc);
+  if (known !== undefined) {
+    return known;
+  }
+  const numberOf = new Map<string, number>();
+  const nameOf = new Map<number, string>();
+  const rules = new Map<number, EnumValueRule>();
+  const strict = desc.values.some((value) => getOption(value, valueExtension).name !== "");
+  for (const value of desc.values) {
+    const rule = getOption(value, valueExtension);
+    rules.set(value.number, rule);
+    const name = rule.name === "" ? value.name : rule.name;
+    // Under allow_alias the first name is the one that is written.
+    if (!nameOf.has(value.number)) {
+      nameOf.set(value.number, name);
+    }
+    if (!strict || rule.name !== "") {
+      numberOf.set(name, value.number);
+    }
+  }
+  const spelling = { strict, numberOf, nameOf, rules };
+  spellings.set(desc, spelling);
+  return spelling;
+}

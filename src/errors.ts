@@ -45,7 +45,12 @@ export class FlowgateError extends ConnectError {
   ) {
     const info: ErrorDetail<typeof ErrorInfoSchema> = { desc: ErrorInfoSchema, value: { reason, domain: "flowgate" } };
     super(message, codes[reason], extra.headers, [info, ...(extra.details ?? [])]);
-    this.name = "FlowgateError";
     this.reason = reason;
+  }
+
+  // ConnectError recognises its instances by their name and direct prototype, so the name stays, and this
+  // class has to know its own.
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && Object.getPrototypeOf(value) === FlowgateError.prototype;
   }
 }

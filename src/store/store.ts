@@ -33,7 +33,7 @@ export interface FlowStore extends AsyncDisposable {
   /** The newest revision; the same object until there is a newer one. */
   active(): Promise<Revision>;
   commit(draft: RevisionDraft): Promise<Revision>;
-  /** The newest revision, read anew from storage. */
+  /** The newest revision, read anew from storage: another object than `active` gives, which stays. */
   reload(): Promise<Revision>;
 }
 

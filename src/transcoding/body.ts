@@ -100,7 +100,11 @@ function createParser(desc: DescMessage, type: string, options: BodyOptions): Pa
   const root = [field.jsonName];
   return (bytes) => {
     const message = create(desc) as Message & Record<string, unknown>;
-    message[field.localName] = read(parseJson(bytes, options.maxDepth, root), [...root]);
+    const value = parseJson(bytes, options.maxDepth, root);
+    // null clears a message, as it does inside of one.
+    if (value !== null || field.fieldKind !== "message" || field.message.typeName === "google.protobuf.Value") {
+      message[field.localName] = read(value, [...root]);
+    }
     return message;
   };
 }

@@ -1,6 +1,6 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { METHODS, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import { Fault } from "./fault.ts";
 import type { TranscodingRequest } from "./request.ts";
@@ -29,21 +29,35 @@ export function fastifyTranscodingPlugin(
   instance.removeAllContentTypeParsers();
   instance.addContentTypeParser("*", (_request, _payload, parsed) => parsed(null));
 
-  instance.all("/*", async (request, reply) => {
+  // 405 knows every method that Node can parse, not just those that Fastify has by default.
+  for (const method of METHODS) {
+    if (method !== "CONNECT" && !instance.supportedMethods.includes(method)) {
+      instance.addHttpMethod(method, { hasBody: true });
+    }
+  }
+
+  const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const { raw } = request;
-    const answer = await transcoder.handle(new FastifyTranscodingRequest(request, reply, options.contextValues));
-    if (
-      answer.body === undefined &&
-      answer.headers["content-length"] === undefined &&
-      answer.status !== 204 &&
-      answer.status !== 304
-    ) {
-      answer.headers["content-length"] = "0";
+    const { status, headers, body } = await transcoder.handle(
+      new FastifyTranscodingRequest(request, reply, options.contextValues),
+    );
+    if (body === undefined && headers["content-length"] === undefined && status !== 204 && status !== 304) {
+      headers["content-length"] = "0";
     }
     if (!raw.complete && raw.httpVersionMajor === 1 && mustClose(raw)) {
-      answer.headers["connection"] = "close";
+      headers["connection"] = "close";
     }
-    return reply.code(answer.status).headers(answer.headers).send(answer.body);
+    return reply.code(status).headers(headers).send(body);
+  };
+  instance.all("/*", {
+    handler: answer,
+    // Fastify looks at the Content-Type before the handler may; what it refuses is for the transcoder to say.
+    errorHandler: (error, request, reply) => {
+      if (!error.code.startsWith("FST_ERR_CTP_")) {
+        throw error;
+      }
+      void answer(request, reply);
+    },
   });
   done();
 }

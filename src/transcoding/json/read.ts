@@ -106,6 +106,10 @@ export function createJsonReaders(options: ReadOptions): {
           }
         }
         if (item !== null || takesNull(reader.field)) {
+          const rival = reader.field.oneof && (result[reader.field.oneof.localName] as { case?: string }).case;
+          if (rival !== undefined) {
+            throw misfit(path, `${rival} is given already, and only one of them can be`, reader.reason);
+          }
           reader.set(result, reader.read(item, path));
         } else if (reader.notNull) {
           throw misfit(path, `must be ${expectedOfField(reader.field)}, not null`, reader.reason);

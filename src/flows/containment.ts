@@ -1,0 +1,78 @@
+import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
+import { numberComponents } from "./components.ts";
+import { type Fault, quote } from "./fault.ts";
+
+/** Which groups and subflows lie in which: the runtime starts them from the outside in, and never ends on a cycle. */
+export type Containment = { findFault(node: Node): Fault | undefined };
+
+export function readContainment(nodes: readonly Node[]): Containment {
+  const groups = new Map(nodes.filter((node) => node.type === "group").map((node) => [node.id, node]));
+  const groupComponents = numberComponents(
+    new Map(
+      [...groups].map(([id, { properties }]) => [id, typeof properties?.["g"] === "string" ? [properties["g"]] : []]),
+    ),
+  );
+
+  const subflows = new Map<string, string[]>(
+    nodes.filter((node) => node.type === "subflow").map((node) => [node.id, []]),
+  );
+  for (const node of nodes) {
+    const contained = instantiatedBy(node);
+    if (contained !== undefined) {
+      containerOf(node)?.push(contained);
+    }
+  }
+  const subflowComponents = numberComponents(subflows);
+
+  function instantiatedBy(node: Node): string | undefined {
+    const subflow = node.type.startsWith("subflow:") ? node.type.slice("subflow:".length) : undefined;
+    return subflow !== undefined && subflows.has(subflow) ? subflow : undefined;
+  }
+
+  function containerOf(node: Node): string[] | undefined {
+    const container = node.properties?.["z"];
+    return typeof container === "string" ? subflows.get(container) : undefined;
+  }
+
+  function findGroupFault(group: Node): Fault | undefined {
+    const parentId = group.properties?.["g"];
+    // The runtime takes any falsy value for "in no group".
+    if (!parentId) {
+      return undefined;
+    }
+    if (typeof parentId !== "string") {
+      return { path: ["g"], what: "must be a string, the id of a group" };
+    }
+    const parent = groups.get(parentId);
+    if (parent === undefined || parent.properties?.["z"] !== group.properties?.["z"]) {
+      return {
+        path: ["g"],
+        what: `must be the id of a group on the same tab or subflow, and ${quote(parentId)} is not`,
+      };
+    }
+    if (groupComponents.get(group.id) === groupComponents.get(parentId)) {
+      return {
+        path: ["g"],
+        what: `the group ${quote(group.id)} must not contain itself, directly or through other groups`,
+      };
+    }
+    return undefined;
+  }
+
+  function findInstanceFault(instance: Node): Fault | undefined {
+    const container = instance.properties?.["z"];
+    const contained = instantiatedBy(instance);
+    if (typeof container !== "string" || contained === undefined || !subflows.has(container)) {
+      return undefined;
+    }
+    if (subflowComponents.get(container) === subflowComponents.get(contained)) {
+      return {
+        path: ["type"],
+        what: `the subflow ${quote(container)} must not contain itself, directly or through other subflows`,
+      };
+    }
+    return undefined;
+  }
+
+  return { findFault: (node) => (node.type === "group" ? findGroupFault(node) : findInstanceFault(node)) };
+}

@@ -1,0 +1,74 @@
+import type { Credentials } from "../../gen/flowgate/v1/flows_pb.ts";
+import type { CredentialSets, FlowNode } from "./configuration.ts";
+import { findCredentialsFault } from "./credentials-fault.ts";
+import { at, invalidFlows, under } from "./fault.ts";
+import { findKeyFault } from "./json-fault.ts";
+
+export type CredentialsChange = {
+  readonly flows: readonly FlowNode[];
+  readonly inline: CredentialSets;
+  /** What came beside the flows. */
+  readonly given: Credentials | undefined;
+  readonly current: CredentialSets;
+  /** Opens the encrypted form; throws `invalid_credentials` where it can't. */
+  readonly decrypt: (encrypted: string) => CredentialSets;
+};
+
+/**
+ * The credentials that a deployment leaves. First what came beside the flows replaces: encrypted all sets,
+ * separate those of the nodes that it names. Then the inline ones merge into that, an empty
+ * string removing one name. Sets of nodes that are not in the flows are dropped. A set that nothing
+ * changed is the same Map as before.
+ */
+export function mergeCredentials({ flows, inline, given, current, decrypt }: CredentialsChange): CredentialSets {
+  const replaced = given === undefined ? current : replaceSets(current, given, decrypt);
+  const merged = new Map<string, ReadonlyMap<string, string>>();
+  for (const { id } of flows) {
+    const set = mergeSet(replaced.get(id), inline.get(id));
+    if (set !== undefined && set.size > 0) {
+      merged.set(id, set);
+    }
+  }
+  return merged;
+}
+
+function replaceSets(
+  current: CredentialSets,
+  { nodes, encrypted }: Credentials,
+  decrypt: CredentialsChange["decrypt"],
+): CredentialSets {
+  const named = Object.entries(nodes);
+  if (encrypted !== undefined) {
+    if (named.length > 0) {
+      throw invalidFlows({ path: ["credentials"], what: 'must be either "$" alone or sets by node id, not both' });
+    }
+    return decrypt(encrypted);
+  }
+  const sets = new Map(current);
+  for (const [id, set] of named) {
+    const fault = findKeyFault(id) ?? at(id, findCredentialsFault(set));
+    if (fault !== undefined) {
+      throw invalidFlows(under("credentials", fault));
+    }
+    sets.set(id, new Map(Object.entries(set.values)));
+  }
+  return sets;
+}
+
+function mergeSet(
+  set: ReadonlyMap<string, string> | undefined,
+  inline: ReadonlyMap<string, string> | undefined,
+): ReadonlyMap<string, string> | undefined {
+  if (inline === undefined || inline.size === 0) {
+    return set;
+  }
+  const merged = new Map(set);
+  for (const [name, value] of inline) {
+    if (value === "") {
+      merged.delete(name);
+    } else {
+      merged.set(name, value);
+    }
+  }
+  return merged;
+}

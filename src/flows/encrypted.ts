@@ -1,0 +1,83 @@
+import { isUtf8 } from "node:buffer";
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import type { JsonValue } from "@bufbuild/protobuf";
+import { FlowgateError } from "../errors.ts";
+import type { CredentialSets } from "./configuration.ts";
+
+/**
+ * Opens Node-RED's `$`: the IV as 32 hex digits, then the base64 of AES-256-CTR over
+ * `{"<node id>": {"<name>": "<value>"}}`, the key being the SHA-256 of the secret. Throws
+ * `invalid_credentials`, whose message repeats nothing of it.
+ */
+export function decryptCredentials(secret: string | undefined, encrypted: string): CredentialSets {
+  if (secret === undefined) {
+    throw invalidCredentials(
+      "can't be decrypted, as no credentialSecret is configured: configure the one that they were encrypted with, or send them by node id",
+    );
+  }
+  const parsed = parseJson(decipher(secret, encrypted));
+  if (parsed === undefined) {
+    // CTR has no authentication: a wrong secret shows only in that no JSON comes out.
+    throw invalidCredentials(
+      "can't be decrypted with the configured credentialSecret: encrypt them with that one, or send them by node id",
+    );
+  }
+  const sets = isObject(parsed) ? parseSets(parsed) : undefined;
+  if (sets === undefined) {
+    throw invalidCredentials("must hold an object of objects of strings: by node id, then by name");
+  }
+  return sets;
+}
+
+export function encryptCredentials(secret: string, sets: CredentialSets): string {
+  const iv = randomBytes(16);
+  const cipher = createCipheriv("aes-256-ctr", deriveKey(secret), iv);
+  const json = JSON.stringify(Object.fromEntries(Array.from(sets, ([id, set]) => [id, Object.fromEntries(set)])));
+  return iv.toString("hex") + Buffer.concat([cipher.update(json, "utf8"), cipher.final()]).toString("base64");
+}
+
+function deriveKey(secret: string): Buffer {
+  return createHash("sha256").update(secret).digest();
+}
+
+function decipher(secret: string, encrypted: string): Buffer | undefined {
+  const [, iv, text] = /^([0-9a-f]{32})([A-Za-z0-9+/]+={0,2})$/i.exec(encrypted) ?? [];
+  if (iv === undefined || text === undefined) {
+    return undefined;
+  }
+  const cipher = createDecipheriv("aes-256-ctr", deriveKey(secret), Buffer.from(iv, "hex"));
+  return Buffer.concat([cipher.update(text, "base64"), cipher.final()]);
+}
+
+function parseJson(bytes: Buffer | undefined): JsonValue | undefined {
+  if (bytes === undefined || !isUtf8(bytes)) {
+    return undefined;
+  }
+  try {
+    return JSON.parse(bytes.toString("utf8")) as JsonValue;
+  } catch (error) {
+    if (error instanceof SyntaxError) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+function parseSets(object: { [id: string]: JsonValue }): CredentialSets | undefined {
+  const sets = new Map<string, ReadonlyMap<string, string>>();
+  for (const [id, set] of Object.entries(object)) {
+    if (!isObject(set) || !Object.values(set).every((value) => typeof value === "string")) {
+      return undefined;
+    }
+    sets.set(id, new Map(Object.entries(set as { [name: string]: string })));
+  }
+  return sets;
+}
+
+function isObject(value: JsonValue): value is { [key: string]: JsonValue } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function invalidCredentials(what: string): FlowgateError {
+  return new FlowgateError("invalid_credentials", `credentials.$: ${what}`);
+}

@@ -1,0 +1,82 @@
+import { hkdfSync, randomBytes } from "node:crypto";
+import { link, mkdir, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+
+const KEY_BYTES = 32;
+
+/**
+ * The key that credentials are sealed with: derived from `credentialSecret`, or else the one in
+ * `<dataDir>/credential.key`, which is made when there is none.
+ */
+export async function readKey(options: { credentialSecret?: string | undefined; dataDir: string }): Promise<Buffer> {
+  if (options.credentialSecret === undefined) {
+    return readKeyFile(options.dataDir);
+  }
+  if (options.credentialSecret === "") {
+    throw new Error("credentialSecret must not be empty: set a long random one, or leave it out.");
+  }
+  // HKDF separates this key from the one that the `$` format makes of the same secret (its plain SHA-256); it does
+  // not make a guessable secret stronger. The info string names the purpose, and must never change.
+  return Buffer.from(hkdfSync("sha256", options.credentialSecret, "", "flowgate credentials at rest v1", KEY_BYTES));
+}
+
+async function readKeyFile(dataDir: string): Promise<Buffer> {
+  const path = join(dataDir, "credential.key");
+  const existing = await readPrivateFile(path);
+  if (existing !== undefined) {
+    return existing;
+  }
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  await createKeyFile(dataDir, path);
+  const made = await readPrivateFile(path);
+  if (made === undefined) {
+    throw new Error(`${path} was removed while it was being made.`);
+  }
+  return made;
+}
+
+/** Writes the whole file under another name and links it: of two processes the second finds the first one's key. */
+async function createKeyFile(dataDir: string, path: string): Promise<void> {
+  const draft = `${path}.${randomBytes(8).toString("hex")}`;
+  try {
+    await using file = await open(draft, "wx", 0o600);
+    await file.writeFile(randomBytes(KEY_BYTES));
+    await file.sync();
+    await link(draft, path).catch((error: unknown) => {
+      if (!hasCode(error, "EEXIST")) {
+        throw error;
+      }
+    });
+  } finally {
+    await rm(draft, { force: true });
+  }
+  // Without this a power cut may take the file's name, and with it every credential sealed since.
+  await using folder = await open(dataDir, "r");
+  await folder.sync();
+}
+
+async function readPrivateFile(path: string): Promise<Buffer | undefined> {
+  const file = await open(path, "r").catch((error: unknown) => {
+    if (hasCode(error, "ENOENT")) {
+      return undefined;
+    }
+    throw error;
+  });
+  if (file === undefined) {
+    return undefined;
+  }
+  await using _ = file;
+  const { mode } = await file.stat();
+  if (process.platform !== "win32" && (mode & 0o077) !== 0) {
+    throw new Error(`${path} can be read by other users: make it private with chmod 600.`);
+  }
+  const key = await file.readFile();
+  if (key.length !== KEY_BYTES) {
+    throw new Error(`${path} must hold ${KEY_BYTES} bytes, not ${key.length}: restore it from a backup.`);
+  }
+  return key;
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

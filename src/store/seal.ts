@@ -1,0 +1,54 @@
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import type { CredentialSets } from "../flows/configuration.ts";
+
+/*
+ * A sealed set: version (1 byte), nonce (12), tag (16), AES-256-GCM over JSON. The version and the revision are
+ * additional authenticated data, so that what was sealed for one revision opens in no other.
+ */
+const VERSION = 1;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES;
+
+export function sealCredentials(key: Buffer, rev: string, sets: CredentialSets): Buffer {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(associatedData(rev));
+  // Entries, not objects: a node may be called "__proto__".
+  const entries = Array.from(sets, ([id, set]) => [id, [...set]]);
+  const sealed = Buffer.concat([cipher.update(JSON.stringify(entries), "utf8"), cipher.final()]);
+  return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), sealed]);
+}
+
+export function openCredentials(key: Buffer, rev: string, sealed: Uint8Array): CredentialSets {
+  const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
+  if (bytes.length < HEAD_BYTES) {
+    throw new Error(`The stored credentials of revision ${rev} are damaged: restore the database from a backup.`);
+  }
+  if (bytes[0] !== VERSION) {
+    throw new Error(
+      `The stored credentials of revision ${rev} were sealed by a newer version of Flowgate: use that one.`,
+    );
+  }
+  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(1, 1 + NONCE_BYTES), {
+    authTagLength: TAG_BYTES,
+  });
+  decipher.setAAD(associatedData(rev));
+  decipher.setAuthTag(bytes.subarray(1 + NONCE_BYTES, HEAD_BYTES));
+  const text = decipher.update(bytes.subarray(HEAD_BYTES));
+  try {
+    decipher.final();
+  } catch (cause) {
+    throw new Error(
+      "The stored credentials can't be decrypted with this credentialSecret. Set the one that they were stored with; " +
+        "if none was set then, leave it out and put the credential.key of that time back into the data folder.",
+      { cause },
+    );
+  }
+  const entries = JSON.parse(text.toString("utf8")) as [string, [string, string][]][];
+  return new Map(entries.map(([id, set]) => [id, new Map(set)]));
+}
+
+function associatedData(rev: string): Buffer {
+  return Buffer.from(`flowgate credentials ${VERSION} ${rev}`);
+}

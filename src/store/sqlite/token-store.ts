@@ -1,0 +1,40 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { TokenStore } from "../store.ts";
+
+export function createTokenStore(db: DatabaseSync): TokenStore {
+  const insert = db.prepare(
+    "INSERT INTO token (hash, username, client_id, scope, expires_at_ms) VALUES (?, ?, ?, ?, ?)",
+  );
+  const find = db.prepare("SELECT hash, username, client_id, scope, expires_at_ms FROM token WHERE hash = ?");
+  const remove = db.prepare("DELETE FROM token WHERE hash = ?");
+  const removeExpired = db.prepare("DELETE FROM token WHERE expires_at_ms <= ?");
+
+  return {
+    async insert(token) {
+      insert.run(token.hash, token.username, token.clientId, token.scope, token.expiresAtMs);
+    },
+
+    async find(hash) {
+      const row = find.get(hash) as TokenRow | undefined;
+      return (
+        row && {
+          hash: row.hash,
+          username: row.username,
+          clientId: row.client_id,
+          scope: row.scope,
+          expiresAtMs: row.expires_at_ms,
+        }
+      );
+    },
+
+    async remove(hash) {
+      remove.run(hash);
+    },
+
+    async removeExpired(nowMs) {
+      removeExpired.run(nowMs);
+    },
+  };
+}
+
+type TokenRow = { hash: Uint8Array; username: string; client_id: string; scope: string; expires_at_ms: number };

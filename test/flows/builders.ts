@@ -1,0 +1,29 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Node, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+
+export type NodeInit = MessageInitShape<typeof NodeSchema>;
+
+export function node(init: NodeInit = {}): Node {
+  return create(NodeSchema, { id: "a", type: "inject", ...init });
+}
+
+export function sets(object: Record<string, Record<string, string>>): Map<string, Map<string, string>> {
+  return new Map(Object.entries(object).map(([id, set]) => [id, new Map(Object.entries(set))]));
+}
+
+/** The error's own words, without the code that Connect puts before them. */
+export function failure(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    return describe(error);
+  }
+  throw new Error("no error was thrown");
+}
+
+export function describe(error: unknown): string {
+  if (error instanceof Error && "reason" in error && "rawMessage" in error) {
+    return `${String(error.reason)} ${String(error.rawMessage)}`;
+  }
+  throw error;
+}

@@ -1,0 +1,48 @@
+import { create, fromBinary, fromJson, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { GetFlowsResponseSchema, SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import { MAX_DEPTH } from "../../src/flows/json-fault.ts";
+import { parseFlows } from "../../src/flows/parse-flows.ts";
+import { toNodes } from "../../src/flows/to-nodes.ts";
+import { failure, node } from "./builders.ts";
+
+const containers: [name: string, wrap: (value: JsonValue) => JsonValue][] = [
+  ["objects", (value) => ({ k: value })],
+  ["arrays", (value) => [value]],
+];
+
+/** A node with `depth` objects or arrays within each other, itself counted. */
+function nested(depth: number, wrap: (value: JsonValue) => JsonValue) {
+  let value: JsonValue = "leaf";
+  for (let level = 1; level < depth; level++) {
+    value = wrap(value);
+  }
+  return node({ properties: { p: value } });
+}
+
+test.each(containers)("all protocols carry %s at the deepest level, both ways", (_, wrap) => {
+  const request = create(SetFlowsRequestSchema, { flows: [nested(MAX_DEPTH, wrap)] });
+  const response = create(GetFlowsResponseSchema, { flows: toNodes(parseFlows(request.flows).flows) });
+
+  expect(fromBinary(SetFlowsRequestSchema, toBinary(SetFlowsRequestSchema, request))).toEqual(request);
+  expect(fromJson(SetFlowsRequestSchema, toJson(SetFlowsRequestSchema, request))).toEqual(request);
+  expect(fromBinary(GetFlowsResponseSchema, toBinary(GetFlowsResponseSchema, response))).toEqual(response);
+  expect(fromJson(GetFlowsResponseSchema, toJson(GetFlowsResponseSchema, response))).toEqual(response);
+});
+
+test("a decoder that counts map entries too reads the deepest level within its 100", () => {
+  const properties = { struct: 1, entry: 1, value: 1 };
+  const perLevel = properties.struct + properties.entry + properties.value;
+  const requestAndNode = 2;
+  expect(requestAndNode + MAX_DEPTH * perLevel).toBeLessThanOrEqual(100);
+});
+
+test.each(containers)("refuses %s one level deeper", (_, wrap) => {
+  expect(failure(() => parseFlows([nested(MAX_DEPTH + 1, wrap)]))).toMatch(
+    /^invalid_flows flows\[0\]\.p(\.k|\[0\])+: must not lie deeper than 32 levels of objects and arrays$/,
+  );
+});
+
+test.each(containers)("refuses a million %s without exhausting the stack", (_, wrap) => {
+  expect(failure(() => parseFlows([nested(1_000_000, wrap)]))).toMatch(/must not lie deeper than 32 levels/);
+});

@@ -1,0 +1,29 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { RevisionDraft } from "../../src/store/store.ts";
+
+export interface Folder extends AsyncDisposable {
+  readonly path: string;
+}
+
+export async function createFolder(): Promise<Folder> {
+  const path = await mkdtemp(join(tmpdir(), "flowgate-store-"));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+export async function readFolder(path: string): Promise<Map<string, Buffer>> {
+  const names = await readdir(path);
+  return new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(path, name))] as const)));
+}
+
+export function draft(parent: string, init: Partial<RevisionDraft> = {}): RevisionDraft {
+  return {
+    parent,
+    by: "ada",
+    deploymentType: "full",
+    flows: [{ id: "a", type: "inject", name: "Zoë 🔑", wires: [["b"]], nothing: null }],
+    credentials: new Map([["a", new Map([["password", "s3cret"]])]]),
+    ...init,
+  };
+}

@@ -1,0 +1,224 @@
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { chmod, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { createInterface } from "node:readline";
+import { describe, expect, test } from "vitest";
+import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/open-store.ts";
+import { createFolder, draft, type Folder, readFolder } from "./builders.ts";
+import { flowStoreContract, type Place, tokenStoreContract } from "./contract.ts";
+
+async function createPlace<Store>(open: (path: string, key: Buffer) => Promise<Store>): Promise<Place<Store>> {
+  const folder = await createFolder();
+  const key = randomBytes(32);
+  return {
+    open: () => open(join(folder.path, "flowgate.db"), key),
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  };
+}
+
+describe("the flow store", () => {
+  flowStoreContract(() => createPlace(async (path, key) => (await openSqliteStore({ path, key })).flows));
+});
+
+describe("the token store", () => {
+  tokenStoreContract(() =>
+    createPlace(async (path, key) => {
+      const store = await openSqliteStore({ path, key });
+      return { ...store.tokens, [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() };
+    }),
+  );
+});
+
+const key = randomBytes(32);
+
+function databasePath(folder: Folder): string {
+  return join(folder.path, "data", "flowgate.db");
+}
+
+async function commitOne(store: SqliteStore) {
+  return store.flows.commit(draft((await store.flows.active()).rev));
+}
+
+test("earlier revisions stay", async () => {
+  await using folder = await createFolder();
+  const path = databasePath(folder);
+  const store = await openSqliteStore({ path, key });
+  const revisions = [await store.flows.active(), await commitOne(store), await commitOne(store)];
+  await store[Symbol.asyncDispose]();
+  using db = new DatabaseSync(path);
+  const rows = db.prepare("SELECT rev, parent FROM revision ORDER BY seq").all();
+  expect(rows.map(({ rev }) => rev)).toEqual(revisions.map(({ rev }) => rev));
+  expect(rows.map(({ parent }) => parent)).toEqual([null, revisions[0]?.rev, revisions[1]?.rev]);
+});
+
+test("the database itself lets no two revisions have one parent, nor a second root be", async () => {
+  await using folder = await createFolder();
+  const path = databasePath(folder);
+  const store = await openSqliteStore({ path, key });
+  await commitOne(store);
+  await store[Symbol.asyncDispose]();
+  using db = new DatabaseSync(path);
+  const copy =
+    "INSERT INTO revision SELECT seq + 10, 'copy', parent, 0, NULL, 'full', x'', x'' FROM revision WHERE seq =";
+  expect(() => db.exec(`${copy} 2`)).toThrow("UNIQUE constraint failed: revision.parent");
+  expect(() => db.exec(`${copy} 1`)).toThrow("UNIQUE constraint failed: index 'one_root'");
+});
+
+test("credentials are in clear in no file", async () => {
+  await using folder = await createFolder();
+  const path = databasePath(folder);
+  await using store = await openSqliteStore({ path, key });
+  await store.flows.commit(
+    draft((await store.flows.active()).rev, {
+      flows: [{ id: "visible-node", type: "t" }],
+      credentials: new Map([["visible-node", new Map([["name-in-clear", "value-in-clear"]])]]),
+    }),
+  );
+  const files = await readFolder(join(folder.path, "data"));
+  expect([...files.keys()].toSorted()).toEqual(["flowgate.db", "flowgate.db-shm", "flowgate.db-wal"]);
+  expect([...files.values()].some((bytes) => bytes.includes("name-in-clear"))).toBe(false);
+  expect([...files.values()].some((bytes) => bytes.includes("value-in-clear"))).toBe(false);
+  // Else this test would prove nothing: a small document is not compressed beyond recognition.
+  expect([...files.values()].some((bytes) => bytes.includes("visible-node"))).toBe(true);
+});
+
+test("only the owner can read the files, whatever the umask and the mode before", async () => {
+  await using folder = await createFolder();
+  const path = databasePath(folder);
+  const modes = () =>
+    Promise.all([path, `${path}-wal`, `${path}-shm`].map(async (file) => (await stat(file)).mode & 0o777));
+  const first = await openSqliteStore({ path, key });
+  expect(await modes()).toEqual([0o600, 0o600, 0o600]);
+  await first[Symbol.asyncDispose]();
+  await chmod(path, 0o644);
+  await using _ = await openSqliteStore({ path, key });
+  expect(await modes()).toEqual([0o600, 0o600, 0o600]);
+});
+
+test("another key is refused when the store is opened, and nothing is lost", async () => {
+  await using folder = await createFolder();
+  const path = databasePath(folder);
+  const first = await openSqliteStore({ path, key });
+  const revision = await commitOne(first);
+  await first[Symbol.asyncDispose]();
+  await expect(openSqliteStore({ path, key: randomBytes(32) })).rejects.toThrow(
+    "The stored credentials can't be decrypted with this credentialSecret. Set the one that they were stored with; " +
+      "if none was set then, leave it out and put the credential.key of that time back into the data folder.",
+  );
+  await using again = await openSqliteStore({ path, key });
+  expect(await again.flows.active()).toEqual(revision);
+});
+
+test("another key is refused for a store without credentials too", async () => {
+  await using folder = await createFolder();
+  const path = databasePath(folder);
+  await (await openSqliteStore({ path, key }))[Symbol.asyncDispose]();
+  await expect(openSqliteStore({ path, key: randomBytes(32) })).rejects.toThrow("can't be decrypted");
+});
+
+const strangers: [name: string, prepare: (path: string) => Promise<void>, message: (path: string) => string][] = [
+  [
+    "a newer version's database",
+    async (path) => {
+      await (await openSqliteStore({ path, key }))[Symbol.asyncDispose]();
+      execute(path, "PRAGMA user_version = 2");
+    },
+    (path) => `${path} was made by another version of Flowgate (its schema is 2, this one knows 1): use that version.`,
+  ],
+  [
+    "another program's database",
+    async (path) => execute(path, "PRAGMA application_id = 7; CREATE TABLE t (x)"),
+    (path) => `${path} is the database of another program: name another file.`,
+  ],
+  [
+    "a database without application_id",
+    async (path) => execute(path, "CREATE TABLE t (x)"),
+    (path) => `${path} is the database of another program: name another file.`,
+  ],
+  [
+    "a text file",
+    (path) => writeFile(path, "not a database ".repeat(100)),
+    (path) => `${path} is no SQLite database, or a damaged one: restore it from a backup, or name another file.`,
+  ],
+];
+
+function execute(path: string, sql: string): void {
+  using db = new DatabaseSync(path);
+  db.exec(sql);
+}
+
+test.each(strangers)("refuses %s, and leaves it as it is", async (_, prepare, message) => {
+  await using folder = await createFolder();
+  const path = join(folder.path, "flowgate.db");
+  await prepare(path);
+  const before = await readFolder(folder.path);
+  await expect(openSqliteStore({ path, key })).rejects.toThrow(message(path));
+  expect(await readFolder(folder.path)).toEqual(before);
+});
+
+type Acknowledged = { rev: string; parent: string };
+
+/** Starts a process that commits for ever; ends, by `kill -9`, once it has acknowledged `count` deployments. */
+function commitUntilKilled(path: string, count: number): Promise<Acknowledged[]> {
+  const child = spawn(
+    process.execPath,
+    [join(import.meta.dirname, "fixtures/committer.ts"), path, key.toString("hex")],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  const acknowledged: Acknowledged[] = [];
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    acknowledged.push(JSON.parse(line) as Acknowledged);
+    if (acknowledged.length >= count) {
+      child.kill("SIGKILL");
+    }
+  });
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (_, signal) => {
+      if (signal === "SIGKILL") {
+        resolve(acknowledged);
+      } else {
+        reject(new Error("the committer ended by itself"));
+      }
+    });
+  });
+}
+
+function history(path: string): string[] {
+  using db = new DatabaseSync(path);
+  return db
+    .prepare("SELECT rev FROM revision ORDER BY seq")
+    .all()
+    .map(({ rev }) => String(rev));
+}
+
+test("a process killed at any instant has lost no acknowledged deployment", async () => {
+  await using folder = await createFolder();
+  const path = databasePath(folder);
+  for (const count of [1, 2, 7, 40]) {
+    const acknowledged = await commitUntilKilled(path, count);
+    await using store = await openSqliteStore({ path, key });
+    const active = await store.flows.active();
+    const kept = history(path);
+    expect(acknowledged.filter(({ rev }) => !kept.includes(rev))).toEqual([]);
+    // At most one more: committed, and killed before it could say so.
+    expect(kept.length - 1 - kept.indexOf(acknowledged.at(-1)?.rev ?? "")).toBeLessThanOrEqual(1);
+    expect(active.rev).toBe(kept.at(-1));
+    expect(active.credentials).toEqual(new Map([["a", new Map([["parent", kept.at(-2)]])]]));
+  }
+});
+
+test("processes that race have one winner each time, and lose nothing", async () => {
+  await using folder = await createFolder();
+  const path = databasePath(folder);
+  const acknowledged = (await Promise.all([1, 2, 3].map(() => commitUntilKilled(path, 20)))).flat();
+  const kept = history(path);
+  expect(new Set(acknowledged.map(({ parent }) => parent)).size).toBe(acknowledged.length);
+  expect(acknowledged.filter(({ rev }) => !kept.includes(rev))).toEqual([]);
+  await using store = await openSqliteStore({ path, key });
+  expect((await store.flows.active()).rev).toBe(kept.at(-1));
+});

@@ -1,0 +1,42 @@
+import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
+import { type Access, access } from "../../gen/flowgate/v1/access_pb.ts";
+
+/** Who may call a method, as its `(flowgate.v1.access)` option says. */
+export type AccessRule =
+  | { readonly kind: "public" }
+  | { readonly kind: "authenticated" }
+  | { readonly kind: "permission"; readonly permission: string };
+
+/** Reads the rule of every method. Throws where one has none: nothing is open by forgetfulness. */
+export function compileAccess(services: readonly DescService[]): ReadonlyMap<DescMethod, AccessRule> {
+  return new Map(services.flatMap(({ methods }) => methods.map((method) => [method, readRule(method)])));
+}
+
+/** Every permission that a method of these services asks for. */
+export function permissionsOf(services: readonly DescService[]): ReadonlySet<string> {
+  const rules = compileAccess(services).values();
+  return new Set(rules.flatMap((rule) => (rule.kind === "permission" ? [rule.permission] : [])));
+}
+
+function readRule(method: DescMethod): AccessRule {
+  const name = `${method.parent.typeName}.${method.name}`;
+  if (!hasOption(method, access)) {
+    throw new TypeError(`${name} does not say who may call it: give it the option (flowgate.v1.access)`);
+  }
+  const rule = toRule(getOption(method, access));
+  if (rule === undefined) {
+    throw new TypeError(
+      `${name}: its option (flowgate.v1.access) must be public: true, authenticated: true, or a permission such as "flows.read"`,
+    );
+  }
+  return rule;
+}
+
+function toRule({ rule }: Access): AccessRule | undefined {
+  if (rule.case === "permission") {
+    return /^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$/.test(rule.value)
+      ? { kind: "permission", permission: rule.value }
+      : undefined;
+  }
+  return rule.case !== undefined && rule.value ? { kind: rule.case } : undefined;
+}

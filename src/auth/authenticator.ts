@@ -1,0 +1,175 @@
+import { hash, randomBytes } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
+import type { TokenStore } from "../store/store.ts";
+import type { AdminAuth } from "./admin-auth.ts";
+import { createLimiter } from "./limiter.ts";
+import { createLogins } from "./logins.ts";
+import { covers, narrow, parseScope } from "./permissions.ts";
+import type { Principal } from "./principal.ts";
+import { tokenError } from "./token-error.ts";
+import { invalidToken } from "./unauthorized.ts";
+
+/** What IssueToken is asked with, each a plain string. */
+export type TokenRequest = {
+  readonly clientId: string;
+  readonly grantType: string;
+  readonly scope: string;
+  readonly username: string;
+  readonly password: string;
+};
+
+type IssuedToken = {
+  readonly accessToken: string;
+  /** In seconds. */
+  readonly expiresIn: number;
+  readonly tokenType: "Bearer";
+};
+
+export interface Authenticator {
+  /** Whether there is an adminAuth at all. */
+  readonly required: boolean;
+  /** What a client must collect before it asks for a token; empty where it needs none. */
+  login(): MessageInitShape<typeof GetLoginResponseSchema>;
+  /** `address` is the peer's, for the count of its failed tries. Rejects with what RFC 6749 has for it. */
+  issueToken(request: TokenRequest, address: string): Promise<IssuedToken>;
+  /** The token is of no use once this resolves. One that is unknown is no error. */
+  revokeToken(token: string): Promise<void>;
+  /**
+   * Who sends this Authorization header; null where none was sent. Throws or rejects with
+   * `invalid_token`, also where a request without any token would do.
+   */
+  authenticate(authorization: string | null): Principal | Promise<Principal>;
+}
+
+const everyone: Principal = { username: undefined, permissions: ["*"] };
+const sweepEveryMs = 60 * 60_000;
+const parameters = [
+  ["client_id", "clientId"],
+  ["grant_type", "grantType"],
+  ["scope", "scope"],
+  ["username", "username"],
+  ["password", "password"],
+] as const;
+
+/** `permissions` are the known ones, by name. */
+export function createAuthenticator(options: {
+  adminAuth: AdminAuth | undefined;
+  tokens: TokenStore;
+  permissions: ReadonlySet<string>;
+  now?: () => number;
+}): Authenticator {
+  const { adminAuth, tokens, permissions, now = Date.now } = options;
+  const revokeToken = async (token: string): Promise<void> => {
+    if (token === "") {
+      throw tokenError("invalid_request", "The parameter token is missing or empty.");
+    }
+    await tokens.remove(sha256(token));
+  };
+
+  if (adminAuth === undefined) {
+    return {
+      required: false,
+      login: () => ({}),
+      async issueToken() {
+        throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
+      },
+      revokeToken,
+      authenticate: () => everyone,
+    };
+  }
+
+  const users = new Map(adminAuth.users.map((user) => [user.username, user]));
+  const logins = createLogins(adminAuth.users, createLimiter(now));
+  const anonymous: Principal = { username: undefined, permissions: adminAuth.default?.permissions ?? [] };
+  let sweptAtMs = Number.NEGATIVE_INFINITY;
+
+  /** Expired tokens do no harm but take room: it is enough that they go with the next logins. */
+  async function sweep(): Promise<void> {
+    if (now() - sweptAtMs >= sweepEveryMs) {
+      sweptAtMs = now();
+      await tokens.removeExpired(sweptAtMs);
+    }
+  }
+
+  async function authenticateToken(token: string): Promise<Principal> {
+    const stored = await tokens.find(sha256(token));
+    const user = stored && users.get(stored.username);
+    if (stored === undefined || user === undefined || stored.expiresAtMs <= now()) {
+      throw invalidToken();
+    }
+    return { username: user.username, permissions: narrow(user.permissions, stored.scope.split(" ")) };
+  }
+
+  return {
+    required: true,
+
+    login: () => ({
+      type: "credentials",
+      prompts: [
+        { id: "username", type: "text", label: "Username" },
+        { id: "password", type: "password", label: "Password" },
+      ],
+    }),
+
+    async issueToken(request, address) {
+      const scope = parseTokenRequest(request, adminAuth.clientIds, permissions);
+      const user = await logins.verify(request, address);
+      if (!covers(user.permissions, scope, permissions)) {
+        throw tokenError("invalid_scope", "The scope is beyond what this user is permitted.");
+      }
+      await sweep();
+      const accessToken = randomBytes(32).toString("base64url");
+      await tokens.insert({
+        hash: sha256(accessToken),
+        username: user.username,
+        clientId: request.clientId,
+        scope: scope.join(" "),
+        expiresAtMs: now() + adminAuth.tokenLifetimeSeconds * 1000,
+      });
+      return { accessToken, expiresIn: adminAuth.tokenLifetimeSeconds, tokenType: "Bearer" };
+    },
+
+    revokeToken,
+
+    authenticate(authorization) {
+      if (authorization === null) {
+        return anonymous;
+      }
+      // As issued above; the scheme is case-insensitive (RFC 9110, section 11.1).
+      const token = /^bearer +([\w-]{43})$/i.exec(authorization)?.[1];
+      if (token === undefined) {
+        throw invalidToken();
+      }
+      return authenticateToken(token);
+    },
+  };
+}
+
+/** Checks all that needs no user, in the order in which RFC 6749's errors are told. Gives the scope. */
+function parseTokenRequest(
+  request: TokenRequest,
+  clientIds: readonly string[],
+  permissions: ReadonlySet<string>,
+): readonly string[] {
+  const missing = parameters.find(([, key]) => request[key] === "");
+  if (missing !== undefined) {
+    throw tokenError("invalid_request", `The parameter ${missing[0]} is missing or empty.`);
+  }
+  if (!clientIds.includes(request.clientId)) {
+    throw tokenError("invalid_client", "This client_id is not one of the configured.");
+  }
+  if (request.grantType !== "password") {
+    throw tokenError("unsupported_grant_type", "The only grant_type is password.");
+  }
+  const scope = parseScope(request.scope, permissions);
+  if (scope === undefined) {
+    const known = ["*", "read", ...permissions].join(", ");
+    throw tokenError("invalid_scope", `The scope must be a space-separated list of: ${known}.`);
+  }
+  return scope;
+}
+
+function sha256(token: string): Uint8Array {
+  return hash("sha256", token, "buffer");
+}

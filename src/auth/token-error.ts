@@ -1,0 +1,29 @@
+import { FlowgateError, type Reason } from "../errors.ts";
+import { TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_pb.ts";
+
+const errors = {
+  auth_disabled: TokenErrorReason.INVALID_REQUEST,
+  invalid_request: TokenErrorReason.INVALID_REQUEST,
+  invalid_client: TokenErrorReason.INVALID_CLIENT,
+  invalid_grant: TokenErrorReason.INVALID_GRANT,
+  unsupported_grant_type: TokenErrorReason.UNSUPPORTED_GRANT_TYPE,
+  invalid_scope: TokenErrorReason.INVALID_SCOPE,
+  temporarily_unavailable: TokenErrorReason.TEMPORARILY_UNAVAILABLE,
+} as const satisfies Partial<Record<Reason, TokenErrorReason>>;
+
+/** Why no token was issued or revoked (RFC 6749, section 5.2). The description repeats nothing that was sent. */
+export function tokenError(
+  reason: keyof typeof errors,
+  description: string,
+  retryAfterSeconds?: number,
+): FlowgateError {
+  return new FlowgateError(reason, description, {
+    details: [
+      {
+        desc: TokenErrorSchema,
+        value: { error: errors[reason], errorDescription: description, retryAfter: retryAfterSeconds },
+      },
+    ],
+    ...(retryAfterSeconds !== undefined && { headers: { "retry-after": String(retryAfterSeconds) } }),
+  });
+}

@@ -1,0 +1,36 @@
+import { FlowgateError } from "../errors.ts";
+import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
+
+/** No token came with a call that needs one. */
+export function noToken(): FlowgateError {
+  return unauthorized("no_token", "This needs an access token, in an Authorization header: Bearer <token>.", "");
+}
+
+/** A token came that is not good, or not where and how tokens are sent. */
+export function invalidToken(
+  message = "The access token is unknown, expired or revoked; issue another one.",
+): FlowgateError {
+  return unauthorized("invalid_token", message, `, error="invalid_token"`);
+}
+
+/** The token is good, but not for this. */
+export function insufficientScope(permission: string): FlowgateError {
+  return unauthorized(
+    "insufficient_scope",
+    `The access token, or its user, lacks the permission ${permission}.`,
+    `, error="insufficient_scope", scope="${permission}"`,
+  );
+}
+
+/** The challenge is the one of RFC 6750, section 3. */
+function unauthorized(
+  reason: "no_token" | "invalid_token" | "insufficient_scope",
+  message: string,
+  parameters: string,
+): FlowgateError {
+  const challenge = `Bearer realm="flowgate"${parameters}`;
+  return new FlowgateError(reason, message, {
+    details: [{ desc: UnauthorizedSchema, value: { challenge } }],
+    headers: { "www-authenticate": challenge },
+  });
+}

@@ -1,0 +1,86 @@
+import { parseArgs } from "node:util";
+import { usageFailure } from "./failure.ts";
+import { nearest } from "./nearest.ts";
+import { settings } from "./settings.ts";
+
+export type Flags = ReadonlyMap<string, string>;
+
+export type Command =
+  | { readonly kind: "start"; readonly flags: Flags }
+  | { readonly kind: "hash-password" }
+  | { readonly kind: "help" }
+  | { readonly kind: "version" };
+
+const commands = ["start", "hash-password", "help"] as const;
+const valueFlags = ["config", ...settings.map(({ flag }) => flag)];
+const options = {
+  help: { type: "boolean", short: "h" },
+  version: { type: "boolean", short: "V" },
+  ...Object.fromEntries(valueFlags.map((flag) => [flag, { type: "string" } as const])),
+} as const;
+
+/** Reads the command line. Throws a CliFailure that names what it does not know, and what is near it. */
+export function parseArguments(argv: readonly string[]): Command {
+  // Not strict: parseArgs would say what is wrong, but neither what is near nor how to go on.
+  const { tokens } = parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true });
+  const flags = new Map<string, string>();
+  const words: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === "positional") {
+      words.push(token.value);
+    } else if (token.kind === "option") {
+      flags.set(token.name, readFlag(token));
+    }
+  }
+  if (flags.has("help")) {
+    return { kind: "help" };
+  }
+  if (flags.has("version")) {
+    return { kind: "version" };
+  }
+  return toCommand(words, flags);
+}
+
+type OptionToken = { name: string; rawName: string; value?: string | undefined; inlineValue?: boolean | undefined };
+
+function readFlag({ name, rawName, value, inlineValue }: OptionToken): string {
+  if (name === "help" || name === "version") {
+    if (value !== undefined) {
+      throw usageFailure(`${rawName} takes no value.`);
+    }
+    return "";
+  }
+  if (!valueFlags.includes(name)) {
+    throw usageFailure(
+      `There is no flag ${rawName}.${meant(
+        `--${name}`,
+        Object.keys(options).map((flag) => `--${flag}`),
+      )}`,
+    );
+  }
+  if (value === undefined || value === "" || (inlineValue !== true && value.startsWith("-"))) {
+    throw usageFailure(`${rawName} needs a value.`);
+  }
+  return value;
+}
+
+function toCommand([name = "start", ...rest]: readonly string[], flags: Flags): Command {
+  const kind = commands.find((command) => command === name);
+  if (kind === undefined) {
+    throw usageFailure(`There is no command ${name}.${meant(name, commands)}`);
+  }
+  if (kind === "hash-password" && rest.length + flags.size > 0) {
+    throw usageFailure(
+      "hash-password takes no arguments: others on this machine could see them. It asks, or reads a line.",
+    );
+  }
+  if (rest.length > 0) {
+    throw usageFailure(`${kind} takes no arguments besides flags.`);
+  }
+  return kind === "start" ? { kind, flags } : { kind };
+}
+
+function meant(word: string, words: readonly string[]): string {
+  const near = nearest(word, words);
+  return near === undefined ? "" : ` Did you mean ${near}?`;
+}

@@ -1,0 +1,39 @@
+import { hashPassword } from "../auth/passwords.ts";
+import { askSecrets } from "./ask-secrets.ts";
+import { CliFailure } from "./failure.ts";
+
+/** Prints the hash on stdout, and nothing else: it can be redirected. */
+export async function hashPasswordCommand(): Promise<void> {
+  const password = process.stdin.isTTY ? await askTwice() : await readLine(process.stdin);
+  if (password === "") {
+    throw new CliFailure("The password is empty.");
+  }
+  process.stdout.write(`${await hashPassword(password)}\n`);
+}
+
+async function askTwice(): Promise<string> {
+  const [password = "", again] = await askSecrets(["Password: ", "Again: "]);
+  if (password !== again) {
+    throw new CliFailure("The two passwords differ.");
+  }
+  return password;
+}
+
+async function readLine(input: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of input) {
+    chunks.push(chunk);
+    if (chunk.includes("\n")) {
+      break;
+    }
+  }
+  try {
+    const [line = ""] = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks)).split(/\r?\n/);
+    return line;
+  } catch (error) {
+    if (error instanceof TypeError) {
+      throw new CliFailure("The password is not UTF-8.");
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,42 @@
+/** The options that flags and environment variables can set, besides the configuration file. */
+export const settings = [
+  {
+    flag: "host",
+    variable: "FLOWGATE_HOST",
+    path: ["host"],
+    kind: "text",
+    hint: "address",
+    help: "Listen on this address",
+  },
+  {
+    flag: "port",
+    variable: "FLOWGATE_PORT",
+    path: ["port"],
+    kind: "number",
+    hint: "number",
+    help: "Listen on this port; 0 takes a free one",
+  },
+  {
+    flag: "data-dir",
+    variable: "FLOWGATE_DATA_DIR",
+    path: ["dataDir"],
+    kind: "text",
+    hint: "path",
+    help: "Keep revisions, credentials and tokens here",
+  },
+  {
+    flag: "runtime-port",
+    variable: "FLOWGATE_RUNTIME_PORT",
+    path: ["runtime", "port"],
+    kind: "number",
+    hint: "number",
+    help: "The port of the flows' own HTTP-in nodes",
+  },
+] as const;
+
+export type Setting = (typeof settings)[number];
+
+/** Text that is no number stays text: that it is wrong is for the options to say. */
+export function readSetting({ kind }: Setting, text: string): string | number {
+  return kind === "number" && /^\d{1,9}$/.test(text) ? Number(text) : text;
+}

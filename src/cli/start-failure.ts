@@ -1,0 +1,55 @@
+import type { Options } from "../options.ts";
+import { CliFailure } from "./failure.ts";
+
+/** What keeps a gateway from starting, in one line that says what to do. */
+export function explainStartFailure(error: unknown, options: Options): CliFailure {
+  const { code, port, message } = readError(error);
+  if (code === "EADDRINUSE" || code === "EACCES") {
+    const because = code === "EADDRINUSE" ? "is in use" : "is not for this user to take";
+    if (port === options.port) {
+      return new CliFailure(
+        `Port ${port} on ${options.host} ${because}: choose another with --port, FLOWGATE_PORT or port.`,
+      );
+    }
+    if (port === options.runtime.port) {
+      return new CliFailure(
+        `Port ${port} on ${options.runtime.host} ${because}: choose another with --runtime-port, FLOWGATE_RUNTIME_PORT or runtime.port.`,
+      );
+    }
+  }
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN") {
+    return new CliFailure(
+      `${options.host} is no address of this machine: choose another with --host, FLOWGATE_HOST or host.`,
+    );
+  }
+  if (code !== undefined && storageCodes.has(code)) {
+    return new CliFailure(
+      `The data directory ${options.dataDir} cannot be used (${message}): choose another with --data-dir, FLOWGATE_DATA_DIR or dataDir.`,
+    );
+  }
+  return new CliFailure(`Flowgate cannot start: ${message}`);
+}
+
+const storageCodes = new Set([
+  "EACCES",
+  "EEXIST",
+  "EISDIR",
+  "ENOENT",
+  "ENOSPC",
+  "ENOTDIR",
+  "EPERM",
+  "EROFS",
+  "ERR_SQLITE_ERROR",
+]);
+
+function readError(error: unknown): { code: string | undefined; port: unknown; message: string } {
+  if (!(error instanceof Error)) {
+    return { code: undefined, port: undefined, message: String(error) };
+  }
+  const [message = error.name] = error.message.split("\n");
+  return {
+    code: "code" in error && typeof error.code === "string" ? error.code : undefined,
+    port: "port" in error ? error.port : undefined,
+    message,
+  };
+}

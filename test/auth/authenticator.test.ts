@@ -1,0 +1,283 @@
+import { hash } from "node:crypto";
+import { hashSync } from "bcryptjs";
+import { expect, test } from "vitest";
+import { TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_pb.ts";
+import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
+import type { AdminAuth } from "../../src/auth/admin-auth.ts";
+import { type TokenRequest, createAuthenticator } from "../../src/auth/authenticator.ts";
+import type { FlowgateError } from "../../src/errors.ts";
+import { createMemoryTokens } from "./memory-tokens.ts";
+import { adminAuth, known } from "./users.ts";
+
+const ada = await adminAuth({ ada: ["*"], bob: ["read"], eve: ["flows.write"] });
+
+function open(configured: AdminAuth | "off" = ada, tokens = createMemoryTokens(), now?: () => number) {
+  const authenticator = createAuthenticator({
+    adminAuth: configured === "off" ? undefined : configured,
+    tokens,
+    permissions: known,
+    ...(now !== undefined && { now }),
+  });
+  const issue = (request: Partial<TokenRequest> = {}, address = "10.0.0.1") =>
+    authenticator.issueToken(
+      {
+        clientId: "service-admin",
+        grantType: "password",
+        scope: "*",
+        username: "ada",
+        password: "ada-secret",
+        ...request,
+      },
+      address,
+    );
+  return { authenticator, issue, tokens };
+}
+
+async function failure(promise: Promise<unknown>): Promise<FlowgateError> {
+  const error = await promise.then(
+    () => new Error("it succeeded"),
+    (error: unknown) => error,
+  );
+  if (!(error instanceof Error && "reason" in error)) {
+    throw error;
+  }
+  return error as FlowgateError;
+}
+
+test("issues a token, of which the store holds the hash alone", async () => {
+  const { issue, tokens } = open(ada, createMemoryTokens(), () => 5000);
+  const issued = await issue({ scope: "flows.read read" });
+  expect(issued).toEqual({
+    accessToken: expect.stringMatching(/^[\w-]{43}$/),
+    expiresIn: 604_800,
+    tokenType: "Bearer",
+  });
+  expect([...tokens.all.values()]).toEqual([
+    {
+      hash: hash("sha256", issued.accessToken, "buffer"),
+      username: "ada",
+      clientId: "service-admin",
+      scope: "flows.read read",
+      expiresAtMs: 604_805_000,
+    },
+  ]);
+});
+
+const missing = (name: string) => `The parameter ${name} is missing or empty.`;
+const scopes = "The scope must be a space-separated list of: *, read, flows.read, flows.write, settings.read.";
+
+test.each<[Partial<TokenRequest>, string, TokenErrorReason, string]>([
+  [{ clientId: "", grantType: "" }, "invalid_request", TokenErrorReason.INVALID_REQUEST, missing("client_id")],
+  [{ grantType: "" }, "invalid_request", TokenErrorReason.INVALID_REQUEST, missing("grant_type")],
+  [{ scope: "" }, "invalid_request", TokenErrorReason.INVALID_REQUEST, missing("scope")],
+  [{ username: "" }, "invalid_request", TokenErrorReason.INVALID_REQUEST, missing("username")],
+  [{ clientId: "x", password: "" }, "invalid_request", TokenErrorReason.INVALID_REQUEST, missing("password")],
+  [
+    { clientId: "node-red-admin", grantType: "code" },
+    "invalid_client",
+    TokenErrorReason.INVALID_CLIENT,
+    "This client_id is not one of the configured.",
+  ],
+  [
+    { grantType: "code", scope: "x" },
+    "unsupported_grant_type",
+    TokenErrorReason.UNSUPPORTED_GRANT_TYPE,
+    "The only grant_type is password.",
+  ],
+  [{ scope: "flows", password: "wrong" }, "invalid_scope", TokenErrorReason.INVALID_SCOPE, scopes],
+  [{ scope: "read " }, "invalid_scope", TokenErrorReason.INVALID_SCOPE, scopes],
+  [
+    { password: "wrong", scope: "read" },
+    "invalid_grant",
+    TokenErrorReason.INVALID_GRANT,
+    "The username or the password is wrong.",
+  ],
+  [
+    { username: "bob", password: "bob-secret" },
+    "invalid_scope",
+    TokenErrorReason.INVALID_SCOPE,
+    "The scope is beyond what this user is permitted.",
+  ],
+  [
+    { username: "bob", password: "ada-secret" },
+    "invalid_grant",
+    TokenErrorReason.INVALID_GRANT,
+    "The username or the password is wrong.",
+  ],
+])("refuses %j as %s", async (request, reason, error, errorDescription) => {
+  const refused = await failure(open().issue(request));
+  expect(refused.reason).toBe(reason);
+  expect(refused.rawMessage).toBe(errorDescription);
+  expect(refused.findDetails(TokenErrorSchema)).toMatchObject([{ error, errorDescription }]);
+});
+
+test.each(["nobody", "constructor", "__proto__", "toString", "x".repeat(100_000)])(
+  "answers an unknown user as a wrong password",
+  async (username) => {
+    const { issue } = open();
+    const wrong = await failure(issue({ password: "wrong" }));
+    const unknown = await failure(issue({ username }));
+    expect(unknown.reason).toBe(wrong.reason);
+    expect(unknown.message).toBe(wrong.message);
+    expect(unknown.details).toEqual(wrong.details);
+  },
+);
+
+test("never lets an unknown user in, though its password is that of the user it is checked against", async () => {
+  const { issue } = open(await adminAuth({ ada: ["*"] }));
+  expect((await failure(issue({ username: "nobody" }))).reason).toBe("invalid_grant");
+});
+
+test("takes as long for an unknown user as the hashes of the configured ones take", async () => {
+  const slow = { username: "ada", password: hashSync("ada-secret", 12), permissions: ["*"] };
+  const { issue } = open({ ...ada, users: [slow] });
+  /** The least of three: a busy machine makes them longer, never shorter. */
+  const time = async (request: Partial<TokenRequest>): Promise<number> => {
+    const times: number[] = [];
+    for (let at = 0; at < 3; at += 1) {
+      const startMs = performance.now();
+      await failure(issue(request));
+      times.push(performance.now() - startMs);
+    }
+    return Math.min(...times);
+  };
+  const wrongMs = await time({ password: "wrong" });
+  const unknownMs = await time({ username: "nobody" });
+  // argon2id with our parameters takes a tenth of it.
+  expect(unknownMs).toBeGreaterThan(wrongMs / 2);
+  expect(unknownMs).toBeLessThan(wrongMs * 2);
+});
+
+test.each(["ada", "nobody"])("refuses %s after five failures, with the seconds to wait", async (username) => {
+  let nowMs = 0;
+  const { issue } = open(ada, createMemoryTokens(), () => nowMs);
+  await Promise.all(Array.from({ length: 5 }, () => failure(issue({ username, password: "wrong" }))));
+  nowMs = 100_500;
+  const refused = await failure(issue({ username }));
+  expect(refused.reason).toBe("temporarily_unavailable");
+  expect(refused.metadata.get("retry-after")).toBe("500");
+  expect(refused.findDetails(TokenErrorSchema)).toMatchObject([
+    {
+      error: TokenErrorReason.TEMPORARILY_UNAVAILABLE,
+      errorDescription: "Too many failed tries; try again later.",
+      retryAfter: 500,
+    },
+  ]);
+  await issue({ username: "bob", password: "bob-secret", scope: "read" });
+});
+
+test("counts a scope beyond the user's as a success: the password was right", async () => {
+  const { issue } = open();
+  for (let at = 0; at < 3; at += 1) {
+    await Promise.all(Array.from({ length: 4 }, () => failure(issue({ username: "bob", password: "wrong" }))));
+    expect((await failure(issue({ username: "bob", password: "bob-secret" }))).reason).toBe("invalid_scope");
+  }
+});
+
+test("says so where adminAuth is not set", async () => {
+  const { issue, authenticator } = open("off");
+  expect(authenticator.login()).toEqual({});
+  expect(authenticator.required).toBe(false);
+  expect(authenticator.authenticate("Bearer nonsense")).toEqual({ username: undefined, permissions: ["*"] });
+  const refused = await failure(issue({ clientId: "" }));
+  expect(refused.reason).toBe("auth_disabled");
+  expect(refused.findDetails(TokenErrorSchema)).toMatchObject([
+    {
+      error: TokenErrorReason.INVALID_REQUEST,
+      errorDescription: "This service needs no token: its adminAuth is not set.",
+    },
+  ]);
+});
+
+test("tells what a client must collect to log in", () => {
+  expect(open().authenticator.login()).toEqual({
+    type: "credentials",
+    prompts: [
+      { id: "username", type: "text", label: "Username" },
+      { id: "password", type: "password", label: "Password" },
+    ],
+  });
+});
+
+test("knows who sends a token, and what its scope and its user allow", async () => {
+  const { issue, authenticator } = open();
+  const { accessToken } = await issue({ scope: "read" });
+  const principal = { username: "ada", permissions: ["read"] };
+  expect(await authenticator.authenticate(`Bearer ${accessToken}`)).toEqual(principal);
+  expect(await authenticator.authenticate(`bEARER  ${accessToken}`)).toEqual(principal);
+});
+
+test("takes a token for what its user is allowed now", async () => {
+  const { issue, tokens } = open();
+  const { accessToken } = await issue();
+  const narrowed = open({ ...ada, users: ada.users.map((user) => ({ ...user, permissions: ["read"] })) }, tokens);
+  expect(await narrowed.authenticator.authenticate(`Bearer ${accessToken}`)).toEqual({
+    username: "ada",
+    permissions: ["read"],
+  });
+  const removed = open({ ...ada, users: ada.users.filter(({ username }) => username !== "ada") }, tokens);
+  await expect(removed.authenticator.authenticate(`Bearer ${accessToken}`)).rejects.toMatchObject({
+    reason: "invalid_token",
+  });
+});
+
+test("gives a request without a token the default permissions, a bad token none", () => {
+  const { authenticator } = open({ ...ada, default: { permissions: ["read"] } });
+  expect(authenticator.authenticate(null)).toEqual({ username: undefined, permissions: ["read"] });
+  expect(() => authenticator.authenticate("Bearer nonsense")).toThrow("The access token is unknown");
+});
+
+const stranger = "A".repeat(43);
+
+test.each([
+  "",
+  "Bearer",
+  "Bearer ",
+  `Bearer ${stranger}`,
+  `Bearer ${stranger}A`,
+  `Bearer ${stranger}, Bearer ${stranger}`,
+  `Basic ${stranger}`,
+  `Bearer\t${stranger}`,
+  stranger,
+])("refuses the Authorization header %j", async (header) => {
+  const { authenticator } = open();
+  const refused = await failure(Promise.try(() => authenticator.authenticate(header)));
+  expect(refused.reason).toBe("invalid_token");
+  expect(refused.findDetails(UnauthorizedSchema)).toMatchObject([
+    { challenge: 'Bearer realm="flowgate", error="invalid_token"' },
+  ]);
+  expect(refused.metadata.get("www-authenticate")).toBe('Bearer realm="flowgate", error="invalid_token"');
+});
+
+test("refuses a token that is expired, and sweeps expired ones no more than once an hour", async () => {
+  let nowMs = 0;
+  const { issue, authenticator, tokens } = open(
+    { ...ada, tokenLifetimeSeconds: 60 },
+    createMemoryTokens(),
+    () => nowMs,
+  );
+  const { accessToken } = await issue();
+  nowMs = 59_999;
+  await authenticator.authenticate(`Bearer ${accessToken}`);
+  nowMs = 60_000;
+  await expect(authenticator.authenticate(`Bearer ${accessToken}`)).rejects.toMatchObject({ reason: "invalid_token" });
+  await issue();
+  expect(tokens.sweeps).toEqual([0]);
+  nowMs = 3_600_000;
+  await issue();
+  expect(tokens.sweeps).toEqual([0, 3_600_000]);
+  expect(tokens.all.size).toBe(1);
+});
+
+test("revokes a token, and takes one that is unknown for no error", async () => {
+  const { issue, authenticator } = open();
+  const { accessToken } = await issue();
+  await authenticator.revokeToken(accessToken);
+  await authenticator.revokeToken(accessToken);
+  await authenticator.revokeToken("unknown");
+  await expect(authenticator.authenticate(`Bearer ${accessToken}`)).rejects.toMatchObject({ reason: "invalid_token" });
+  const refused = await failure(authenticator.revokeToken(""));
+  expect(refused.findDetails(TokenErrorSchema)).toMatchObject([
+    { error: TokenErrorReason.INVALID_REQUEST, errorDescription: "The parameter token is missing or empty." },
+  ]);
+});

@@ -1,0 +1,192 @@
+import type { DescService } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  createClient,
+  createContextValues,
+  createRouterTransport,
+  type HandlerContext,
+} from "@connectrpc/connect";
+import { HealthService } from "./ungated-service.ts";
+import { expect, test } from "vitest";
+import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
+import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
+import { permissionsOf } from "../../src/auth/access.ts";
+import type { AdminAuth } from "../../src/auth/admin-auth.ts";
+import { createAuthenticator } from "../../src/auth/authenticator.ts";
+import { createGate } from "../../src/auth/gate.ts";
+import { type Principal, principalKey } from "../../src/auth/principal.ts";
+import { createMemoryTokens } from "./memory-tokens.ts";
+import { adminAuth, known } from "./users.ts";
+
+const services: readonly DescService[] = [AuthService, FlowsService, SettingsService];
+const users = await adminAuth({ ada: ["*"], bob: ["read"] });
+
+/** Clients of services that tell who called last, behind the gate. */
+function serve(configured: AdminAuth | undefined) {
+  const authenticator = createAuthenticator({
+    adminAuth: configured,
+    tokens: createMemoryTokens(),
+    permissions: known,
+  });
+  const callers: Principal[] = [];
+  const remember = (_request: unknown, { values }: HandlerContext): object => {
+    callers.push(values.get(principalKey));
+    return {};
+  };
+  const transport = createRouterTransport(
+    ({ service }) => {
+      service(AuthService, { getLogin: remember, revokeToken: remember });
+      service(FlowsService, { getFlows: remember, setFlows: remember });
+      service(SettingsService, { getSettings: remember });
+    },
+    { router: { requestGate: createGate(authenticator, services) } },
+  );
+  return {
+    callers,
+    auth: createClient(AuthService, transport),
+    flows: createClient(FlowsService, transport),
+    bearer: async (username: string, scope: string): Promise<{ headers: { authorization: string } }> => {
+      const { accessToken } = await authenticator.issueToken(
+        { clientId: "service-admin", grantType: "password", scope, username, password: `${username}-secret` },
+        "10.0.0.1",
+      );
+      return { headers: { authorization: `Bearer ${accessToken}` } };
+    },
+  };
+}
+
+async function refusal(call: Promise<unknown>): Promise<{ code: Code; challenges: string[]; header: string | null }> {
+  const error = await call.then(
+    () => new Error("it was let in"),
+    (error: unknown) => error,
+  );
+  if (!(error instanceof ConnectError)) {
+    throw error;
+  }
+  return {
+    code: error.code,
+    challenges: error.findDetails(UnauthorizedSchema).map(({ challenge }) => challenge),
+    header: error.metadata.get("www-authenticate"),
+  };
+}
+
+const refused = (code: Code, challenge: string) => ({ code, challenges: [challenge], header: challenge });
+const noToken = refused(Code.Unauthenticated, 'Bearer realm="flowgate"');
+const invalidToken = refused(Code.Unauthenticated, 'Bearer realm="flowgate", error="invalid_token"');
+const insufficientScope = refused(
+  Code.PermissionDenied,
+  'Bearer realm="flowgate", error="insufficient_scope", scope="flows.write"',
+);
+const badToken = { headers: { authorization: "Bearer nonsense" } };
+
+test("knows the permissions that the services name", () => {
+  expect(permissionsOf(services)).toEqual(known);
+});
+
+test("lets everyone do everything where adminAuth is not set", async () => {
+  const { flows, auth, callers } = serve(undefined);
+  await flows.setFlows({});
+  await flows.getFlows({}, badToken);
+  await auth.revokeToken({});
+  expect(callers).toEqual(Array.from({ length: 3 }, () => ({ username: undefined, permissions: ["*"] })));
+});
+
+test("lets everyone call what is public, whatever token they send", async () => {
+  const { auth, callers } = serve(users);
+  await auth.getLogin({});
+  await auth.getLogin({}, badToken);
+  expect(callers).toHaveLength(2);
+});
+
+test("asks for a token where there is none", async () => {
+  const { flows, auth, callers } = serve(users);
+  expect(await refusal(flows.getFlows({}))).toEqual(noToken);
+  expect(await refusal(auth.revokeToken({}))).toEqual(noToken);
+  expect(callers).toEqual([]);
+});
+
+test("refuses a token that is bad, also where none is needed", async () => {
+  const { flows, auth, callers } = serve({ ...users, default: { permissions: ["*"] } });
+  expect(await refusal(flows.getFlows({}, badToken))).toEqual(invalidToken);
+  expect(await refusal(auth.revokeToken({}, badToken))).toEqual(invalidToken);
+  expect(callers).toEqual([]);
+});
+
+test("lets a token do what its scope and its user allow, and no more", async () => {
+  const { flows, auth, callers, bearer } = serve(users);
+  const all = await bearer("ada", "*");
+  await flows.setFlows({}, all);
+  const reads = await bearer("ada", "read");
+  await flows.getFlows({}, reads);
+  await auth.revokeToken({}, reads);
+  expect(await refusal(flows.setFlows({}, reads))).toEqual(insufficientScope);
+  expect(await refusal(flows.setFlows({}, await bearer("bob", "read")))).toEqual(insufficientScope);
+  expect(callers).toEqual([
+    { username: "ada", permissions: ["*"] },
+    { username: "ada", permissions: ["read"] },
+    { username: "ada", permissions: ["read"] },
+  ]);
+});
+
+test("lets a request without a token do what the default permits, and no more", async () => {
+  const { flows, auth, callers } = serve({ ...users, default: { permissions: ["read"] } });
+  await flows.getFlows({});
+  expect(await refusal(flows.setFlows({}))).toEqual(noToken);
+  expect(await refusal(auth.revokeToken({}))).toEqual(noToken);
+  expect(callers).toEqual([{ username: undefined, permissions: ["read"] }]);
+});
+
+function gateOf(configured: AdminAuth) {
+  return createGate(
+    createAuthenticator({ adminAuth: configured, tokens: createMemoryTokens(), permissions: known }),
+    services,
+  );
+}
+
+/** A call that has no headers to look at. */
+function contextOf(
+  service: DescService,
+  method: DescService["methods"][number] | undefined,
+  url: string,
+): HandlerContext {
+  return {
+    service,
+    method,
+    url,
+    values: createContextValues(),
+    get requestHeader(): Headers {
+      throw new Error("the headers were touched");
+    },
+  } as unknown as HandlerContext;
+}
+
+test("answers at once for a public method, without a look at the headers", () => {
+  const context = contextOf(AuthService, AuthService.method.getLogin, "/auth/login");
+  expect(gateOf(users)(context)).toBeUndefined();
+});
+
+test.each(["/flows?access_token=x", "/flows?a=b&access_token="])("takes no token from the address %s", (url) => {
+  const context = contextOf(FlowsService, FlowsService.method.getFlows, url);
+  expect(() => gateOf({ ...users, default: { permissions: ["*"] } })(context)).toThrow(
+    "An access token belongs in the Authorization header, never in the address.",
+  );
+});
+
+test("refuses to start where a method does not say who may call it", () => {
+  expect(() => permissionsOf([HealthService])).toThrow(
+    "example.HealthService.Check does not say who may call it: give it the option (flowgate.v1.access)",
+  );
+});
+
+test("does not let in a method that it was not told of", () => {
+  const gate = createGate(
+    createAuthenticator({ adminAuth: undefined, tokens: createMemoryTokens(), permissions: known }),
+    [AuthService],
+  );
+  expect(() => gate(contextOf(FlowsService, FlowsService.method.getFlows, "/flows"))).toThrow(
+    "flowgate.v1.FlowsService.GetFlows is served, but the gate was not told of it",
+  );
+});

@@ -1,0 +1,120 @@
+import { expect, test } from "vitest";
+import { type Limiter, type Try, createLimiter } from "../../src/auth/limiter.ts";
+
+const minuteMs = 60_000;
+
+function clock() {
+  let nowMs = 1_000_000;
+  return { now: () => nowMs, pass: (ms: number) => void (nowMs += ms) };
+}
+
+async function begin(limiter: Limiter, username: string, address = "10.0.0.1"): Promise<Try> {
+  const attempt = await limiter.begin(username, address);
+  if (typeof attempt === "number") {
+    throw new TypeError(`refused for ${attempt} s`);
+  }
+  return attempt;
+}
+
+async function fail(limiter: Limiter, times: number, username: string, address?: string): Promise<void> {
+  for (let at = 0; at < times; at += 1) {
+    (await begin(limiter, username, address)).fail();
+  }
+}
+
+test("refuses the sixth try of a user, until the first of the five is ten minutes old", async () => {
+  const { now, pass } = clock();
+  const limiter = createLimiter(now);
+  await fail(limiter, 1, "ada");
+  pass(minuteMs);
+  await fail(limiter, 4, "ada");
+  expect(await limiter.begin("ada", "10.0.0.2")).toBe(9 * 60);
+  pass(9 * minuteMs - 1);
+  expect(await limiter.begin("ada", "10.0.0.2")).toBe(1);
+  pass(1);
+  await fail(limiter, 1, "ada");
+  expect(await limiter.begin("ada", "10.0.0.2")).toBe(60);
+});
+
+test("counts each user for itself, whatever its name", async () => {
+  const limiter = createLimiter(clock().now);
+  await fail(limiter, 5, "__proto__");
+  expect(await limiter.begin("__proto__", "10.0.0.1")).toBe(600);
+  await fail(limiter, 5, "constructor");
+  expect(await limiter.begin("constructor", "10.0.0.1")).toBe(600);
+});
+
+test("refuses an address after fifty failures, whoever they named", async () => {
+  const limiter = createLimiter(clock().now);
+  for (let at = 0; at < 50; at += 1) {
+    await fail(limiter, 1, `user ${at}`, "10.0.0.1");
+  }
+  expect(await limiter.begin("another", "10.0.0.1")).toBe(600);
+  expect(await limiter.begin("another", "::ffff:10.0.0.1")).toBe(600);
+  await fail(limiter, 1, "another", "10.0.0.2");
+});
+
+test("forgets the failures of a user who succeeds, not those of the address", async () => {
+  const limiter = createLimiter(clock().now);
+  for (let at = 0; at < 12; at += 1) {
+    await fail(limiter, 4, "ada");
+    (await begin(limiter, "ada")).succeed();
+  }
+  await fail(limiter, 2, "ada");
+  expect(await limiter.begin("ada", "10.0.0.1")).toBe(600);
+});
+
+test("counts an abandoned try for nothing", async () => {
+  const limiter = createLimiter(clock().now);
+  for (let at = 0; at < 60; at += 1) {
+    (await begin(limiter, "ada")).abandon();
+  }
+  expect(await limiter.begin("ada", "10.0.0.1")).not.toBeTypeOf("number");
+});
+
+test("lets no burst slip past while passwords are checked", async () => {
+  const limiter = createLimiter(clock().now);
+  const burst = Array.from({ length: 20 }, () => limiter.begin("ada", "10.0.0.1"));
+  const first = await Promise.all(burst.slice(0, 5));
+  for (const attempt of first) {
+    (attempt as Try).fail();
+  }
+  expect(await Promise.all(burst.slice(5))).toEqual(Array(15).fill(600));
+});
+
+test("lets a burst of right passwords through, each in its turn", async () => {
+  const limiter = createLimiter(clock().now);
+  const burst = Array.from({ length: 20 }, async () => (await begin(limiter, "ada")).succeed());
+  expect(await Promise.all(burst)).toHaveLength(20);
+});
+
+test("counts a failure that was under way when another try succeeded", async () => {
+  const limiter = createLimiter(clock().now);
+  const [right, ...wrong] = await Promise.all(Array.from({ length: 5 }, () => begin(limiter, "ada")));
+  right?.succeed();
+  for (const attempt of wrong) {
+    attempt.fail();
+  }
+  await fail(limiter, 1, "ada");
+  expect(await limiter.begin("ada", "10.0.0.1")).toBe(600);
+});
+
+test("lets no more than a hundred wait", async () => {
+  const limiter = createLimiter(clock().now);
+  const inFlight = await Promise.all(Array.from({ length: 5 }, () => begin(limiter, "ada")));
+  const waiting = Array.from({ length: 100 }, () => limiter.begin("ada", "10.0.0.1"));
+  expect(await limiter.begin("ada", "10.0.0.1")).toBe(1);
+  for (const attempt of inFlight) {
+    attempt.fail();
+  }
+  expect(new Set(await Promise.all(waiting))).toEqual(new Set([600]));
+});
+
+test("forgets the names it heard first where it heard of too many", async () => {
+  const limiter = createLimiter(clock().now);
+  await fail(limiter, 5, "first", "10.0.0.1");
+  for (let at = 0; at < 10_000; at += 1) {
+    await fail(limiter, 1, `user ${at}`, `10.1.${at >> 8}.${at & 255}`);
+  }
+  expect(await limiter.begin("first", "10.0.0.1")).not.toBeTypeOf("number");
+});

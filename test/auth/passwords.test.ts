@@ -1,0 +1,77 @@
+import { hashSync } from "bcryptjs";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { expect, test } from "vitest";
+import { hashPassword, parsePasswordHash, verifyPassword } from "../../src/auth/passwords.ts";
+
+async function verify(password: string, text: string): Promise<boolean> {
+  const hash = parsePasswordHash(text);
+  if (hash === undefined) {
+    throw new Error(`not a hash: ${text}`);
+  }
+  return await verifyPassword(password, hash);
+}
+
+test("makes argon2id hashes with OWASP's parameters and a fresh salt", async () => {
+  const [one, two] = await Promise.all([hashPassword("pä$$"), hashPassword("pä$$")]);
+  expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
+  expect(one).not.toBe(two);
+  expect(await verify("pä$$", one)).toBe(true);
+  expect(await verify("pä$", one)).toBe(false);
+});
+
+test("verifies with the parameters of the hash itself", async () => {
+  // Of the reference implementation's tests (phc-winner-argon2, test.c).
+  const reference = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+  expect(await verify("password", reference)).toBe(true);
+  expect(await verify("Password", reference)).toBe(false);
+});
+
+test.each(["2a", "2b", "2y"])("verifies bcrypt's $%s$", async (prefix) => {
+  const hash = hashSync("pä$$", 4).replace(/^\$2b/, () => `$${prefix}`);
+  expect(await verify("pä$$", hash)).toBe(true);
+  expect(await verify("pä$", hash)).toBe(false);
+});
+
+test("verifies a bcrypt password that is longer than the 72 bytes that count", async () => {
+  const password = "é".repeat(35) + "😀😀";
+  expect(await verify(`${password}beyond`, hashSync(password, 4))).toBe(true);
+  expect(await verify(`${"é".repeat(34)}😀😀`, hashSync(password, 4))).toBe(false);
+});
+
+test("leaves the event loop free while it verifies bcrypt, and answers each call with its own result", async () => {
+  const hash = hashSync("right", 11);
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
+  const verdicts = await Promise.all(["right", "wrong", "right", "wrong"].map((password) => verify(password, hash)));
+  delay.disable();
+  expect(verdicts).toEqual([true, false, true, false]);
+  // Were they hashed here, in bcryptjs's slices of 100 ms, half of the samples would be as long.
+  expect(delay.percentile(90) / 1e6).toBeLessThan(50);
+});
+
+test("hashes two at once, lets a hundred wait, and refuses more", async () => {
+  const outcomes = await Promise.allSettled(Array.from({ length: 105 }, () => hashPassword("x")));
+  const refused = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as unknown] : []));
+  expect(refused).toHaveLength(3);
+  expect(refused[0]).toMatchObject({ reason: "temporarily_unavailable" });
+});
+
+test.each([
+  ["a password", "hunter2"],
+  ["nothing", ""],
+  ["argon2i", "$argon2i$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"],
+  ["an old argon2id version", "$argon2id$v=16$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"],
+  ["too much memory", "$argon2id$v=19$m=2097152,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"],
+  ["too many passes", "$argon2id$v=19$m=65536,t=17,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"],
+  [
+    "too many lanes for its memory",
+    "$argon2id$v=19$m=64,t=2,p=9$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+  ],
+  ["too short a salt", "$argon2id$v=19$m=65536,t=2,p=1$c29t$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"],
+  ["a tag that says nothing", "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFh"],
+  ["bcrypt's $2x$", hashSync("x", 4).replace("$2b", () => "$2x")],
+  ["bcrypt too costly", hashSync("x", 4).replace("$04$", () => "$17$")],
+  ["bcrypt cut short", hashSync("x", 4).slice(0, -1)],
+])("takes %s for no hash", (_what, text) => {
+  expect(parsePasswordHash(text)).toBeUndefined();
+});

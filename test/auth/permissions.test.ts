@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import { allows, covers, narrow, parseScope } from "../../src/auth/permissions.ts";
+import { known } from "./users.ts";
+
+test.each([
+  [["*"], "flows.write", true],
+  [["read"], "flows.read", true],
+  [["read"], "settings.read", true],
+  [["read"], "flows.write", false],
+  [["flows.write"], "flows.write", true],
+  [["flows.write"], "flows.read", false],
+  [["flows.read", "flows.write"], "flows.write", true],
+  [["flows"], "flows.read", false],
+  [[], "flows.read", false],
+])("whether %j allows %s is %s", (permissions, permission, allowed) => {
+  expect(allows(permissions, permission)).toBe(allowed);
+});
+
+test.each([
+  [["*"], ["*"], true],
+  [["*"], ["read", "flows.write"], true],
+  [["read"], ["*"], false],
+  [["read"], ["read"], true],
+  [["read"], ["settings.read"], true],
+  [["flows.read"], ["read"], false],
+  [["flows.read", "settings.read"], ["read"], true],
+  [["flows.write"], ["flows.write"], true],
+  [["flows.write"], ["read"], false],
+])("whether %j covers the scope %j is %s", (permissions, asked, covered) => {
+  expect(covers(permissions, asked, known)).toBe(covered);
+});
+
+test.each([
+  [["*"], ["*"], ["*"]],
+  [["*"], ["read"], ["read"]],
+  [["read"], ["*"], ["read"]],
+  [["read"], ["flows.read", "flows.write"], ["flows.read"]],
+  [["flows.read"], ["read"], ["flows.read"]],
+  [["flows.write"], ["read"], []],
+  [["flows.write", "read"], ["*"], ["flows.write", "read"]],
+  [["*", "read"], ["read"], ["read"]],
+])("%j narrowed by the scope %j is %j", (permissions, scope, both) => {
+  expect(narrow(permissions, scope)).toEqual(both);
+});
+
+test.each([
+  ["*", ["*"]],
+  ["read", ["read"]],
+  ["flows.read flows.write", ["flows.read", "flows.write"]],
+  ["read read", ["read"]],
+  ["", undefined],
+  [" read", undefined],
+  ["read  flows.write", undefined],
+  ["read\tflows.write", undefined],
+  ["read,flows.write", undefined],
+  ["flows", undefined],
+  ["Read", undefined],
+  ["constructor", undefined],
+])("the scope %j is read as %j", (scope, names) => {
+  expect(parseScope(scope, known)).toEqual(names);
+});

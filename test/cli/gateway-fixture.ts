@@ -1,0 +1,33 @@
+// A process that starts a gateway of no substance: opens when told, and stops at once or never.
+import { CliFailure } from "../../src/cli/failure.ts";
+import { start } from "../../src/cli/start.ts";
+import { parseOptions } from "../../src/options.ts";
+
+const mode = process.argv[2];
+// Held as a server would hold it.
+const alive = setInterval(() => {}, 60_000);
+
+try {
+  await start(parseOptions({ runtime: { port: 0 } }), async () => {
+    if (mode === "fails") {
+      throw Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE", port: 8080 });
+    }
+    return {
+      url: "http://127.0.0.1:8080",
+      async [Symbol.asyncDispose]() {
+        process.stdout.write("stopping\n");
+        if (mode === "hangs") {
+          await new Promise(() => {});
+        }
+        clearInterval(alive);
+      },
+    };
+  });
+} catch (error) {
+  if (!(error instanceof CliFailure)) {
+    throw error;
+  }
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = error.exitCode;
+  clearInterval(alive);
+}

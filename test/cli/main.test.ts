@@ -1,0 +1,59 @@
+import { readFile } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { runCli } from "./run-cli.ts";
+
+test.each([["--help"], ["-h"], ["help"], ["start", "--help"]])("%s %s teaches how to use it", async (...args) => {
+  const { code, stdout, stderr } = await runCli(args);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  for (const part of ["hash-password", "--data-dir <path>", "FLOWGATE_RUNTIME_PORT", "adminAuth:", "curl "]) {
+    expect(stdout).toContain(part);
+  }
+});
+
+test("--version tells the package's version", async () => {
+  const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
+  expect(await runCli(["--version"])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+});
+
+const hint = "flowgate: flowgate --help tells the commands and flags.";
+
+test.each([
+  [["strat"], "There is no command strat. Did you mean start?"],
+  [["frobnicate"], "There is no command frobnicate."],
+  [["--prot", "1"], "There is no flag --prot. Did you mean --port?"],
+  [["-x"], "There is no flag -x."],
+  [["--port"], "--port needs a value."],
+  [["--port="], "--port needs a value."],
+  [["--config", "--help"], "--config needs a value."],
+  [["--help=yes"], "--help takes no value."],
+  [["start", "now"], "start takes no arguments besides flags."],
+  [
+    ["hash-password", "hunter2"],
+    "hash-password takes no arguments: others on this machine could see them. It asks, or reads a line.",
+  ],
+])("refuses %j with a hint", async (args, message) => {
+  expect(await runCli(args)).toEqual({ code: 2, stdout: "", stderr: `flowgate: ${message}\n${hint}\n` });
+});
+
+const range = "must be a whole number from 0 to 65535";
+
+test.each<[string[], Record<string, string>, string]>([
+  [["--port", "many"], {}, `--port: ${range}`],
+  [["--port=-1"], {}, `--port: ${range}`],
+  [["--runtime-port", "65536"], {}, `--runtime-port: ${range}`],
+  [[], { FLOWGATE_PORT: "8o8o" }, `FLOWGATE_PORT: ${range}`],
+  [
+    ["--port", "x"],
+    { FLOWGATE_PORT: "1", FLOWGATE_RUNTIME_PORT: "y" },
+    `--port: ${range}\nflowgate: FLOWGATE_RUNTIME_PORT: ${range}`,
+  ],
+  [["--config", "/nowhere.yaml"], {}, "/nowhere.yaml: cannot be read (ENOENT)"],
+  [[], { FLOWGATE_CONFIG: "/nowhere.yaml" }, "/nowhere.yaml: cannot be read (ENOENT)"],
+  [
+    ["--host", "0.0.0.0"],
+    {},
+    "--host: would let everyone on the network in, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
+  ],
+])("does not start with %j and %j", async (args, env, message) => {
+  expect(await runCli(args, { env })).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\n` });
+});

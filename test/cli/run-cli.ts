@@ -1,0 +1,24 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+
+export const mainPath = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+
+export type Outcome = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+/** Runs flowgate to its end, with this on its stdin and none of our own FLOWGATE variables. */
+export async function runCli(
+  args: readonly string[],
+  { input = "", env = {}, cwd }: { input?: string | Buffer; env?: Record<string, string>; cwd?: string } = {},
+): Promise<Outcome> {
+  const child = spawn(process.execPath, [mainPath, ...args], { env: { PATH: process.env["PATH"], ...env }, cwd });
+  child.stdin.end(input);
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exitCode(child)]);
+  return { code, stdout, stderr };
+}
+
+export async function exitCode(child: ChildProcess): Promise<number | null> {
+  const [code] = (await once(child, "close")) as [number | null];
+  return code;
+}

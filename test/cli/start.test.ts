@@ -1,0 +1,93 @@
+import { spawn } from "node:child_process";
+import { createServer, type AddressInfo } from "node:net";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { explainStartFailure } from "../../src/cli/start-failure.ts";
+import { parseOptions } from "../../src/options.ts";
+import { exitCode } from "./run-cli.ts";
+
+const fixture = fileURLToPath(new URL("./gateway-fixture.ts", import.meta.url));
+
+/** Runs the fixture, and sends it a signal each time it shows the next of these lines. */
+async function run(mode: string, signals: readonly (readonly [line: string, signal: NodeJS.Signals])[]) {
+  const child = spawn(process.execPath, [fixture, mode]);
+  const left = [...signals];
+  let shown = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    shown += chunk.toString();
+    const [line, signal] = left[0] ?? [];
+    if (line !== undefined && shown.includes(line)) {
+      left.shift();
+      child.kill(signal);
+    }
+  });
+  const [code, stderr] = await Promise.all([exitCode(child), text(child.stderr)]);
+  return { code, shown, stderr };
+}
+
+const banner =
+  "Flowgate listens on http://127.0.0.1:8080\n" +
+  "Authentication: off: everyone who reaches this port may do everything (set adminAuth to change that)\n" +
+  "HTTP-in nodes of the flows: a free port (see GET /settings) on 127.0.0.1\n";
+
+test.each(["SIGTERM", "SIGINT"] as const)("stops in order at %s", async (signal) => {
+  expect(await run("stops", [["HTTP-in", signal]])).toEqual({ code: 0, shown: `${banner}stopping\n`, stderr: "" });
+});
+
+test.each([
+  ["SIGTERM", 143],
+  ["SIGINT", 130],
+] as const)("ends at once at a second signal, %s, with %i", async (signal, code) => {
+  const outcome = await run("hangs", [
+    ["HTTP-in", "SIGTERM"],
+    ["stopping", signal],
+  ]);
+  expect(outcome).toEqual({ code, shown: `${banner}stopping\n`, stderr: "" });
+});
+
+test("says in one line why it can't start", async () => {
+  expect(await run("fails", [])).toEqual({
+    code: 1,
+    shown: "",
+    stderr: "Port 8080 on 127.0.0.1 is in use: choose another with --port, FLOWGATE_PORT or port.\n",
+  });
+});
+
+test("knows the error of a port that is really in use", async () => {
+  const first = createServer().listen(0, "127.0.0.1");
+  await once(first, "listening");
+  const { port } = first.address() as AddressInfo;
+  const [error] = (await once(createServer().listen(port, "127.0.0.1"), "error").catch((error: unknown) => [
+    error,
+  ])) as [unknown];
+  first.close();
+  expect(explainStartFailure(error, parseOptions({ port })).message).toBe(
+    `Port ${port} on 127.0.0.1 is in use: choose another with --port, FLOWGATE_PORT or port.`,
+  );
+  expect(explainStartFailure(error, parseOptions({ runtime: { port } })).message).toBe(
+    `Port ${port} on 127.0.0.1 is in use: choose another with --runtime-port, FLOWGATE_RUNTIME_PORT or runtime.port.`,
+  );
+});
+
+const failed = (code: string, message: string) => Object.assign(new Error(message), { code });
+
+test.each([
+  [
+    failed("EACCES", "EACCES: permission denied, mkdir './data'"),
+    "The data directory ./data cannot be used (EACCES: permission denied, mkdir './data'): choose another with --data-dir, FLOWGATE_DATA_DIR or dataDir.",
+  ],
+  [
+    failed("ERR_SQLITE_ERROR", "unable to open database file"),
+    "The data directory ./data cannot be used (unable to open database file): choose another with --data-dir, FLOWGATE_DATA_DIR or dataDir.",
+  ],
+  [
+    failed("EADDRNOTAVAIL", "listen EADDRNOTAVAIL"),
+    "127.0.0.1 is no address of this machine: choose another with --host, FLOWGATE_HOST or host.",
+  ],
+  [new Error("first line\nsecond line"), "Flowgate cannot start: first line"],
+  ["text", "Flowgate cannot start: text"],
+])("explains %s", (error, message) => {
+  expect(explainStartFailure(error, parseOptions({})).message).toBe(message);
+});

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { findPackageJSON } from "node:module";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { createAuthenticator } from "./auth/authenticator.ts";
@@ -109,7 +110,7 @@ function createReadiness(runtime: Runtime): () => Readiness {
 }
 
 /** This package's own version. */
-export function readVersion(): string {
-  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
+function readVersion(): string {
+  const path = findPackageJSON(import.meta.url);
+  return path === undefined ? "unknown" : (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
 }

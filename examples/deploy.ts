@@ -1,0 +1,30 @@
+// Deploys a flow with the generated client, over gRPC: node examples/deploy.ts [url]
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { DeploymentType, FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
+import { SettingsService } from "../gen/flowgate/v1/settings_pb.ts";
+
+const transport = createGrpcTransport({ baseUrl: process.argv[2] ?? "http://127.0.0.1:8080" });
+const flows = createClient(FlowsService, transport);
+const settings = createClient(SettingsService, transport);
+
+// Replace just what was read: another deployment in between would be ABORTED.
+const { rev } = await flows.getFlows({});
+const deployed = await flows.setFlows({
+  rev,
+  deploymentType: DeploymentType.NODES,
+  flows: [
+    { id: "tab", type: "tab", label: "Greetings" },
+    { id: "in", type: "http in", properties: { z: "tab", url: "/hello", method: "get", wires: [["greet"]] } },
+    {
+      id: "greet",
+      type: "function",
+      properties: { z: "tab", func: "msg.payload = 'Hello from gRPC'; return msg;", wires: [["out"]] },
+    },
+    { id: "out", type: "http response", properties: { z: "tab", wires: [] } },
+  ],
+});
+const { runtime } = await settings.getSettings({});
+
+const answer = await fetch(`http://127.0.0.1:${runtime?.httpPort}/hello`);
+process.stdout.write(`${await answer.text()}, revision ${deployed.rev}\n`);

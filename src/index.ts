@@ -1,0 +1,17 @@
+// Running a gateway
+export { openGateway, type Gateway } from "./gateway.ts";
+export { OptionsError, parseOptions, type Options, type OptionsInput } from "./options.ts";
+
+// What a gateway is made of, for those who put their own together
+export { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "./store/sqlite/open-store.ts";
+export type { FlowStore, Revision, RevisionDraft, StoredToken, TokenStore } from "./store/store.ts";
+export type { CredentialSets, DeploymentType, FlowNode } from "./flows/configuration.ts";
+export { openRuntime } from "./runtime/supervisor.ts";
+export type { Allowance, RuntimeOptions } from "./runtime/options.ts";
+export type { Runtime, RuntimeState, RuntimeStatus } from "./runtime/runtime.ts";
+export { FlowgateError, type Reason } from "./errors.ts";
+
+// The contract, for clients
+export { AuthService } from "../gen/flowgate/v1/auth_pb.ts";
+export { DeploymentType as DeploymentTypeMessage, FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
+export { SettingsService } from "../gen/flowgate/v1/settings_pb.ts";

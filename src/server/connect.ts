@@ -1,0 +1,112 @@
+import type { ServerResponse } from "node:http";
+import { Code, ConnectError, type ContextValues, createConnectRouter } from "@connectrpc/connect";
+import type { ConnectRouter, ConnectRouterOptions } from "@connectrpc/connect";
+import {
+  compressionBrotli,
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Logger } from "pino";
+import { internalMessage } from "./interceptors.ts";
+import { sendRefusal } from "./refusal.ts";
+
+export type RpcOptions = ConnectRouterOptions & {
+  routes: (router: ConnectRouter) => void;
+  contextValues: (request: FastifyRequest) => ContextValues;
+};
+
+type RpcHandler = ConnectRouter["handlers"][number];
+
+/**
+ * Serves the RPCs as Connect, gRPC and gRPC-Web.
+ *
+ * Stands in for fastifyConnectPlugin of @connectrpc/connect-fastify 2.2, which leaves a request with
+ * an unusable Host unanswered and its failures on the console, which resets the connection instead of
+ * answering when a body of unknown length exceeds the limit, and whose 405 lacks Allow.
+ */
+export function registerRpcs(
+  app: FastifyInstance,
+  { routes, contextValues, ...options }: RpcOptions,
+  log: Logger,
+): void {
+  const router = createConnectRouter({ acceptCompression: [compressionGzip, compressionBrotli], ...options });
+  routes(router);
+
+  const serve = async (handler: RpcHandler, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    reply.hijack();
+    // Ending the iteration of a request destroys it by default, and with it the connection, before the
+    // answer is sent: as for a body of unknown length that exceeds the limit.
+    request.raw[Symbol.asyncIterator] = () => request.raw.iterator({ destroyOnReturn: false });
+    const call = readCall(request, reply, contextValues);
+    if (call === undefined) {
+      sendRefusal(reply.raw, 400, "the Host header or the request target is no valid part of a URL");
+      return;
+    }
+    try {
+      const answer = await handler(call);
+      if (answer.body === undefined && answer.status >= 400) {
+        refuseCall(handler, answer.status, reply.raw);
+      } else {
+        await universalResponseToNodeResponse(answer, reply.raw);
+      }
+    } catch (error) {
+      breakOff(error, request, reply);
+    }
+  };
+
+  const breakOff = (error: unknown, { id: requestId }: FastifyRequest, { raw }: FastifyReply): void => {
+    // The client went away while it was answered.
+    if (raw.destroyed || ConnectError.from(error).code === Code.Aborted) {
+      raw.destroy();
+      return;
+    }
+    log.error({ requestId, err: error }, "an RPC could not be answered");
+    if (raw.headersSent) {
+      raw.destroy();
+    } else {
+      sendRefusal(raw, 500, internalMessage(requestId));
+    }
+  };
+
+  for (const handler of router.handlers) {
+    app.all(handler.requestPath, (request, reply) => {
+      void serve(handler, request, reply);
+    });
+  }
+}
+
+type Call = Parameters<RpcHandler>[0];
+
+function readCall(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  contextValues: RpcOptions["contextValues"],
+): Call | undefined {
+  const authority = "authority" in request.raw ? request.raw.authority : request.headers.host;
+  if (typeof authority !== "string" || !URL.canParse(request.raw.url ?? "", `http://${authority}`)) {
+    return undefined;
+  }
+  return universalRequestFromNodeRequest(request.raw, reply.raw, undefined, contextValues(request));
+}
+
+function refuseCall({ allowedMethods }: RpcHandler, status: number, response: ServerResponse): void {
+  switch (status) {
+    case 405:
+      sendRefusal(response, status, `this RPC is called with ${allowedMethods.join(" or ")}`, {
+        Allow: allowedMethods.join(", "),
+      });
+      break;
+    case 415:
+      sendRefusal(response, status, "the Content-Type is none of Connect, gRPC or gRPC-Web for this kind of RPC");
+      break;
+    case 505:
+      // A client of a bidirectional stream would wait for ever on a connection that is kept.
+      response.setHeader("Connection", "close");
+      sendRefusal(response, status, "this RPC needs HTTP/2");
+      break;
+    default:
+      sendRefusal(response, status, "the RPC can't be served as it was called");
+  }
+}

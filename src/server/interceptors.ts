@@ -1,0 +1,72 @@
+import { ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
+import type { Logger } from "pino";
+import { peerKey } from "../auth/principal.ts";
+import { FlowgateError } from "../errors.ts";
+
+export type Gate = (context: HandlerContext) => void | Promise<void>;
+
+/**
+ * Whatever an implementation throws that is no ConnectError is a bug: it is logged whole, once, and
+ * the caller learns where to look for it. Outermost, so that it sees what other interceptors throw.
+ */
+export function failureInterceptor(log: Logger): Interceptor {
+  return (next) => async (request) => {
+    // Only a failure asks for values and the signal: over HTTP they are not made before.
+    const failure = (error: unknown): ConnectError =>
+      failureOf(error, log, { method: request.method, values: request.contextValues, signal: request.signal });
+    try {
+      const response = await next(request);
+      // A stream fails while it is read, long after next() has returned.
+      return response.stream ? { ...response, message: rethrowing(response.message, failure) } : response;
+    } catch (error) {
+      throw failure(error);
+    }
+  };
+}
+
+/** The same for the gate, which runs before any interceptor. It waits only where the gate does. */
+export function gateWithFailures(gate: Gate, log: Logger): Gate {
+  return (context) => {
+    try {
+      return gate(context)?.catch((error: unknown) => {
+        throw failureOf(error, log, context);
+      });
+    } catch (error) {
+      throw failureOf(error, log, context);
+    }
+  };
+}
+
+type Call = Pick<HandlerContext, "method" | "values" | "signal">;
+
+function failureOf(error: unknown, log: Logger, call: Call): ConnectError {
+  if (error instanceof ConnectError) {
+    return error;
+  }
+  const { method, values, signal } = call;
+  // A call that its client gave up, or whose time is over, ends with whatever the abort threw.
+  if (signal.aborted && (error === signal.reason || (error instanceof Error && error.name === "AbortError"))) {
+    return ConnectError.from(signal.reason);
+  }
+  const { requestId } = values.get(peerKey);
+  log.error(
+    { requestId, procedure: `${method.parent.typeName}/${method.name}`, err: error },
+    "a call failed unexpectedly",
+  );
+  return new FlowgateError("internal", internalMessage(requestId));
+}
+
+export function internalMessage(requestId: string): string {
+  return `internal error; the log has the details under request ${requestId}`;
+}
+
+async function* rethrowing<T>(
+  messages: AsyncIterable<T>,
+  failure: (error: unknown) => ConnectError,
+): AsyncGenerator<T> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw failure(error);
+  }
+}

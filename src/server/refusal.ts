@@ -1,0 +1,50 @@
+import { STATUS_CODES, type ServerResponse } from "node:http";
+
+/** What a refused request is told, outside of any RPC: what was wrong, and what to do about it. */
+type Refusal = { code: string; message: string };
+
+const reasons: Readonly<Record<number, string>> = {
+  404: "not_found",
+  405: "method_not_allowed",
+  406: "not_acceptable",
+  408: "request_timeout",
+  413: "payload_too_large",
+  414: "path_too_long",
+  415: "unsupported_media_type",
+  417: "expectation_failed",
+  431: "headers_too_large",
+  500: "internal",
+  503: "unavailable",
+};
+
+function refusalOf(status: number, message: string): Refusal {
+  return { code: reasons[status] ?? (status < 500 ? "invalid_request" : "internal"), message };
+}
+
+export function sendRefusal(
+  response: ServerResponse,
+  status: number,
+  message: string,
+  headers: Record<string, string> = {},
+): void {
+  const body = JSON.stringify(refusalOf(status, message));
+  response.writeHead(status, {
+    ...headers,
+    "Content-Type": "application/json",
+    "Content-Length": Buffer.byteLength(body),
+  });
+  response.end(body);
+}
+
+/** The whole of an HTTP/1 response, for a request that could not be parsed and so has none. */
+export function formatRefusal(status: number, message: string): string {
+  const body = JSON.stringify(refusalOf(status, message));
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    "Content-Type: application/json",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "Connection: close",
+    "",
+    body,
+  ].join("\r\n");
+}

@@ -1,0 +1,350 @@
+import { once } from "node:events";
+import http from "node:http";
+import { text } from "node:stream/consumers";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ConnectRouter, createClient, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import * as grpc from "@grpc/grpc-js";
+import { pino } from "pino";
+import { describe, expect, test, vi } from "vitest";
+import { AuthService, RevokeTokenRequestSchema } from "../../gen/flowgate/v1/auth_pb.ts";
+import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { peerKey } from "../../src/auth/principal.ts";
+import { FlowgateError } from "../../src/errors.ts";
+import { openServer, type ServerOptions } from "../../src/server/app.ts";
+import { createLog } from "../../src/server/log.ts";
+import { openRaw } from "./raw.ts";
+
+const megabyte = 1024 * 1024;
+
+function routes(router: ConnectRouter): void {
+  router.service(AuthService, {
+    getLogin: (_request, context) => ({ type: `${context.requestMethod} ${context.values.get(peerKey).address}` }),
+    issueToken: (request) => ({ accessToken: request.username, expiresIn: request.password.length }),
+    revokeToken: () => ({}),
+  });
+  router.service(SettingsService, {
+    getSettings: () => {
+      throw new TypeError("the secret inside");
+    },
+  });
+}
+
+async function open(overrides: Partial<ServerOptions> = {}) {
+  const lines: Record<string, unknown>[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const server = await openServer({
+    host: "127.0.0.1",
+    port: 0,
+    log: createLog({ level: "info", destination }),
+    routes,
+    gate: () => {},
+    interceptors: [],
+    ready: () => ({ ready: true }),
+    limits: { bodyBytes: megabyte },
+    ...overrides,
+  });
+  return Object.assign(server, { lines });
+}
+
+const refuse = (): never => {
+  throw new FlowgateError("no_token", "a token is needed");
+};
+
+const transports: [string, (baseUrl: string) => Transport][] = [
+  ["Connect over HTTP/1.1", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "1.1" })],
+  ["Connect GET", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "1.1", useHttpGet: true })],
+  ["Connect over HTTP/2", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "2" })],
+  ["gRPC", (baseUrl) => createGrpcTransport({ baseUrl })],
+  ["gRPC-Web over HTTP/1.1", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],
+  ["gRPC-Web over HTTP/2", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "2" })],
+];
+
+async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
+  return ConnectError.from(
+    await call.then(
+      () => expect.unreachable(),
+      (error: unknown) => error,
+    ),
+  );
+}
+
+describe.each(transports)("%s", (name, transport) => {
+  test("calls an implementation, which knows its peer", async () => {
+    await using server = await open();
+    const { type } = await createClient(AuthService, transport(server.url)).getLogin({});
+    expect(type).toBe(`${name === "Connect GET" ? "GET" : "POST"} 127.0.0.1`);
+  });
+
+  test("learns nothing of an unexpected failure but where to look, and the log has it whole", async () => {
+    await using server = await open();
+    const log = vi.spyOn(console, "error");
+    const failure = await failureOf(
+      createClient(SettingsService, transport(server.url)).getSettings({}, { headers: { "x-request-id": "mine" } }),
+    );
+    expect(failure.code).toBe(Code.Internal);
+    expect(failure.rawMessage).toBe("internal error; the log has the details under request mine");
+    expect(failure.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "internal" }]);
+    expect(server.lines).toMatchObject([
+      { level: "error", requestId: "mine", err: { type: "TypeError", message: "the secret inside" } },
+    ]);
+    expect(log).not.toHaveBeenCalled();
+  });
+
+  test("is told when the gate itself fails, and the log has it whole", async () => {
+    await using server = await open({ gate: () => Promise.reject(new RangeError("the database")) });
+    const failure = await failureOf(createClient(AuthService, transport(server.url)).getLogin({}));
+    expect(failure.code).toBe(Code.Internal);
+    expect(server.lines).toMatchObject([{ err: { type: "RangeError" } }]);
+  });
+
+  test("is refused a large message before it is read, and calls again", async () => {
+    let closed = true;
+    await using server = await open({ gate: () => (closed ? refuse() : undefined) });
+    const client = createClient(AuthService, transport(server.url));
+    // Beyond 10 MB Node's own HTTP/2 client gives up before it sends.
+    const failure = await failureOf(client.revokeToken({ token: "x".repeat(8 * megabyte) }));
+    expect(failure.code).toBe(Code.Unauthenticated);
+    expect(failure.rawMessage).toBe("a token is needed");
+    closed = false;
+    await client.revokeToken({ token: "x" });
+  });
+
+  test("is told that a message is too large", async () => {
+    await using server = await open();
+    const client = createClient(AuthService, transport(server.url));
+    const failure = await failureOf(client.revokeToken({ token: "x".repeat(2 * megabyte) }));
+    expect(failure.code).toBe(Code.ResourceExhausted);
+    await client.revokeToken({ token: "x" });
+  });
+});
+
+test("@grpc/grpc-js calls, is refused, and calls again", async () => {
+  let closed = true;
+  await using server = await open({ gate: () => (closed ? refuse() : undefined) });
+  const client = new grpc.Client(`127.0.0.1:${server.port}`, grpc.credentials.createInsecure());
+  const { input } = AuthService.method.revokeToken;
+  const call = (token: string) =>
+    new Promise<Buffer | undefined>((resolve, reject) => {
+      client.makeUnaryRequest(
+        "/flowgate.v1.AuthService/RevokeToken",
+        (message: Uint8Array) => Buffer.from(message),
+        (bytes: Buffer) => bytes,
+        toBinary(input, create(RevokeTokenRequestSchema, { token })),
+        (error, answer) => (error === null ? resolve(answer) : reject(error)),
+      );
+    });
+  await expect(call("x".repeat(20 * megabyte))).rejects.toMatchObject({ code: grpc.status.UNAUTHENTICATED });
+  closed = false;
+  expect(await call("x")).toHaveLength(0);
+  client.close();
+});
+
+describe("an upload that is not read", () => {
+  const path = "/flowgate.v1.AuthService/RevokeToken";
+  const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/proto\r\n`;
+  const chunk = Buffer.alloc(megabyte, "x");
+
+  test("is answered while it is sent, and the connection serves the next request", async () => {
+    await using server = await open({ gate: refuse });
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const ports = [];
+    for (let i = 0; i < 2; i++) {
+      const headers = { "content-type": "application/proto" };
+      const request = http.request({ port: server.port, host: "127.0.0.1", path, method: "POST", headers, agent });
+      request.end(Buffer.alloc(20 * megabyte));
+      const [response] = (await once(request, "response")) as [http.IncomingMessage];
+      expect(response.statusCode).toBe(401);
+      expect(await text(response)).toContain("a token is needed");
+      ports.push(request.socket?.localPort);
+    }
+    expect(new Set(ports).size).toBe(1);
+    agent.destroy();
+  });
+
+  test.each([
+    ["with Expect, by a client that does not wait", "Expect: 100-continue\r\n"],
+    ["with Connection: close", "Connection: close\r\n"],
+  ])("is answered before the connection ends: %s", async (_what, header) => {
+    await using server = await open({ gate: refuse });
+    using raw = await openRaw(server.port);
+    raw.write(`${head}${header}Content-Length: ${20 * megabyte}\r\n\r\n`);
+    for (let i = 0; i < 20; i++) {
+      raw.write(chunk);
+    }
+    const answer = await raw.closed();
+    expect(answer).toMatch(/^HTTP\/1.1 401 .*Connection: close.*a token is needed/is);
+  });
+
+  test("is never asked for with 100 Continue", async () => {
+    await using server = await open({ gate: refuse });
+    using raw = await openRaw(server.port);
+    raw.write(`${head}Expect: 100-continue\r\nContent-Length: ${20 * megabyte}\r\n\r\n`);
+    expect(await raw.closed()).toMatch(/^HTTP\/1.1 401 /);
+  });
+
+  test("of unknown length is answered when it exceeds the limit, and the connection is kept", async () => {
+    await using server = await open();
+    using raw = await openRaw(server.port);
+    raw.write(`${head}Transfer-Encoding: chunked\r\n\r\n`);
+    for (let i = 0; i < 4; i++) {
+      raw.write(`${megabyte.toString(16)}\r\n`);
+      raw.write(chunk);
+      raw.write("\r\n");
+    }
+    raw.write("0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+    expect(await raw.until(/"ok"/)).toMatch(/^HTTP\/1.1 429 .*resource_exhausted.*HTTP\/1.1 200 /s);
+  });
+});
+
+describe("outside of RPCs", () => {
+  async function ask(port: number, request: string): Promise<string> {
+    using raw = await openRaw(port);
+    raw.write(request);
+    return await raw.until(/}$/);
+  }
+  const refusal = (answer: string) => ({
+    status: Number(answer.slice(9, 12)),
+    type: /content-type: (.*)\r/i.exec(answer)?.[1],
+    ...(JSON.parse(answer.slice(answer.indexOf("{"))) as { code: string; message: string }),
+  });
+
+  test.each([
+    ["nothing there", "GET /nowhere?token=s3cret HTTP/1.1\r\nHost: a\r\n\r\n", 404, "not_found"],
+    ["a bad escape", "GET /%zz?token=s3cret HTTP/1.1\r\nHost: a\r\n\r\n", 400, "invalid_request"],
+    [
+      "a body where nothing is",
+      "POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n{",
+      404,
+      "not_found",
+    ],
+    [
+      "a malformed content type",
+      "POST /flowgate.v1.AuthService/GetLogin HTTP/1.1\r\nHost: a\r\nContent-Type: ;;\r\nContent-Length: 1\r\n\r\n{",
+      415,
+      "unsupported_media_type",
+    ],
+    ["health is read only", "DELETE /healthz HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method_not_allowed"],
+    ["an RPC by PUT", "PUT /flowgate.v1.AuthService/GetLogin HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method_not_allowed"],
+    [
+      "an RPC in XML",
+      "POST /flowgate.v1.AuthService/GetLogin HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nContent-Length: 0\r\n\r\n",
+      415,
+      "unsupported_media_type",
+    ],
+    [
+      "an RPC with a bad Host",
+      "POST /flowgate.v1.AuthService/GetLogin HTTP/1.1\r\nHost: [\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+      400,
+      "invalid_request",
+    ],
+    [
+      "an RPC over HTTP/1.0 without Host",
+      "GET /flowgate.v1.AuthService/GetLogin HTTP/1.0\r\n\r\n",
+      400,
+      "invalid_request",
+    ],
+  ])("is answered in one shape: %s", async (_what, request, status, code) => {
+    const log = vi.spyOn(console, "error");
+    await using server = await open();
+    const answer = await ask(server.port, request);
+    expect(refusal(answer)).toEqual({ status, type: "application/json", code, message: expect.any(String) });
+    expect(answer).not.toContain("s3cret");
+    expect(answer.includes("Allow: ")).toBe(status === 405);
+    expect(log).not.toHaveBeenCalled();
+  });
+
+  test("health and readiness tell what they know", async () => {
+    let ready = false;
+    await using server = await open({ ready: () => ({ ready, store: "the disk is full" }) });
+    const get = async (path: string) => {
+      const response = await fetch(server.url + path);
+      return [response.status, await response.json()];
+    };
+    expect(await get("/healthz")).toEqual([200, { status: "ok" }]);
+    expect(await get("/readyz")).toEqual([503, { status: "not ready", store: "the disk is full" }]);
+    ready = true;
+    expect(await get("/readyz")).toEqual([200, { status: "ready" }]);
+  });
+
+  test("an unexpected failure is answered without its inside", async () => {
+    await using server = await open({
+      ready: () => {
+        throw new Error("the secret inside");
+      },
+    });
+    const response = await fetch(`${server.url}/readyz`, { headers: { "x-request-id": "mine" } });
+    expect([response.status, await response.json()]).toEqual([
+      500,
+      { code: "internal", message: "internal error; the log has the details under request mine" },
+    ]);
+    expect(server.lines).toMatchObject([{ requestId: "mine", err: { message: "the secret inside" } }]);
+  });
+});
+
+describe("request ids", () => {
+  test.each([
+    ["abc-123", true],
+    ["x".repeat(128), true],
+    ["x".repeat(129), false],
+    ["a b", false],
+    ["é", false],
+  ])("are answered to whoever sends one, and taken where they are sane: %s", async (id, taken) => {
+    await using server = await open();
+    const response = await fetch(`${server.url}/healthz`, { headers: { "x-request-id": id } });
+    const answered = response.headers.get("x-request-id");
+    expect(answered === id).toBe(taken);
+    expect(answered).toMatch(/^[\x21-\x7e]+$/);
+    expect((await fetch(`${server.url}/healthz`)).headers.has("x-request-id")).toBe(false);
+  });
+});
+
+describe("the log", () => {
+  test("has completed requests at debug, without their query", async () => {
+    const lines: unknown[] = [];
+    const log = pino({ level: "debug", base: null }, { write: (line) => void lines.push(JSON.parse(line)) });
+    await using server = await open({ log, ready: () => ({ ready: false }) });
+    await (await fetch(`${server.url}/healthz?token=s3cret`, { headers: { "x-request-id": "a" } })).text();
+    await (await fetch(`${server.url}/readyz`)).text();
+    await createClient(AuthService, createGrpcTransport({ baseUrl: server.url })).getLogin({});
+    expect(lines).toMatchObject([
+      { level: 20, requestId: "a", method: "GET", path: "/healthz", status: 200, protocol: "HTTP/1.1" },
+      { level: 50, path: "/readyz", status: 503 },
+      { level: 20, path: "/flowgate.v1.AuthService/GetLogin", status: 200, protocol: "HTTP/2.0" },
+    ]);
+  });
+
+  test("strikes out what no one may read", () => {
+    const lines: string[] = [];
+    const log = createLog({ level: "info", destination: { write: (line) => void lines.push(line) } });
+    const secrets = { authorization: "s3cret", password: "s3cret", token: "s3cret", cookie: "s3cret" };
+    log.info({ ...secrets, request: { ...secrets, headers: secrets } }, "a line");
+    expect(lines[0]).not.toContain("s3cret");
+    expect(JSON.parse(lines[0] ?? "")).toMatchObject({ level: "info", time: expect.stringMatching(/^\d{4}-.*Z$/) });
+    expect(lines[0]).not.toMatch(/"pid"|"hostname"/);
+  });
+});
+
+test.each(transports)("disposal lets a call in flight finish: %s", async (_name, transport) => {
+  const arrived = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const server = await open({
+    gate: () => {
+      arrived.resolve();
+      return released.promise;
+    },
+    listener: { closeGraceMs: 60_000 },
+  });
+  const answer = createClient(AuthService, transport(server.url)).getLogin({});
+  await arrived.promise;
+  const disposed = server[Symbol.asyncDispose]();
+  released.resolve();
+  expect(await answer).toMatchObject({ type: expect.stringContaining("127.0.0.1") });
+  await disposed;
+});
+
+test("a port in use is said so", async () => {
+  await using server = await open();
+  await expect(open({ port: server.port })).rejects.toMatchObject({ code: "EADDRINUSE" });
+});

@@ -1,0 +1,306 @@
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import { createListener, type ListenerOptions, type RequestHandler } from "../../src/server/listener.ts";
+import { openRaw } from "./raw.ts";
+
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const settingsFrame = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+
+/** A frame of no length, of type SETTINGS, with ACK set, on stream 0. */
+const settingsAcknowledged = new RegExp(Buffer.from([0, 0, 0, 4, 1, 0, 0, 0, 0]).toString("latin1"));
+
+const hello: RequestHandler = (_request, response) => {
+  response.end("hello");
+};
+
+async function listen(handler: RequestHandler = hello, options: Partial<ListenerOptions> = {}) {
+  const server = createListener(handler, { closeGraceMs: 2_000, ...options });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const close = () => new Promise<void>((resolve) => server.close(() => resolve()));
+  return { server, port, close, [Symbol.asyncDispose]: close };
+}
+
+/** A handler that says when a request has come, and answers when told to. */
+function held() {
+  const arrived = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const handler: RequestHandler = (_request, response) => {
+    arrived.resolve();
+    void released.promise.then(() => response.end("late"));
+  };
+  return { handler, arrived: arrived.promise, release: released.resolve };
+}
+
+function get2(session: http2.ClientHttp2Session): Promise<string> {
+  return text(session.request({ ":path": "/" }));
+}
+
+describe("one port", () => {
+  test("serves HTTP/1.1 and keeps the connection", async () => {
+    await using server = await listen();
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    const ports = [];
+    for (let i = 0; i < 3; i++) {
+      const request = http.get({ port: server.port, host: "127.0.0.1", agent });
+      const [response] = (await once(request, "response")) as [http.IncomingMessage];
+      ports.push(request.socket?.localPort);
+      expect(await text(response)).toBe("hello");
+    }
+    expect(new Set(ports).size).toBe(1);
+    agent.destroy();
+  });
+
+  test("serves HTTP/2 without TLS", async () => {
+    await using server = await listen();
+    const session = http2.connect(`http://127.0.0.1:${server.port}`);
+    expect(await Promise.all([get2(session), get2(session)])).toEqual(["hello", "hello"]);
+    session.destroy();
+  });
+
+  test("knows either protocol when its bytes come one by one", async () => {
+    await using server = await listen();
+    using one = await openRaw(server.port);
+    for (const byte of "GET / HTTP/1.1\r\nHost: a\r\n\r\n") {
+      one.write(byte);
+      await new Promise(setImmediate);
+    }
+    expect(await one.until(/hello/)).toMatch(/^HTTP\/1.1 200 OK/);
+
+    using two = await openRaw(server.port);
+    for (const byte of preface) {
+      two.write(byte);
+      await new Promise(setImmediate);
+    }
+    two.write(settingsFrame);
+    expect(await two.until(settingsAcknowledged)).toMatch(settingsAcknowledged);
+  });
+
+  test("takes a method that begins as the preface does for HTTP/1", async () => {
+    await using server = await listen();
+    using raw = await openRaw(server.port);
+    raw.write("PRI / HTTP/1.1\r\nHost: a\r\n\r\n");
+    expect(await raw.until(/}/)).toMatch(/^HTTP\/1.1 400 /);
+  });
+
+  test("ignores Upgrade and answers as HTTP/1.1", async () => {
+    await using server = await listen();
+    for (const protocol of ["websocket", "h2c"]) {
+      using raw = await openRaw(server.port);
+      raw.write(`GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`);
+      expect(await raw.until(/hello/)).toMatch(/^HTTP\/1.1 200 OK/);
+    }
+  });
+});
+
+describe("a connection that is no good", () => {
+  test.each([
+    ["sends nothing", ""],
+    ["stops inside the preface", "PRI * HT"],
+    ["stops one byte before the preface's end", preface.slice(0, -1)],
+  ])("is ended when it %s", async (_what, bytes) => {
+    await using server = await listen(hello, { firstByteTimeoutMs: 50 });
+    using raw = await openRaw(server.port);
+    raw.write(bytes);
+    expect(await raw.closed()).toBe("");
+  });
+
+  test("is ended when it half-closes before it has shown its protocol", async () => {
+    await using server = await listen();
+    using raw = await openRaw(server.port);
+    raw.socket.end("PR");
+    expect(await raw.closed()).toBe("");
+  });
+
+  test.each([
+    ["garbage", "\x16\x03\x01\x02garbage\r\n\r\n", 400, "invalid_request"],
+    ["a header over 16 KiB", `GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(40_000)}\r\n\r\n`, 431, "headers_too_large"],
+    [
+      "both lengths",
+      "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+      400,
+      "invalid_request",
+    ],
+  ])("is answered: %s", async (_what, bytes, status, code) => {
+    await using server = await listen();
+    using raw = await openRaw(server.port);
+    raw.write(bytes);
+    const answer = await raw.closed();
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(JSON.parse(answer.slice(answer.indexOf("{")))).toMatchObject({ code });
+  });
+
+  test("is answered 408 when its header does not come to an end", async () => {
+    await using server = await listen(hello, { headersTimeoutMs: 50 });
+    using raw = await openRaw(server.port);
+    raw.write("GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ");
+    expect(await raw.closed()).toMatch(/^HTTP\/1.1 408 .*"request_timeout"/s);
+  });
+
+  test("does no harm with a broken HTTP/2 frame", async () => {
+    await using server = await listen();
+    using raw = await openRaw(server.port);
+    raw.write(preface);
+    raw.write(Buffer.alloc(1_000, 0xff));
+    await raw.closed();
+    using next = await openRaw(server.port);
+    next.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    expect(await next.until(/hello/)).toMatch(/200 OK/);
+  });
+
+  test("does no harm when it is reset", async () => {
+    await using server = await listen();
+    for (const bytes of ["", "PRI", preface, "GET / HT", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"]) {
+      using raw = await openRaw(server.port);
+      raw.write(bytes);
+      raw.socket.resetAndDestroy();
+    }
+    using next = await openRaw(server.port);
+    next.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    expect(await next.until(/hello/)).toMatch(/200 OK/);
+  });
+
+  test("is refused a header over 16 KiB over HTTP/2", async () => {
+    await using server = await listen();
+    const session = http2.connect(`http://127.0.0.1:${server.port}`);
+    session.on("error", () => {});
+    // Limits hold once the client has seen them.
+    await get2(session);
+    const stream = session.request({ ":path": "/", "x-large": "x".repeat(40_000) });
+    await expect(once(stream, "response")).rejects.toThrow(/ENHANCE_YOUR_CALM/);
+    session.destroy();
+  });
+});
+
+describe("Expect", () => {
+  const head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
+  const echo: RequestHandler = (request, response) => {
+    void text(request).then((body) => response.end(`got ${body}`));
+  };
+
+  test("100-continue is answered when the body is read", async () => {
+    await using server = await listen(echo);
+    using raw = await openRaw(server.port);
+    raw.write(head);
+    expect(await raw.until(/\r\n\r\n/)).toBe("HTTP/1.1 100 Continue\r\n\r\n");
+    raw.write("body");
+    expect(await raw.until(/got body/)).toMatch(/HTTP\/1.1 200 OK/);
+  });
+
+  test("100-continue is not answered when the body is not read", async () => {
+    await using server = await listen(hello);
+    using raw = await openRaw(server.port);
+    raw.write(head);
+    // Whether the body still comes is the client's choice, so that no other request can follow it.
+    expect(await raw.closed()).toMatch(/^HTTP\/1.1 200 OK.*Connection: close.*hello/s);
+  });
+
+  test("100-continue works over HTTP/2", async () => {
+    await using server = await listen(echo);
+    const session = http2.connect(`http://127.0.0.1:${server.port}`);
+    const stream = session.request({ ":method": "POST", ":path": "/", expect: "100-continue" }, { endStream: false });
+    await once(stream, "continue");
+    stream.end("body");
+    expect(await text(stream)).toBe("got body");
+    session.destroy();
+  });
+
+  test("anything else is 417", async () => {
+    await using server = await listen();
+    using raw = await openRaw(server.port);
+    raw.write("GET / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n");
+    expect(await raw.until(/}/)).toMatch(/^HTTP\/1.1 417 .*"expectation_failed"/s);
+  });
+});
+
+describe("close", () => {
+  test("ends idle HTTP/1 connections, idle sessions, and those that have shown no protocol", async () => {
+    const server = await listen(hello, { closeGraceMs: 60_000 });
+    using idle = await openRaw(server.port);
+    idle.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    await idle.until(/hello/);
+    using silent = await openRaw(server.port);
+    using partial = await openRaw(server.port);
+    partial.write("PRI * HT");
+    const session = http2.connect(`http://127.0.0.1:${server.port}`);
+    await get2(session);
+    const goaway = once(session, "goaway");
+    await server.close();
+    expect(await Promise.all([silent.closed(), partial.closed()])).toEqual(["", ""]);
+    expect(await idle.closed()).toMatch(/hello$/);
+    expect(await goaway).toEqual([http2.constants.NGHTTP2_NO_ERROR, 1, undefined]);
+  });
+
+  test("lets calls in flight finish, and HTTP/1 knows that the connection ends", async () => {
+    for (const over of ["http1", "http2"]) {
+      const { handler, arrived, release } = held();
+      const server = await listen(handler, { closeGraceMs: 60_000 });
+      const session = http2.connect(`http://127.0.0.1:${server.port}`);
+      using raw = await openRaw(server.port);
+      const answer = over === "http2" ? get2(session) : raw.closed();
+      if (over === "http1") {
+        raw.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      }
+      await arrived;
+      const closed = server.close();
+      release();
+      await closed;
+      expect(await answer).toMatch(over === "http2" ? /^late$/ : /Connection: close.*late/s);
+    }
+  });
+
+  test("ends a connection whose response had begun before, when that is complete", async () => {
+    const released = Promise.withResolvers<void>();
+    const server = await listen(
+      (_request, response) => {
+        response.write("begun");
+        void released.promise.then(() => response.end("ended"));
+      },
+      { closeGraceMs: 60_000 },
+    );
+    using raw = await openRaw(server.port);
+    raw.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    await raw.until(/begun/);
+    const closed = server.close();
+    released.resolve();
+    await closed;
+    expect(await raw.closed()).toMatch(/ended/);
+  });
+
+  test.each(["http1", "http2"])("ends calls that never finish after its grace: %s", async (over) => {
+    const { handler, arrived } = held();
+    const server = await listen(handler, { closeGraceMs: 50 });
+    using raw = await openRaw(server.port);
+    const session = http2.connect(`http://127.0.0.1:${server.port}`);
+    session.on("error", () => {});
+    if (over === "http1") {
+      raw.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    } else {
+      session.request({ ":path": "/" }).on("error", () => {});
+    }
+    await arrived;
+    await expect(server.close()).resolves.toBeUndefined();
+    session.destroy();
+  });
+
+  test("ends an HTTP/2 peer that reads GOAWAY and stays", async () => {
+    const server = await listen(hello, { closeGraceMs: 50 });
+    using raw = await openRaw(server.port);
+    raw.socket.allowHalfOpen = true;
+    raw.write(preface);
+    raw.write(settingsFrame);
+    await raw.until(settingsAcknowledged);
+    await expect(server.close()).resolves.toBeUndefined();
+  });
+
+  test("is quick for a server that never listened", async () => {
+    const server = createListener(hello);
+    const error = await new Promise((resolve) => server.close(resolve));
+    expect(error).toMatchObject({ code: "ERR_SERVER_NOT_RUNNING" });
+  });
+});

@@ -1,6 +1,10 @@
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/store.ts";
 
+/**
+ * `failed`: the runtime said why it can't start the flows. `restarting`: it ended, another one is due.
+ * `safe`: it ended too often in a row, and holds the flows back until the next deployment.
+ */
 export type RuntimeState = "starting" | "running" | "failed" | "restarting" | "safe" | "stopped";
 
 export type RuntimeStatus = {
@@ -21,8 +25,9 @@ export type RuntimeStatus = {
  */
 export interface Runtime extends AsyncDisposable {
   /**
-   * Resolves when the runtime runs this revision or a newer one, or has said why it can't (the status
-   * tells), at the latest at the deadline. Rejects never: the deployment stands all the same.
+   * Resolves when the runtime runs this revision or a newer one, has said why it can't, or has ended on
+   * it (the status tells); at the latest at the deadline. Rejects never: the deployment stands all the
+   * same. Calls may overlap, and come in any order.
    */
   apply(revision: Revision, type: DeploymentType): Promise<void>;
   status(): RuntimeStatus;

@@ -1,0 +1,120 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { confinedEnvironment, confinementFlags } from "./confinement.ts";
+import { createLogBudget } from "./log-budget.ts";
+import { type Begun, type Booted, type Deployed, type ToChild, parseFromChild, watchFd } from "./messages.ts";
+import type { CompleteOptions } from "./options.ts";
+import { readOutput } from "./output.ts";
+
+export type ChildEvents = {
+  /** It gave a sign of life. */
+  readonly heard: () => void;
+  readonly answered: (message: Booted | Begun | Deployed) => void;
+  /** Once, whatever ended it. */
+  readonly gone: (cause: string) => void;
+};
+
+export type RuntimeProcess = {
+  send(message: ToChild): void;
+  /** Where nothing gentler can be waited for: a blocked event loop sees no SIGTERM. */
+  kill(): void;
+};
+
+/** One process of the flow runtime, and its output in the log. */
+export function spawnChild(options: CompleteOptions, events: ChildEvents): RuntimeProcess {
+  const { entry, userDir, allow, maxOldSpaceMb, log } = options;
+  const child = spawn(
+    process.execPath,
+    [
+      ...confinementFlags(entry, userDir, allow),
+      ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
+      fileURLToPath(entry),
+    ],
+    {
+      cwd: userDir,
+      env: confinedEnvironment(userDir, allow),
+      stdio: ["ignore", "pipe", "pipe", "ipc", "pipe"],
+      serialization: "json",
+      // A process group of its own: Ctrl-C in a terminal is for the parent, and what flows spawn can be killed with it.
+      detached: true,
+    },
+  );
+  // Never written to; see orphan-watch.ts.
+  child.stdio[watchFd]?.on("error", ignore);
+  if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }));
+  if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }));
+
+  // The child keeps within such a budget too; but flows can reach the channel past it.
+  const budget = createLogBudget((lines) => log({ level: "warn", message: `${lines} log entries were dropped` }));
+  let cause: string | undefined;
+
+  child.on("message", (value) => {
+    const message = parseFromChild(value);
+    if (message === undefined) return;
+    events.heard();
+    switch (message.kind) {
+      case "beat":
+        return;
+      case "log":
+        if (budget.pass()) log(message.entry);
+        else budget.drop(1);
+        return;
+      case "dying":
+        cause = firstLine(message.cause);
+        log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` });
+        return;
+      case "booted":
+      case "begun":
+      case "deployed":
+        events.answered(message);
+    }
+  });
+  // Without a channel it can neither be told anything nor heard.
+  child.on("disconnect", () => kill(child));
+
+  const gone = onceOnly((how: string) => events.gone(cause === undefined ? how : `it crashed: ${cause}`));
+  child.on("error", (error) => {
+    if (child.pid === undefined) gone(`it could not be started: ${error.message}`);
+  });
+  child.on("exit", (code, signal) => {
+    // What flows have spawned is in its process group.
+    if (allow.childProcess) killGroup(child);
+    budget.end();
+    gone(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`);
+  });
+
+  return {
+    send: (message) => child.send(message, ignore),
+    kill: () => kill(child),
+  };
+}
+
+function kill(child: ChildProcess): void {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  killGroup(child);
+  child.kill("SIGKILL");
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+function onceOnly<T>(run: (value: T) => void): (value: T) => void {
+  let isDone = false;
+  return (value) => {
+    if (!isDone) run(value);
+    isDone = true;
+  };
+}
+
+function firstLine(text: string): string {
+  return (text.split("\n", 1)[0] ?? "").slice(0, 300);
+}
+
+/** For failures of a channel or pipe whose process has gone: `exit` tells. */
+function ignore(): void {}

@@ -1,0 +1,213 @@
+// The program of the child process, and the only file that imports the flow runtime.
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { createRequire } from "node:module";
+import { dirname } from "node:path";
+import type { AddressInfo } from "node:net";
+import util, { type RuntimeEvent } from "@node-red/util";
+import runtime from "@node-red/runtime";
+import { type CredentialObject, credentialObject, markedFlows } from "./child-deployment.ts";
+import { createRuntimeLog } from "./child-log.ts";
+import { maxLineChars } from "./log-budget.ts";
+import { type Boot, type Deploy, type Deployed, type FromChild, type ToChild, beatEveryMs } from "./messages.ts";
+import { watchForOrphanhood } from "./orphan-watch.ts";
+
+// Taken once, so that a node which replaces process.send can't silence the child.
+const sendToParent = process.send?.bind(process);
+if (sendToParent === undefined) throw new Error("child.ts is started by the supervisor, over an IPC channel");
+
+function send(message: FromChild, sent?: () => void): void {
+  // With a callback a channel that has closed is no exception: `disconnect` ends this process.
+  sendToParent?.(message, undefined, undefined, () => sent?.());
+}
+
+function die(cause: string): void {
+  const exit = () => process.exit(1);
+  send({ kind: "dying", cause: cause.slice(0, maxLineChars) }, exit);
+  setTimeout(exit, 500);
+}
+
+// The state of a process in which these two happened is unknown.
+process.on("uncaughtException", (error) => die(describe(error)));
+process.on("unhandledRejection", (reason) => die(describe(reason)));
+process.on("disconnect", () => process.kill(-process.pid, "SIGKILL"));
+// From a terminal or a service manager they reach the parent too, which stops this process in good order.
+process.on("SIGINT", () => {});
+process.on("SIGTERM", () => {});
+
+setInterval(() => send({ kind: "beat" }), beatEveryMs);
+send({ kind: "beat" });
+
+const log = createRuntimeLog(
+  (entry) => send({ kind: "log", entry }),
+  // They are encrypted at rest, by the parent: this warning would be false.
+  (message) => message === util.log._("nodes.credentials.unencrypted"),
+);
+
+/** What the runtime reads on `reload`; it starts without flows and gets them by the first deployment. */
+const stored: { flows: object[]; credentials: CredentialObject } = { flows: [], credentials: {} };
+
+// A plain object: the runtime tests for own properties.
+const storageModule = {
+  init: async () => {},
+  getFlows: async () => stored.flows,
+  saveFlows: async () => {},
+  getCredentials: async () => stored.credentials,
+  saveCredentials: async () => {},
+  getSettings: async () => ({}),
+  saveSettings: async () => {},
+  getSessions: async () => ({}),
+  saveSessions: async () => {},
+  getLibraryEntry: async () => [],
+  saveLibraryEntry: async () => {},
+};
+
+function settingsFor(boot: Boot) {
+  return {
+    userDir: boot.userDir,
+    coreNodesDir: dirname(createRequire(import.meta.url).resolve("@node-red/nodes")),
+    storageModule,
+    // The service encrypts them at rest, in the parent.
+    credentialSecret: false,
+    httpAdminRoot: false,
+    disableEditor: true,
+    httpNodeRoot: "/",
+    telemetry: { enabled: false },
+    externalModules: {
+      autoInstall: false,
+      palette: { allowInstall: false, allowUpload: false },
+      modules: { allowInstall: false },
+    },
+    functionExternalModules: false,
+    nodeCloseTimeout: boot.nodeCloseTimeoutMs,
+    runtimeState: { enabled: true },
+    logging: {
+      parent: { level: boot.logLevel, audit: false, metrics: false, handler: () => log.handle },
+    },
+  };
+}
+
+async function boot(message: Boot): Promise<Server> {
+  watchForOrphanhood();
+  if (!message.worker) process.permission.drop("worker");
+
+  // Not below an Express app of ours: the HTTP-in node reorders the root app's routes, and works on
+  // the runtime's own version of Express only. Its httpAdmin stays unmounted: headless, it has no
+  // authentication at all.
+  const server = createServer((request, response) => runtime.httpNode(request, response));
+  const settings = settingsFor(message);
+  util.init(settings);
+  runtime.init(settings, server);
+  server.listen(message.httpPort, message.host);
+  await once(server, "listening");
+
+  // A deployment that comes before this event would be overwritten by the runtime's own first load.
+  const loaded = nextEvent((event) => event.id === "runtime-state" && hasOutcome(event));
+  await runtime.start();
+  await loaded;
+  log.open();
+  send({ kind: "booted", httpPort: (server.address() as AddressInfo).port });
+  return server;
+}
+
+async function deploy(message: Deploy): Promise<Pick<Deployed, "failure" | "rejected">> {
+  const credentials = credentialObject(message.credentials, message.credentialsChanged);
+  const flows = markedFlows(message);
+  let failure: string | undefined;
+  // The runtime emits it once for each deployment, when all is started or nothing can be.
+  const finished = nextEvent((event) => {
+    if (event.id === "runtime-state" && event.payload?.error !== undefined) failure = describeEvent(event);
+    return event.id === "runtime-deploy";
+  });
+  onTabFailure = (stack) => {
+    failure ??= stack.split("\n", 1)[0];
+  };
+  stored.flows = [...message.flows];
+  stored.credentials = credentials;
+  try {
+    const { rev } = await runtime.flows.setFlows(
+      message.type === "reload"
+        ? { deploymentType: "reload" }
+        : { flows: { flows, credentials }, deploymentType: message.type },
+    );
+    if (rev === undefined) return { failure: "the runtime could not stop the flows that ran before" };
+  } catch (error) {
+    return { failure: error instanceof Error ? error.message : String(error), rejected: true };
+  }
+  await finished;
+  return failure === undefined ? {} : { failure };
+}
+
+/** Called with the stack of the error where the runtime could not start a tab and all that is on it. */
+let onTabFailure: ((stack: string) => void) | undefined;
+
+// The runtime goes on and tells of it by this line alone.
+const print = console.log; // oxlint-disable-line no-console
+// oxlint-disable-next-line no-console
+console.log = (...values: unknown[]) => {
+  const [text] = values;
+  if (typeof text === "string" && /^\s+at start \(.*runtime.lib.flows.index\.js/m.test(text)) onTabFailure?.(text);
+  print(...values);
+};
+
+const listeners = new Set<(event: RuntimeEvent) => void>();
+util.events.on("runtime-event", (event) => {
+  for (const listener of listeners) listener(event);
+});
+
+async function nextEvent(isIt: (event: RuntimeEvent) => boolean): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const listener = (event: RuntimeEvent) => {
+    if (!isIt(event)) return;
+    listeners.delete(listener);
+    resolve();
+  };
+  listeners.add(listener);
+  await promise;
+}
+
+function hasOutcome({ payload }: RuntimeEvent): boolean {
+  return payload?.state === "start" || payload?.error !== undefined;
+}
+
+function describeEvent({ payload }: RuntimeEvent): string {
+  switch (payload?.error) {
+    case "missing-types":
+      return `missing node types: ${payload.types?.join(", ")}`;
+    case "missing-modules":
+      return `missing modules: ${payload.modules?.map(({ module }) => module).join(", ")}`;
+    default:
+      return String(payload?.error);
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+let server: Server | undefined;
+
+async function stop(): Promise<void> {
+  server?.close();
+  server?.closeAllConnections();
+  if (server !== undefined) await runtime.stop();
+  process.exit(0);
+}
+
+async function obey(message: ToChild): Promise<void> {
+  switch (message.kind) {
+    case "boot":
+      server = await boot(message);
+      return;
+    case "deploy": {
+      send({ kind: "begun", id: message.id });
+      const outcome = await deploy(message);
+      send({ kind: "deployed", id: message.id, ...outcome });
+      return;
+    }
+    case "stop":
+      await stop();
+  }
+}
+
+process.on("message", (message: ToChild) => void obey(message));

@@ -1,0 +1,39 @@
+// What child.ts uses of packages that bring no types of their own.
+
+declare module "@node-red/util" {
+  export type RuntimeEvent = {
+    readonly id: string;
+    readonly payload?: {
+      readonly state?: string;
+      readonly error?: string;
+      readonly types?: readonly string[];
+      readonly modules?: readonly { readonly module: string; readonly error: string }[];
+    };
+  };
+
+  const util: {
+    init(settings: object): void;
+    events: { on(event: "runtime-event", listener: (event: RuntimeEvent) => void): void };
+    log: { _(key: string): string };
+  };
+  export default util;
+}
+
+declare module "@node-red/runtime" {
+  import type { RequestListener, Server } from "node:http";
+
+  const runtime: {
+    init(settings: object, server: Server): void;
+    start(): Promise<void>;
+    stop(): Promise<void>;
+    httpNode: RequestListener;
+    flows: {
+      /** Resolves before the flows are started; without a `rev` where the old ones could not be stopped. */
+      setFlows(deployment: {
+        flows?: { flows: object[]; credentials: object };
+        deploymentType: string;
+      }): Promise<{ rev: string | undefined }>;
+    };
+  };
+  export default runtime;
+}

@@ -1,0 +1,154 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Revision } from "../store/store.ts";
+import { createBackOff } from "./back-off.ts";
+import {
+  type Deployment,
+  covers,
+  createWaiter,
+  deploymentBudgetMs,
+  mergeDeployments,
+  newer,
+  settle,
+} from "./deployment.ts";
+import { type Life, type LifeEnd, startLife } from "./life.ts";
+import { type RuntimeOptions, completeOptions } from "./options.ts";
+import type { Runtime, RuntimeState } from "./runtime.ts";
+import { prepareUserDir } from "./user-dir.ts";
+
+/**
+ * Starts the flow runtime in a process of its own, in the background, and keeps it running the newest
+ * revision. What can be wrong with the flows shows in the status; a `userDir` that can't be made throws.
+ */
+export function openRuntime(given: RuntimeOptions): Runtime {
+  const options = completeOptions({ ...given, userDir: prepareUserDir(given.userDir) });
+  const version = flowRuntimeVersion();
+  const backOff = createBackOff(options);
+
+  let state: RuntimeState = "starting";
+  let message: string | undefined;
+  let httpPort = 0;
+  /** The child of now; none while a restart is due. */
+  let life: Life | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  /** Known of; the store may have a newer one when the child starts. */
+  let newest: Revision | undefined;
+  /** What the child will be given next. */
+  let waiting: Deployment | undefined;
+
+  function tell(next: RuntimeState, why?: string): void {
+    state = next;
+    message = why;
+    options.log({
+      level: next === "running" ? "info" : "warn",
+      message: `the flow runtime is ${next}${why === undefined ? "" : `: ${why}`}`,
+    });
+  }
+
+  function start(isHeldBack: boolean): void {
+    clearTimeout(timer);
+    const born = startLife(options, {
+      isOvertaken: () => waiting !== undefined,
+      booted(port) {
+        httpPort = port;
+        if (waiting !== undefined) deployNext();
+        else if (isHeldBack) tell("safe", `${message}; its flows are held back until the next deployment`);
+        else void deployStored(born);
+      },
+      deployed(deployment, failure) {
+        if (failure === undefined) tell("running");
+        else tell("failed", failure);
+        settle(deployment);
+        deployNext();
+      },
+      over,
+    });
+    life = born;
+  }
+
+  /** A fresh child gets what the store has: nothing tells us of a deployment that failed to reach us. */
+  async function deployStored(born: Life): Promise<void> {
+    try {
+      newest = newer(newest, await options.active());
+    } catch (error) {
+      options.log({ level: "error", message: `the active revision could not be read: ${describe(error)}` });
+    }
+    if (state === "stopped" || life !== born || !born.isEmpty()) return;
+    if (newest === undefined) {
+      tell("restarting", "the active revision could not be read");
+      timer = setTimeout(() => void deployStored(born), options.maxRestartDelayMs);
+      return;
+    }
+    clearTimeout(timer);
+    waiting = mergeDeployments(waiting, { revision: newest, type: "full", waiters: new Set() });
+    deployNext();
+  }
+
+  function deployNext(): void {
+    if (waiting === undefined || newest === undefined || life === undefined || !life.isIdle()) return;
+    if (waiting.type === "reload" && state === "failed") {
+      // The runtime looks for node modules when it starts only, and one that was missing may be there now.
+      void life.stop();
+      return;
+    }
+    const next = waiting;
+    waiting = undefined;
+    life.deploy({ ...next, revision: newest, type: life.isEmpty() ? "full" : next.type });
+  }
+
+  function over({ cause, unfinished, unseen, ranMs, isWanted }: LifeEnd): void {
+    clearTimeout(timer);
+    life = undefined;
+    httpPort = 0;
+    if (state === "stopped") return;
+    if (unseen !== undefined) waiting = mergeDeployments(waiting, unseen);
+    // The deployment stands, and the next child starts with it; the status tells what became of this one.
+    const { delayMs, isCrashLoop } = isWanted ? { delayMs: 0, isCrashLoop: false } : backOff.died(ranMs);
+    tell(
+      "restarting",
+      isCrashLoop ? `it ended ${options.maxShortLives} times in a row, at last because ${cause}` : cause,
+    );
+    timer = setTimeout(() => start(isCrashLoop), delayMs);
+    settle(unfinished);
+  }
+
+  start(false);
+
+  return {
+    async apply(revision, type) {
+      if (state === "stopped" || life?.hasDone({ revision, type })) return;
+      newest = newer(newest, revision);
+      const waiter = createWaiter(deploymentBudgetMs(newest, options.deadlineMs));
+      const deploying = life?.deploying();
+      if (deploying !== undefined && covers(deploying, { revision, type })) {
+        // The child has just started with it.
+        deploying.waiters.add(waiter);
+        await waiter.settled;
+        return;
+      }
+      waiting = mergeDeployments(waiting, { revision: newest, type, waiters: new Set([waiter]) });
+      backOff.reset();
+      if (life === undefined) start(false);
+      else deployNext();
+      await waiter.settled;
+    },
+    status: () => ({ name: "node-red", version, state, httpPort, message }),
+    async [Symbol.asyncDispose]() {
+      clearTimeout(timer);
+      tell("stopped");
+      settle(waiting);
+      settle(life?.deploying());
+      await life?.stop();
+    },
+  };
+}
+
+function flowRuntimeVersion(): string {
+  const manifest = createRequire(import.meta.url).resolve("@node-red/runtime/package.json");
+  const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
+  return version;
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,123 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const readme = await readFile(join(root, "README.md"), "utf8");
+
+/** The code of the README in this language, in order. */
+const blocks = (language: string): string[] =>
+  [...readme.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, "gms"))].map(([, code = ""]) => code);
+
+const block = (language: string, mark: string): string => {
+  const found = blocks(language).filter((code) => code.includes(mark));
+  expect(found, `README blocks with ${mark}`).toHaveLength(1);
+  return found[0] ?? "";
+};
+
+/** A folder that looks like a checkout, for what the commands write must not land in this one. */
+async function createCheckout(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), "flowgate-readme-"));
+  for (const name of ["node_modules", "package.json", "proto", "gen", "examples", "src"]) {
+    await symlink(join(root, name), join(path, name));
+  }
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+type Running = AsyncDisposable & { run: (code: string) => Promise<string> };
+
+/** Starts the service by the README's command, on free ports; `run` takes its shell code with these ports. */
+async function start(cwd: string, flags: string[]): Promise<Running> {
+  const service = spawn("npm", ["start", "--", "--port", "0", "--runtime-port", "0", ...flags], {
+    cwd,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let output = "";
+  const port = await new Promise<string>((resolve, reject) => {
+    service.stdout.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+      const url = /listens on http:\/\/127\.0\.0\.1:(\d+)/.exec(output);
+      // The flows have started with this: their port is known.
+      if (url?.[1] !== undefined && output.includes("the flow runtime is running")) {
+        resolve(url[1]);
+      }
+    });
+    service.once("exit", () => reject(new Error(`npm start ended:\n${output}`)));
+  });
+  const runtimePort = /HTTP-in nodes[^\n]*:(\d+)/.exec(output)?.[1];
+  const settings = await fetch(`http://127.0.0.1:${port}/settings`);
+  const flowsPort =
+    runtimePort ?? (settings.ok ? ((await settings.json()) as { runtime: { httpPort: number } }).runtime.httpPort : 0);
+  return {
+    async run(code) {
+      const ported = code.replaceAll(":8080", `:${port}`).replaceAll(":1880", `:${flowsPort}`);
+      const defaultUrl = ported.replaceAll("examples/deploy.ts", `examples/deploy.ts http://127.0.0.1:${port}`);
+      const { stdout } = await promisify(execFile)("bash", ["-euc", defaultUrl], { cwd });
+      return stdout;
+    },
+    async [Symbol.asyncDispose]() {
+      const exit = once(service, "exit");
+      service.kill("SIGTERM");
+      await exit;
+    },
+  };
+}
+
+test("has one command to run and one to test, and they are scripts of this package", () => {
+  const shell = blocks("sh");
+  expect(shell[0]).toBe("npm install && npm start\n");
+  expect(shell.at(-1)).toBe("npm install && npm test\n");
+});
+
+test("deploys with curl, with the generated client, and looks with buf", async () => {
+  await using checkout = await createCheckout();
+  await using service = await start(checkout.path, []);
+
+  const v1 = await service.run(block("sh", "`Hello`; return msg;"));
+  expect(v1).toMatch(/^HTTP\/1\.1 204 [^]*Hello$/);
+
+  const v2 = block("sh", "flows.json");
+  expect(await service.run(v2)).toMatch(/^HTTP\/1\.1 200 [^]*\{"rev":"[^"]+"\}Hello again$/);
+
+  // "The same command once more": what was read is not the active revision any more.
+  const deploy = /^curl -i .*?\n.*nodes'$/ms.exec(v2)?.[0] ?? "";
+  expect(await service.run(deploy)).toMatch(/^HTTP\/1\.1 409 [^]*"code":"version_mismatch"/);
+
+  expect(await service.run(block("sh", "examples/deploy.ts"))).toMatch(/^Hello from gRPC, revision \S+\n$/);
+  expect(JSON.parse(await service.run(block("sh", "npx buf curl")))).toMatchObject({ apiVersions: ["v1", "v2"] });
+});
+
+test("hashes a password, and works with tokens", async () => {
+  await using checkout = await createCheckout();
+  const command = /^\$ (.*hash-password)$/m.exec(block("console", "hash-password"))?.[1] ?? "";
+  const { stdout: hash } = await promisify(execFile)("bash", ["-euc", `echo correct-horse | ${command}`], {
+    cwd: checkout.path,
+  });
+  const config = block("yaml", "adminAuth").replace(/"\$argon2id[^"]*"/, JSON.stringify(hash.trim()));
+  await writeFile(join(checkout.path, "flowgate.yaml"), config);
+
+  await using service = await start(checkout.path, ["--config", "flowgate.yaml"]);
+  const output = await service.run(block("sh", "/auth/token"));
+  expect(output).toMatch(/^\[\]HTTP\/1\.1 200 [^]*content-length: 0/i);
+  expect(await service.run("curl -si http://127.0.0.1:8080/flows")).toMatch(/^HTTP\/1\.1 401 /);
+});
+
+test("shows the client as the example has it", async () => {
+  const example = await readFile(join(root, "examples", "deploy.ts"), "utf8");
+  const shown = block("ts", "createClient");
+  for (const call of [
+    "createClient(FlowsService",
+    "createGrpcTransport(",
+    "await flows.getFlows({})",
+    "await flows.setFlows({",
+    "deploymentType: DeploymentType.NODES",
+  ]) {
+    expect(shown).toContain(call);
+    expect(example).toContain(call);
+  }
+});

@@ -1,0 +1,97 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { CredentialSets, FlowNode } from "../../src/flows/configuration.ts";
+import type { LogEntry } from "../../src/runtime/messages.ts";
+import type { RuntimeOptions } from "../../src/runtime/options.ts";
+import type { Runtime, RuntimeState } from "../../src/runtime/runtime.ts";
+import { openRuntime } from "../../src/runtime/supervisor.ts";
+import type { Revision } from "../../src/store/store.ts";
+
+export function revision(seq: number, flows: readonly FlowNode[], credentials: CredentialSets = new Map()): Revision {
+  return { rev: `r${seq}`, seq, committedAtMs: 0, by: undefined, deploymentType: "full", flows, credentials };
+}
+
+export function credentials(sets: Record<string, Record<string, string>>): CredentialSets {
+  return new Map(Object.entries(sets).map(([id, set]) => [id, new Map(Object.entries(set))]));
+}
+
+export type OpenedRuntime = Runtime & {
+  readonly entries: readonly LogEntry[];
+  readonly dataDir: string;
+  /** Resolves with the first entry, of those so far and to come, that matches. */
+  untilLogged(pattern: RegExp): Promise<LogEntry>;
+  /** Resolves when the runtime is, or next comes to be, in that state. */
+  untilState(state: RuntimeState): Promise<void>;
+  /** What an HTTP-in node answers. */
+  get(path: string): Promise<string>;
+};
+
+export function fixture(name: string): URL {
+  return new URL(`../fixtures/runtime/${name}.ts`, import.meta.url);
+}
+
+/** A runtime in a directory of its own that goes with it. */
+export async function runtimeUnderTest(
+  options: Partial<RuntimeOptions> = {},
+  prepare?: (userDir: string) => Promise<void>,
+): Promise<OpenedRuntime> {
+  const dataDir = await mkdtemp(join(tmpdir(), "flowgate-runtime-"));
+  const userDir = join(dataDir, "runtime");
+  await prepare?.(userDir);
+  const entries: LogEntry[] = [];
+  const listeners = new Set<() => void>();
+  const runtime = openRuntime({
+    active: async () => revision(0, []),
+    userDir,
+    host: "127.0.0.1",
+    httpPort: 0,
+    log(entry) {
+      entries.push(entry);
+      for (const listener of listeners) listener();
+    },
+    ...options,
+  });
+
+  async function until<T>(find: () => T | undefined): Promise<T> {
+    const { promise, resolve } = Promise.withResolvers<T>();
+    const listener = () => {
+      const found = find();
+      if (found !== undefined) resolve(found);
+    };
+    listeners.add(listener);
+    listener();
+    const found = await promise;
+    listeners.delete(listener);
+    return found;
+  }
+
+  return {
+    ...runtime,
+    entries,
+    dataDir,
+    untilLogged: (pattern) => until(() => entries.find(({ message }) => pattern.test(message))),
+    async untilState(state) {
+      await until(() => (runtime.status().state === state ? state : undefined));
+    },
+    async get(path) {
+      const response = await fetch(`http://127.0.0.1:${runtime.status().httpPort}${path}`);
+      return response.text();
+    },
+    async [Symbol.asyncDispose]() {
+      await runtime[Symbol.asyncDispose]();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Resolves when a process that is no child of ours, and so tells us nothing, has ended. */
+export async function untilGone(pid: number): Promise<true> {
+  for (;;) {
+    const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
+    // A zombie has ended too: only its new parent has not asked for it yet.
+    if (stat === undefined || / Z /.test(stat)) return true;
+    await delay(10);
+  }
+}

@@ -1,0 +1,97 @@
+import { expect, test } from "vitest";
+import { credentials, revision, runtimeUnderTest } from "./builders.ts";
+import { configProbe, endpoint, functionNode, installProbe, probe, tab } from "./flow-builders.ts";
+
+test("answers over HTTP with the newest deployment", async () => {
+  const stored = revision(1, endpoint("/hello", `msg.payload = "one"`));
+  await using runtime = await runtimeUnderTest({ active: async () => stored });
+  await runtime.untilState("running");
+  expect(await runtime.get("/hello")).toBe("one");
+  await runtime.apply(revision(2, endpoint("/hello", `msg.payload = "two"`)), "nodes");
+  expect(await runtime.get("/hello")).toBe("two");
+});
+
+test("names the missing node types, and recovers from them", async () => {
+  await using runtime = await runtimeUnderTest();
+  const flows = endpoint("/hello", `msg.payload = "hello"`);
+  await runtime.apply(revision(1, [...flows, { id: "x", type: "teleport" }, { id: "y", type: "warp" }]), "full");
+  expect(runtime.status()).toMatchObject({ state: "failed", message: "missing node types: teleport, warp" });
+  await runtime.apply(revision(2, flows), "nodes");
+  expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
+  expect(await runtime.get("/hello")).toBe("hello");
+});
+
+test("finds a module that was installed after its nodes were missed, on reload", async () => {
+  await using runtime = await runtimeUnderTest();
+  const flows = [tab("T"), probe("a", "T")];
+  await runtime.apply(revision(1, flows), "full");
+  expect(runtime.status()).toMatchObject({ state: "failed", message: "missing node types: probe" });
+  await installProbe(`${runtime.dataDir}/runtime`);
+  await runtime.apply(revision(1, flows), "reload");
+  expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
+});
+
+test("keeps the flows that run where the runtime refuses the new ones", async () => {
+  await using runtime = await runtimeUnderTest();
+  const flows = endpoint("/hello", `msg.payload = "hello"`);
+  await runtime.apply(revision(1, flows), "full");
+  await runtime.apply(revision(2, [...flows, tab("hasOwnProperty")]), "nodes");
+  expect(runtime.status()).toMatchObject({ state: "failed", message: expect.stringContaining("hasOwnProperty") });
+  expect(await runtime.get("/hello")).toBe("hello");
+  await runtime.apply(revision(3, endpoint("/hello", `msg.payload = "again"`)), "nodes");
+  expect(runtime.status().state).toBe("running");
+  expect(await runtime.get("/hello")).toBe("again");
+});
+
+test("tells of a tab that can't be started", async () => {
+  await using runtime = await runtimeUnderTest({}, installProbe);
+  const itself = { ...configProbe("C", "T"), config: "C" };
+  await runtime.apply(revision(1, [tab("T"), itself, ...endpoint("/hello", `msg.payload = "hello"`)]), "full");
+  expect(runtime.status()).toMatchObject({
+    state: "failed",
+    message: "Error: Circular config node dependency detected: C",
+  });
+  expect(await runtime.get("/hello")).toBe("hello");
+});
+
+test("runs nodes that npm has installed into its directory, with their credentials", async () => {
+  await using runtime = await runtimeUnderTest({}, installProbe);
+  const secretOf = async (name: string) =>
+    (JSON.parse(await runtime.get("/probe")) as { secrets: Record<string, string | null> }).secrets[`the ${name}`];
+  const flows = [tab("T"), probe("a", "T"), probe("b", "T")];
+  await runtime.apply(revision(1, flows, credentials({ a: { secret: "s1" }, b: { secret: "s2" } })), "full");
+  expect(await secretOf("a")).toBe("s1");
+  expect(await secretOf("b")).toBe("s2");
+  await runtime.apply(revision(2, flows, credentials({ a: { secret: "s3" } })), "nodes");
+  expect(await secretOf("a")).toBe("s3");
+  await runtime.apply(revision(3, flows, credentials({ a: { secret: "s4" } })), "reload");
+  expect(await secretOf("a")).toBe("s4");
+  await runtime.apply(revision(4, flows), "flows");
+  expect(await secretOf("a")).toBe(null);
+});
+
+test("logs what nodes say, and by which of them", async () => {
+  await using runtime = await runtimeUnderTest();
+  const flows = [
+    tab("T"),
+    functionNode("f", { z: "T", initialize: `node.warn("mind the gap"); console.log("aloud")` }),
+  ];
+  await runtime.apply(revision(1, flows), "full");
+  expect(await runtime.untilLogged(/mind the gap/)).toMatchObject({ level: "warn", nodeId: "f", nodeType: "function" });
+  const noise = runtime.entries.filter(({ message }) => /unencrypted|Welcome/.test(message));
+  expect(noise).toEqual([]);
+});
+
+test("runs ten thousand nodes", async () => {
+  await using runtime = await runtimeUnderTest();
+  const many = Array.from({ length: 10_000 }, (_, index) => ({
+    id: `c${index}`,
+    type: "comment",
+    z: "T",
+    name: `note ${index}`,
+    info: "x".repeat(120),
+    wires: [],
+  }));
+  await runtime.apply(revision(1, [tab("T"), ...many, ...endpoint("/hello", `msg.payload = "hello"`)]), "full");
+  expect(await runtime.get("/hello")).toBe("hello");
+});

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import type { FlowNode } from "../../src/flows/configuration.ts";
+import { revision, runtimeUnderTest } from "./builders.ts";
+import { endpoint, functionNode, installProbe, tab } from "./flow-builders.ts";
+
+const good = endpoint("/hello", `msg.payload = "hello"`);
+const starting = (initialize: string): FlowNode[] => [...good, tab("T"), functionNode("f", { z: "T", initialize })];
+
+test("runs a correction within seconds of an endless loop in On Start", async () => {
+  await using runtime = await runtimeUnderTest();
+  await runtime.untilState("running");
+  const looping = runtime.apply(revision(1, starting("for (;;);")), "full");
+  const beganMs = performance.now();
+  await runtime.apply(revision(2, good), "nodes");
+  expect(await runtime.get("/hello")).toBe("hello");
+  expect(performance.now() - beganMs).toBeLessThan(20_000);
+  await looping;
+});
+
+test("runs a correction after an endless loop in a message", async () => {
+  await using runtime = await runtimeUnderTest({ restartDelayMs: 60_000 });
+  await runtime.apply(revision(1, endpoint("/loop", "for (;;);")), "full");
+  await expect(runtime.get("/loop")).rejects.toThrow("fetch failed");
+  await runtime.untilState("restarting");
+  expect(runtime.status().message).toBe("a flow blocked it");
+  await runtime.apply(revision(2, good), "nodes");
+  expect(await runtime.get("/hello")).toBe("hello");
+});
+
+test("restarts after an exception that a node throws from a timer", async () => {
+  await using runtime = await runtimeUnderTest({ restartDelayMs: 60_000 }, installProbe);
+  await runtime.apply(revision(1, [tab("T"), { id: "p", type: "probe-throw", z: "T", wires: [] }]), "full");
+  expect(await runtime.untilLogged(/crashed: Error: thrown by a timer/)).toMatchObject({ level: "fatal" });
+  await runtime.untilState("restarting");
+  expect(runtime.status().message).toBe("it crashed: Error: thrown by a timer");
+});
+
+test("restarts after a promise that nobody awaits", async () => {
+  await using runtime = await runtimeUnderTest({ restartDelayMs: 60_000 });
+  await runtime.apply(revision(1, starting(`void Promise.reject(new Error("forgotten"));`)), "full");
+  await runtime.untilState("restarting");
+  expect(runtime.status().message).toBe("it crashed: Error: forgotten");
+});
+
+test("restarts after flows that ate the memory", async () => {
+  await using runtime = await runtimeUnderTest({ restartDelayMs: 60_000, maxOldSpaceMb: 96 });
+  await runtime.apply(revision(1, good), "full");
+  await runtime.apply(revision(2, starting("const all = []; for (;;) all.push(new Array(1e5).fill({}));")), "nodes");
+  expect(runtime.status()).toMatchObject({ state: "restarting", message: "it was ended by SIGABRT" });
+  await runtime.apply(revision(3, good), "nodes");
+  expect(await runtime.get("/hello")).toBe("hello");
+});
+
+test("holds crashing flows back, and runs the next deployment of any type", async () => {
+  const crashing = revision(1, starting(`void Promise.reject(new Error("again"));`));
+  await using runtime = await runtimeUnderTest({
+    active: async () => crashing,
+    restartDelayMs: 1,
+    maxShortLives: 2,
+  });
+  await runtime.untilState("safe");
+  expect(await runtime.get("/hello")).toContain("Cannot GET /hello");
+  await runtime.apply(revision(2, good), "nodes");
+  expect(runtime.status().state).toBe("running");
+  expect(await runtime.get("/hello")).toBe("hello");
+});
+
+test("survives a flow that logs without end", async () => {
+  await using runtime = await runtimeUnderTest();
+  await runtime.apply(revision(1, starting(`for (let i = 0; i < 20000; i += 1) node.warn("again");`)), "full");
+  expect(await runtime.get("/hello")).toBe("hello");
+  expect(runtime.entries.length).toBeLessThan(3_000);
+});

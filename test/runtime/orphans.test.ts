@@ -1,0 +1,54 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import type { FlowNode } from "../../src/flows/configuration.ts";
+import { fixture, untilGone } from "./builders.ts";
+import { functionNode, tab } from "./flow-builders.ts";
+
+const blocking = `for (;;);`;
+const announce = `node.warn("the flows are at it");`;
+
+async function withParent(
+  initialize: string,
+  check: (parent: ChildProcessByStdio<null, Readable, null>, childPid: number) => Promise<void>,
+): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), "flowgate-parent-"));
+  const flows: FlowNode[] = [tab("T"), functionNode("f", { z: "T", initialize })];
+  const program = fileURLToPath(fixture("parent"));
+  const parent = spawn(process.execPath, [program, join(directory, "runtime"), JSON.stringify(flows)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  try {
+    const [line] = (await once(createInterface(parent.stdout), "line")) as [string];
+    await check(parent, Number(line));
+  } finally {
+    parent.kill("SIGKILL");
+    await rm(directory, { recursive: true });
+  }
+}
+
+test.for([
+  ["idles", announce],
+  ["blocks its event loop", `${announce} setTimeout(() => { ${blocking} }, 50);`],
+  ["blocks its event loop while it starts", `${announce} ${blocking}`],
+] as const)("a child that %s does not outlive a parent that is killed", async ([, initialize]) => {
+  await withParent(initialize, async (parent, childPid) => {
+    parent.kill("SIGKILL");
+    expect(await untilGone(childPid)).toBe(true);
+  });
+});
+
+test("a parent that ends in good order takes its child with it, and ends", async () => {
+  await withParent(announce, async (parent, childPid) => {
+    parent.kill("SIGTERM");
+    const [code] = await once(parent, "exit");
+    expect(code).toBe(0);
+    expect(await untilGone(childPid)).toBe(true);
+  });
+});

@@ -9,6 +9,7 @@ const codes = {
   invalid_credentials: Code.InvalidArgument,
   invalid_deployment_type: Code.InvalidArgument,
   version_mismatch: Code.Aborted,
+  payload_too_large: Code.ResourceExhausted,
 
   no_token: Code.Unauthenticated,
   invalid_token: Code.Unauthenticated,

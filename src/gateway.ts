@@ -68,7 +68,11 @@ export async function openGateway(options: Options, log: Logger = createLog(opti
   return {
     url: server.url,
     runtimeStatus: () => runtime.status(),
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+    async [Symbol.asyncDispose]() {
+      // Deployments that are committed stand: what becomes of them is for the next start, not for this one.
+      runtime.release();
+      await opened.disposeAsync();
+    },
   };
 }
 

@@ -31,4 +31,6 @@ export interface Runtime extends AsyncDisposable {
    */
   apply(revision: Revision, type: DeploymentType): Promise<void>;
   status(): RuntimeStatus;
+  /** The service is about to stop: from now on `apply` waits for nothing, and whoever waits is released. */
+  release(): void;
 }

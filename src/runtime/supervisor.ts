@@ -27,6 +27,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
 
   let state: RuntimeState = "starting";
   let message: string | undefined;
+  let isReleased = false;
   let httpPort = 0;
   /** The child of now; none while a restart is due. */
   let life: Life | undefined;
@@ -112,11 +113,17 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     settle(unfinished);
   }
 
+  function release(): void {
+    isReleased = true;
+    settle(waiting);
+    settle(life?.deploying());
+  }
+
   start(false);
 
   return {
     async apply(revision, type) {
-      if (state === "stopped" || life?.hasDone({ revision, type })) return;
+      if (isReleased || state === "stopped" || life?.hasDone({ revision, type })) return;
       newest = newer(newest, revision);
       const waiter = createWaiter(deploymentBudgetMs(newest, options.deadlineMs));
       const deploying = life?.deploying();
@@ -133,11 +140,11 @@ export function openRuntime(given: RuntimeOptions): Runtime {
       await waiter.settled;
     },
     status: () => ({ name: "node-red", version, state, httpPort, message }),
+    release,
     async [Symbol.asyncDispose]() {
       clearTimeout(timer);
       tell("stopped");
-      settle(waiting);
-      settle(life?.deploying());
+      release();
       await life?.stop();
     },
   };

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { Code, ConnectError, type ContextValues, createConnectRouter } from "@connectrpc/connect";
-import type { ConnectRouter, ConnectRouterOptions } from "@connectrpc/connect";
+import type { ConnectRouter, ConnectRouterOptions, Interceptor } from "@connectrpc/connect";
 import {
   compressionBrotli,
   compressionGzip,
@@ -9,10 +9,13 @@ import {
 } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
-import { internalMessage } from "./interceptors.ts";
+import { type Gate, internalMessage } from "./interceptors.ts";
 import { sendRefusal } from "./refusal.ts";
+import { blameClient, checkJson, hasReadableQuery, noteArrival } from "./rpc-faults.ts";
 
 export type RpcOptions = ConnectRouterOptions & {
+  requestGate: Gate;
+  interceptors: Interceptor[];
   routes: (router: ConnectRouter) => void;
   contextValues: (request: FastifyRequest) => ContextValues;
 };
@@ -28,11 +31,17 @@ type RpcHandler = ConnectRouter["handlers"][number];
  */
 export function registerRpcs(
   app: FastifyInstance,
-  { routes, contextValues, ...options }: RpcOptions,
+  { routes, contextValues, requestGate, interceptors, ...rest }: RpcOptions,
   log: Logger,
 ): void {
-  const router = createConnectRouter({ acceptCompression: [compressionGzip, compressionBrotli], ...options });
-  routes(router);
+  const options: ConnectRouterOptions = {
+    acceptCompression: [compressionGzip, compressionBrotli],
+    ...rest,
+    requestGate: blameClient(requestGate),
+    interceptors: [...interceptors, noteArrival],
+  };
+  const router = createConnectRouter(options);
+  routes(checkJson(router, options));
 
   const serve = async (handler: RpcHandler, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     reply.hijack();
@@ -44,12 +53,16 @@ export function registerRpcs(
       sendRefusal(reply.raw, 400, "the Host header or the request target is no valid part of a URL");
       return;
     }
+    if (request.method === "GET" && !hasReadableQuery(request.raw.url ?? "")) {
+      sendRefusal(reply.raw, 400, "message: must be base64, as base64=1 says");
+      return;
+    }
     try {
       const answer = await handler(call);
       if (answer.body === undefined && answer.status >= 400) {
         refuseCall(handler, answer.status, reply.raw);
       } else {
-        await universalResponseToNodeResponse(answer, reply.raw);
+        await universalResponseToNodeResponse(withPlainMessage(answer), reply.raw);
       }
     } catch (error) {
       breakOff(error, request, reply);
@@ -74,6 +87,31 @@ export function registerRpcs(
     app.all(handler.requestPath, (request, reply) => {
       void serve(handler, request, reply);
     });
+  }
+}
+
+type Answer = Awaited<ReturnType<RpcHandler>>;
+
+/**
+ * Connect escapes all that a URI component would in grpc-message; the gRPC protocol asks for `%` and bytes
+ * outside of 0x20 to 0x7E alone, and grpc-js shows the rest as it came ("flows[0].type%3A").
+ */
+function withPlainMessage({ body, trailer, ...answer }: Answer): Answer {
+  if (body === undefined || trailer === undefined) {
+    return { ...answer, ...(body && { body }), ...(trailer && { trailer }) };
+  }
+  return { ...answer, trailer, body: thenRewrite(body, trailer) };
+}
+
+async function* thenRewrite(body: AsyncIterable<Uint8Array>, trailer: Headers): AsyncGenerator<Uint8Array> {
+  yield* body;
+  const message = trailer.get("grpc-message");
+  if (message !== null) {
+    const text = decodeURIComponent(message);
+    trailer.set(
+      "grpc-message",
+      text.replaceAll(/[^\u0020-\u0024\u0026-\u007e]+/gu, (part) => encodeURIComponent(part)),
+    );
   }
 }
 

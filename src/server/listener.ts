@@ -58,7 +58,9 @@ export function createListener(handler: RequestHandler, options: Partial<Listene
     override end(...rest: unknown[]): this {
       super.end(...(rest as []));
       // Node itself reads away the rest of a body only where no one has begun to read it.
-      this.req.resume();
+      if (!this.req.complete || this.req.readableLength > 0) {
+        this.req.resume();
+      }
       return this;
     }
   }

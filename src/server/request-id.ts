@@ -20,7 +20,7 @@ export function createRequestIds(): (request: { headers: NodeJS.Dict<string | st
 /** Answers the id to whoever sent one. Set on the raw response, so that hijacked replies carry it too. */
 export function answerRequestIds(app: FastifyInstance): void {
   app.addHook("onRequest", (request, reply, done) => {
-    if (request.headers["x-request-id"] !== undefined) {
+    if (request.raw.headers["x-request-id"] !== undefined) {
       reply.raw.setHeader("x-request-id", request.id);
     }
     done();

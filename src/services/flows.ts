@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "pino";
@@ -89,7 +90,10 @@ type CommitOptions = Pick<FlowsServiceOptions, "decrypt"> & Pick<Revision, "depl
 
 async function commit(store: FlowStore, request: SetFlowsRequest, options: CommitOptions): Promise<Revision> {
   const { deploymentType, by, decrypt } = options;
+  // Between the reading of a large body, its check and the commit, other requests get their turn.
+  await setImmediate();
   const { flows, inline } = parseFlows(request.flows);
+  await setImmediate();
   for (;;) {
     const active = await store.active();
     const credentials = mergeCredentials({

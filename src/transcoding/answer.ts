@@ -3,12 +3,13 @@ export type Answer = {
   readonly status: number;
   /** By lower-case name. */
   readonly headers: Record<string, string | string[]>;
-  readonly body: Buffer | undefined;
+  /** Text goes out in one piece with the head; bytes are for what is large and sent again and again. */
+  readonly body: string | Buffer | undefined;
 };
 
 export function jsonAnswer(status: number, headers: Record<string, string | string[]>, value: unknown): Answer {
   headers["content-type"] = "application/json";
-  return { status, headers, body: Buffer.from(JSON.stringify(value)) };
+  return { status, headers, body: JSON.stringify(value) };
 }
 
 /** Of one connection (RFC 9110, section 7.6.1) or of another protocol: never handed on. */

@@ -1,8 +1,10 @@
+import { setImmediate } from "node:timers/promises";
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { Fault } from "./fault.ts";
 import { createFormReader } from "./form.ts";
 import { parseJson } from "./json/parse.ts";
 import { createJsonReaders } from "./json/read.ts";
+import { readDecoded } from "./content-encoding.ts";
 import { isUtf8Charset, mediaTypeOf } from "./media.ts";
 import type { TranscodingRequest } from "./request.ts";
 import { fieldRule } from "./rules.ts";
@@ -19,7 +21,10 @@ export type BodyOptions = {
   readonly maxDepth: number;
 };
 
-type Parse = (bytes: Uint8Array) => Message;
+type Parse = (bytes: Uint8Array) => Message | Promise<Message>;
+
+/** Parsing and reading take some ms for each MB: other requests get their turn in between. */
+const LARGE_BYTES = 256 * 1024;
 
 const JSON_TYPE = "application/json";
 const FORM_TYPE = "application/x-www-form-urlencoded";
@@ -55,7 +60,7 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
         headers: { "accept-post": understood },
       });
     }
-    const bytes = request.hasBody() ? await request.readBody(options.maxBytes) : new Uint8Array();
+    const bytes = request.hasBody() ? await readDecoded(request, options.maxBytes) : new Uint8Array();
     if (bytes.length === 0 && emptyAllowed) {
       return create(desc);
     }
@@ -90,7 +95,7 @@ function createParser(desc: DescMessage, type: string, options: BodyOptions): Pa
   const readers = createJsonReaders(options);
   if (options.body === "*") {
     const read = readers.message(desc);
-    return (bytes) => read(parseJson(bytes, options.maxDepth), []) as Message;
+    return async (bytes) => read(await parseLarge(bytes, options.maxDepth), []) as Message;
   }
   const [field] = boundFields(desc, options.body);
   if (field === undefined || field.oneof !== undefined) {
@@ -98,15 +103,23 @@ function createParser(desc: DescMessage, type: string, options: BodyOptions): Pa
   }
   const read = readers.field(field);
   const root = [field.jsonName];
-  return (bytes) => {
+  return async (bytes) => {
     const message = create(desc) as Message & Record<string, unknown>;
-    const value = parseJson(bytes, options.maxDepth, root);
+    const value = await parseLarge(bytes, options.maxDepth, root);
     // null clears a message, as it does inside of one.
     if (value !== null || field.fieldKind !== "message" || field.message.typeName === "google.protobuf.Value") {
       message[field.localName] = read(value, [...root]);
     }
     return message;
   };
+}
+
+async function parseLarge(bytes: Uint8Array, maxDepth: number, root: string[] = []): Promise<unknown> {
+  const value = parseJson(bytes, maxDepth, root);
+  if (bytes.length >= LARGE_BYTES) {
+    await setImmediate();
+  }
+  return value;
 }
 
 function findParser(parsers: ReadonlyMap<string, Parse>, contentType: string): Parse | undefined {

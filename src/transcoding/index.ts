@@ -3,3 +3,4 @@ export { createTranscoder, type Transcoder, type TranscoderOptions } from "./tra
 export type { TranscodingRequest } from "./request.ts";
 export type { Answer } from "./answer.ts";
 export { Fault } from "./fault.ts";
+export { createJsonCheck } from "./check.ts";

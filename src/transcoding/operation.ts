@@ -38,7 +38,7 @@ type Shape = {
   /** A success has a body. */
   readonly hasBody: boolean;
   /** The bodies of frozen messages: encoded once. */
-  readonly encoded: WeakMap<Message, Buffer>;
+  readonly encoded: WeakMap<Message, string | Buffer>;
 };
 
 export function createOperation(
@@ -115,16 +115,20 @@ export function createOperation(
   };
 }
 
-function encode(shape: Shape, response: Message): Buffer {
+/** Below this Node sends a text faster than bytes: it writes it together with the head. */
+const SMALL_CHARS = 16 * 1024;
+
+function encode(shape: Shape, response: Message): string | Buffer {
   if (!Object.isFrozen(response)) {
-    return Buffer.from(JSON.stringify(shape.write(response)));
+    return JSON.stringify(shape.write(response));
   }
-  let bytes = shape.encoded.get(response);
-  if (bytes === undefined) {
-    bytes = Buffer.from(JSON.stringify(shape.write(response)));
-    shape.encoded.set(response, bytes);
+  let encoded = shape.encoded.get(response);
+  if (encoded === undefined) {
+    const json = JSON.stringify(shape.write(response));
+    encoded = json.length < SMALL_CHARS ? json : Buffer.from(json);
+    shape.encoded.set(response, encoded);
   }
-  return bytes;
+  return encoded;
 }
 
 function compileShapes(method: DescMethodUnary, options: OperationOptions): (request: TranscodingRequest) => Shape {
@@ -178,7 +182,7 @@ function responseFieldWriter(desc: DescMessage, name: string): JsonWriter {
 function refuseQuery(target: string): void {
   const question = target.indexOf("?");
   if (question !== -1 && question < target.length - 1) {
-    throw new Fault(400, undefined, "this operation takes no query parameters");
+    throw new Fault(400, "invalid_argument", "this operation takes no query parameters");
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { METHODS, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
+import { METHODS, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import { Fault } from "./fault.ts";
 import type { TranscodingRequest } from "./request.ts";
@@ -36,27 +36,34 @@ export function fastifyTranscodingPlugin(
     }
   }
 
-  const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+  // As fastifyConnectPlugin does, it writes the raw response itself, with the headers that hooks have set:
+  // reply.send() would cost a fifth of a small answer's time.
+  const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { raw } = request;
     const { status, headers, body } = await transcoder.handle(
       new FastifyTranscodingRequest(request, reply, options.contextValues),
     );
-    if (body === undefined && headers["content-length"] === undefined && status !== 204 && status !== 304) {
+    if (body !== undefined) {
+      headers["content-length"] = String(Buffer.byteLength(body));
+    } else if (headers["content-length"] === undefined && status !== 204 && status !== 304) {
       headers["content-length"] = "0";
     }
     if (!raw.complete && raw.httpVersionMajor === 1 && mustClose(raw)) {
       headers["connection"] = "close";
     }
-    return reply.code(status).headers(headers).send(body);
+    reply.raw.writeHead(status, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...headers });
+    reply.hijack();
+    reply.raw.end(body);
   };
   instance.all("/*", {
     handler: answer,
     // Fastify looks at the Content-Type before the handler may; what it refuses is for the transcoder to say.
+    // oxlint-disable-next-line no-misused-promises -- Fastify waits for a promise here, its type does not say so
     errorHandler: (error, request, reply) => {
       if (!error.code.startsWith("FST_ERR_CTP_")) {
         throw error;
       }
-      void answer(request, reply);
+      return answer(request, reply);
     },
   });
   done();

@@ -1,7 +1,9 @@
 import {
+  create,
   getOption,
   hasOption,
   type DescEnum,
+  type DescEnumValue,
   type DescField,
   type DescMessage,
   type DescMethod,
@@ -13,6 +15,7 @@ import {
   field as fieldExtension,
   method as methodExtension,
   value as valueExtension,
+  EnumValueRuleSchema,
   type EnumValueRule,
   type ErrorRule,
   type FieldRule,
@@ -50,16 +53,27 @@ export type EnumSpelling = {
 const spellings = new WeakMap<DescEnum, EnumSpelling>();
 
 export function enumSpelling(desc: DescEnum): EnumSpelling {
-  const known = spellings.get(desc);
-  if (known !== undefined) {
-    return known;
+  let spelling = spellings.get(desc);
+  if (spelling === undefined) {
+    spelling = compileSpelling(desc, (value) => getOption(value, valueExtension));
+    spellings.set(desc, spelling);
   }
+  return spelling;
+}
+
+/** As the proto3 JSON mapping spells it. */
+export function plainSpelling(desc: DescEnum): EnumSpelling {
+  const rule = create(EnumValueRuleSchema);
+  return compileSpelling(desc, () => rule);
+}
+
+function compileSpelling(desc: DescEnum, ruleOf: (value: DescEnumValue) => EnumValueRule): EnumSpelling {
   const numberOf = new Map<string, number>();
   const nameOf = new Map<number, string>();
   const rules = new Map<number, EnumValueRule>();
-  const strict = desc.values.some((value) => getOption(value, valueExtension).name !== "");
+  const strict = desc.values.some((value) => ruleOf(value).name !== "");
   for (const value of desc.values) {
-    const rule = getOption(value, valueExtension);
+    const rule = ruleOf(value);
     rules.set(value.number, rule);
     const name = rule.name === "" ? value.name : rule.name;
     // Under allow_alias the first name is the one that is written.
@@ -70,7 +84,5 @@ export function enumSpelling(desc: DescEnum): EnumSpelling {
       numberOf.set(name, value.number);
     }
   }
-  const spelling = { strict, numberOf, nameOf, rules };
-  spellings.set(desc, spelling);
-  return spelling;
+  return { strict, numberOf, nameOf, rules };
 }

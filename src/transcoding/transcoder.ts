@@ -123,5 +123,5 @@ function allowedMethods(operations: ReadonlyMap<string, Operation>): string {
 function withoutBody({ status, headers, body }: Answer): Answer {
   return body === undefined
     ? { status, headers, body }
-    : { status, headers: { ...headers, "content-length": String(body.length) }, body: undefined };
+    : { status, headers: { ...headers, "content-length": String(Buffer.byteLength(body)) }, body: undefined };
 }

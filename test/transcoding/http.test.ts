@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextKey, createContextValues, type ConnectRouter } from "@connectrpc/connect";
 import { connect } from "node:net";
+import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { AuthService, TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
@@ -147,6 +148,20 @@ describe("bodies", () => {
       status,
       status === 415 ? "application/json" : undefined,
     ]);
+  });
+
+  test.each([
+    ["gzip", gzipSync],
+    ["x-gzip", gzipSync],
+    ["BR", brotliCompressSync],
+    ["zstd", zstdCompressSync],
+    ["identity", (text: string) => Buffer.from(text)],
+  ])("are decompressed: %s", async (encoding, compress) => {
+    const { routes, deployed } = flows();
+    await using server = await serve({ routes });
+    const body = compress('[{"id":"a","type":"tab"}]');
+    const reply = await server.send("POST", "/flows", { headers: { ...json, "content-encoding": encoding }, body });
+    expect([reply.status, deployed[0]?.flows[0]?.id]).toEqual([204, "a"]);
   });
 
   test("over the limit are refused, announced or not", async () => {

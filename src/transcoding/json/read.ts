@@ -1,15 +1,8 @@
-import {
-  create,
-  fromJson,
-  type DescEnum,
-  type DescField,
-  type DescMessage,
-  type JsonValue,
-  type Message,
-} from "@bufbuild/protobuf";
+import { create, fromJson, type DescField, type DescMessage, type JsonValue, type Message } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { misfit, type JsonPath } from "../fault.ts";
-import { enumSpelling, fieldRule } from "../rules.ts";
+import { FieldRuleSchema, type FieldRule } from "../../../gen/transcoding/v1/annotations_pb.ts";
+import { enumSpelling, fieldRule, plainSpelling, type EnumSpelling } from "../rules.ts";
 import { expectedOf, scalarFromJson } from "./scalar.ts";
 
 /** Reads a JSON value; `path` is where it stands, and is left as it was. Throws a Fault where it does not fit. */
@@ -19,7 +12,11 @@ export type JsonReader = (value: unknown, path: JsonPath) => unknown;
 export type ReadOptions = {
   /** Keys that the message does not declare are skipped, not refused. */
   readonly ignoreUnknown: boolean;
+  /** By the proto3 JSON mapping alone: no option of ours counts. Default: false. */
+  readonly plain?: boolean;
 };
+
+const plainRule: FieldRule = create(FieldRuleSchema);
 
 type FieldReader = {
   readonly field: DescField;
@@ -39,6 +36,9 @@ export function createJsonReaders(options: ReadOptions): {
   field: (field: DescField) => JsonReader;
 } {
   const known = new Map<DescMessage, JsonReader>();
+  const isPlain = options.plain === true;
+  const ruleOf = isPlain ? () => plainRule : fieldRule;
+  const spellingOf = isPlain ? plainSpelling : enumSpelling;
 
   const message = (desc: DescMessage): JsonReader => {
     const reader = known.get(desc);
@@ -59,7 +59,7 @@ export function createJsonReaders(options: ReadOptions): {
     const required: FieldReader[] = [];
     let inline: FieldReader | undefined;
     for (const each of desc.fields) {
-      const rule = fieldRule(each);
+      const rule = ruleOf(each);
       const reader: FieldReader = {
         field: each,
         set: setterOf(each),
@@ -130,7 +130,7 @@ export function createJsonReaders(options: ReadOptions): {
   };
 
   const field = (desc: DescField): JsonReader => {
-    const rule = fieldRule(desc);
+    const rule = ruleOf(desc);
     const reason = rule.invalid === "" ? undefined : rule.invalid;
     switch (desc.fieldKind) {
       case "scalar":
@@ -142,7 +142,7 @@ export function createJsonReaders(options: ReadOptions): {
           return scalar;
         };
       case "enum":
-        return readEnum(desc.enum, reason);
+        return readEnum(spellingOf(desc.enum), desc.enum.open, reason);
       case "message":
         return message(desc.message);
       case "list": {
@@ -183,7 +183,7 @@ export function createJsonReaders(options: ReadOptions): {
       return message(desc.message);
     }
     if (kind === "enum" && desc.enum !== undefined) {
-      return readEnum(desc.enum, reason);
+      return readEnum(spellingOf(desc.enum), desc.enum.open, reason);
     }
     const { scalar } = desc;
     if (scalar === undefined) {
@@ -201,8 +201,7 @@ export function createJsonReaders(options: ReadOptions): {
   return { message, field };
 }
 
-function readEnum(desc: DescEnum, reason: string | undefined): JsonReader {
-  const { strict, numberOf, nameOf } = enumSpelling(desc);
+function readEnum({ strict, numberOf, nameOf }: EnumSpelling, open: boolean, reason: string | undefined): JsonReader {
   const expected = `one of ${[...numberOf.keys()].join(", ")}`;
   return (value, path) => {
     const number = typeof value === "string" ? numberOf.get(value) : value;
@@ -212,7 +211,7 @@ function readEnum(desc: DescEnum, reason: string | undefined): JsonReader {
       (!strict || typeof value === "string") &&
       Number.isInteger(number) &&
       Math.abs(number) <= 0x7fff_ffff &&
-      (desc.open || nameOf.has(number))
+      (open || nameOf.has(number))
     ) {
       return number;
     }

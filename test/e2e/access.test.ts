@@ -1,0 +1,147 @@
+import { spawn } from "node:child_process";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { bearer, form, json } from "./rest.ts";
+import { type Service, startService } from "./service.ts";
+import { login, passwordOf, tokenParameters, user } from "./users.ts";
+
+const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+
+/** What the API lets this token do. */
+async function allowed(service: Service, token?: string): Promise<string[]> {
+  const headers = token === undefined ? {} : bearer(token);
+  const calls = {
+    "flows.read": () => service.send("GET", "/flows", { headers }),
+    "flows.write": () => service.send("POST", "/flows", { headers: { ...headers, ...json }, body: "[]" }),
+    "settings.read": () => service.send("GET", "/settings", { headers }),
+  };
+  const statuses = await Promise.all(
+    Object.entries(calls).map(async ([permission, call]) => [permission, (await call()).status] as const),
+  );
+  return statuses.filter(([, status]) => status < 300).map(([permission]) => permission);
+}
+
+test("a token is allowed what its scope and its user are", async () => {
+  const cases = [
+    ["*", "*", ["flows.read", "flows.write", "settings.read"]],
+    ["*", "read", ["flows.read", "settings.read"]],
+    ["*", "flows.write", ["flows.write"]],
+    ["read", "read", ["flows.read", "settings.read"]],
+    ["read", "settings.read", ["settings.read"]],
+    [["flows.write", "read"], "*", ["flows.read", "flows.write", "settings.read"]],
+  ] as const;
+  const users = cases.map(([permissions], index) => user(`u${index}`, permissions as string | string[]));
+  await using service = await startService({ config: { adminAuth: { users } } });
+  for (const [index, [permissions, scope, expected]] of cases.entries()) {
+    const token = await login(service, { username: `u${index}`, scope });
+    expect([permissions, scope, await allowed(service, token)]).toEqual([permissions, scope, expected]);
+  }
+});
+
+test("a token loses what its user loses, and all when the user is gone", async () => {
+  const config = (...users: ReturnType<typeof user>[]) => ({ adminAuth: { users } });
+  await using first = await startService({ config: config(user("u", "*"), user("v", "*")) });
+  const token = await login(first, { username: "u" });
+  await first.stop();
+  {
+    await using narrowed = await startService({
+      dataDir: first.dataDir,
+      config: config(user("u", "read"), user("v", "*")),
+    });
+    expect(await allowed(narrowed, token)).toEqual(["flows.read", "settings.read"]);
+  }
+  {
+    await using removed = await startService({ dataDir: first.dataDir, config: config(user("v", "*")) });
+    expect(await allowed(removed, token)).toEqual([]);
+    const reply = await removed.send("GET", "/flows", { headers: bearer(token) });
+    expect(reply.headers["www-authenticate"]).toContain("invalid_token");
+  }
+});
+
+test("adminAuth.default is for requests without a token alone", async () => {
+  await using service = await startService({
+    config: { adminAuth: { users: [user("u", "flows.write")], default: { permissions: "read" } } },
+  });
+  expect(await allowed(service)).toEqual(["flows.read", "settings.read"]);
+  expect(await allowed(service, "x".repeat(43))).toEqual([]);
+  expect(await allowed(service, await login(service, { username: "u", scope: "flows.write" }))).toEqual([
+    "flows.write",
+  ]);
+  const write = await service.send("POST", "/flows", { headers: json, body: "[]" });
+  expect([write.status, write.body, write.headers["www-authenticate"]]).toEqual([401, "", 'Bearer realm="flowgate"']);
+  const revoke = await service.send("POST", "/auth/revoke", { headers: form, body: "token=x" });
+  expect([revoke.status, revoke.headers["www-authenticate"]]).toEqual([401, 'Bearer realm="flowgate"']);
+});
+
+test("clientIds and tokenLifetimeSeconds are the configured", async () => {
+  await using service = await startService({
+    config: { adminAuth: { users: [user("u", "*")], clientIds: ["only-this"], tokenLifetimeSeconds: 7 } },
+  });
+  const issue = (client_id: string) =>
+    service.send("POST", "/auth/token", {
+      headers: json,
+      body: JSON.stringify(tokenParameters({ username: "u", client_id })),
+    });
+  expect((await issue("only-this")).json()).toMatchObject({ expires_in: 7 });
+  expect((await issue("service-admin")).status).toBe(401);
+});
+
+async function run(
+  args: readonly string[],
+  input = "",
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = spawn(process.execPath, [program, ...args], { env: { PATH: process.env["PATH"] } });
+  child.stdin.end(input);
+  const exit = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
+  return { code, stdout, stderr };
+}
+
+describe("argon2id", () => {
+  test("hashes of `flowgate hash-password` let in, without holding up anyone", async () => {
+    const password = "correct horse, battery stäple";
+    const { stdout } = await run(["hash-password"], `${password}\n`);
+    const users = [{ username: "u", permissions: "*", password: stdout.trim() }];
+    await using service = await startService({ config: { adminAuth: { users } } });
+    let slowestMs = 0;
+    const over = new AbortController();
+    const asking = (async () => {
+      while (!over.signal.aborted) {
+        const beganMs = performance.now();
+        await service.send("GET", "/auth/login");
+        slowestMs = Math.max(slowestMs, performance.now() - beganMs);
+      }
+    })();
+    const tokens = await Promise.all(Array.from({ length: 16 }, () => login(service, { username: "u", password })));
+    over.abort();
+    await asking;
+    expect(new Set(tokens).size).toBe(16);
+    expect(slowestMs).toBeLessThan(1_000);
+  });
+});
+
+test("after 50 failures an address is refused, whatever the user", async () => {
+  await using service = await startService({ config: { adminAuth: { users: [user("u", "*")] } } });
+  const issue = (username: string, password: string) =>
+    service.send("POST", "/auth/token", {
+      headers: { ...form, "x-forwarded-for": `10.0.0.${username.length}` },
+      body: new URLSearchParams(tokenParameters({ username, password })).toString(),
+    });
+  const statuses = await Promise.all(
+    Array.from({ length: 60 }, async (_, n) => (await issue(`nobody ${n}`, "x")).status),
+  );
+  expect(statuses.filter((status) => status === 400)).toHaveLength(50);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(10);
+  const reply = await issue("u", passwordOf("u"));
+  expect([reply.status, Number(reply.headers["retry-after"]) > 0]).toEqual([429, true]);
+});
+
+test.each([
+  ["without adminAuth, an address that is not loopback", ["--host", "0.0.0.0"], /adminAuth/],
+  ["a port that is none", ["--port", "99999"], /--port/],
+])("is not started with %s", async (_name, args, why) => {
+  const { code, stdout, stderr } = await run(["--data-dir", "/nonexistent/flowgate", ...args]);
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toMatch(why);
+});

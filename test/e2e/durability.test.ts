@@ -1,0 +1,211 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Code } from "@connectrpc/connect";
+import { describe, expect, test } from "vitest";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
+import { endpoint, functionNode, installTeller, type Node, tab, teller } from "./flow-builders.ts";
+import { v2 } from "./rest.ts";
+import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
+import { eventually, isRunning, type Service, startService } from "./service.ts";
+
+async function activeRev(service: Service): Promise<string> {
+  return ((await service.send("GET", "/flows", { headers: v2 })).json() as { rev: string }).rev;
+}
+
+type Racer = { flow: string; won?: string | undefined; lost?: string | undefined };
+
+test("of 64 deployments that race on one revision one wins, whatever they are made over", async () => {
+  await using service = await startService();
+  for (let round = 0; round < 3; round += 1) {
+    const rev = await activeRev(service);
+    const racers = Array.from({ length: 64 }, async (_, index): Promise<Racer> => {
+      const flow = `flow of ${index}`;
+      const protocol = rpcProtocolNames[index % 8];
+      if (protocol === undefined) {
+        const reply = await tryDeploy(service, { flows: [tab(flow)], rev });
+        const { rev: won, code } = reply.json() as { rev?: string; code?: string };
+        return { flow, won, lost: reply.status === 409 ? code : undefined };
+      }
+      const outcome = await call(rpcProtocols[protocol](service.url), FlowsService.method.setFlows, {
+        flows: [{ id: flow, type: "tab" }],
+        rev,
+      });
+      return "refused" in outcome
+        ? { flow, lost: outcome.refused.code === Code.Aborted ? outcome.refused.reason : undefined }
+        : { flow, won: outcome.message.rev };
+    });
+    const all = await Promise.all(racers);
+    const winners = all.filter(({ won }) => won !== undefined);
+    expect(winners).toHaveLength(1);
+    expect(all.filter(({ lost }) => lost === "version_mismatch")).toHaveLength(63);
+    const active = (await service.send("GET", "/flows", { headers: v2 })).json();
+    expect(active).toMatchObject({ rev: winners[0]?.won, flows: [{ id: winners[0]?.flow }] });
+  }
+});
+
+test("forced deployments that race are all accepted, and the runtime runs the last of them", async () => {
+  await using service = await startService();
+  const revs = await Promise.all(
+    Array.from({ length: 16 }, (_, index) => deploy(service, { flows: endpoint("/n", `msg.payload = "${index}"`) })),
+  );
+  expect(new Set(revs).size).toBe(16);
+  const index = revs.indexOf(await activeRev(service));
+  expect(await service.get("/n")).toBe(String(index));
+});
+
+test("what is acknowledged survives a kill -9, with credentials, and runs", { timeout: 60_000 }, async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), "flowgate-e2e-durable-"));
+  const numbered = (n: number): Node[] => [
+    ...endpoint("/n", `msg.payload = "${n}"`),
+    tab("T"),
+    teller("a", "T", { n }),
+  ];
+  try {
+    await installTeller(dataDir);
+    let n = 0;
+    for (const deployments of [1, 7, 20]) {
+      const acknowledged = new Map<string, number>();
+      await using service = await startService({ dataDir });
+      const killed = Promise.withResolvers<void>();
+      for (let dead = false; !dead;) {
+        n += 1;
+        const attempt = deploy(
+          service,
+          { flows: numbered(n), credentials: { a: { password: `secret ${n}` } } },
+          "nodes",
+        );
+        const rev = await attempt.catch(() => undefined);
+        if (rev === undefined) {
+          dead = true;
+        } else {
+          acknowledged.set(rev, n);
+        }
+        if (acknowledged.size === deployments) {
+          // While the loop goes on with the next.
+          void service.kill9().then(killed.resolve);
+        }
+      }
+      await killed.promise;
+      await using again = await startService({ dataDir });
+      const newest = Math.max(...acknowledged.values());
+      const active = Number(await again.get("/n"));
+      // The one that was under way may be in or out, but it is all in or all out.
+      expect([newest, newest + 1]).toContain(active);
+      const known = acknowledged.get(await activeRev(again));
+      expect(known ?? newest + 1).toBe(active);
+      expect((await again.send("GET", "/flows")).json()).toEqual(numbered(active));
+      expect(JSON.parse(await again.get("/teller"))).toMatchObject({
+        credentials: { "the a": { password: `secret ${active}` } },
+      });
+      expect(await again.stop()).toBe(0);
+      n = active;
+    }
+  } finally {
+    await rm(dataDir, { recursive: true });
+  }
+});
+
+/** Resolves once the runtime no longer answers: a flow blocks it. */
+async function untilBlocked(service: Service): Promise<void> {
+  const { httpPort } = await readRuntime(service);
+  await eventually(async () => {
+    const answer = fetch(`http://127.0.0.1:${httpPort}/`, { signal: AbortSignal.timeout(300) });
+    const outcome = await answer.then(
+      () => "answered",
+      (error: unknown) => (error instanceof Error ? error.name : "failed"),
+    );
+    expect(outcome).toBe("TimeoutError");
+  });
+}
+
+describe.runIf(process.platform === "linux")("the runtime's process", () => {
+  const looping = [...endpoint("/loop", "for (;;);"), tab("T")];
+  const ways: Readonly<Record<string, (service: Service) => Promise<void>>> = {
+    idles: async () => {},
+    "is blocked by a message": async (service) => {
+      await deploy(service, { flows: looping });
+      service.get("/loop").catch(() => "");
+      await untilBlocked(service);
+    },
+    "is blocked while it starts flows": async (service) => {
+      await deploy(service, { flows: looping });
+      tryDeploy(service, { flows: [tab("T"), functionNode("f", { z: "T", initialize: "for (;;);" })] }).catch(() => "");
+      await untilBlocked(service);
+    },
+  };
+
+  test.each(Object.entries(ways))("does not outlive a kill -9 of the service while it %s", async (_name, prepare) => {
+    await using service = await startService();
+    await prepare(service);
+    const pids = await service.childPids();
+    expect(pids).toHaveLength(1);
+    await service.kill9();
+    await expectGone(pids);
+  });
+
+  test.each(Object.entries(ways))("is ended by SIGTERM to the service while it %s", async (_name, prepare) => {
+    await using service = await startService({ config: { runtime: { deadlineMs: 5000 } } });
+    await prepare(service);
+    const pids = await service.childPids();
+    expect(await service.stop()).toBe(0);
+    expect(await Promise.all(pids.map(isRunning))).toEqual(pids.map(() => false));
+  });
+
+  async function expectGone(pids: readonly number[]): Promise<void> {
+    await eventually(async () => {
+      expect(await Promise.all(pids.map(isRunning))).toEqual(pids.map(() => false));
+    }, 5_000);
+  }
+
+  const slow = (initialize: string) => [tab("T"), functionNode("f", { z: "T", initialize })];
+
+  test.each([
+    ["that takes a while", "await new Promise((resolve) => setTimeout(resolve, 1500));"],
+    ["that hangs", "for (;;);"],
+  ])(
+    "SIGTERM while a deployment %s is in flight: it is answered, and all ends in order",
+    { timeout: 60_000 },
+    async (_name, initialize) => {
+      await using service = await startService();
+      const pids = await service.childPids();
+      const reply = tryDeploy(service, { flows: slow(initialize) }).then(
+        ({ status }) => status,
+        (error: unknown) => String(error),
+      );
+      await eventually(async () => expect((await service.send("GET", "/flows")).json()).toHaveLength(2));
+      const code = await service.stop();
+      expect([await reply, code]).toEqual([200, 0]);
+      expect(await Promise.all(pids.map(isRunning))).toEqual(pids.map(() => false));
+      expect(service.log()).not.toMatch(/"level":"(?:error|fatal)"/);
+    },
+  );
+});
+
+test("SIGTERM under load: what is answered stands, and what is not was never taken", async () => {
+  await using service = await startService();
+  let stopping = false;
+  const outcomes = new Map<string, string>();
+  const clients = Array.from({ length: 8 }, async (_, index) => {
+    for (let n = 0, done = false; !done; n += 1) {
+      const id = `${index} ${n}`;
+      const request = index % 2 === 0 ? tryDeploy(service, { flows: [tab(id)] }) : service.send("GET", "/flows");
+      const outcome = await request.then(
+        ({ status }) => String(status),
+        (error: NodeJS.ErrnoException) => error.code ?? error.message,
+      );
+      outcomes.set(id, outcome);
+      done = stopping && outcome !== "200";
+    }
+  });
+  await eventually(async () => expect(outcomes.size).toBeGreaterThan(50));
+  stopping = true;
+  expect(await service.stop()).toBe(0);
+  await Promise.all(clients);
+  // A connection that was still to be accepted, or to send its request, may be reset.
+  expect(["200", "ECONNREFUSED", "ECONNRESET"]).toEqual(expect.arrayContaining([...new Set(outcomes.values())]));
+  await using again = await startService({ dataDir: service.dataDir });
+  const [active] = (await again.send("GET", "/flows")).json() as { id: string }[];
+  expect(outcomes.get(active?.id ?? "")).toBe("200");
+});

@@ -1,0 +1,51 @@
+import { cp } from "node:fs/promises";
+import { join } from "node:path";
+
+export type Node = { readonly id: string; readonly type: string; readonly [property: string]: unknown };
+
+// A node without a place is a configuration node to the runtime.
+const place = { x: 100, y: 100 };
+
+export function tab(id: string): Node {
+  return { id, type: "tab", label: `tab ${id}` };
+}
+
+/** A tab on which GET `path` answers with what the function's code leaves in msg.payload. */
+export function endpoint(path: string, code: string): Node[] {
+  const z = `tab of ${path}`;
+  return [
+    tab(z),
+    { id: `${path} in`, type: "http in", z, ...place, url: path, method: "get", wires: [[`${path} function`]] },
+    functionNode(`${path} function`, { z, func: `${code}; return msg;`, wires: [[`${path} out`]] }),
+    { id: `${path} out`, type: "http response", z, ...place, wires: [] },
+  ];
+}
+
+export function functionNode(
+  id: string,
+  code: { z: string; func?: string; initialize?: string; wires?: string[][]; [property: string]: unknown },
+): Node {
+  return { id, type: "function", ...place, func: "", initialize: "", wires: [[]], outputs: 1, libs: [], ...code };
+}
+
+/** A node that counts its own starts, in On Start; GET /starts tells all of them. */
+export function counting(id: string, z: string, properties: Record<string, unknown> = {}): Node {
+  const initialize = `const starts = global.get("starts") ?? {};
+    starts["${id}"] = (starts["${id}"] ?? 0) + 1;
+    global.set("starts", starts);`;
+  return functionNode(id, { z, initialize, func: "return msg;", ...properties });
+}
+
+export const startsEndpoint = endpoint("/starts", `msg.payload = global.get("starts") ?? {}`);
+
+/** A node that tells its credentials under its name, at GET /teller. */
+export function teller(id: string, z: string, properties: Record<string, unknown> = {}): Node {
+  return { id, type: "teller", name: `the ${id}`, z, ...place, wires: [[]], ...properties };
+}
+
+/** Puts the teller into the runtime of a service, as npm would. */
+export async function installTeller(dataDir: string): Promise<void> {
+  const source = new URL("../fixtures/e2e/node-red-contrib-teller", import.meta.url);
+  const target = join(dataDir, "runtime", "node_modules", "node-red-contrib-teller");
+  await cp(source, target, { recursive: true });
+}

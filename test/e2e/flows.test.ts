@@ -1,0 +1,375 @@
+import { createCipheriv, createHash, randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
+import {
+  counting,
+  endpoint,
+  functionNode,
+  installTeller,
+  type Node,
+  startsEndpoint,
+  tab,
+  teller,
+} from "./flow-builders.ts";
+import { eventually, type Service, startService } from "./service.ts";
+
+const secret = "the secret of credentials";
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ config: { credentialSecret: secret }, prepare: installTeller });
+});
+afterAll(() => service?.[Symbol.asyncDispose]());
+
+async function getJson(path: string): Promise<Record<string, Record<string, unknown>>> {
+  return JSON.parse(await service.get(path)) as Record<string, Record<string, unknown>>;
+}
+
+test("an endpoint answers once its deployment does, and otherwise after the next", async () => {
+  await deploy(service, { flows: endpoint("/hello", `msg.payload = "one"`) });
+  expect(await service.get("/hello")).toBe("one");
+  await deploy(service, { flows: endpoint("/hello", `msg.payload = "two"`) }, "nodes");
+  expect(await service.get("/hello")).toBe("two");
+  await deploy(service, { flows: endpoint("/other", `msg.payload = "three"`) }, "flows");
+  expect(await service.get("/hello")).toContain("Cannot GET /hello");
+  expect(await service.get("/other")).toBe("three");
+});
+
+describe("credentials", () => {
+  const flows = [tab("T"), teller("a", "T"), teller("b", "T")];
+  const inline = (id: string, credentials: object) =>
+    flows.map((node) => (node.id === id ? { ...node, credentials } : node));
+  const seen = async () => (await getJson("/teller"))["credentials"];
+  const start = () =>
+    deploy(service, { flows, credentials: { a: { user: "u", password: "p" }, b: { user: "v", password: "q" } } });
+
+  function encrypt(sets: unknown, with_ = secret): string {
+    const iv = randomBytes(16);
+    const cipher = createCipheriv("aes-256-ctr", createHash("sha256").update(with_).digest(), iv);
+    return iv.toString("hex") + Buffer.concat([cipher.update(JSON.stringify(sets)), cipher.final()]).toString("base64");
+  }
+
+  type Case = {
+    readonly name: string;
+    readonly flows?: readonly Node[];
+    readonly credentials?: object;
+    readonly a: object;
+    readonly b: object | undefined;
+    readonly type?: string;
+  };
+  const before = { a: { user: "u", password: "p" }, b: { user: "v", password: "q" } };
+  const cases: Case[] = [
+    { name: "none given: each keeps what it has", ...before },
+    { name: "inline: merged", flows: inline("a", { password: "new" }), a: { user: "u", password: "new" }, b: before.b },
+    { name: "inline: an empty text removes", flows: inline("a", { password: "" }), a: { user: "u" }, b: before.b },
+    { name: "inline: empty, nothing changes", flows: inline("a", {}), ...before },
+    {
+      name: "inline, of nodes deployment",
+      type: "nodes",
+      flows: inline("a", { password: "new" }),
+      a: { user: "u", password: "new" },
+      b: before.b,
+    },
+    {
+      name: "inline, of flows deployment",
+      type: "flows",
+      flows: inline("a", { password: "" }),
+      a: { user: "u" },
+      b: before.b,
+    },
+    { name: "separate: replaces the set", credentials: { a: { user: "x" } }, a: { user: "x" }, b: before.b },
+    { name: "separate: an empty set removes all", credentials: { a: {} }, a: {}, b: before.b },
+    { name: "separate: an unknown node", credentials: { nobody: { user: "x" } }, ...before },
+    { name: "separate: of no node", credentials: {}, ...before },
+    {
+      name: "separate, of nodes deployment",
+      type: "nodes",
+      credentials: { b: { user: "y" } },
+      a: before.a,
+      b: { user: "y" },
+    },
+    {
+      name: "separate and inline: the inline ones merge into the separate",
+      flows: inline("a", { password: "in" }),
+      credentials: { a: { user: "sep" } },
+      a: { user: "sep", password: "in" },
+      b: before.b,
+    },
+    { name: "encrypted: replaces all", credentials: { $: encrypt({ a: { user: "enc" } }) }, a: { user: "enc" }, b: {} },
+    {
+      name: "encrypted, of nodes deployment",
+      type: "nodes",
+      credentials: { $: encrypt({ a: { user: "é" }, b: { password: "z" } }) },
+      a: { user: "é" },
+      b: { password: "z" },
+    },
+    {
+      name: "encrypted and inline: the inline ones merge",
+      flows: inline("b", { password: "in" }),
+      credentials: { $: encrypt({ b: { user: "enc" } }) },
+      a: {},
+      b: { user: "enc", password: "in" },
+    },
+    { name: "of a node that is gone: dropped", flows: [tab("T"), teller("a", "T")], a: before.a, b: undefined },
+  ];
+
+  test.for(cases)("$name", async ({ flows: next = flows, credentials, type = "full", a, b }) => {
+    await start();
+    expect(await seen()).toEqual({ "the a": before.a, "the b": before.b });
+    await deploy(service, { flows: next, ...(credentials && { credentials }) }, type);
+    expect(await seen()).toEqual({ "the a": a, ...(b && { "the b": b }) });
+    expect((await service.send("GET", "/flows")).json()).toEqual(
+      next.map(({ credentials: _credentials, ...node }) => node),
+    );
+  });
+
+  test("those of a node that was gone do not come back with it", async () => {
+    await start();
+    await deploy(service, { flows: [tab("T"), teller("a", "T")] }, "nodes");
+    await deploy(service, { flows }, "nodes");
+    expect(await seen()).toEqual({ "the a": before.a, "the b": {} });
+  });
+
+  test("a node whose credentials changed alone is restarted alone", async () => {
+    await start();
+    const first = await getJson("/teller");
+    await deploy(service, { flows: inline("a", { password: "changed" }) }, "nodes");
+    await deploy(service, { flows: inline("a", { password: "changed" }) }, "nodes");
+    const then = await getJson("/teller");
+    expect(started(first["starts"], then["starts"])).toEqual(["the a"]);
+  });
+
+  test("what can't be decrypted is refused, and nothing changes", async () => {
+    const rev = await start();
+    const good = encrypt({ a: { user: "x" } });
+    for (const $ of [
+      "",
+      "x",
+      good.slice(0, 40),
+      `${good}!`,
+      encrypt({ a: { user: "x" } }, "another secret"),
+      encrypt({ a: "x" }),
+      encrypt({ a: { user: 1 } }),
+      encrypt([]),
+      encrypt("text"),
+    ]) {
+      const reply = await tryDeploy(service, { flows, credentials: { $ } });
+      expect([$, reply.status, reply.json()]).toEqual([
+        $,
+        400,
+        { code: "invalid_credentials", message: expect.stringMatching(/^credentials\.\$: /) },
+      ]);
+    }
+    expect(await seen()).toEqual({ "the a": before.a, "the b": before.b });
+    expect((await service.send("GET", "/flows")).headers.etag).toBe(`"${rev}"`);
+  });
+
+  test("they survive a restart of the service", async () => {
+    await using first = await startService({ config: { credentialSecret: secret }, prepare: installTeller });
+    await deploy(first, { flows, credentials: { a: { user: "stays" } } });
+    expect(await first.stop()).toBe(0);
+    await using second = await startService({ config: { credentialSecret: secret }, dataDir: first.dataDir });
+    expect((JSON.parse(await second.get("/teller")) as { credentials: unknown }).credentials).toEqual({
+      "the a": { user: "stays" },
+      "the b": {},
+    });
+  });
+});
+
+/** The names whose count is another. */
+function started(before: Record<string, unknown> = {}, after: Record<string, unknown> = {}): string[] {
+  return Object.keys(after).filter((name) => after[name] !== before[name]);
+}
+
+describe("what a deployment restarts", () => {
+  const flows = (changed = "") => [
+    ...startsEndpoint,
+    tab("T1"),
+    counting("a", "T1", { wires: [["b"]] }),
+    counting("b", "T1", { wires: [["c"]], func: `${changed} return msg;` }),
+    counting("c", "T1"),
+    counting("alone", "T1"),
+    tab("T2"),
+    counting("elsewhere", "T2"),
+  ];
+  const everything = ["a", "b", "c", "alone", "elsewhere"];
+
+  test.each([
+    ["nodes", "// changed\n", ["b"]],
+    ["flows", "// changed\n", ["a", "b", "c"]],
+    ["nodes", "", []],
+    ["flows", "", []],
+    ["full", "", everything],
+    ["full", "// changed\n", everything],
+    ["reload", "", everything],
+  ])("%s, where %j is changed", async (type, change, expected) => {
+    await deploy(service, { flows: flows() });
+    const before = await getJson("/starts");
+    await deploy(service, { flows: flows(change) }, type);
+    expect(started(before, await getJson("/starts")).toSorted()).toEqual(expected.toSorted());
+  });
+
+  test("reload restarts what is stored, not what is sent", async () => {
+    const rev = await deploy(service, { flows: flows() });
+    expect(await deploy(service, { flows: [], rev: "whatever" }, "reload")).toBe(rev);
+    expect(Object.keys(await getJson("/starts"))).toEqual(expect.arrayContaining(everything));
+  });
+});
+
+describe("flows that do not work", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({
+      config: { runtime: { deadlineMs: 2500, maxOldSpaceMb: 128, restart: { backoffMs: 50, safeModeAfter: 3 } } },
+      prepare: installTeller,
+    });
+  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
+
+  const good = endpoint("/works", `msg.payload = "works"`);
+
+  async function expectCorrectable(type = "nodes"): Promise<void> {
+    await deploy(service, { flows: good }, type);
+    // Where the process has to be replaced first, the answer may come before it is.
+    await eventually(async () => expect(await service.get("/works")).toBe("works"));
+    expect(await readRuntime(service)).toMatchObject({ state: "running" });
+  }
+
+  /** Asks the API all the time while something goes on, and gives the longest it took. */
+  async function answersWhile<T>(work: () => Promise<T>): Promise<T> {
+    const over = new AbortController();
+    let asked = 0;
+    let slowestMs = 0;
+    const asking = (async () => {
+      while (!over.signal.aborted || asked < 4) {
+        for (const path of ["/auth/login", "/flows", "/settings"]) {
+          const beganMs = performance.now();
+          const { status } = await service.send("GET", path);
+          slowestMs = Math.max(slowestMs, performance.now() - beganMs);
+          expect(status).toBe(200);
+          asked += 1;
+        }
+      }
+    })();
+    try {
+      return await work();
+    } finally {
+      over.abort();
+      await asking;
+      // Far above what a busy machine needs, far below what a blocked process would take.
+      expect(slowestMs).toBeLessThan(2_000);
+    }
+  }
+
+  test("a missing node type is accepted, told, and mended", async () => {
+    const flows = [...good, tab("T"), { id: "m", type: "comes-later", z: "T", x: 1, y: 1, wires: [] }];
+    const rev = await deploy(service, { flows });
+    expect(await readRuntime(service)).toMatchObject({ state: "failed", message: "missing node types: comes-later" });
+    expect((await service.send("GET", "/flows")).headers.etag).toBe(`"${rev}"`);
+    expect((await service.send("GET", "/flows")).json()).toEqual(flows);
+    await expectCorrectable();
+  });
+
+  type Broken = { readonly name: string; readonly flows: readonly Node[]; readonly provoke?: string };
+  const broken: Broken[] = [
+    { name: "a function that loops for ever", flows: endpoint("/bad", "for (;;);"), provoke: "/bad" },
+    { name: "an endless loop in On Start", flows: [tab("T"), functionNode("f", { z: "T", initialize: "for (;;);" })] },
+    {
+      name: "a promise in On Start that never settles",
+      flows: [tab("T"), functionNode("f", { z: "T", initialize: "await new Promise(() => {});" })],
+    },
+    {
+      name: "an exception from a timer",
+      flows: [
+        tab("T"),
+        functionNode("f", { z: "T", initialize: `setTimeout(() => { throw new Error("from a timer"); }, 10);` }),
+      ],
+    },
+    {
+      name: "an exception from a timer, on a request",
+      flows: endpoint("/bad", `setTimeout(() => { throw new Error("later"); }, 10)`),
+      provoke: "/bad",
+    },
+    {
+      name: "a rejection that nobody handles",
+      flows: endpoint("/bad", `void Promise.reject(new Error("unhandled"))`),
+      provoke: "/bad",
+    },
+    {
+      name: "a function that eats the memory, on a request",
+      flows: endpoint("/bad", "const all = []; for (;;) all.push(new Array(1e5).fill({}));"),
+      provoke: "/bad",
+    },
+    {
+      name: "a function that eats the memory in On Start",
+      flows: [
+        tab("T"),
+        functionNode("f", { z: "T", initialize: "const all = []; for (;;) all.push(new Array(1e5).fill({}));" }),
+      ],
+    },
+    {
+      name: "a function that ends the process",
+      flows: endpoint("/bad", `util.inspect.constructor("return process")().exit(0)`),
+      provoke: "/bad",
+    },
+    {
+      name: "a function that logs without end",
+      flows: endpoint("/bad", `for (let i = 0; i < 50000; i += 1) node.warn("again " + i)`),
+      provoke: "/bad",
+    },
+  ];
+
+  test.for(broken)(
+    "$name: the API answers throughout, and the correction runs",
+    { timeout: 60_000 },
+    async ({ flows, provoke }) => {
+      await deploy(service, { flows: good });
+      await answersWhile(async () => {
+        const rev = await deploy(service, { flows });
+        expect((await service.send("GET", "/flows")).headers.etag).toBe(`"${rev}"`);
+        if (provoke !== undefined) {
+          await service.get(provoke).catch(() => "");
+        }
+        await expectCorrectable();
+      });
+    },
+  );
+
+  test("a correction does not wait for the deployment that hangs", { timeout: 60_000 }, async () => {
+    await deploy(service, { flows: good });
+    const hanging = tryDeploy(service, {
+      flows: [tab("T"), functionNode("f", { z: "T", initialize: `node.warn("hangs now"); for (;;);` })],
+    });
+    const { rev } = await eventually(async () => {
+      const flows = (await service.send("GET", "/flows")).json() as { id: string }[];
+      expect(flows.map(({ id }) => id)).toContain("f");
+      return { rev: (await service.send("GET", "/flows")).headers.etag };
+    });
+    await answersWhile(expectCorrectable);
+    const reply = await hanging;
+    expect(reply.status).toBe(200);
+    expect(rev).toBe(`"${(reply.json() as { rev: string }).rev}"`);
+  });
+
+  test("flows that crash each time are held back, until the next deployment", { timeout: 60_000 }, async () => {
+    const crashing = functionNode("f", { z: "T", initialize: `void Promise.reject(new Error("each time"));` });
+    await deploy(service, { flows: [...good, tab("T"), crashing] });
+    await answersWhile(() =>
+      eventually(async () => {
+        expect((await readRuntime(service)).state).toBe("safe");
+      }, 30_000),
+    );
+    await expectCorrectable("flows");
+  });
+
+  test("a module that comes later is found by reload", async () => {
+    await using fresh = await startService();
+    const flows = [tab("T"), teller("a", "T")];
+    await deploy(fresh, { flows, credentials: { a: { user: "u" } } });
+    expect(await readRuntime(fresh)).toMatchObject({ state: "failed", message: "missing node types: teller" });
+    await installTeller(fresh.dataDir);
+    await deploy(fresh, { flows: [] }, "reload");
+    expect(await readRuntime(fresh)).toMatchObject({ state: "running" });
+    expect(JSON.parse(await fresh.get("/teller"))).toMatchObject({ credentials: { "the a": { user: "u" } } });
+  });
+});

@@ -1,0 +1,56 @@
+import { Agent, request as httpRequest, type IncomingHttpHeaders } from "node:http";
+
+export type Reply = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  /** The body as JSON. */
+  json(): unknown;
+};
+
+export type Sending = {
+  readonly headers?: Readonly<Record<string, string>>;
+  /** As it is; the Content-Type is for the caller to say. */
+  readonly body?: string | Uint8Array;
+};
+
+const agent = new Agent({ keepAlive: false });
+
+/** Sends one request over HTTP/1.1, exactly as told. */
+export function send(url: string, method: string, path: string, { headers = {}, body }: Sending = {}): Promise<Reply> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const length = body === undefined || "transfer-encoding" in headers ? {} : { "content-length": lengthOf(body) };
+    const request = httpRequest(
+      { agent, hostname, port, method, path, headers: { ...length, ...headers } },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("error", reject);
+        response.on("end", () => {
+          const text = Buffer.concat(chunks).toString();
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            body: text,
+            json: () => JSON.parse(text) as unknown,
+          });
+        });
+      },
+    );
+    request.on("error", reject);
+    request.end(body);
+  });
+}
+
+function lengthOf(body: string | Uint8Array): string {
+  return String(typeof body === "string" ? Buffer.byteLength(body) : body.length);
+}
+
+export const json = { "content-type": "application/json" };
+export const form = { "content-type": "application/x-www-form-urlencoded" };
+export const v2 = { "service-api-version": "v2" };
+
+export function bearer(token: string): { authorization: string } {
+  return { authorization: `Bearer ${token}` };
+}

@@ -1,0 +1,336 @@
+import { createCipheriv, createHash, randomBytes } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { tryDeploy } from "./deploy.ts";
+import { endpoint, installTeller, type Node, tab, teller } from "./flow-builders.ts";
+import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
+import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
+import { type Service, startService } from "./service.ts";
+import { tokenParameters, user } from "./users.ts";
+
+// A service at its most talkative gets secrets in every place that there is for one, and in those that
+// there is none for. None of them may be found again.
+
+const secrets = new Map<string, string>();
+function secret(name: string, fixed?: string): string {
+  const value = secrets.get(name) ?? fixed ?? `Secret${randomLetters(24)}`;
+  secrets.set(name, value);
+  return value;
+}
+
+/** No encoding changes them. */
+function randomLetters(length: number): string {
+  return Array.from(randomBytes(length), (byte) => String.fromCodePoint(97 + (byte % 26))).join("");
+}
+
+let service: Service;
+const answers: string[] = [];
+
+async function exchange(method: string, path: string, sending: Sending = {}): Promise<Reply> {
+  const reply = await service.send(method, path, sending);
+  answers.push(JSON.stringify(reply.headers), reply.body);
+  return reply;
+}
+
+function encrypt(sets: object, key: string): string {
+  const iv = randomBytes(16);
+  const cipher = createCipheriv("aes-256-ctr", createHash("sha256").update(key).digest(), iv);
+  return iv.toString("hex") + Buffer.concat([cipher.update(JSON.stringify(sets)), cipher.final()]).toString("base64");
+}
+
+const flows: Node[] = [
+  tab("T"),
+  teller("a", "T"),
+  teller("b", "T"),
+  ...endpoint("/fails", `throw new Error("a failure")`),
+  { id: "debug", type: "debug", z: "T", x: 1, y: 1, complete: "true", console: true, tostatus: true, wires: [] },
+];
+
+beforeAll(async () => {
+  service = await startService({
+    config: {
+      log: { level: "trace" },
+      credentialSecret: secret("credentialSecret"),
+      limits: { bodyBytes: 100_000 },
+      adminAuth: {
+        users: [user("admin", "*", secret("password of admin")), user("reader", "read", secret("password of reader"))],
+      },
+    },
+    prepare: installTeller,
+  });
+  await exercise();
+}, 60_000);
+afterAll(() => service?.[Symbol.asyncDispose]());
+
+async function issue(username: string, scope: string, name: string): Promise<string> {
+  const parameters = tokenParameters({ username, scope, password: secret(`password of ${username}`) });
+  const reply = await service.send("POST", "/auth/token", {
+    headers: form,
+    body: new URLSearchParams(parameters).toString(),
+  });
+  const { access_token: token } = reply.json() as { access_token: string };
+  secrets.set(name, token);
+  return token;
+}
+
+async function exercise(): Promise<void> {
+  const admin = bearer(await issue("admin", "*", "token of admin"));
+  const reader = bearer(await issue("reader", "read", "token of reader"));
+  const deploy = async (deployment: { flows: Node[]; credentials?: object }, type = "full", headers = admin) => {
+    const reply = await tryDeploy(service, deployment, type, headers);
+    answers.push(JSON.stringify(reply.headers), reply.body);
+  };
+  const withInline = (credentials: object) => flows.map((node) => (node.id === "a" ? { ...node, credentials } : node));
+
+  // Logins that fail, and all that can be wrong with them.
+  const wrong = tokenParameters({ username: "admin", password: secret("a wrong password") });
+  for (const changes of [
+    {},
+    { username: secret("a username that none has") },
+    { client_id: secret("a client_id") },
+    { grant_type: secret("a grant_type") },
+    { scope: secret("a scope") },
+  ]) {
+    const parameters = { ...wrong, ...changes };
+    await exchange("POST", "/auth/token", { headers: form, body: new URLSearchParams(parameters).toString() });
+    await exchange("POST", "/auth/token", { headers: json, body: JSON.stringify(parameters) });
+  }
+  const password = secret("a password in a broken request");
+  const short = secret("a short password in a broken request", "Zqxjvkwb");
+  const pin = secret("a password of digits alone", "7301948256");
+  for (const body of [
+    `password=${password}&password=${password}`,
+    `password[${password}]=1`,
+    `password=${password}%zz`,
+  ]) {
+    await exchange("POST", "/auth/token", { headers: form, body });
+  }
+  for (const body of [
+    `{"password":"${password}"`,
+    `{"password":"${password}","password":"${password}"}`,
+    `{"password":{"${password}":"${password}"}}`,
+    `{"password":${password}}`,
+    `{"scope":"\\ud800${password}"}`,
+    `{"password":${short}}`,
+    `{"password":${pin}}`,
+    `{"password":[${pin}]}`,
+  ]) {
+    await exchange("POST", "/auth/token", { headers: json, body });
+    await exchange("POST", "/flowgate.v1.AuthService/IssueToken", { headers: json, body });
+  }
+  await exchange("POST", "/auth/token", { headers: { "content-type": "text/plain" }, body: password });
+  // As a key it is named where it is one of the flows', but not here.
+  await exchange("POST", "/auth/token", { headers: json, body: `{"${password}":1,"${password}":1}` });
+
+  // In addresses and headers that are none for secrets.
+  const query = secret("a password in a query string");
+  for (const path of [
+    "/auth/token",
+    "/flows",
+    "/settings",
+    "/nowhere",
+    "/healthz",
+    "/flowgate.v1.FlowsService/GetFlows",
+    "/%zz",
+  ]) {
+    for (const method of ["GET", "POST", "DELETE"]) {
+      await exchange(method, `${path}?password=${query}&access_token=${query}&message=${query}`, { headers: admin });
+    }
+  }
+  const header = secret("a password in a header");
+
+  for (const authorization of [
+    header,
+    `Basic ${header}`,
+    `Bearer ${header}`,
+    `Bearer ${header.padEnd(43, "x").slice(0, 43)}`,
+  ]) {
+    await exchange("GET", "/flows", { headers: { authorization } });
+  }
+  await exchange("GET", "/flows", { headers: { ...admin, "service-api-version": header } });
+  await exchange("POST", "/flows", { headers: { ...admin, ...json, "service-deployment-type": header }, body: "[]" });
+  await exchange("GET", "/flows", { headers: { ...admin, cookie: header, "x-forwarded-for": header } });
+
+  // Credentials, in each form, and wrong in each way.
+  await deploy({ flows: withInline({ password: secret("an inline credential") }) });
+  await deploy({ flows, credentials: { b: { user: "u", password: secret("a separate credential") } } }, "nodes");
+  await deploy({ flows: withInline({ password: secret("a second inline credential") }) }, "flows");
+  await deploy({
+    flows,
+    credentials: { $: encrypt({ a: { password: secret("an encrypted credential") } }, secret("credentialSecret")) },
+  });
+  await deploy({
+    flows,
+    credentials: { $: encrypt({ a: { password: secret("another encrypted one") } }, secret("another key")) },
+  });
+  await deploy({ flows, credentials: { $: encrypt({ a: secret("an encrypted text") }, secret("credentialSecret")) } });
+  await deploy({ flows, credentials: { $: secret("a broken $") } });
+  await deploy({ flows }, "reload");
+  await deploy({ flows: withInline({ password: secret("a refused credential") }) }, "full", reader);
+  const invalid = secret("a credential in an invalid request");
+  for (const credentials of [{ password: [invalid] }, invalid, [invalid], { password: `${invalid}\ud800` }]) {
+    await deploy({ flows: withInline(credentials as object) });
+    await deploy({ flows, credentials: { a: credentials } });
+    await deploy({ flows, credentials: credentials as object });
+  }
+  for (const body of [
+    `{"flows":[{"id":"a","type":"b","credentials":{"values":{"password":${pin}}}}]}`,
+    `{"flows":[],"credentials":{"nodes":{"a":{"values":{"password":${pin}}}}}}`,
+    `{"credentials":{"encrypted":${short}}}`,
+  ]) {
+    await exchange("POST", "/flowgate.v1.FlowsService/SetFlows", { headers: { ...json, ...admin }, body });
+  }
+  for (const body of [
+    `[{"credentials":{"password":"${invalid}"`,
+    `[{"credentials":{"p":"${invalid}","p":"${invalid}"}}]`,
+  ]) {
+    await exchange("POST", "/flows", { headers: { ...json, ...admin }, body });
+    await exchange("POST", "/flowgate.v1.FlowsService/SetFlows", {
+      headers: { ...json, ...admin },
+      body: `{"flows":${body}}`,
+    });
+  }
+  await exchange("POST", "/flows", {
+    headers: { ...json, ...admin },
+    body: JSON.stringify(withInline({ password: invalid.padEnd(100_001, "x") })),
+  });
+  await deploy({
+    flows: [
+      ...withInline({ password: secret("a credential beside a missing type") }),
+      { id: "m", type: "missing", z: "T", x: 1, y: 1 },
+    ],
+  });
+  await deploy({ flows: withInline({ password: secret("the last credential") }) });
+  // A flow that fails never answers.
+  service.get("/fails", admin).catch(() => "");
+  await service.untilLogged(/a failure/);
+
+  // The same over RPC.
+  for (const protocol of rpcProtocolNames) {
+    const transport = rpcProtocols[protocol](service.url);
+    const outcomes = [
+      await call(transport, AuthService.method.issueToken, {
+        clientId: "service-admin",
+        grantType: "password",
+        scope: "*",
+        username: `unknown over ${protocol}`,
+        password: secret("a password over RPC"),
+      }),
+      await call(
+        transport,
+        FlowsService.method.setFlows,
+        {
+          flows: flows.map(({ id, type, label: _label, ...properties }) => ({
+            id,
+            type,
+            properties: properties as never,
+          })),
+          credentials: { nodes: { a: { values: { password: secret("a credential over RPC") } } } },
+        },
+        admin,
+      ),
+      await call(
+        transport,
+        FlowsService.method.setFlows,
+        { flows: [], credentials: { encrypted: secret("a broken $ over RPC") } },
+        admin,
+      ),
+      await call(transport, FlowsService.method.getFlows, {}, admin),
+    ];
+    answers.push(
+      JSON.stringify(
+        outcomes.map((outcome) =>
+          "refused" in outcome ? { ...outcome.refused, code: Code[outcome.refused.code] } : outcome.message,
+        ),
+      ),
+    );
+  }
+
+  for (const path of ["/auth/login", "/flows", "/settings", "/readyz", "/healthz"]) {
+    await exchange("GET", path, { headers: admin });
+    await exchange("GET", path, { headers: { ...admin, ...v2 } });
+  }
+  await exchange("POST", "/auth/revoke", {
+    headers: { ...json, ...admin },
+    body: JSON.stringify({ token: secrets.get("token of reader") }),
+  });
+  await exchange("POST", "/auth/revoke", {
+    headers: { ...form, ...admin },
+    body: `token=${secrets.get("token of admin")}`,
+  });
+}
+
+/** The names of the secrets that are in it, as they are or in base64 or hex. */
+function findSecrets(content: string | Buffer): string[] {
+  const haystack = Buffer.from(content as string).toString("latin1");
+  return [...secrets].flatMap(([name, value]) => {
+    const bytes = Buffer.from(value);
+    // Base64 has three ways to write it, as what stands before has 0, 1 or 2 bytes too many. Of a short one they say little.
+    const base64 = (bytes.length < 12 ? [] : [0, 1, 2]).map((skip) =>
+      bytes.subarray(skip, skip + 3 * Math.floor((bytes.length - skip) / 3)).toString("base64"),
+    );
+    return [value, bytes.toString("hex"), ...base64].some((form) => haystack.includes(form)) ? [name] : [];
+  });
+}
+
+test("the search finds what is there", () => {
+  const value = secret("credentialSecret");
+  for (const content of [
+    value,
+    `x${value}y`,
+    btoa(value),
+    btoa(`x${value}`),
+    btoa(`xy${value}z`),
+    Buffer.from(value).toString("hex"),
+  ]) {
+    expect(findSecrets(content)).toEqual(["credentialSecret"]);
+  }
+  expect(findSecrets("nothing")).toEqual([]);
+});
+
+test("everything was exercised", () => {
+  expect(answers.length).toBeGreaterThan(150);
+  expect(answers.join("\n")).not.toContain('"code":"internal"');
+  expect(service.log()).toContain('"level":"debug"');
+  expect(service.log()).toContain("a failure");
+});
+
+test("no answer holds a secret", () => {
+  expect(answers.flatMap((answer) => findSecrets(answer).map((name) => [name, answer.slice(0, 200)]))).toEqual([]);
+});
+
+test("no log holds a secret", () => {
+  const lines = service.log().split("\n");
+  expect(lines.flatMap((line) => findSecrets(line).map((name) => [name, line.slice(0, 300)]))).toEqual([]);
+});
+
+describe("on disk and in the process table", () => {
+  test("no file below the data directory holds a secret, while it runs and after it has stopped", async () => {
+    const search = async () => {
+      const entries = await readdir(service.dataDir, { recursive: true, withFileTypes: true });
+      const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+      expect(files.map((path) => path.slice(service.dataDir.length + 1))).toContain("flowgate.db");
+      const found = await Promise.all(
+        files.map(async (path) => findSecrets(await readFile(path)).map((name) => [name, path])),
+      );
+      return found.flat();
+    };
+    expect(await search()).toEqual([]);
+    for (const pid of [service.pid, ...(await service.childPids())]) {
+      expect(findSecrets(await readFile(`/proc/${pid}/cmdline`))).toEqual([]);
+      expect(findSecrets(await readFile(`/proc/${pid}/environ`))).toEqual([]);
+    }
+    expect(await service.stop()).toBe(0);
+    expect(await search()).toEqual([]);
+    expect(
+      service
+        .log()
+        .split("\n")
+        .flatMap((line) => findSecrets(line)),
+    ).toEqual([]);
+  });
+});

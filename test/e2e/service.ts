@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { type Reply, type Sending, send } from "./rest.ts";
+
+const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+
+export type ServiceOptions = {
+  /** What its configuration file says: an object, or YAML. */
+  readonly config?: object | string;
+  /** Kept when the service is disposed; without it there is one of its own, which is not. */
+  readonly dataDir?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Called before it starts, with the data directory. */
+  readonly prepare?: (dataDir: string) => Promise<void>;
+};
+
+/** `flowgate`, started as a user starts it. */
+export type Service = AsyncDisposable & {
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  readonly dataDir: string;
+  /** All that it has printed. */
+  log(): string;
+  /** Resolves once it has printed this. */
+  untilLogged(pattern: RegExp): Promise<void>;
+  send(method: string, path: string, sending?: Sending): Promise<Reply>;
+  /** What the HTTP-in nodes of its flows answer; `headers` are for the question where they listen. */
+  get(path: string, headers?: Readonly<Record<string, string>>): Promise<string>;
+  /** The processes that it has started and that run still. */
+  childPids(): Promise<number[]>;
+  /** Stops it in order, and gives its exit code. */
+  stop(): Promise<number | null>;
+  kill9(): Promise<void>;
+};
+
+export async function startService({ config = {}, dataDir, env = {}, prepare }: ServiceOptions = {}): Promise<Service> {
+  const directory = await mkdtemp(join(tmpdir(), "flowgate-e2e-"));
+  const configPath = join(directory, "flowgate.yaml");
+  await writeFile(configPath, typeof config === "string" ? config : JSON.stringify(config));
+  const data = dataDir ?? join(directory, "data");
+  await prepare?.(data);
+
+  const child = spawn(
+    process.execPath,
+    [program, "--config", configPath, "--port", "0", "--runtime-port", "0", "--data-dir", data],
+    { env: { PATH: process.env["PATH"], ...env }, stdio: ["ignore", "pipe", "pipe"] },
+  );
+  const exited = once(child, "exit") as Promise<[number | null]>;
+  const output = collect(child);
+  const { pid } = child;
+  try {
+    const url = await output.until(/^Flowgate listens on (http:\/\/\S+)\n/m);
+    if (pid === undefined) {
+      throw new Error("the service has no process id");
+    }
+    return await untilReady({
+      url,
+      port: Number(new URL(url).port),
+      pid,
+      dataDir: data,
+      log: () => output.text(),
+      untilLogged: async (pattern) => void (await output.until(pattern)),
+      send: (method, path, sending) => send(url, method, path, sending),
+      async get(path, headers = {}) {
+        const settings = (await send(url, "GET", "/settings", { headers })).json() as { runtime: { httpPort: number } };
+        return (await send(`http://127.0.0.1:${settings.runtime.httpPort}`, "GET", path)).body;
+      },
+      childPids: () => childrenOf(pid),
+      async stop() {
+        child.kill("SIGTERM");
+        return (await exited)[0];
+      },
+      async kill9() {
+        child.kill("SIGKILL");
+        await exited;
+      },
+      async [Symbol.asyncDispose]() {
+        child.kill("SIGTERM");
+        await exited;
+        await rm(directory, { recursive: true });
+      },
+    });
+  } catch (error) {
+    child.kill("SIGKILL");
+    await rm(directory, { recursive: true });
+    throw error;
+  }
+}
+
+function collect(child: ChildProcess): { text(): string; until(pattern: RegExp): Promise<string> } {
+  let output = "";
+  const waiting = new Set<() => void>();
+  const grown = (chunk?: Buffer) => {
+    output += chunk?.toString() ?? "";
+    for (const look of waiting) {
+      look();
+    }
+  };
+  child.stdout?.on("data", grown);
+  child.stderr?.on("data", grown);
+  child.on("exit", () => grown());
+  return {
+    text: () => output,
+    until: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const match = pattern.exec(output);
+          if (match !== null) {
+            resolve(match[1] ?? match[0]);
+          } else if (child.exitCode !== null || child.signalCode !== null) {
+            reject(new Error(`the service ended after it printed:\n${output}`));
+          } else {
+            waiting.add(look);
+            return;
+          }
+          waiting.delete(look);
+        };
+        look();
+      }),
+  };
+}
+
+async function untilReady(service: Service): Promise<Service> {
+  await eventually(async () => {
+    const { status, body } = await service.send("GET", "/readyz");
+    if (status !== 200) {
+      throw new Error(`not ready: ${body}\n${service.log()}`);
+    }
+  });
+  return service;
+}
+
+/** Tries until it no longer throws; for what a service can only be asked about. Gives up after `withinMs`. */
+export async function eventually<T>(look: () => Promise<T>, withinMs = 20_000): Promise<T> {
+  const untilMs = performance.now() + withinMs;
+  for (;;) {
+    try {
+      return await look();
+    } catch (error) {
+      if (performance.now() > untilMs) {
+        throw error;
+      }
+      await delay(25);
+    }
+  }
+}
+
+/** Of a process that is no zombie. */
+async function readStat(pid: number): Promise<{ parent: number } | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  const [, state, parent] = /\) (\S) (\d+)/.exec(stat) ?? [];
+  return state === undefined || state === "Z" ? undefined : { parent: Number(parent) };
+}
+
+export async function isRunning(pid: number): Promise<boolean> {
+  return (await readStat(pid)) !== undefined;
+}
+
+async function childrenOf(parent: number): Promise<number[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+  const stats = await Promise.all(pids.map(async (pid) => ({ pid, stat: await readStat(pid) })));
+  return stats.filter(({ stat }) => stat?.parent === parent).map(({ pid }) => pid);
+}

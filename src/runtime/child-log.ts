@@ -3,7 +3,7 @@ import { createLogBudget, maxLineChars } from "./log-budget.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 
 /** What the runtime gives its log handlers. */
-export type RuntimeLogRecord = {
+type RuntimeLogRecord = {
   readonly level: number;
   readonly msg?: unknown;
   readonly id?: unknown;

@@ -40,7 +40,7 @@ export type Deploy = {
   readonly credentialsChanged: readonly string[];
 };
 
-export type Stop = { readonly kind: "stop" };
+type Stop = { readonly kind: "stop" };
 
 export type ToChild = Boot | Deploy | Stop;
 

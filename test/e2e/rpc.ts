@@ -15,7 +15,7 @@ export const rpcProtocols = {
 export type RpcProtocol = keyof typeof rpcProtocols;
 export const rpcProtocolNames = Object.keys(rpcProtocols) as RpcProtocol[];
 
-export type Refused = {
+type Refused = {
   readonly code: Code;
   /** Of the google.rpc.ErrorInfo detail. */
   readonly reason: string | undefined;
@@ -40,7 +40,7 @@ export async function call<I extends DescMessage, O extends DescMessage>(
   }
 }
 
-export function readRefusal(error: unknown): Refused {
+function readRefusal(error: unknown): Refused {
   if (!(error instanceof ConnectError)) {
     throw error;
   }

@@ -2,7 +2,7 @@ import { fastify } from "fastify";
 import { request as httpRequest } from "node:http";
 import { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "../../src/transcoding/index.ts";
 
-export type Reply = { status: number; headers: Record<string, string | string[] | undefined>; body: string };
+type Reply = { status: number; headers: Record<string, string | string[] | undefined>; body: string };
 
 export type Send = (
   method: string,

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { RequestHandler } from "./listener.ts";
+import type { RequestHandler } from "./request-handler.ts";
 import { sendRefusal } from "./refusal.ts";
 
 /**

@@ -3,6 +3,7 @@ import http2 from "node:http2";
 import type { Socket } from "node:net";
 import { refuseConnection } from "./client-error.ts";
 import { refuseExpectation, serveWhenContinued } from "./expectation.ts";
+import type { RequestHandler } from "./request-handler.ts";
 import { linger, lingerMs } from "./linger.ts";
 import { responseOn } from "./response-on.ts";
 import { sniff } from "./sniff.ts";
@@ -29,9 +30,6 @@ const defaults: ListenerOptions = {
 };
 
 const headerBytes = 16 * 1024;
-
-/** A request over either version: Node's compatibility layer gives HTTP/2 the same shape. */
-export type RequestHandler = (request: http.IncomingMessage, response: http.ServerResponse) => void;
 
 /**
  * A server for HTTP/1.1 and HTTP/2 without TLS on one port. It is an HTTP/1 server that owns the port,

@@ -4,7 +4,8 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { createListener, type ListenerOptions, type RequestHandler } from "../../src/server/listener.ts";
+import { createListener, type ListenerOptions } from "../../src/server/listener.ts";
+import type { RequestHandler } from "../../src/server/request-handler.ts";
 import { openRaw } from "./raw.ts";
 
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

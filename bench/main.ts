@@ -1,7 +1,7 @@
 import { mkdtemp } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { parseArgs, type ParseArgsConfig } from "node:util";
 import { type Benchmark, type Effort, type Goal, isMet, type Row } from "./benchmark.ts";
 import { polling } from "./polling.ts";
 import { summarizeProfiles } from "./profile.ts";
@@ -24,7 +24,7 @@ ${formatTable(benchmarks.map(({ name, title, goal }) => ({ NAME: name, goal: des
 A goal that is missed is printed as MISS; the exit code is 0 all the same.
 `;
 
-const { values } = parseArgs({
+const { values } = readFlags({
   options: {
     only: { type: "string", multiple: true },
     quick: { type: "boolean", default: false },
@@ -32,6 +32,17 @@ const { values } = parseArgs({
     help: { type: "boolean", default: false },
   },
 });
+
+/** As parseArgs, but a wrong flag is a line and not a stack. */
+function readFlags<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)} (--help tells the flags)\n`);
+    process.exit(2);
+  }
+}
+
 const unknown = values.only?.find((name) => !benchmarks.some((benchmark) => benchmark.name === name));
 if (values.help) {
   process.stdout.write(help);

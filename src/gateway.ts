@@ -18,6 +18,7 @@ import { flowsService } from "./services/flows.ts";
 import { createRoutes, services } from "./services/routes.ts";
 import { settingsService } from "./services/settings.ts";
 import { readKey } from "./store/key.ts";
+import { lockDataDir } from "./store/sqlite/lock.ts";
 import { openSqliteStore } from "./store/sqlite/open-store.ts";
 
 /** A running service. Disposing finishes what is under way, stops the flows and closes the store. */
@@ -33,6 +34,7 @@ export interface Gateway extends AsyncDisposable {
  */
 export async function openGateway(options: Options, log: Logger = createLog(options.log)): Promise<Gateway> {
   await using stack = new AsyncDisposableStack();
+  stack.use(lockDataDir(options.dataDir));
   const key = await readKey(options);
   const store = stack.use(await openSqliteStore({ path: join(options.dataDir, "flowgate.db"), key }));
   const runtime = stack.use(

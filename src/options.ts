@@ -152,7 +152,14 @@ export const optionsSchema = z
       })
       .prefault({}),
   })
-  .superRefine(({ host, adminAuth, allowUnauthenticated }, context) => {
+  .superRefine(({ host, port, runtime, adminAuth, allowUnauthenticated }, context) => {
+    if (port !== 0 && port === runtime.port && host === runtime.host) {
+      context.addIssue({
+        code: "custom",
+        path: ["runtime", "port"],
+        message: "must be another than port, which the API takes",
+      });
+    }
     if (adminAuth === undefined && !allowUnauthenticated && !isLoopback(host)) {
       context.addIssue({
         code: "custom",

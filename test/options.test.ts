@@ -20,6 +20,14 @@ function problems(input: unknown): string[] {
   return [];
 }
 
+test("refuses one port for two servers, but lets each take a free one", () => {
+  expect(() => parseOptions({ port: 5000, runtime: { port: 5000 } })).toThrow(
+    "runtime.port: must be another than port, which the API takes",
+  );
+  expect(parseOptions({ port: 5000, runtime: { port: 5000, host: "127.0.0.2" } }).runtime.port).toBe(5000);
+  expect(parseOptions({ port: 0, runtime: { port: 0 } }).port).toBe(0);
+});
+
 test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
     host: "127.0.0.1",

@@ -48,5 +48,6 @@ export function createGate(
 
 /** RFC 6750 (section 2.3) knows such tokens, and advises against them: addresses end up in logs. */
 function hasTokenInQuery(url: string): boolean {
-  return url.includes("access_token=") && /[?&]access_token=/.test(url);
+  const query = url.indexOf("?");
+  return query !== -1 && new URLSearchParams(url.slice(query)).has("access_token");
 }

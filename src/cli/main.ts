@@ -36,6 +36,8 @@ async function run(command: Command): Promise<void> {
       // Only here: the other commands answer at once, without loading the service.
       const { openGateway } = await import("../gateway.ts");
       await start(options, openGateway);
+      // All is closed. Should the reader of our output have stopped reading, that must not keep us.
+      setTimeout(() => process.exit(), 1000).unref();
     }
   }
 }

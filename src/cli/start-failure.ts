@@ -11,11 +11,6 @@ export function explainStartFailure(error: unknown, options: Options): CliFailur
         `Port ${port} on ${options.host} ${because}: choose another with --port, FLOWGATE_PORT or port.`,
       );
     }
-    if (port === options.runtime.port) {
-      return new CliFailure(
-        `Port ${port} on ${options.runtime.host} ${because}: choose another with --runtime-port, FLOWGATE_RUNTIME_PORT or runtime.port.`,
-      );
-    }
   }
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN") {
     return new CliFailure(

@@ -12,6 +12,8 @@ export interface RunningGateway extends AsyncDisposable {
 export async function start(options: Options, open: (options: Options) => Promise<RunningGateway>): Promise<void> {
   // Before it opens: a signal while it does is not lost, and nothing is left half open.
   const signal = untilSignal();
+  // By default this signal opens a debugger, through which any process of this user runs code in this one.
+  process.on("SIGUSR1", () => {});
   await using gateway = await open(options).catch((error: unknown) => {
     throw explainStartFailure(error, options);
   });

@@ -57,6 +57,8 @@ function createApp({ log, limits, ...options }: ServerOptions): FastifyInstance 
     frameworkErrors: faultHandler,
     // The listener answers these, and it decides what a closing server still serves.
     clientErrorHandler: () => {},
+    // A target in absolute form is taken too (RFC 9112, section 3.2.2).
+    rewriteUrl: ({ url = "" }) => (url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "") || "/"),
     return503OnClosing: false,
     // The router counts a wildcard as a parameter, and would refuse paths beyond 100 characters.
     routerOptions: { maxParamLength: 16 * 1024 },

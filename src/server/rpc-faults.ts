@@ -85,6 +85,9 @@ function watch(context: HandlerContext & { abort?: (reason?: unknown) => void })
 function blame(error: ConnectError): void {
   if (error.code === Code.ResourceExhausted) {
     error.details.push(...new FlowgateError("payload_too_large", "").details);
+  } else if (error.code === Code.InvalidArgument && error.rawMessage.startsWith("protocol error")) {
+    // Of a header: a deadline, for example.
+    error.details.push(...new FlowgateError("invalid_request", "").details);
   } else if (error.code === Code.Internal || error.code === Code.InvalidArgument) {
     const { details, rawMessage } = new FlowgateError("invalid_request", "the request message can't be decoded");
     Object.assign(error, {

@@ -168,12 +168,15 @@ test("answers at once for a public method, without a look at the headers", () =>
   expect(gateOf(users)(context)).toBeUndefined();
 });
 
-test.each(["/flows?access_token=x", "/flows?a=b&access_token="])("takes no token from the address %s", (url) => {
-  const context = contextOf(FlowsService, FlowsService.method.getFlows, url);
-  expect(() => gateOf({ ...users, default: { permissions: ["*"] } })(context)).toThrow(
-    "An access token belongs in the Authorization header, never in the address.",
-  );
-});
+test.each(["/flows?access_token=x", "/flows?a=b&access_token=", "/flows?access%5Ftoken=x"])(
+  "takes no token from the address %s",
+  (url) => {
+    const context = contextOf(FlowsService, FlowsService.method.getFlows, url);
+    expect(() => gateOf({ ...users, default: { permissions: ["*"] } })(context)).toThrow(
+      "An access token belongs in the Authorization header, never in the address.",
+    );
+  },
+);
 
 test("refuses to start where a method does not say who may call it", () => {
   expect(() => permissionsOf([HealthService])).toThrow(

@@ -66,9 +66,6 @@ test("knows the error of a port that is really in use", async () => {
   expect(explainStartFailure(error, parseOptions({ port })).message).toBe(
     `Port ${port} on 127.0.0.1 is in use: choose another with --port, FLOWGATE_PORT or port.`,
   );
-  expect(explainStartFailure(error, parseOptions({ runtime: { port } })).message).toBe(
-    `Port ${port} on 127.0.0.1 is in use: choose another with --runtime-port, FLOWGATE_RUNTIME_PORT or runtime.port.`,
-  );
 });
 
 const failed = (code: string, message: string) => Object.assign(new Error(message), { code });

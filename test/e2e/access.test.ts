@@ -104,20 +104,20 @@ describe("argon2id", () => {
     const { stdout } = await run(["hash-password"], `${password}\n`);
     const users = [{ username: "u", permissions: "*", password: stdout.trim() }];
     await using service = await startService({ config: { adminAuth: { users } } });
-    let slowestMs = 0;
+    let answered = 0;
     const over = new AbortController();
     const asking = (async () => {
       while (!over.signal.aborted) {
-        const beganMs = performance.now();
         await service.send("GET", "/auth/login");
-        slowestMs = Math.max(slowestMs, performance.now() - beganMs);
+        answered += 1;
       }
     })();
     const tokens = await Promise.all(Array.from({ length: 16 }, () => login(service, { username: "u", password })));
     over.abort();
     await asking;
     expect(new Set(tokens).size).toBe(16);
-    expect(slowestMs).toBeLessThan(1_000);
+    // Hashing on the event loop would let one or two of these in between, not one for each hash.
+    expect(answered).toBeGreaterThan(16);
   });
 });
 

@@ -348,3 +348,16 @@ test("a port in use is said so", async () => {
   await using server = await open();
   await expect(open({ port: server.port })).rejects.toMatchObject({ code: "EADDRINUSE" });
 });
+
+test("takes a target in absolute form", async () => {
+  await using service = await open();
+  const { hostname, port } = new URL(service.url);
+  const ask = async (path: string): Promise<[number | undefined, string]> => {
+    const request = http.get({ hostname, port, path });
+    const [response] = (await once(request, "response")) as [http.IncomingMessage];
+    return [response.statusCode, await text(response)];
+  };
+  expect(await ask(`${service.url}/healthz`)).toEqual([200, '{"status":"ok"}']);
+  expect(await ask(`${service.url}/auth/login`)).toEqual([200, expect.stringContaining('"type":"GET ')]);
+  expect(await ask("HTTP://else.where?x")).toEqual([404, expect.stringContaining("not_found")]);
+});

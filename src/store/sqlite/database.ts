@@ -41,7 +41,7 @@ const schema = `
 export async function openDatabase(path: string): Promise<DatabaseSync> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   createPrivate(path);
-  const db = new DatabaseSync(path, { timeout: 5000, enableForeignKeyConstraints: true });
+  const db = new DatabaseSync(path, { timeout: 500, enableForeignKeyConstraints: true });
   try {
     const isNew = checkIdentity(db, path);
     // After the check, for it writes to the file. With FULL each commit is on the disk before it returns.

@@ -1,0 +1,26 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { SQLITE_BUSY, sqliteCode } from "./sqlite-error.ts";
+
+/**
+ * Takes a data directory for this process: two services on one would each run flows that the other
+ * does not know of. It is a lock of the operating system's on a file of its own, so that it ends with the
+ * process, however that ends. Throws where another process has it.
+ */
+export function lockDataDir(dataDir: string): Disposable {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const db = new DatabaseSync(join(dataDir, "flowgate.lock"), { timeout: 0 });
+  try {
+    db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+  } catch (error) {
+    db.close();
+    if (sqliteCode(error) === SQLITE_BUSY) {
+      throw new Error(
+        `another Flowgate runs on the data directory ${dataDir}: stop it, or choose another with --data-dir, FLOWGATE_DATA_DIR or dataDir`,
+      );
+    }
+    throw error;
+  }
+  return { [Symbol.dispose]: () => db.close() };
+}

@@ -6,25 +6,39 @@ export type BackOffLimits = {
 };
 
 export type BackOff = {
-  /** A child that ran flows for so long is gone: when shall the next one start, and shall flows be held back? */
-  died(ranMs: number): { readonly delayMs: number; readonly isCrashLoop: boolean };
+  /**
+   * A child that ran flows for so long is gone: when shall the next one start, and shall flows be held
+   * back? They are never for one that had none: something else ended it, and that may pass.
+   */
+  died(life: { readonly ranMs: number; readonly hadFlows: boolean }): {
+    readonly delayMs: number;
+    readonly isCrashLoop: boolean;
+  };
   /** There is something new to try. */
   reset(): void;
 };
 
 export function createBackOff(limits: BackOffLimits): BackOff {
   let shortLives = 0;
+  /** Of them, those that had flows. */
+  let crashes = 0;
 
   return {
-    died(ranMs) {
-      shortLives = ranMs < limits.healthyAfterMs ? shortLives + 1 : 1;
+    died({ ranMs, hadFlows }) {
+      if (ranMs >= limits.healthyAfterMs) {
+        shortLives = 0;
+        crashes = 0;
+      }
+      shortLives += 1;
+      if (hadFlows) crashes += 1;
       return {
         delayMs: Math.min(limits.restartDelayMs * 2 ** (shortLives - 1), limits.maxRestartDelayMs),
-        isCrashLoop: shortLives >= limits.maxShortLives,
+        isCrashLoop: crashes >= limits.maxShortLives,
       };
     },
     reset() {
       shortLives = 0;
+      crashes = 0;
     },
   };
 }

@@ -18,8 +18,14 @@ export type RuntimeLog = {
 
 const levels: Record<number, LogLevel> = { 10: "fatal", 20: "error", 30: "warn", 40: "info", 50: "debug", 60: "trace" };
 
-/** Turns the runtime's records into entries at once: the debug node changes its objects afterwards. */
-export function createRuntimeLog(emit: (entry: LogEntry) => void, isNoise: (message: string) => boolean): RuntimeLog {
+/**
+ * Turns the runtime's records into entries at once: the debug node changes its objects afterwards.
+ * `levelOf` may lower the level of what the runtime itself says, or drop it.
+ */
+export function createRuntimeLog(
+  emit: (entry: LogEntry) => void,
+  levelOf: (entry: LogEntry) => LogLevel | undefined,
+): RuntimeLog {
   const budget = createLogBudget((lines) => {
     emit({ level: "warn", message: `${lines} log lines of the flows were dropped` });
   });
@@ -33,7 +39,8 @@ export function createRuntimeLog(emit: (entry: LogEntry) => void, isNoise: (mess
         return;
       }
       const entry = entryOf(record);
-      if (!isNoise(entry.message)) emit(entry);
+      const level = entry.nodeId === undefined ? levelOf(entry) : entry.level;
+      if (level !== undefined) emit({ ...entry, level });
     },
     open() {
       isOpen = true;

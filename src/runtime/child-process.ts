@@ -1,8 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import type { Duplex } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { openChildChannel } from "./child-channel.ts";
 import { confinedEnvironment, confinementFlags } from "./confinement.ts";
 import { createLogBudget } from "./log-budget.ts";
-import { type Begun, type Booted, type Deployed, type ToChild, parseFromChild, watchFd } from "./messages.ts";
+import { type Begun, type Booted, type Deployed, type ToChild, messageFd, watchFd } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { readOutput } from "./output.ts";
 
@@ -22,8 +25,85 @@ export type RuntimeProcess = {
 
 /** One process of the flow runtime, and its output in the log. */
 export function spawnChild(options: CompleteOptions, events: ChildEvents): RuntimeProcess {
-  const { entry, userDir, allow, maxOldSpaceMb, log } = options;
-  const child = spawn(
+  const { host, httpPort, allow, log } = options;
+  /** What it said of its end; only the first word of it counts. */
+  let cause: string | undefined;
+  const gone = onceOnly((how: string) => events.gone(cause ?? how));
+  const unborn: RuntimeProcess = { send: ignore, kill: ignore };
+
+  let child: ChildProcess;
+  try {
+    child = spawnWith(options);
+  } catch (error) {
+    // No process or memory is left for it now.
+    setImmediate(() => gone(`it could not be started: ${(error as Error).message}`));
+    return unborn;
+  }
+  child.on("error", (error) => {
+    if (child.pid === undefined) gone(`it could not be started: ${error.message}`);
+  });
+  // Node's types don't tell of it: there are no pipes where there were no file descriptors for them.
+  const pipes = child.stdio as ChildProcess["stdio"] | undefined;
+  if (pipes === undefined) return unborn;
+  // Never written to; see orphan-watch.ts.
+  pipes[watchFd]?.on("error", ignore);
+  if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }));
+  if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }));
+
+  // The child keeps within such a budget too; but flows can reach the channel past it.
+  const budget = createLogBudget((lines) => log({ level: "warn", message: `${lines} log entries were dropped` }));
+
+  const channel = openChildChannel(pipes[messageFd] as Duplex, {
+    message(message) {
+      events.heard();
+      switch (message.kind) {
+        case "beat":
+          return;
+        case "log":
+          if (budget.pass()) log(message.entry);
+          else budget.drop(1);
+          return;
+        case "unbound":
+          cause ??= `HTTP-in nodes can't listen on ${host}, port ${httpPort} (runtime.port): ${message.code}`;
+          return;
+        case "dying":
+          if (cause !== undefined) return;
+          cause = `it crashed: ${firstLine(message.cause)}`;
+          log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` });
+          return;
+        case "booted":
+        case "begun":
+        case "deployed":
+          events.answered(message);
+      }
+    },
+    broken() {
+      cause ??= "a flow wrote into the runtime's own channel";
+      kill(child);
+    },
+  });
+  // Without a channel it can neither be told anything nor heard.
+  void channel.ended.then(() => kill(child));
+
+  child.on("exit", (code, signal) => {
+    // What flows have spawned is in its process group.
+    if (allow.childProcess) killGroup(child);
+    // Its last words may still be on their way; but one that it has spawned could hold the channel open.
+    void Promise.race([channel.ended, delay(500, undefined, { ref: false })]).then(() => {
+      channel.close();
+      budget.end();
+      gone(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`);
+    });
+  });
+
+  return {
+    send: (message) => channel.send(message),
+    kill: () => kill(child),
+  };
+}
+
+function spawnWith({ entry, userDir, allow, maxOldSpaceMb }: CompleteOptions): ChildProcess {
+  return spawn(
     process.execPath,
     [
       ...confinementFlags(entry, userDir, allow),
@@ -33,60 +113,11 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
     {
       cwd: userDir,
       env: confinedEnvironment(userDir, allow),
-      stdio: ["ignore", "pipe", "pipe", "ipc", "pipe"],
-      serialization: "json",
+      stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
       // A process group of its own: Ctrl-C in a terminal is for the parent, and what flows spawn can be killed with it.
       detached: true,
     },
   );
-  // Never written to; see orphan-watch.ts.
-  child.stdio[watchFd]?.on("error", ignore);
-  if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }));
-  if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }));
-
-  // The child keeps within such a budget too; but flows can reach the channel past it.
-  const budget = createLogBudget((lines) => log({ level: "warn", message: `${lines} log entries were dropped` }));
-  let cause: string | undefined;
-
-  child.on("message", (value) => {
-    const message = parseFromChild(value);
-    if (message === undefined) return;
-    events.heard();
-    switch (message.kind) {
-      case "beat":
-        return;
-      case "log":
-        if (budget.pass()) log(message.entry);
-        else budget.drop(1);
-        return;
-      case "dying":
-        cause = firstLine(message.cause);
-        log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` });
-        return;
-      case "booted":
-      case "begun":
-      case "deployed":
-        events.answered(message);
-    }
-  });
-  // Without a channel it can neither be told anything nor heard.
-  child.on("disconnect", () => kill(child));
-
-  const gone = onceOnly((how: string) => events.gone(cause === undefined ? how : `it crashed: ${cause}`));
-  child.on("error", (error) => {
-    if (child.pid === undefined) gone(`it could not be started: ${error.message}`);
-  });
-  child.on("exit", (code, signal) => {
-    // What flows have spawned is in its process group.
-    if (allow.childProcess) killGroup(child);
-    budget.end();
-    gone(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`);
-  });
-
-  return {
-    send: (message) => child.send(message, ignore),
-    kill: () => kill(child),
-  };
 }
 
 function kill(child: ChildProcess): void {

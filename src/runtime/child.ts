@@ -1,5 +1,4 @@
 // The program of the child process, and the only file that imports the flow runtime.
-import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
@@ -9,39 +8,46 @@ import runtime from "@node-red/runtime";
 import { type CredentialObject, credentialObject, markedFlows } from "./child-deployment.ts";
 import { createRuntimeLog } from "./child-log.ts";
 import { maxLineChars } from "./log-budget.ts";
+import { closeLoopholes } from "./loopholes.ts";
 import { type Boot, type Deploy, type Deployed, type FromChild, type ToChild, beatEveryMs } from "./messages.ts";
 import { watchForOrphanhood } from "./orphan-watch.ts";
+import { openParentChannel } from "./parent-channel.ts";
 
-// Taken once, so that a node which replaces process.send can't silence the child.
-const sendToParent = process.send?.bind(process);
-if (sendToParent === undefined) throw new Error("child.ts is started by the supervisor, over an IPC channel");
+closeLoopholes();
 
-function send(message: FromChild, sent?: () => void): void {
-  // With a callback a channel that has closed is no exception: `disconnect` ends this process.
-  sendToParent?.(message, undefined, undefined, () => sent?.());
+const parent = openParentChannel({
+  message: (message) => void obey(message),
+  ended: () => process.kill(-process.pid, "SIGKILL"),
+});
+
+function leave(word: FromChild): void {
+  const exit = () => process.exit(1);
+  parent.send(word, exit);
+  setTimeout(exit, 500);
 }
 
 function die(cause: string): void {
-  const exit = () => process.exit(1);
-  send({ kind: "dying", cause: cause.slice(0, maxLineChars) }, exit);
-  setTimeout(exit, 500);
+  leave({ kind: "dying", cause: cause.slice(0, maxLineChars) });
 }
 
 // The state of a process in which these two happened is unknown.
 process.on("uncaughtException", (error) => die(describe(error)));
 process.on("unhandledRejection", (reason) => die(describe(reason)));
-process.on("disconnect", () => process.kill(-process.pid, "SIGKILL"));
 // From a terminal or a service manager they reach the parent too, which stops this process in good order.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => {});
 
-setInterval(() => send({ kind: "beat" }), beatEveryMs);
-send({ kind: "beat" });
+setInterval(() => parent.send({ kind: "beat" }), beatEveryMs);
+parent.send({ kind: "beat" });
 
 const log = createRuntimeLog(
-  (entry) => send({ kind: "log", entry }),
-  // They are encrypted at rest, by the parent: this warning would be false.
-  (message) => message === util.log._("nodes.credentials.unencrypted"),
+  (entry) => parent.send({ kind: "log", entry }),
+  ({ level, message }) => {
+    // They are encrypted at rest, by the parent: this warning would be false.
+    if (message === util.log._("nodes.credentials.unencrypted")) return undefined;
+    // That flows start and stop: the parent tells what has become of a deployment.
+    return level === "info" ? "debug" : level;
+  },
 );
 
 /** What the runtime reads on `reload`; it starts without flows and gets them by the first deployment. */
@@ -98,16 +104,25 @@ async function boot(message: Boot): Promise<Server> {
   const settings = settingsFor(message);
   util.init(settings);
   runtime.init(settings, server);
-  server.listen(message.httpPort, message.host);
-  await once(server, "listening");
+  await listen(server, message);
 
   // A deployment that comes before this event would be overwritten by the runtime's own first load.
   const loaded = nextEvent((event) => event.id === "runtime-state" && hasOutcome(event));
   await runtime.start();
   await loaded;
   log.open();
-  send({ kind: "booted", httpPort: (server.address() as AddressInfo).port });
+  parent.send({ kind: "booted", httpPort: (server.address() as AddressInfo).port });
   return server;
+}
+
+/** Where it can't, this process ends, and the promise never. */
+async function listen(server: Server, { host, httpPort }: Boot): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const refused = (error: NodeJS.ErrnoException) => leave({ kind: "unbound", code: error.code ?? error.message });
+  server.once("error", refused);
+  server.listen(httpPort, host, resolve);
+  await promise;
+  server.off("error", refused);
 }
 
 async function deploy(message: Deploy): Promise<Pick<Deployed, "failure" | "rejected">> {
@@ -200,14 +215,12 @@ async function obey(message: ToChild): Promise<void> {
       server = await boot(message);
       return;
     case "deploy": {
-      send({ kind: "begun", id: message.id });
+      parent.send({ kind: "begun", id: message.id });
       const outcome = await deploy(message);
-      send({ kind: "deployed", id: message.id, ...outcome });
+      parent.send({ kind: "deployed", id: message.id, ...outcome });
       return;
     }
     case "stop":
       await stop();
   }
 }
-
-process.on("message", (message: ToChild) => void obey(message));

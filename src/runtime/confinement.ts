@@ -7,7 +7,7 @@ import type { Allowance } from "./options.ts";
 const passedOn = ["PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /**
- * Node's flags that limit what flows can do, for the function node's vm does not.
+ * Node's flags that limit what flows can do, for the function node's vm does not; loopholes.ts does the rest.
  *
  * Reading is limited too: to the program, its packages and `userDir`. Beside `userDir` lie the service's
  * database and key, and in /proc the environment of the parent.
@@ -24,6 +24,13 @@ export function confinementFlags(entry: URL, userDir: string, allow: Required<Al
     "--allow-worker",
     ...(allow.childProcess ? ["--allow-child-process"] : []),
     ...(allow.nativeAddons ? ["--allow-addons"] : []),
+    // It opens files past the permission model.
+    "--no-experimental-sqlite",
+    "--no-experimental-ffi",
+    "--disable-sigusr1",
+    // Node itself writes these past the permission model, into the working directory if not told otherwise.
+    `--diagnostic-dir=${userDir}`,
+    `--trace-event-file-pattern=${join(userDir, "node_trace.${rotation}.log")}`,
     "--disable-warning=ExperimentalWarning",
     "--disable-warning=SecurityWarning",
   ];

@@ -23,6 +23,8 @@ export type LifeEnd = {
   readonly unseen: Deployment | undefined;
   /** How long it had run flows. */
   readonly ranMs: number;
+  /** Whether flows were handed over to it, so that they can be to blame. */
+  readonly hadFlows: boolean;
   /** It was told to stop, or ended for something newer. */
   readonly isWanted: boolean;
 };
@@ -77,6 +79,7 @@ export function startLife(options: CompleteOptions, events: LifeEvents): Life {
         unfinished: hasBegun ? unfinished : undefined,
         unseen: hasBegun ? undefined : unfinished,
         ranMs,
+        hadFlows: answered !== undefined || hasBegun,
         isWanted: killed?.isOvertaken ?? phase === "stopping",
       });
     },

@@ -1,4 +1,5 @@
 import type { DeploymentType, FlowNode } from "../flows/configuration.ts";
+import { maxLineChars } from "./log-budget.ts";
 
 /** The gravest first. */
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;
@@ -64,18 +65,25 @@ export type FromChild =
   | Deployed
   | { readonly kind: "beat" }
   | { readonly kind: "log"; readonly entry: LogEntry }
+  /** Instead of `booted`, from a child that is about to exit: HTTP-in nodes can't listen. */
+  | { readonly kind: "unbound"; readonly code: string }
   /** The last word of a child that is about to exit. */
   | { readonly kind: "dying"; readonly cause: string };
 
 /** How often a child tells that its event loop turns. */
 export const beatEveryMs = 250;
 
+/** Where in the child the pipe is that carries the messages in both directions, one line of JSON each. */
+export const messageFd = 3;
+
 /** Where in the child the watch pipe is: it ends when the parent does. */
 export const watchFd = 4;
 
+const maxNameChars = 256;
+
 /**
  * What a child has sent, where it is one of the messages above. Flows reach the channel too: what they
- * put into it must not be able to harm the parent.
+ * put into it must not be able to harm the parent, by its length neither.
  */
 export function parseFromChild(value: unknown): FromChild | undefined {
   if (!isRecord(value)) return undefined;
@@ -84,6 +92,10 @@ export function parseFromChild(value: unknown): FromChild | undefined {
       return { kind: "beat" };
     case "booted":
       return typeof value["httpPort"] === "number" ? { kind: "booted", httpPort: value["httpPort"] } : undefined;
+    case "unbound":
+      return typeof value["code"] === "string"
+        ? { kind: "unbound", code: value["code"].slice(0, maxNameChars) }
+        : undefined;
     case "begun":
       return typeof value["id"] === "number" ? { kind: "begun", id: value["id"] } : undefined;
     case "deployed":
@@ -91,12 +103,14 @@ export function parseFromChild(value: unknown): FromChild | undefined {
         ? {
             kind: "deployed",
             id: value["id"],
-            ...(typeof value["failure"] === "string" && { failure: value["failure"] }),
+            ...(typeof value["failure"] === "string" && { failure: value["failure"].slice(0, maxLineChars) }),
             ...(value["rejected"] === true && { rejected: true }),
           }
         : undefined;
     case "dying":
-      return typeof value["cause"] === "string" ? { kind: "dying", cause: value["cause"] } : undefined;
+      return typeof value["cause"] === "string"
+        ? { kind: "dying", cause: value["cause"].slice(0, maxLineChars) }
+        : undefined;
     case "log": {
       const entry = parseLogEntry(value["entry"]);
       return entry && { kind: "log", entry };
@@ -113,9 +127,9 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
   if (level === undefined || typeof message !== "string") return undefined;
   return {
     level,
-    message,
-    ...(typeof nodeId === "string" && { nodeId }),
-    ...(typeof nodeType === "string" && { nodeType }),
+    message: message.slice(0, maxLineChars),
+    ...(typeof nodeId === "string" && { nodeId: nodeId.slice(0, maxNameChars) }),
+    ...(typeof nodeType === "string" && { nodeType: nodeType.slice(0, maxNameChars) }),
   };
 }
 

@@ -4,11 +4,12 @@ import type { LogEntry, LogLevel } from "./messages.ts";
 
 /** What flows may do besides the network and their own `userDir`. Nothing of it by default. */
 export type Allowance = {
-  /** Paths; a directory stands for all that is in it. */
+  /** Paths; a directory stands for all that is in it. Who may write a Unix socket may connect to it. */
   readonly fileSystemRead?: readonly string[];
   readonly fileSystemWrite?: readonly string[];
   /** What a flow spawns is outside of all these limits. */
   readonly childProcess?: boolean;
+  /** Threads are outside of some of these limits: they may signal other processes, and use Unix sockets. */
   readonly worker?: boolean;
   /** Native code is outside of all these limits too. */
   readonly nativeAddons?: boolean;

@@ -36,6 +36,8 @@ export function openRuntime(given: RuntimeOptions): Runtime {
   let newest: Revision | undefined;
   /** What the child will be given next. */
   let waiting: Deployment | undefined;
+  /** Why the flows are to be held back; undefined where they are not. */
+  let crashLoop: string | undefined;
 
   function tell(next: RuntimeState, why?: string): void {
     state = next;
@@ -46,15 +48,16 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     });
   }
 
-  function start(isHeldBack: boolean): void {
+  function start(heldBackBecause: string | undefined): void {
     clearTimeout(timer);
     const born = startLife(options, {
       isOvertaken: () => waiting !== undefined,
       booted(port) {
         httpPort = port;
         if (waiting !== undefined) deployNext();
-        else if (isHeldBack) tell("safe", `${message}; its flows are held back until the next deployment`);
-        else void deployStored(born);
+        else if (heldBackBecause !== undefined) {
+          tell("safe", `${heldBackBecause}; its flows are held back until the next deployment`);
+        } else void deployStored(born);
       },
       deployed(deployment, failure) {
         if (failure === undefined) tell("running");
@@ -97,20 +100,23 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     life.deploy({ ...next, revision: newest, type: life.isEmpty() ? "full" : next.type });
   }
 
-  function over({ cause, unfinished, unseen, ranMs, isWanted }: LifeEnd): void {
+  function over(end: LifeEnd): void {
     clearTimeout(timer);
     life = undefined;
     httpPort = 0;
     if (state === "stopped") return;
-    if (unseen !== undefined) waiting = mergeDeployments(waiting, unseen);
+    if (end.unseen !== undefined) waiting = mergeDeployments(waiting, end.unseen);
     // The deployment stands, and the next child starts with it; the status tells what became of this one.
-    const { delayMs, isCrashLoop } = isWanted ? { delayMs: 0, isCrashLoop: false } : backOff.died(ranMs);
-    tell(
-      "restarting",
-      isCrashLoop ? `it ended ${options.maxShortLives} times in a row, at last because ${cause}` : cause,
-    );
-    timer = setTimeout(() => start(isCrashLoop), delayMs);
-    settle(unfinished);
+    const { delayMs, isCrashLoop } = end.isWanted ? { delayMs: 0, isCrashLoop: false } : backOff.died(end);
+    let why = end.cause;
+    if (!isCrashLoop) crashLoop = undefined;
+    else if (end.hadFlows) {
+      why = `it ended ${options.maxShortLives} times in a row, at last because ${end.cause}`;
+      crashLoop = why;
+    }
+    tell("restarting", why);
+    timer = setTimeout(() => start(crashLoop), delayMs);
+    settle(end.unfinished);
   }
 
   function release(): void {
@@ -119,7 +125,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     settle(life?.deploying());
   }
 
-  start(false);
+  start(undefined);
 
   return {
     async apply(revision, type) {
@@ -135,7 +141,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
       }
       waiting = mergeDeployments(waiting, { revision: newest, type, waiters: new Set([waiter]) });
       backOff.reset();
-      if (life === undefined) start(false);
+      if (life === undefined) start(undefined);
       else deployNext();
       await waiter.settled;
     },

@@ -20,8 +20,8 @@ export function credentials(sets: Record<string, Record<string, string>>): Crede
 export type OpenedRuntime = Runtime & {
   readonly entries: readonly LogEntry[];
   readonly dataDir: string;
-  /** Resolves with the first entry, of those so far and to come, that matches. */
-  untilLogged(pattern: RegExp): Promise<LogEntry>;
+  /** Resolves with the first entry, of those so far and to come, that matches; or with the second, and so on. */
+  untilLogged(pattern: RegExp, nth?: number): Promise<LogEntry>;
   /** Resolves when the runtime is, or next comes to be, in that state. */
   untilState(state: RuntimeState): Promise<void>;
   /** What an HTTP-in node answers. */
@@ -71,7 +71,7 @@ export async function runtimeUnderTest(
     ...runtime,
     entries,
     dataDir,
-    untilLogged: (pattern) => until(() => entries.find(({ message }) => pattern.test(message))),
+    untilLogged: (pattern, nth = 1) => until(() => entries.filter(({ message }) => pattern.test(message))[nth - 1]),
     async untilState(state) {
       await until(() => (runtime.status().state === state ? state : undefined));
     },

@@ -80,6 +80,8 @@ test("logs what nodes say, and by which of them", async () => {
   expect(await runtime.untilLogged(/mind the gap/)).toMatchObject({ level: "warn", nodeId: "f", nodeType: "function" });
   const noise = runtime.entries.filter(({ message }) => /unencrypted|Welcome/.test(message));
   expect(noise).toEqual([]);
+  const announcements = runtime.entries.filter(({ message }) => /^(Start|Stopp|Updat)ed flows$/.test(message));
+  expect(new Set(announcements.map(({ level }) => level))).toEqual(new Set(["debug"]));
 });
 
 test("runs ten thousand nodes", async () => {

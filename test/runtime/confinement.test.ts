@@ -1,7 +1,10 @@
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { messageFd } from "../../src/runtime/messages.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest, untilGone } from "./builders.ts";
-import { endpoint, escape } from "./flow-builders.ts";
+import { endpoint, escape, functionNode, tab } from "./flow-builders.ts";
 
 describe("by default a flow", () => {
   let runtime: OpenedRuntime;
@@ -62,6 +65,63 @@ describe("by default a flow", () => {
     });
   });
 
+  test("can't use what opens files past Node's permission model", async () => {
+    expect(await outcome(`typeof load("node:sqlite")`)).toEqual({ value: "undefined" });
+    expect(await outcome(`typeof load("node:ffi")`)).toEqual({ value: "undefined" });
+    expect(await outcome(`load("v8").setFlagsFromString("--redirect-code-traces-to=../trace")`)).toEqual(denied);
+    expect(await outcome(`load("v8").writeHeapSnapshot("../heap")`)).toEqual(denied);
+    expect(await outcome(`load("process").report.writeReport("../report")`)).toEqual(denied);
+    expect(await outcome(`load("process").loadEnvFile("../key")`)).toEqual(denied);
+    expect(await outcome(`load("process").chdir("..")`)).toEqual(denied);
+    expect(await outcome(`load("process").binding("fs") && 1`)).toEqual(denied);
+    expect(await outcome(`new (load("inspector").Session)().connect()`)).toEqual(denied);
+    expect(await outcome(`new (load("wasi").WASI)({ version: "preview1", preopens: { "/": "/" } }) && 1`)).toEqual(
+      denied,
+    );
+  });
+
+  test("can't signal other processes than its own, the parent above all", async () => {
+    const refused = { code: "EPERM" };
+    expect(await outcome(`host.kill(host.ppid, 0)`)).toEqual(refused);
+    expect(await outcome(`host.kill(host.ppid, "SIGCONT")`)).toEqual(refused);
+    expect(await outcome(`host.kill(-host.ppid, 0)`)).toEqual(refused);
+    expect(await outcome(`host.kill(-1, 0)`)).toEqual(refused);
+    expect(await outcome(`host._kill({ valueOf: () => host.ppid }, 0)`)).toEqual({ value: -1 });
+    expect(await outcome(`host._debugProcess(host.ppid)`)).toEqual(denied);
+    expect(await outcome(`load("os").setPriority(host.ppid, 0)`)).toEqual(denied);
+    expect(await outcome(`host.kill(host.pid, 0)`)).toEqual({ value: true });
+  });
+
+  /** The code of the error that ends the event emitter, or `none` if it is the event that comes first. */
+  async function event(emitter: string, name: string): Promise<string> {
+    const code = `${escape} const load = (name) => host.getBuiltinModule(name);
+      const emitter = ${emitter};
+      const answer = (payload) => { node.send({ ...msg, payload }); emitter.unref(); };
+      emitter.once("error", ({ code }) => answer(code)).once("${name}", () => answer("none"));
+      return null`;
+    seq += 1;
+    await runtime.apply(revision(seq, endpoint("/event", code)), "full");
+    return runtime.get("/event");
+  }
+
+  test("can use Unix sockets in its directory only", async () => {
+    const outside = `${runtime.dataDir}/socket`;
+    await using server = createServer().listen(outside);
+    await once(server, "listening");
+    expect(await event(`load("net").connect(${JSON.stringify(outside)})`, "connect")).toBe("EACCES");
+    expect(await event(`load("net").connect("../socket")`, "connect")).toBe("EACCES");
+    expect(await event(`load("net").connect("\\0flowgate")`, "connect")).toBe("EACCES");
+    expect(await event(`load("net").createServer().listen("../other")`, "listening")).toBe("EACCES");
+    expect(await event(`load("net").createServer().listen("mine.sock")`, "listening")).toBe("none");
+    expect(await event(`load("net").connect("mine.sock")`, "connect")).toBe("none");
+  });
+
+  test("has no IPC channel of Node's to the parent", async () => {
+    expect(await outcome(`[typeof host.send, typeof host.channel, host.env.NODE_CHANNEL_FD ?? "none"]`)).toEqual({
+      value: ["undefined", "undefined", "none"],
+    });
+  });
+
   test("can read and write in its directory", async () => {
     expect(await outcome(`load("fs").writeFileSync("mine", "x") ?? load("fs").readFileSync("mine", "utf8")`)).toEqual({
       value: "x",
@@ -93,21 +153,45 @@ test("what a flow spawns ends with the child", async () => {
   expect(await untilGone(pid)).toBe(true);
 });
 
-test("a flow that writes into the channel harms nobody", async () => {
-  await using runtime = await runtimeUnderTest();
-  const junk = [
-    null,
-    7,
-    [],
-    {},
-    { kind: "log" },
-    { kind: "log", entry: { level: "loud", message: {} } },
-    { kind: "deployed" },
-  ];
-  const code = `${escape} for (const value of ${JSON.stringify(junk)}) host.send(value);
-    msg.payload = "sent";`;
-  await runtime.apply(revision(1, endpoint("/junk", code)), "full");
-  expect(await runtime.get("/junk")).toBe("sent");
+test.for([
+  ["no JSON", `"{garbage"`],
+  ["no message", `'{"cmd":"NODE_HANDLE","type":"net.Socket","msg":1}'`],
+  ["a message in part", `'{"kind":"log","entry":{"level":"loud","message":{}}}'`],
+  ["nothing", `"null"`],
+  ["a line without an end", `"x".repeat(1024)`, 200],
+] as const)("a flow that writes %s into the channel ends the child alone", async ([, text, times = 1]) => {
+  await using runtime = await runtimeUnderTest({ restartDelayMs: 60_000 });
+  const write = `${escape} const { writeSync } = host.getBuiltinModule("fs");
+    const end = ${times} === 1 ? "\\n" : "";
+    for (let left = ${times}; left > 0;) {
+      try { writeSync(${messageFd}, end + ${text} + end); left -= 1; }
+      catch (error) { if (error.code !== "EAGAIN") throw error; }
+    }`;
+  await runtime.apply(revision(1, [tab("T"), functionNode("f", { z: "T", initialize: write })]), "full");
+  await runtime.untilState("restarting");
+  expect(runtime.status().message).toBe("a flow wrote into the runtime's own channel");
   await runtime.apply(revision(2, []), "full");
   expect(runtime.status().state).toBe("running");
+});
+
+test("a flow that writes messages without end is heard in part", async () => {
+  await using runtime = await runtimeUnderTest();
+  const entry = (message: string) => JSON.stringify({ kind: "log", entry: { level: "info", message } });
+  const dying = JSON.stringify({ kind: "dying", cause: `forged${"!".repeat(20_000)}` });
+  const write = `${escape} const { writeSync } = host.getBuiltinModule("fs");
+    const write = (lines) => {
+      for (let rest = Buffer.from(lines.join("\\n") + "\\n"); rest.length > 0;) {
+        try { rest = rest.subarray(writeSync(${messageFd}, rest)); }
+        catch (error) { if (error.code !== "EAGAIN") throw error; }
+      }
+    };
+    write(Array(20000).fill(${JSON.stringify(entry("again"))}));
+    write([${JSON.stringify(entry("x".repeat(20_000)))}]);
+    write(Array(20).fill(${JSON.stringify(dying)}));`;
+  await runtime.apply(revision(1, [tab("T"), functionNode("f", { z: "T", initialize: write })]), "full");
+  await runtime.untilLogged(/crashed: forged/);
+  await runtime.apply(revision(2, []), "full");
+  expect(runtime.entries.filter(({ message }) => message === "again").length).toBeLessThan(3_000);
+  expect(runtime.entries.filter(({ message }) => /crashed: forged/.test(message))).toHaveLength(1);
+  expect(Math.max(...runtime.entries.map(({ message }) => message.length))).toBeLessThan(8_300);
 });

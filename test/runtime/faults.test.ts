@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
 import { revision, runtimeUnderTest } from "./builders.ts";
@@ -6,14 +9,12 @@ import { endpoint, functionNode, installProbe, tab } from "./flow-builders.ts";
 const good = endpoint("/hello", `msg.payload = "hello"`);
 const starting = (initialize: string): FlowNode[] => [...good, tab("T"), functionNode("f", { z: "T", initialize })];
 
-test("runs a correction within seconds of an endless loop in On Start", async () => {
-  await using runtime = await runtimeUnderTest();
+test("runs a correction of an endless loop in On Start, long before the deadline of that", async () => {
+  await using runtime = await runtimeUnderTest({ deadlineMs: 600_000 });
   await runtime.untilState("running");
   const looping = runtime.apply(revision(1, starting("for (;;);")), "full");
-  const beganMs = performance.now();
   await runtime.apply(revision(2, good), "nodes");
   expect(await runtime.get("/hello")).toBe("hello");
-  expect(performance.now() - beganMs).toBeLessThan(20_000);
   await looping;
 });
 
@@ -70,4 +71,24 @@ test("survives a flow that logs without end", async () => {
   await runtime.apply(revision(1, starting(`for (let i = 0; i < 20000; i += 1) node.warn("again");`)), "full");
   expect(await runtime.get("/hello")).toBe("hello");
   expect(runtime.entries.length).toBeLessThan(3_000);
+});
+
+test("runs the flows once the port is free that HTTP-in nodes need", async () => {
+  const holder = createServer().listen(0, "127.0.0.1");
+  await once(holder, "listening");
+  const { port } = holder.address() as AddressInfo;
+  await using runtime = await runtimeUnderTest({
+    active: async () => revision(1, good),
+    httpPort: port,
+    restartDelayMs: 1,
+    maxShortLives: 1,
+  });
+  const why = `HTTP-in nodes can't listen on 127.0.0.1, port ${port} (runtime.port): EADDRINUSE`;
+  await runtime.untilLogged(/EADDRINUSE/, 2);
+  await runtime.untilState("restarting");
+  expect(runtime.status().message).toBe(why);
+  expect(runtime.entries.filter(({ level }) => level === "fatal")).toEqual([]);
+  holder.close();
+  await runtime.untilState("running");
+  expect(await runtime.get("/hello")).toBe("hello");
 });

@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
+import { createBackOff } from "../../src/runtime/back-off.ts";
 import { credentials, fixture, revision, runtimeUnderTest } from "./builders.ts";
 
 const ready = fixture("ready");
@@ -165,11 +166,26 @@ test("holds the flows back after a row of crashes, until the next deployment", a
   expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
 });
 
+test("holds the flows back too where the child that shall do so does not come up at first", async () => {
+  const limits = { restartDelayMs: 1, healthyAfterMs: 1_000, maxRestartDelayMs: 1, maxShortLives: 2 };
+  const backOff = createBackOff(limits);
+  const died = (hadFlows: boolean, ranMs = 0) => backOff.died({ ranMs, hadFlows }).isCrashLoop;
+  expect([died(false), died(false), died(true), died(false), died(true), died(false)]).toEqual([
+    false,
+    false,
+    false,
+    false,
+    true,
+    true,
+  ]);
+  expect(died(true, 1_000)).toBe(false);
+});
+
 test("goes on trying with a child that crashes before it is ready", async () => {
-  await using runtime = await runtimeUnderTest({ entry: fixture("crash"), restartDelayMs: 1, maxShortLives: 2 });
-  await runtime.untilLogged(/no port for you/);
-  await runtime.untilLogged(/it ended 2 times in a row, at last because it exited with code 3/);
-  expect(runtime.status().state).toBe("restarting");
+  await using runtime = await runtimeUnderTest({ entry: fixture("crash"), restartDelayMs: 1, maxShortLives: 1 });
+  await runtime.untilLogged(/no port for you/, 2);
+  await runtime.untilLogged(/is restarting: it exited with code 3/, 2);
+  expect(runtime.entries.filter(({ message }) => /in a row/.test(message))).toEqual([]);
 });
 
 test("replaces a child that never gets ready, and lets no deployment wait beyond its deadline", async () => {

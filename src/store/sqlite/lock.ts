@@ -18,6 +18,7 @@ export function lockDataDir(dataDir: string): Disposable {
     if (sqliteCode(error) === SQLITE_BUSY) {
       throw new Error(
         `another Flowgate runs on the data directory ${dataDir}: stop it, or choose another with --data-dir, FLOWGATE_DATA_DIR or dataDir`,
+        { cause: error },
       );
     }
     throw error;

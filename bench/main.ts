@@ -8,8 +8,24 @@ import { summarizeProfiles } from "./profile.ts";
 import { stall } from "./stall.ts";
 import { formatTable } from "./table.ts";
 import { connect, flows, login, settings } from "./throughput.ts";
+import { transcodedGet, transcodedGetConnect, transcodedPost, transcodedPostConnect } from "./transcoding.ts";
+import { largeBody } from "./transcoding-body.ts";
+import { matching } from "./transcoding-matcher.ts";
 
-const benchmarks = [login, flows, polling, stall, settings, connect];
+const benchmarks = [
+  login,
+  flows,
+  polling,
+  stall,
+  settings,
+  connect,
+  transcodedGet,
+  transcodedPost,
+  transcodedGetConnect,
+  transcodedPostConnect,
+  matching,
+  largeBody,
+];
 
 const help = `Measures the service beside what it is compared with, in one run: ratios hold where numbers do not.
 

@@ -61,7 +61,8 @@ export async function openBare(bytes: Uint8Array, contentType: string, options: 
   return { ...server, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-async function openServer(entry: URL, args: readonly string[], { profileDir }: ServerOptions): Promise<Server> {
+/** Any entry that prints where it listens, as the service does. */
+export async function openServer(entry: URL, args: readonly string[], { profileDir }: ServerOptions): Promise<Server> {
   const child = spawn(
     process.execPath,
     [

@@ -63,6 +63,7 @@ export async function openGateway(options: Options, log: Logger = createLog(opti
         settings: settingsService(readVersion(), runtime),
       }),
       ready: createReadiness(runtime),
+      docs: options.docs,
       limits: options.limits,
     }),
   );

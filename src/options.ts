@@ -98,11 +98,15 @@ const runtime = z.strictObject({
   allow: z
     .strictObject({
       fileSystemRead: paths.default([]).describe("More paths that flows may read, besides the runtime's own."),
-      fileSystemWrite: paths.default([]).describe("More paths that flows may write, besides `runtime.dir`."),
+      fileSystemWrite: paths
+        .default([])
+        .describe("More paths that flows may write, besides `runtime.dir`; a Unix socket needs its path here."),
       childProcess: flag
         .default(false)
         .describe("Whether flows may start processes (the exec node). Such processes are free of all limits."),
-      worker: flag.default(false).describe("Whether flows may start worker threads."),
+      worker: flag
+        .default(false)
+        .describe("Whether flows may start worker threads. Such threads are free of most limits."),
       nativeAddons: flag.default(false).describe("Whether flows may load native addons."),
       env: z
         .array(text, "must be a list of names")
@@ -132,6 +136,9 @@ export const optionsSchema = z
       .describe(
         "What the credentials of flows are encrypted with, at rest and in a deployment's encrypted (`$`) form. Absent: a key is made and kept in the data directory, and the encrypted form is refused.",
       ),
+    docs: flag
+      .default(true)
+      .describe("Whether the API is described at `/openapi.json` and `/docs`; both need no token and show no secret."),
     runtime: runtime.prefault({}),
     limits: z
       .strictObject({

@@ -34,6 +34,7 @@ test("has a default for everything", () => {
     port: 8080,
     dataDir: "./data",
     allowUnauthenticated: false,
+    docs: true,
     runtime: {
       host: "127.0.0.1",
       port: 1880,

@@ -3,6 +3,7 @@ import { fastify, type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { peerKey } from "../auth/principal.ts";
 import { registerRpcs } from "./connect.ts";
+import { registerDocs } from "./docs.ts";
 import { createFaultHandler, refuseUnknown } from "./faults.ts";
 import { type Readiness, registerHealth } from "./health.ts";
 import { failureInterceptor, type Gate, gateWithFailures } from "./interceptors.ts";
@@ -23,6 +24,8 @@ export type ServerOptions = {
   /** Outermost first. */
   interceptors: Interceptor[];
   ready: () => Readiness;
+  /** The API is described at /openapi.json and /docs. Absent: it is not. */
+  docs?: boolean;
   limits: {
     /** Of the largest request message. */
     bodyBytes: number;
@@ -73,6 +76,9 @@ function createApp({ log, limits, ...options }: ServerOptions): FastifyInstance 
   answerRequestIds(app);
   logRequests(app, log);
   registerHealth(app, options.ready);
+  if (options.docs === true) {
+    registerDocs(app);
+  }
 
   const calls = {
     routes: options.routes,

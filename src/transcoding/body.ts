@@ -1,64 +1,71 @@
 import { setImmediate } from "node:timers/promises";
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { readDecoded } from "./content-encoding.ts";
 import { Fault } from "./fault.ts";
-import { createFormReader } from "./form.ts";
+import { createFormReader, type FormOptions } from "./form.ts";
+import { findRawBody, setField, type RawBodyTarget } from "./http-body.ts";
+import { holdsInt64, messageHoldsInt64 } from "./json/int64.ts";
 import { parseJson } from "./json/parse.ts";
 import { createJsonReaders } from "./json/read.ts";
-import { readDecoded } from "./content-encoding.ts";
+import { createZeroMaker } from "./json/zero.ts";
 import { isUtf8Charset, mediaTypeOf } from "./media.ts";
+import { createMultipartReader } from "./multipart-form.ts";
 import type { TranscodingRequest } from "./request.ts";
 import { fieldRule } from "./rules.ts";
+import { takenOf } from "./taken.ts";
 
 /** Reads a request's body into a message. Throws a Fault where it can't be. */
 export type BodyReader = (request: TranscodingRequest) => Promise<Message>;
 
-export type BodyOptions = {
+export type BodyOptions = FormOptions & {
   /** As in google.api.http: "*", the name of a field, or empty for no body. */
   readonly body: string;
   readonly consumes: readonly string[];
-  readonly ignoreUnknown: boolean;
   readonly maxBytes: number;
   readonly maxDepth: number;
+  /** Of forms. */
+  readonly parameters: FormOptions["parameters"];
 };
 
-type Parse = (bytes: Uint8Array) => Message | Promise<Message>;
+/** Makes a message of a document; the Content-Type is that of the request. */
+export type BodyParser = (bytes: Uint8Array, contentType: string) => Message | Promise<Message>;
 
 /** Parsing and reading take some ms for each MB: other requests get their turn in between. */
 const LARGE_BYTES = 256 * 1024;
 
 const JSON_TYPE = "application/json";
 const FORM_TYPE = "application/x-www-form-urlencoded";
+const MULTIPART_TYPE = "multipart/form-data";
 
 /** Compiles a reader; throws at start-up for a rule that the message can't keep, or that is not supported. */
 export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyReader {
   const bound = boundFields(desc, options.body);
-  for (const field of desc.fields) {
-    const rule = fieldRule(field);
-    if (!bound.includes(field) && rule.header === "" && !rule.notNull) {
-      throw new Error(`${desc.typeName}.${field.name} would be bound from the query, which is not supported yet`);
-    }
-  }
   if (options.body === "") {
+    const zero = createZeroMaker(desc);
     return async (request) => {
       if (request.hasBody()) {
         throw new Fault(400, undefined, "this operation takes no body");
       }
-      return create(desc);
+      return zero();
     };
   }
-  const parsers = new Map<string, Parse>();
+  const raw = findRawBody(desc, options.body);
+  if (raw !== undefined) {
+    return createRawReader(raw, options);
+  }
+  const parsers = new Map<string, BodyParser>();
   for (const type of options.consumes.length === 0 ? [JSON_TYPE] : options.consumes) {
     parsers.set(type, createParser(desc, type, options));
   }
-  const emptyAllowed = options.body === "*" && !bound.some((field) => fieldRule(field).required);
+  const { taken } = options.parameters;
+  const emptyAllowed =
+    options.body === "*" && !bound.some((field) => fieldRule(field).required && takenOf(taken, field) === undefined);
   const understood = [...parsers.keys()].join(", ");
   return async (request) => {
     const contentType = request.headers["content-type"];
     const parse = contentType === undefined ? undefined : findParser(parsers, contentType);
     if (parse === undefined && (contentType !== undefined || request.hasBody())) {
-      throw new Fault(415, "unsupported_media_type", `the Content-Type must be ${understood}`, {
-        headers: { "accept-post": understood },
-      });
+      throw unsupportedMediaType(understood);
     }
     const bytes = request.hasBody() ? await readDecoded(request, options.maxBytes) : new Uint8Array();
     if (bytes.length === 0 && emptyAllowed) {
@@ -67,7 +74,43 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
     if (parse === undefined) {
       throw new Fault(400, "invalid_json", "the body is empty; a JSON document was expected");
     }
-    return parse(bytes);
+    return parse(bytes, contentType ?? "");
+  };
+}
+
+/** RFC 9110, section 15.5.16; Accept-Post is what W3C's LDP tells clients by. */
+export function unsupportedMediaType(understood: string): Fault {
+  return new Fault(415, "unsupported_media_type", `the Content-Type must be ${understood}`, {
+    headers: { "accept-post": understood },
+  });
+}
+
+/** A raw body is of any media type, or of those that the method names. */
+function createRawReader(
+  raw: RawBodyTarget,
+  { consumes, maxBytes }: Pick<BodyOptions, "consumes" | "maxBytes">,
+): BodyReader {
+  const assertType = createRawTypeCheck(consumes);
+  return async (request) => {
+    const contentType = request.headers["content-type"];
+    if (!request.hasBody() && contentType === undefined) {
+      return raw.wrap(undefined);
+    }
+    assertType(contentType);
+    const data = request.hasBody() ? await readDecoded(request, maxBytes) : new Uint8Array();
+    return raw.wrap({ contentType: contentType ?? "", data });
+  };
+}
+
+export function createRawTypeCheck(consumes: readonly string[]): (contentType: string | undefined) => void {
+  if (consumes.length === 0) {
+    return () => {};
+  }
+  const types = new Set(consumes);
+  return (contentType) => {
+    if (contentType === undefined || !types.has(mediaTypeOf(contentType))) {
+      throw unsupportedMediaType(consumes.join(", "));
+    }
   };
 }
 
@@ -85,44 +128,57 @@ function boundFields(desc: DescMessage, body: string): DescField[] {
   return [field];
 }
 
-function createParser(desc: DescMessage, type: string, options: BodyOptions): Parse {
+function createParser(desc: DescMessage, type: string, options: BodyOptions): BodyParser {
+  if (type === JSON_TYPE) {
+    return createJsonParser(desc, options);
+  }
   if (type === FORM_TYPE && options.body === "*") {
     return createFormReader(desc, options);
   }
-  if (type !== JSON_TYPE) {
-    throw new Error(`a body "${options.body}" of the media type ${type} is not supported yet`);
+  if (type === MULTIPART_TYPE && options.body === "*") {
+    return createMultipartReader(desc, options);
   }
+  throw new Error(`a body "${options.body}" of the media type ${type} is not supported`);
+}
+
+/** Compiles the parser of a JSON document that is the whole message, or one of its fields. */
+export function createJsonParser(
+  desc: DescMessage,
+  options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth">,
+): BodyParser {
   const readers = createJsonReaders(options);
   if (options.body === "*") {
     const read = readers.message(desc);
-    return async (bytes) => read(await parseLarge(bytes, options.maxDepth), []) as Message;
+    const exact = messageHoldsInt64(desc);
+    return async (bytes) => read(await parseLarge(bytes, options.maxDepth, exact), []) as Message;
   }
   const [field] = boundFields(desc, options.body);
-  if (field === undefined || field.oneof !== undefined) {
-    throw new Error(`${desc.typeName}.${options.body}: a member of a oneof as body is not supported yet`);
+  if (field === undefined) {
+    throw new Error(`${desc.typeName}: a rule without a body has no JSON to read`);
   }
   const read = readers.field(field);
+  const exact = holdsInt64(field);
   const root = [field.jsonName];
   return async (bytes) => {
     const message = create(desc) as Message & Record<string, unknown>;
-    const value = await parseLarge(bytes, options.maxDepth, root);
+    const value = await parseLarge(bytes, options.maxDepth, exact, root);
     // null clears a message, as it does inside of one.
     if (value !== null || field.fieldKind !== "message" || field.message.typeName === "google.protobuf.Value") {
-      message[field.localName] = read(value, [...root]);
+      setField(message, field, read(value, [...root]));
     }
     return message;
   };
 }
 
-async function parseLarge(bytes: Uint8Array, maxDepth: number, root: string[] = []): Promise<unknown> {
-  const value = parseJson(bytes, maxDepth, root);
+async function parseLarge(bytes: Uint8Array, maxDepth: number, exact: boolean, root: string[] = []): Promise<unknown> {
+  const value = parseJson(bytes, maxDepth, root, exact);
   if (bytes.length >= LARGE_BYTES) {
     await setImmediate();
   }
   return value;
 }
 
-function findParser(parsers: ReadonlyMap<string, Parse>, contentType: string): Parse | undefined {
+function findParser(parsers: ReadonlyMap<string, BodyParser>, contentType: string): BodyParser | undefined {
   const type = mediaTypeOf(contentType);
   if (!isUtf8Charset(contentType)) {
     return undefined;

@@ -1,82 +1,127 @@
-import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { create, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { addHeaders, jsonAnswer, type Answer } from "./answer.ts";
+import { createDetailsWriter } from "./error-details.ts";
+import { createErrorFormatter, type ErrorFormat } from "./error-format.ts";
 import type { Fault } from "./fault.ts";
 import { createHeaderWriter } from "./header.ts";
 import { messageWriter } from "./json/write.ts";
 import { enumSpelling, errorRule, fieldRule } from "./rules.ts";
 
 /** The HTTP status of each code, as google/rpc/code.proto maps them. */
-const statusOf: Readonly<Record<Code, number>> = {
-  [Code.Canceled]: 499,
-  [Code.Unknown]: 500,
-  [Code.InvalidArgument]: 400,
-  [Code.DeadlineExceeded]: 504,
-  [Code.NotFound]: 404,
-  [Code.AlreadyExists]: 409,
-  [Code.PermissionDenied]: 403,
-  [Code.ResourceExhausted]: 429,
-  [Code.FailedPrecondition]: 400,
-  [Code.Aborted]: 409,
-  [Code.OutOfRange]: 400,
-  [Code.Unimplemented]: 501,
-  [Code.Internal]: 500,
-  [Code.Unavailable]: 503,
-  [Code.DataLoss]: 500,
-  [Code.Unauthenticated]: 401,
-};
+const statusByCode: ReadonlyMap<Code, number> = new Map([
+  [Code.Canceled, 499],
+  [Code.Unknown, 500],
+  [Code.InvalidArgument, 400],
+  [Code.DeadlineExceeded, 504],
+  [Code.NotFound, 404],
+  [Code.AlreadyExists, 409],
+  [Code.PermissionDenied, 403],
+  [Code.ResourceExhausted, 429],
+  [Code.FailedPrecondition, 400],
+  [Code.Aborted, 409],
+  [Code.OutOfRange, 400],
+  [Code.Unimplemented, 501],
+  [Code.Internal, 500],
+  [Code.Unavailable, 503],
+  [Code.DataLoss, 500],
+  [Code.Unauthenticated, 401],
+]);
+
+/** A code that gRPC does not have, from an implementation or another service, is a failure of the server. */
+const statusOf = (code: Code): number => statusByCode.get(code) ?? 500;
 
 /** Code.InvalidArgument -> "invalid_argument" */
-const nameOf = (code: Code): string => (Code[code] ?? "Unknown").replaceAll(/(?<!^)([A-Z])/g, "_$1").toLowerCase();
+export const nameOf = (code: Code): string =>
+  (Code[code] ?? "Unknown").replaceAll(/(?<!^)([A-Z])/g, "_$1").toLowerCase();
 
-/** `{code, message}`, the shape of every error that has no shape of its own. */
-export function plainError(
-  status: number,
-  reason: string,
-  message: string,
-  headers: Record<string, string | string[]> = {},
-): Answer {
-  return jsonAnswer(status, headers, { code: reason, message });
-}
+/** The code of a fault, for the shapes that have one. */
+const codeByStatus: ReadonlyMap<number, Code> = new Map([
+  [401, Code.Unauthenticated],
+  [403, Code.PermissionDenied],
+  [404, Code.NotFound],
+  [405, Code.Unimplemented],
+  [412, Code.FailedPrecondition],
+  [413, Code.ResourceExhausted],
+]);
 
-/**
- * The answer for whatever ended a call. A ConnectError with a detail that has the `error` option is
- * answered in that shape; any other as `{code, message}`, its code the reason of a
- * google.rpc.ErrorInfo detail, else the name of its RPC code. What is no ConnectError tells nothing.
- */
-export function errorAnswer(error: unknown): Answer {
-  if (!(error instanceof ConnectError)) {
-    return plainError(500, "internal", "internal error");
-  }
-  const headers: Record<string, string | string[]> = {};
-  addHeaders(headers, error.metadata);
-  for (const detail of error.details) {
-    if ("desc" in detail) {
-      const shape = errorShape(detail.desc);
-      if (shape !== undefined) {
-        return shape.answer(create(detail.desc, detail.value), statusOf[error.code], headers);
+/** Makes the answers of all that fails, in the one shape that the option `errors` names. Neither ever throws. */
+export type ErrorAnswers = {
+  /**
+   * Of whatever ended a call. A ConnectError with a detail that has the `error` option is answered in
+   * that shape. What is no ConnectError tells nothing.
+   */
+  ofError(error: unknown): Answer;
+  /** Of a request that led to no call; `invalid` is the reason of a fault that has none of its own. */
+  ofFault(fault: Fault, invalid?: string): Answer;
+};
+
+/** Throws at start-up for a format that there is not. `registry` holds the types of error details. */
+export function createErrorAnswers(format: ErrorFormat, registry: Registry): ErrorAnswers {
+  const answer = createErrorFormatter(format);
+  const writeDetails = createDetailsWriter(registry);
+  return {
+    ofError(error) {
+      if (!(error instanceof ConnectError)) {
+        return answer({
+          status: 500,
+          code: Code.Internal,
+          reason: "internal",
+          message: "internal error",
+          headers: {},
+          details: () => [],
+          cause: error,
+        });
       }
-    }
-  }
-  const reason = error.findDetails(ErrorInfoSchema)[0]?.reason ?? nameOf(error.code);
-  return plainError(statusOf[error.code], reason, error.rawMessage, headers);
+      const headers: Record<string, string | string[]> = {};
+      addHeaders(headers, error.metadata);
+      for (const detail of error.details) {
+        if ("desc" in detail) {
+          const shape = detailShape(detail.desc);
+          if (shape !== undefined) {
+            return shape.answer(create(detail.desc, detail.value), statusOf(error.code), headers);
+          }
+        }
+      }
+      return answer({
+        status: statusOf(error.code),
+        code: Code[error.code] === undefined ? Code.Unknown : error.code,
+        reason: error.findDetails(ErrorInfoSchema)[0]?.reason ?? nameOf(error.code),
+        message: error.rawMessage,
+        headers,
+        details: () => writeDetails(error.details),
+        cause: error,
+      });
+    },
+    ofFault(fault, invalid = "invalid_argument") {
+      return answer({
+        status: fault.status,
+        code: codeByStatus.get(fault.status) ?? Code.InvalidArgument,
+        reason: fault.reason ?? invalid,
+        message: fault.message,
+        headers: fault.headers,
+        details: () => [],
+        cause: fault,
+      });
+    },
+  };
 }
 
 /** How the faults of an operation's requests are answered. */
 export type FaultShape = {
   /** The reason of a fault that has none of its own. */
   readonly invalid: string;
-  /** A message with the `error` option whose shape every fault takes; undefined: `{code, message}`. */
+  /** A message with the `error` option whose shape every fault takes; undefined: that of all errors. */
   readonly message: DescMessage | undefined;
 };
 
 /** Compiles the answer for faults; throws at start-up where the shape's message can't say the reason. */
-export function createFaultAnswer({ invalid, message }: FaultShape): (fault: Fault) => Answer {
+export function createFaultAnswer({ invalid, message }: FaultShape, errors: ErrorAnswers): (fault: Fault) => Answer {
   if (message === undefined) {
-    return (fault) => plainError(fault.status, fault.reason ?? invalid, fault.message, { ...fault.headers });
+    return (fault) => errors.ofFault(fault, invalid);
   }
-  const shape = errorShape(message);
+  const shape = detailShape(message);
   const rule = errorRule(message);
   if (shape === undefined || rule === undefined) {
     throw new Error(`${message.typeName} has no (transcoding.v1.error) option`);
@@ -99,13 +144,14 @@ export function createFaultAnswer({ invalid, message }: FaultShape): (fault: Fau
   };
 }
 
-type ErrorShape = {
+/** Answers a message with the `error` option: the detail is the answer. */
+type DetailShape = {
   answer(message: Message, codeStatus: number, headers: Record<string, string | string[]>): Answer;
 };
 
-const shapes = new WeakMap<DescMessage, ErrorShape | false>();
+const shapes = new WeakMap<DescMessage, DetailShape | false>();
 
-function errorShape(desc: DescMessage): ErrorShape | undefined {
+function detailShape(desc: DescMessage): DetailShape | undefined {
   let shape = shapes.get(desc);
   if (shape === undefined) {
     shape = compileShape(desc) ?? false;
@@ -114,7 +160,7 @@ function errorShape(desc: DescMessage): ErrorShape | undefined {
   return shape === false ? undefined : shape;
 }
 
-function compileShape(desc: DescMessage): ErrorShape | undefined {
+function compileShape(desc: DescMessage): DetailShape | undefined {
   const rule = errorRule(desc);
   if (rule === undefined) {
     return undefined;

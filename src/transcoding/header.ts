@@ -1,8 +1,8 @@
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import type { IncomingHttpHeaders } from "node:http";
-import { readText } from "./form.ts";
-import { scalarToJson, type Scalar } from "./json/scalar.ts";
+import { fieldWriter } from "./json/write.ts";
 import { enumSpelling, fieldRule } from "./rules.ts";
+import { createTextReader, unfitText } from "./text.ts";
 
 /** What the headers of a request say of its message. */
 export type HeaderFields = {
@@ -16,27 +16,43 @@ const nothing: HeaderFields = { fill: () => {}, ignoreBody: false };
 
 /** Compiles the reader of the fields with the `header` option; it throws a Fault where one does not fit. */
 export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHeaders) => HeaderFields {
-  const fields = headerFields(desc);
+  const fields = headerFields(desc).map((field) => {
+    const reader = isSingle(field) ? createTextReader(field) : undefined;
+    if (reader === undefined || reader.isJson) {
+      throw new Error(`${field.toString()}: a header can only be a single value outside a oneof`);
+    }
+    const name = fieldRule(field).header;
+    return {
+      localName: field.localName,
+      name,
+      header: name.toLowerCase(),
+      reader,
+      ignoreBody: (value: unknown) =>
+        field.fieldKind === "enum" && enumSpelling(field.enum).rules.get(value as number)?.ignoreBody === true,
+    };
+  });
   if (fields.length === 0) {
     return () => nothing;
   }
   return (headers) => {
-    const values: [DescField, unknown][] = [];
+    const values: [string, unknown][] = [];
     let ignoreBody = false;
     for (const field of fields) {
-      const text = headers[fieldRule(field).header.toLowerCase()];
+      const text = headers[field.header];
       if (text !== undefined) {
-        const value = readText(field, String(text));
-        values.push([field, value]);
-        ignoreBody ||=
-          field.fieldKind === "enum" && enumSpelling(field.enum).rules.get(value as number)?.ignoreBody === true;
+        const value = field.reader.read(String(text));
+        if (value === undefined) {
+          throw unfitText(field.reader, field.name);
+        }
+        values.push([field.localName, value]);
+        ignoreBody ||= field.ignoreBody(value);
       }
     }
     return {
       ignoreBody,
       fill(message: Message & Record<string, unknown>) {
-        for (const [field, value] of values) {
-          message[field.localName] = value;
+        for (const [name, value] of values) {
+          message[name] = value;
         }
       },
     };
@@ -47,17 +63,33 @@ export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHea
 export function createHeaderWriter(
   desc: DescMessage,
 ): (message: Message, headers: Record<string, string | string[]>) => void {
-  const fields = headerFields(desc).map((field) => [field.localName, fieldRule(field).header.toLowerCase()] as const);
+  const fields = headerFields(desc).map((field) => {
+    if (!isSingle(field)) {
+      throw new Error(`${field.toString()}: a header can only be a single value outside a oneof`);
+    }
+    return { name: field.localName, header: fieldRule(field).header.toLowerCase(), write: fieldWriter(field) };
+  });
   return (message: Message & Record<string, unknown>, headers) => {
-    for (const [name, header] of fields) {
+    for (const { name, header, write } of fields) {
       const value = message[name];
       if (value !== undefined && value !== "") {
-        headers[header] = String(scalarToJson(value as Scalar));
+        headers[header] = headerText(String(write(value)));
       }
     }
   };
 }
 
+/** What no header can hold (RFC 9110, section 5.5) is escaped, as in a URI. */
+function headerText(text: string): string {
+  return /[^\t -~]/.test(text)
+    ? text.toWellFormed().replaceAll(/[^\t -~]+/g, (characters) => encodeURIComponent(characters))
+    : text;
+}
+
 function headerFields(desc: DescMessage): DescField[] {
   return desc.fields.filter((field) => fieldRule(field).header !== "");
+}
+
+function isSingle(field: DescField): boolean {
+  return field.fieldKind !== "list" && field.fieldKind !== "map" && field.oneof === undefined;
 }

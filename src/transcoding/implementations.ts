@@ -6,28 +6,33 @@ import {
   type MethodImplSpec,
 } from "@connectrpc/connect";
 import type { UnaryImplementation } from "./call.ts";
-import { httpRule } from "./rules.ts";
 
-/** A unary RPC that has a google.api.http rule, and what implements it. */
+/** A unary RPC, and what implements it. */
 export type Implementation = {
+  readonly kind: "unary";
   readonly method: DescMethodUnary;
   readonly call: UnaryImplementation;
 };
 
+/** An RPC that streams, and what implements it; `kind` says which side streams. */
+export type StreamImplementation = StreamSpec extends infer Spec
+  ? Spec extends StreamSpec
+    ? { readonly kind: Spec["kind"]; readonly method: Spec["method"]; readonly call: Spec["impl"] }
+    : never
+  : never;
+
+type StreamSpec = Exclude<MethodImplSpec, { kind: "unary" }>;
+
 /**
- * Runs the function that registers services with Connect, and keeps what it registers. Options given
- * with a registration are of Connect's protocols, and are not looked at.
+ * Runs the function that registers services with Connect, and keeps what it registers, with or without a
+ * google.api.http rule. Options given with a registration are of Connect's protocols, and are not looked at.
  */
-export function collectImplementations(routes: (router: ConnectRouter) => unknown): Implementation[] {
-  const found: Implementation[] = [];
+export function collectImplementations(
+  routes: (router: ConnectRouter) => unknown,
+): (Implementation | StreamImplementation)[] {
+  const found: (Implementation | StreamImplementation)[] = [];
   const add = (spec: MethodImplSpec): void => {
-    if (httpRule(spec.method) === undefined) {
-      return;
-    }
-    if (spec.kind !== "unary") {
-      throw new Error(`${spec.method.toString()}: google.api.http on a streaming method is not supported yet`);
-    }
-    found.push({ method: spec.method, call: spec.impl });
+    found.push({ kind: spec.kind, method: spec.method, call: spec.impl } as Implementation | StreamImplementation);
   };
   const router: ConnectRouter = {
     handlers: [],

@@ -1,6 +1,15 @@
 export { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "./plugin.ts";
-export { createTranscoder, type Transcoder, type TranscoderOptions } from "./transcoder.ts";
+export { createTranscoder, type Transcoder } from "./transcoder.ts";
+export type { TranscoderOptions } from "./options.ts";
+export { presets } from "./presets.ts";
+export type { CompressionOptions, ContentEncoding } from "./compression.ts";
+export type { CorsOptions } from "./cors.ts";
+export type { ErrorFormat, ErrorShape, TranscodingError } from "./error-format.ts";
 export type { TranscodingRequest } from "./request.ts";
 export type { Answer } from "./answer.ts";
 export { Fault } from "./fault.ts";
 export { createJsonCheck } from "./check.ts";
+export { openapi, type OpenApiOptions, type OpenApiSource } from "./openapi/openapi.ts";
+export { readComments, type Comments } from "./openapi/comments.ts";
+export type { Example, Examples, OperationExamples } from "./openapi/examples.ts";
+export type { OpenApiDocument } from "./openapi/document.ts";

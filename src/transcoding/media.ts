@@ -28,11 +28,3 @@ export function accepts(accept: string | undefined, mediaType: string): boolean 
   }
   return best.specificity >= 0 && best.weight > 0;
 }
-
-/** Whether an If-None-Match names this entity tag, by weak comparison (RFC 9110, section 13.1.2). */
-export function matchesETag(ifNoneMatch: string, etag: string): boolean {
-  if (ifNoneMatch.trim() === "*") {
-    return true;
-  }
-  return [...ifNoneMatch.matchAll(/"[^"]*"/g)].some(([tag]) => tag === etag);
-}

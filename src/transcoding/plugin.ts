@@ -1,10 +1,18 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { METHODS, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
-import type { Http2ServerRequest } from "node:http2";
+import {
+  METHODS,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+} from "node:http";
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { Fault } from "./fault.ts";
+import type { TranscoderOptions } from "./options.ts";
 import type { TranscodingRequest } from "./request.ts";
-import { createTranscoder, type TranscoderOptions } from "./transcoder.ts";
+import { createTranscoder, type Transcoder } from "./transcoder.ts";
+import { addVary } from "./vary.ts";
 
 export type FastifyTranscodingPluginOptions = TranscoderOptions & {
   /** As of fastifyConnectPlugin: values for the calls that a request makes. */
@@ -24,7 +32,14 @@ export function fastifyTranscodingPlugin(
   options: FastifyTranscodingPluginOptions,
   done: (error?: Error) => void,
 ): void {
-  const transcoder = createTranscoder(options);
+  let transcoder: Transcoder;
+  try {
+    transcoder = createTranscoder(options);
+  } catch (error) {
+    // Fastify takes an error of a plugin by `done` alone.
+    done(error as Error);
+    return;
+  }
   // Bodies stay unread until a call has passed the gate.
   instance.removeAllContentTypeParsers();
   instance.addContentTypeParser("*", (_request, _payload, parsed) => parsed(null));
@@ -43,17 +58,36 @@ export function fastifyTranscodingPlugin(
     const { status, headers, body } = await transcoder.handle(
       new FastifyTranscodingRequest(request, reply, options.contextValues),
     );
-    if (body !== undefined) {
+    if (typeof body === "string" || Buffer.isBuffer(body)) {
       headers["content-length"] = String(Buffer.byteLength(body));
-    } else if (headers["content-length"] === undefined && status !== 204 && status !== 304) {
+    } else if (
+      body === undefined &&
+      headers["content-length"] === undefined &&
+      status !== 204 &&
+      status !== 304 &&
+      request.method !== "HEAD"
+    ) {
       headers["content-length"] = "0";
     }
     if (!raw.complete && raw.httpVersionMajor === 1 && mustClose(raw)) {
       headers["connection"] = "close";
     }
+    const hooked = reply.getHeader("vary");
+    if (hooked !== undefined) {
+      addVary(headers, String(hooked));
+    }
     reply.raw.writeHead(status, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...headers });
     reply.hijack();
-    reply.raw.end(body);
+    if (body === undefined || typeof body === "string" || Buffer.isBuffer(body)) {
+      reply.raw.end(body);
+    } else {
+      await sendStream(body, reply.raw);
+    }
+    if ("stream" in raw && raw.readableDidRead && !raw.readableEnded) {
+      // Lest its client wait for ever to send what is left. A reset without error would be right too (RFC 9113,
+      // section 8.1), but Node's own client takes the answer for an incomplete one then.
+      raw.resume();
+    }
   };
   instance.all("/*", {
     handler: answer,
@@ -67,6 +101,79 @@ export function fastifyTranscodingPlugin(
     },
   });
   done();
+}
+
+/**
+ * Sends as fast as the client reads, and leaves the body as soon as the client has gone. A body that fails breaks the
+ * response off. No `pipeline`: it leaves only between two pieces, and destroys what was not sent yet.
+ */
+async function sendStream(
+  body: AsyncIterable<string | Uint8Array>,
+  response: ServerResponse | Http2ServerResponse,
+): Promise<void> {
+  const iterator = body[Symbol.asyncIterator]();
+  let isClosed = "stream" in response ? response.stream.destroyed : response.destroyed;
+  let resume = (): void => {};
+  let unsent = 0;
+  let sentAll = (): void => {};
+  const sent = (): void => {
+    unsent--;
+    if (unsent === 0) {
+      sentAll();
+    }
+  };
+  const leave = (): void => {
+    isClosed = true;
+    resume();
+    // What fails now fails for nobody.
+    iterator.return?.().catch(() => {});
+  };
+  response.on("drain", () => resume());
+  response.on("error", () => {});
+  if (isClosed) {
+    leave();
+    return;
+  }
+  response.once("close", leave);
+  try {
+    for (;;) {
+      const { done, value } = await iterator.next();
+      if (isClosed) {
+        return;
+      }
+      if (done === true) {
+        response.off("close", leave);
+        response.end();
+        return;
+      }
+      // Never an empty piece: an HTTP/2 stream of Node gives the memory of those before it free while they wait.
+      if (value.length === 0) {
+        continue;
+      }
+      unsent++;
+      if (!(response as ServerResponse).write(value, sent)) {
+        await new Promise<void>((resolve) => {
+          resume = resolve;
+        });
+      }
+    }
+  } catch {
+    // What could be said was said in the stream; what is left is to let the client see that it did not end well.
+    sentAll = () => breakOff(response);
+    if (unsent === 0) {
+      sentAll();
+    }
+  }
+}
+
+/** Ends a response so that no client takes it for complete. */
+function breakOff(response: ServerResponse | Http2ServerResponse): void {
+  if ("stream" in response) {
+    response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  } else {
+    // Without the last chunk of a chunked body, its end is none.
+    response.destroy();
+  }
 }
 
 /** A short rest of an unread body is skipped by Node, and the connection lives on; for a long one it may not. */
@@ -99,6 +206,10 @@ class FastifyTranscodingRequest implements TranscodingRequest {
     this.#contextValues = contextValues;
   }
 
+  get httpVersionMajor(): number {
+    return this.#request.raw.httpVersionMajor;
+  }
+
   url(): string {
     return `${this.#request.protocol}://${this.#request.host}${this.target}`;
   }
@@ -123,6 +234,10 @@ class FastifyTranscodingRequest implements TranscodingRequest {
   readBody(maxBytes: number): Promise<Uint8Array> {
     return readBody(this.#request.raw, maxBytes);
   }
+
+  streamBody(): AsyncIterable<Uint8Array> {
+    return streamBody(this.#request.raw);
+  }
 }
 
 function hasBody(request: IncomingMessage | Http2ServerRequest): boolean {
@@ -131,6 +246,18 @@ function hasBody(request: IncomingMessage | Http2ServerRequest): boolean {
   }
   const length = request.headers["content-length"];
   return length === undefined ? request.headers["transfer-encoding"] !== undefined : length !== "0";
+}
+
+async function* streamBody(request: IncomingMessage): AsyncGenerator<Uint8Array> {
+  try {
+    yield* request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
+  } catch {
+    throw incomplete();
+  }
+}
+
+function incomplete(): Fault {
+  return new Fault(400, "incomplete_body", "the connection ended before the body did");
 }
 
 function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
@@ -160,7 +287,7 @@ function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Arra
     };
     const fail = (): void => {
       settle();
-      reject(new Fault(400, "incomplete_body", "the connection ended before the body did"));
+      reject(incomplete());
     };
     request.on("data", take).on("end", end).on("error", fail).on("close", fail);
   });

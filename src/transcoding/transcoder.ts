@@ -1,127 +1,145 @@
-import { createRegistry, type DescMethodUnary } from "@bufbuild/protobuf";
-import type { ConnectRouter, HandlerContext, Interceptor } from "@connectrpc/connect";
-import type { HttpRule } from "../../gen/google/api/http_pb.ts";
+import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { Answer } from "./answer.ts";
-import { plainError } from "./error.ts";
-import { collectImplementations } from "./implementations.ts";
-import { createOperation, type Operation } from "./operation.ts";
+import type { Binding } from "./binding.ts";
+import { cannotServe, compileBindings } from "./bindings.ts";
+import { createCompressor } from "./compression.ts";
+import { createCors, type CorsOptions } from "./cors.ts";
+import { createErrorAnswers } from "./error.ts";
+import { Fault } from "./fault.ts";
+import { collectImplementations, type Implementation, type StreamImplementation } from "./implementations.ts";
+import { createMatcher } from "./matcher.ts";
+import { createOperation, type Operation, type OperationOptions } from "./operation.ts";
+import { completeOptions, type TranscoderOptions } from "./options.ts";
 import type { TranscodingRequest } from "./request.ts";
-import { httpRule } from "./rules.ts";
-
-export type TranscoderOptions = {
-  /** The function that registers services with Connect. RPCs with a google.api.http rule are served. */
-  routes: (router: ConnectRouter) => unknown;
-  /** As Connect's own: the last one is applied first. They see the same calls as over RPC. */
-  interceptors?: Interceptor[];
-  /** As Connect's own: runs before a request's body is read. Throw a ConnectError to refuse the call. */
-  requestGate?: (context: HandlerContext) => void | Promise<void>;
-  /** A longer body is answered 413. Default: 4 MiB. */
-  maxBodyBytes?: number;
-  /** A JSON body nested deeper is answered 400. Default: 100, what binary decoders take. */
-  maxDepth?: number;
-};
+import { createStreamOperation } from "./stream-operation.ts";
 
 export type Transcoder = {
   /** Never rejects. */
   handle(request: TranscodingRequest): Promise<Answer>;
+  /** What is served: each pattern of each RPC. */
+  readonly bindings: readonly Binding[];
 };
 
 /**
  * Compiles all google.api.http rules of the registered services. Throws where a rule is wrong, or not
  * supported: at start-up, never on a request.
  */
-export function createTranscoder(options: TranscoderOptions): Transcoder {
+export function createTranscoder(given: TranscoderOptions): Transcoder {
+  const options = completeOptions(given);
   const implementations = collectImplementations(options.routes);
-  const registry = createRegistry(
-    ...implementations.flatMap(({ method }) => [method.parent.file, ...method.parent.file.dependencies]),
+  const bindings = compileBindings(
+    implementations.map(({ method }) => method),
+    options,
   );
-  const paths = new Map<string, Map<string, Operation>>();
-  for (const implementation of implementations) {
-    const { method } = implementation;
-    try {
-      const rule = requireRule(method);
-      const { httpMethod, path } = patternOf(rule);
-      const operations = paths.get(path) ?? new Map<string, Operation>();
-      const rival = operations.get(httpMethod);
-      if (rival !== undefined) {
-        throw new Error(`${httpMethod} ${path} leads to ${rival.method.toString()} already`);
-      }
-      operations.set(
-        httpMethod,
-        createOperation(
-          implementation,
-          {
-            interceptors: options.interceptors ?? [],
-            requestGate: options.requestGate,
-            maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,
-            maxDepth: options.maxDepth ?? 100,
-            body: rule.body,
-            responseBody: rule.responseBody,
-          },
-          (name) => registry.getMessage(name),
-        ),
-      );
-      paths.set(path, operations);
-    } catch (cause) {
-      throw new Error(`can't serve ${method.toString()} over HTTP: ${String(cause)}`, { cause });
-    }
-  }
+  const registry = createRegistry(
+    ...bindings.flatMap(({ method }) => [method.parent.file, ...method.parent.file.dependencies]),
+  );
+  const errorAnswers = createErrorAnswers(options.errors, registry);
+  const operationOptions: OperationOptions = {
+    ...options,
+    errorAnswers,
+    compressor: options.compression === undefined ? undefined : createCompressor(options.compression),
+    findMessage: (name) => registry.getMessage(name),
+  };
+  const matcher = createMatcher(
+    bindings.map((binding) => ({
+      httpMethod: binding.httpMethod,
+      template: binding.template,
+      name: binding.method.toString(),
+      value: compileOperation(
+        implementations.find(({ method }) => method === binding.method),
+        binding,
+        operationOptions,
+      ),
+    })),
+  );
 
-  return {
+  /** What OPTIONS and 405 say: the methods of every template that matches; undefined where none does. */
+  const allowOf = (path: string): string | undefined => {
+    const methods = matcher.methodsOf(path);
+    return methods.size === 0
+      ? undefined
+      : [...methods.union(new Set(methods.has("GET") ? ["HEAD", "OPTIONS"] : ["OPTIONS"]))].join(", ");
+  };
+
+  const transcoder: Transcoder = {
+    bindings,
     async handle(request) {
-      const question = request.target.indexOf("?");
-      const path = question === -1 ? request.target : request.target.slice(0, question);
-      const operations = paths.get(path);
-      if (operations === undefined) {
-        return plainError(404, "not_found", "no operation has this path");
+      const path = pathOf(request.target);
+      const match = matcher.find(request.httpMethod, path);
+      if (match instanceof Fault) {
+        return errorAnswers.ofFault(match);
       }
-      const operation = operations.get(request.httpMethod);
-      if (operation !== undefined) {
-        return operation.run(request);
+      if (match !== undefined) {
+        const answer = match.value.run(request, match.captures);
+        return request.httpMethod === "HEAD" ? withoutBody(await answer) : answer;
       }
-      const get = request.httpMethod === "HEAD" ? operations.get("GET") : undefined;
-      if (get !== undefined) {
-        return withoutBody(await get.run(request));
+      const allow = allowOf(path);
+      if (allow === undefined) {
+        return errorAnswers.ofFault(new Fault(404, "not_found", "no operation has this path"));
       }
-      const allow = allowedMethods(operations);
       return request.httpMethod === "OPTIONS"
         ? { status: 204, headers: { allow }, body: undefined }
-        : plainError(405, "method_not_allowed", `this path allows ${allow}`, { allow });
+        : errorAnswers.ofFault(
+            new Fault(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }),
+          );
+    },
+  };
+  const { cors } = options;
+  return cors === undefined
+    ? transcoder
+    : withCors(
+        transcoder,
+        cors,
+        bindings.map(({ method }) => method),
+      );
+}
+
+function withCors(transcoder: Transcoder, options: CorsOptions, methods: readonly DescMethod[]): Transcoder {
+  const cors = createCors(options, methods);
+  return {
+    ...transcoder,
+    async handle(request) {
+      const answer = await transcoder.handle(request);
+      cors(request, answer);
+      return answer;
     },
   };
 }
 
-function requireRule(method: DescMethodUnary): HttpRule {
-  const rule = httpRule(method);
-  if (rule === undefined) {
-    throw new Error("it has no google.api.http rule");
+function compileOperation(
+  implementation: Implementation | StreamImplementation | undefined,
+  binding: Binding,
+  options: OperationOptions,
+): Operation {
+  try {
+    if (implementation === undefined) {
+      throw new Error("nothing implements it");
+    }
+    return implementation.kind === "unary"
+      ? createOperation(implementation, binding, options)
+      : createStreamOperation(implementation, binding, options);
+  } catch (cause) {
+    throw cannotServe(binding.method, cause);
   }
-  if (rule.additionalBindings.length > 0) {
-    throw new Error("additional_bindings are not supported yet");
-  }
-  return rule;
 }
 
-function patternOf({ pattern }: HttpRule): { httpMethod: string; path: string } {
-  if (pattern.case === undefined || pattern.case === "custom") {
-    throw new Error("a rule without a pattern, or with a custom one, is not supported yet");
-  }
-  const path = pattern.value;
-  if (!/^(?:\/[\w.~!$&'()+,;=@-]+)+$/.test(path)) {
-    throw new Error(`the path "${path}": only literal segments are supported yet`);
-  }
-  return { httpMethod: pattern.case.toUpperCase(), path };
-}
-
-/** The union over all operations of a path, and what is answered for any path. */
-function allowedMethods(operations: ReadonlyMap<string, Operation>): string {
-  const methods = [...operations.keys()];
-  return [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"].join(", ");
+/** A target without its query; one in absolute form (RFC 9112, section 3.2.2) without scheme and authority too. */
+function pathOf(target: string): string {
+  const [, rest] = target.startsWith("/") ? [] : (/^https?:\/\/[^/?]*(.*)$/is.exec(target) ?? []);
+  const local = rest === undefined ? target : rest.startsWith("/") ? rest : `/${rest}`;
+  const question = local.indexOf("?");
+  return question === -1 ? local : local.slice(0, question);
 }
 
 /** An answer to HEAD has the headers of GET, Content-Length included (RFC 9110, section 9.3.2). */
 function withoutBody({ status, headers, body }: Answer): Answer {
-  return body === undefined
-    ? { status, headers, body }
-    : { status, headers: { ...headers, "content-length": String(Buffer.byteLength(body)) }, body: undefined };
+  if (typeof body === "string" || Buffer.isBuffer(body)) {
+    return { status, headers: { ...headers, "content-length": String(Buffer.byteLength(body)) }, body: undefined };
+  }
+  // Nobody will read the stream: whoever makes it is told so.
+  body?.[Symbol.asyncIterator]()
+    .return?.()
+    .catch(() => undefined);
+  return { status, headers, body: undefined };
 }

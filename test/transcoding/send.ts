@@ -2,7 +2,13 @@ import { fastify } from "fastify";
 import { request as httpRequest } from "node:http";
 import { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "../../src/transcoding/index.ts";
 
-type Reply = { status: number; headers: Record<string, string | string[] | undefined>; body: string };
+type Reply = {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: string;
+  /** The body as it came, for what is no text. */
+  bytes: Buffer;
+};
 
 export type Send = (
   method: string,
@@ -28,6 +34,7 @@ export async function serve(
             status: response.statusCode ?? 0,
             headers: response.headers,
             body: Buffer.concat(chunks).toString(),
+            bytes: Buffer.concat(chunks),
           }),
         );
       });

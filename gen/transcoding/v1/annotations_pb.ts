@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file transcoding/v1/annotations.proto.
  */
 export const file_transcoding_v1_annotations: GenFile = /*@__PURE__*/
-  fileDesc("CiB0cmFuc2NvZGluZy92MS9hbm5vdGF0aW9ucy5wcm90bxIOdHJhbnNjb2RpbmcudjEi3QEKCk1ldGhvZFJ1bGUSDgoGc3RhdHVzGAEgASgFEhIKCm5vX2NvbnRlbnQYAiABKAgSEAoIY29uc3VtZXMYAyADKAkSKgoIdmFyaWFudHMYBCABKAsyGC50cmFuc2NvZGluZy52MS5WYXJpYW50cxIMCgRldGFnGAUgASgJEicKB2hlYWRlcnMYBiADKAsyFi50cmFuc2NvZGluZy52MS5IZWFkZXISDwoHaW52YWxpZBgHIAEoCRINCgVmYXVsdBgIIAEoCRIWCg5pZ25vcmVfdW5rbm93bhgJIAEoCCJnCghWYXJpYW50cxIOCgZoZWFkZXIYASABKAkSDwoHZGVmYXVsdBgCIAEoCRIPCgdpbnZhbGlkGAMgASgJEikKCHZhcmlhbnRzGAQgAygLMhcudHJhbnNjb2RpbmcudjEuVmFyaWFudCJNCgdWYXJpYW50Eg0KBXZhbHVlGAEgASgJEgwKBGJvZHkYAiABKAkSFQoNcmVzcG9uc2VfYm9keRgDIAEoCRIOCgZzdGF0dXMYBCABKAUiJQoGSGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkigQEKCUZpZWxkUnVsZRIOCgZoZWFkZXIYASABKAkSDwoHaW52YWxpZBgCIAEoCRIOCgZpbmxpbmUYAyABKAgSDwoHbGVuaWVudBgEIAEoCBIOCgZhbHdheXMYBSABKAgSEAoIcmVxdWlyZWQYBiABKAgSEAoIbm90X251bGwYByABKAgiQgoNRW51bVZhbHVlUnVsZRIMCgRuYW1lGAEgASgJEhMKC2lnbm9yZV9ib2R5GAIgASgIEg4KBnN0YXR1cxgDIAEoBSI8CglFcnJvclJ1bGUSDgoGc3RhdHVzGAEgASgFEg4KBnJlYXNvbhgCIAEoCRIPCgdtZXNzYWdlGAMgASgJOlQKBm1ldGhvZBIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGJ6QAyABKAsyGi50cmFuc2NvZGluZy52MS5NZXRob2RSdWxlUgZtZXRob2Q6UAoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6QAyABKAsyGS50cmFuc2NvZGluZy52MS5GaWVsZFJ1bGVSBWZpZWxkOlgKBXZhbHVlEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYnpADIAEoCzIdLnRyYW5zY29kaW5nLnYxLkVudW1WYWx1ZVJ1bGVSBXZhbHVlOlIKBWVycm9yEh8uZ29vZ2xlLnByb3RvYnVmLk1lc3NhZ2VPcHRpb25zGJ6QAyABKAsyGS50cmFuc2NvZGluZy52MS5FcnJvclJ1bGVSBWVycm9yYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("CiB0cmFuc2NvZGluZy92MS9hbm5vdGF0aW9ucy5wcm90bxIOdHJhbnNjb2RpbmcudjEi7wEKCk1ldGhvZFJ1bGUSDgoGc3RhdHVzGAEgASgFEhIKCm5vX2NvbnRlbnQYAiABKAgSEAoIY29uc3VtZXMYAyADKAkSKgoIdmFyaWFudHMYBCABKAsyGC50cmFuc2NvZGluZy52MS5WYXJpYW50cxIMCgRldGFnGAUgASgJEicKB2hlYWRlcnMYBiADKAsyFi50cmFuc2NvZGluZy52MS5IZWFkZXISDwoHaW52YWxpZBgHIAEoCRINCgVmYXVsdBgIIAEoCRIWCg5pZ25vcmVfdW5rbm93bhgJIAEoCBIQCghpZl9tYXRjaBgKIAEoCSJnCghWYXJpYW50cxIOCgZoZWFkZXIYASABKAkSDwoHZGVmYXVsdBgCIAEoCRIPCgdpbnZhbGlkGAMgASgJEikKCHZhcmlhbnRzGAQgAygLMhcudHJhbnNjb2RpbmcudjEuVmFyaWFudCJNCgdWYXJpYW50Eg0KBXZhbHVlGAEgASgJEgwKBGJvZHkYAiABKAkSFQoNcmVzcG9uc2VfYm9keRgDIAEoCRIOCgZzdGF0dXMYBCABKAUiJQoGSGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkikwEKCUZpZWxkUnVsZRIOCgZoZWFkZXIYASABKAkSDwoHaW52YWxpZBgCIAEoCRIOCgZpbmxpbmUYAyABKAgSDwoHbGVuaWVudBgEIAEoCBIOCgZhbHdheXMYBSABKAgSEAoIcmVxdWlyZWQYBiABKAgSEAoIbm90X251bGwYByABKAgSEAoIbm9fcXVlcnkYCCABKAgiQgoNRW51bVZhbHVlUnVsZRIMCgRuYW1lGAEgASgJEhMKC2lnbm9yZV9ib2R5GAIgASgIEg4KBnN0YXR1cxgDIAEoBSI8CglFcnJvclJ1bGUSDgoGc3RhdHVzGAEgASgFEg4KBnJlYXNvbhgCIAEoCRIPCgdtZXNzYWdlGAMgASgJOlQKBm1ldGhvZBIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGJ6QAyABKAsyGi50cmFuc2NvZGluZy52MS5NZXRob2RSdWxlUgZtZXRob2Q6UAoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6QAyABKAsyGS50cmFuc2NvZGluZy52MS5GaWVsZFJ1bGVSBWZpZWxkOlgKBXZhbHVlEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYnpADIAEoCzIdLnRyYW5zY29kaW5nLnYxLkVudW1WYWx1ZVJ1bGVSBXZhbHVlOlIKBWVycm9yEh8uZ29vZ2xlLnByb3RvYnVmLk1lc3NhZ2VPcHRpb25zGJ6QAyABKAsyGS50cmFuc2NvZGluZy52MS5FcnJvclJ1bGVSBWVycm9yYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * @generated from message transcoding.v1.MethodRule
@@ -36,8 +36,9 @@ export type MethodRule = Message<"transcoding.v1.MethodRule"> & {
   noContent: boolean;
 
   /**
-   * The media types of a request body that are understood: "application/json" (the default) and
-   * "application/x-www-form-urlencoded".
+   * The media types of a request body that are understood: "application/json" (the default),
+   * "application/x-www-form-urlencoded" and "multipart/form-data". Of a google.api.HttpBody, which is taken
+   * as it is: any, by default all.
    *
    * @generated from field: repeated string consumes = 3;
    */
@@ -87,6 +88,14 @@ export type MethodRule = Message<"transcoding.v1.MethodRule"> & {
    * @generated from field: bool ignore_unknown = 9;
    */
   ignoreUnknown: boolean;
+
+  /**
+   * Names the string field of the request that an If-Match fills (RFC 9110, section 13.1.1): with the
+   * value of its one strong entity tag; "*" leaves the field as it is.
+   *
+   * @generated from field: string if_match = 10;
+   */
+  ifMatch: string;
 };
 
 /**
@@ -245,6 +254,13 @@ export type FieldRule = Message<"transcoding.v1.FieldRule"> & {
    * @generated from field: bool not_null = 7;
    */
   notNull: boolean;
+
+  /**
+   * Never bound from a query: a secret, for example.
+   *
+   * @generated from field: bool no_query = 8;
+   */
+  noQuery: boolean;
 };
 
 /**

@@ -5,14 +5,18 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.ts";
+import type { HttpBody, HttpBodySchema } from "../../google/api/httpbody_pb.ts";
+import { file_google_api_httpbody } from "../../google/api/httpbody_pb.ts";
+import type { Int64Value, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_protobuf_wrappers } from "@bufbuild/protobuf/wkt";
 import { file_transcoding_v1_annotations } from "../../transcoding/v1/annotations_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { JsonObject, Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file transcodingtest/v1/invalid.proto.
  */
 export const file_transcodingtest_v1_invalid: GenFile = /*@__PURE__*/
-  fileDesc("CiB0cmFuc2NvZGluZ3Rlc3QvdjEvaW52YWxpZC5wcm90bxISdHJhbnNjb2Rpbmd0ZXN0LnYxIj8KBVBsYWluEgwKBG5hbWUYASABKAkSKAoFaW5uZXIYAiABKAsyGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4yZgoPVGVtcGxhdGVTZXJ2aWNlElMKBENhbGwSGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4aGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4iFYLT5JMCDzoBKiIKL3YxL3tuYW1lfTJmCg1TdHJlYW1TZXJ2aWNlElUKBENhbGwSGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4aGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4iFYLT5JMCDzoBKiIKL3YxL3N0cmVhbTABMl8KDFF1ZXJ5U2VydmljZRJPCgRDYWxsEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIhGC0+STAgsSCS92MS9xdWVyeTJmCgtCb2R5U2VydmljZRJXCgRDYWxsEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIhmC0+STAhM6B21pc3NpbmciCC92MS9ib2R5MnUKE1Jlc3BvbnNlQm9keVNlcnZpY2USXgoEQ2FsbBIZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbhoZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbiIggtPkkwIaOgEqYgdtaXNzaW5nIgwvdjEvcmVzcG9uc2UycAoRQWRkaXRpb25hbFNlcnZpY2USWwoEQ2FsbBIZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbhoZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbiIdgtPkkwIXOgEqWgkiBy92MS90d28iBy92MS9vbmUyagoNQ3VzdG9tU2VydmljZRJZCgRDYWxsEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIhuC0+STAhU6ASpCEAoETE9DSxIIL3YxL2xvY2syvQEKD0NvbmZsaWN0U2VydmljZRJUCgdDYWxsT25lEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIhOC0+STAg06ASoiCC92MS9zYW1lElQKB0NhbGxUd28SGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4aGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4iE4LT5JMCDToBKiIIL3YxL3NhbWUyhwEKC0Zvcm1TZXJ2aWNlEngKBENhbGwSGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4aGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4iOvKBGSMaIWFwcGxpY2F0aW9uL3gtd3d3LWZvcm0tdXJsZW5jb2RlZILT5JMCDToBKiIIL3YxL2Zvcm0ydwoMTWVkaWFTZXJ2aWNlEmcKBENhbGwSGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4aGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4iKfKBGREaD2FwcGxpY2F0aW9uL3htbILT5JMCDjoBKiIJL3YxL21lZGlhMoQBCg5WYXJpYW50U2VydmljZRJyCgRDYWxsEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIjTygRkaIhgKCVgtVmVyc2lvbhICdjMiBwoCdjESASqC0+STAhA6ASoiCy92MS92YXJpYW50MoABCgxGYXVsdFNlcnZpY2UScAoEQ2FsbBIZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbhoZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbiIy8oEZGkIYdHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWlugtPkkwIOOgEqIgkvdjEvZmF1bHQybQoLRXRhZ1NlcnZpY2USXgoEQ2FsbBIZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbhoZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbiIg8oEZCSoHbWlzc2luZ4LT5JMCDToBKiIIL3YxL2V0YWdiBnByb3RvMw", [file_google_api_annotations, file_transcoding_v1_annotations]);
+  fileDesc("CiB0cmFuc2NvZGluZ3Rlc3QvdjEvaW52YWxpZC5wcm90bxISdHJhbnNjb2Rpbmd0ZXN0LnYxIj8KBVBsYWluEgwKBG5hbWUYASABKAkSKAoFaW5uZXIYAiABKAsyGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4ixgMKBUtpbmRzEgwKBG5hbWUYASABKAkSDQoFbmFtZXMYAiADKAkSNQoGbGFiZWxzGAMgAygLMiUudHJhbnNjb2Rpbmd0ZXN0LnYxLktpbmRzLkxhYmVsc0VudHJ5EigKBWlubmVyGAQgASgLMhkudHJhbnNjb2Rpbmd0ZXN0LnYxLktpbmRzEg4KBGxlZnQYBSABKAlIABIPCgVyaWdodBgGIAEoBUgAEikKBHNpZGUYByABKAsyGS50cmFuc2NvZGluZ3Rlc3QudjEuS2luZHNIABImCgJhdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJwoGc3RydWN0GAkgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIhCgNyYXcYCiABKAsyFC5nb29nbGUuYXBpLkh0dHBCb2R5EhgKA3RhZxgLIAEoCUIL8oEZBwoFWC1UYWcSLAoHd3JhcHBlZBgMIAMoCzIbLmdvb2dsZS5wcm90b2J1Zi5JbnQ2NFZhbHVlGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCCAoGY2hvaWNlMmUKD1RlbXBsYXRlU2VydmljZRJSCgRDYWxsEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIhSC0+STAg46ASoiCS92MS97bmFtZTJjCg1TdHJlYW1TZXJ2aWNlElIKBENhbGwSGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4aGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4iEoLT5JMCDBIKL3YxL3N0cmVhbSgBMmYKC0JvZHlTZXJ2aWNlElcKBENhbGwSGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4aGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4iGYLT5JMCEzoHbWlzc2luZyIIL3YxL2JvZHkydQoTUmVzcG9uc2VCb2R5U2VydmljZRJeCgRDYWxsEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIiCC0+STAho6ASpiB21pc3NpbmciDC92MS9yZXNwb25zZTJ9ChFBZGRpdGlvbmFsU2VydmljZRJoCgRDYWxsEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIiqC0+STAiQ6ASpaFloLIgkvdjEvdGhyZWUiBy92MS90d28iBy92MS9vbmUybgoNQ3VzdG9tU2VydmljZRJdCgRDYWxsEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIh+C0+STAhk6ASpCFAoIUFVUIEJBQ0sSCC92MS9sb2NrMuUBCg9Db25mbGljdFNlcnZpY2USYgoHQ2FsbE9uZRIZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbhoZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbiIhgtPkkwIbOgEqIhYvdjEve25hbWU9dGhpbmdzLyp9OmdvEm4KB0NhbGxUd28SGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4aGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4iLYLT5JMCJzoBKloZOgEqIhQvdjEvdGhpbmdzL3tuYW1lfTpnbyIHL3YxL3R3bzJ3CgxNZWRpYVNlcnZpY2USZwoEQ2FsbBIZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbhoZLnRyYW5zY29kaW5ndGVzdC52MS5QbGFpbiIp8oEZERoPYXBwbGljYXRpb24veG1sgtPkkwIOOgEqIgkvdjEvbWVkaWEyhAEKDlZhcmlhbnRTZXJ2aWNlEnIKBENhbGwSGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4aGS50cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW4iNPKBGRoiGAoJWC1WZXJzaW9uEgJ2MyIHCgJ2MRIBKoLT5JMCEDoBKiILL3YxL3ZhcmlhbnQygAEKDEZhdWx0U2VydmljZRJwCgRDYWxsEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIjLygRkaQhh0cmFuc2NvZGluZ3Rlc3QudjEuUGxhaW6C0+STAg46ASoiCS92MS9mYXVsdDJtCgtFdGFnU2VydmljZRJeCgRDYWxsEhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlBsYWluIiDygRkJKgdtaXNzaW5ngtPkkwINOgEqIggvdjEvZXRhZzLeAwoMUnVsZXNTZXJ2aWNlEjwKBENhbGwSGS50cmFuc2NvZGluZ3Rlc3QudjEuS2luZHMaGS50cmFuc2NvZGluZ3Rlc3QudjEuS2luZHMSPQoFT3RoZXISGS50cmFuc2NvZGluZ3Rlc3QudjEuS2luZHMaGS50cmFuc2NvZGluZ3Rlc3QudjEuS2luZHMSTAoJTm9Db250ZW50EhkudHJhbnNjb2Rpbmd0ZXN0LnYxLktpbmRzGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLktpbmRzIgfygRkDCMwBMAESPwoFV2F0Y2gSGS50cmFuc2NvZGluZ3Rlc3QudjEuS2luZHMaGS50cmFuc2NvZGluZ3Rlc3QudjEuS2luZHMwARJACgZVcGxvYWQSGS50cmFuc2NvZGluZ3Rlc3QudjEuS2luZHMaGS50cmFuc2NvZGluZ3Rlc3QudjEuS2luZHMoARJACgRDaGF0EhkudHJhbnNjb2Rpbmd0ZXN0LnYxLktpbmRzGhkudHJhbnNjb2Rpbmd0ZXN0LnYxLktpbmRzKAEwARI+CglVcGxvYWRSYXcSFC5nb29nbGUuYXBpLkh0dHBCb2R5GhkudHJhbnNjb2Rpbmd0ZXN0LnYxLktpbmRzKAFiBnByb3RvMw", [file_google_api_annotations, file_google_api_httpbody, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_protobuf_wrappers, file_transcoding_v1_annotations]);
 
 /**
  * Each of these services has one rule that must be refused at start-up.
@@ -39,6 +43,86 @@ export const PlainSchema: GenMessage<Plain> = /*@__PURE__*/
   messageDesc(file_transcodingtest_v1_invalid, 0);
 
 /**
+ * @generated from message transcodingtest.v1.Kinds
+ */
+export type Kinds = Message<"transcodingtest.v1.Kinds"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: repeated string names = 2;
+   */
+  names: string[];
+
+  /**
+   * @generated from field: map<string, string> labels = 3;
+   */
+  labels: { [key: string]: string };
+
+  /**
+   * @generated from field: transcodingtest.v1.Kinds inner = 4;
+   */
+  inner?: Kinds | undefined;
+
+  /**
+   * @generated from oneof transcodingtest.v1.Kinds.choice
+   */
+  choice: {
+    /**
+     * @generated from field: string left = 5;
+     */
+    value: string;
+    case: "left";
+  } | {
+    /**
+     * @generated from field: int32 right = 6;
+     */
+    value: number;
+    case: "right";
+  } | {
+    /**
+     * @generated from field: transcodingtest.v1.Kinds side = 7;
+     */
+    value: Kinds;
+    case: "side";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 8;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Struct struct = 9;
+   */
+  struct?: JsonObject | undefined;
+
+  /**
+   * @generated from field: google.api.HttpBody raw = 10;
+   */
+  raw?: HttpBody | undefined;
+
+  /**
+   * @generated from field: string tag = 11;
+   */
+  tag: string;
+
+  /**
+   * @generated from field: repeated google.protobuf.Int64Value wrapped = 12;
+   */
+  wrapped: Int64Value[];
+};
+
+/**
+ * Describes the message transcodingtest.v1.Kinds.
+ * Use `create(KindsSchema)` to create a new message.
+ */
+export const KindsSchema: GenMessage<Kinds> = /*@__PURE__*/
+  messageDesc(file_transcodingtest_v1_invalid, 1);
+
+/**
  * @generated from service transcodingtest.v1.TemplateService
  */
 export const TemplateService: GenService<{
@@ -61,27 +145,12 @@ export const StreamService: GenService<{
    * @generated from rpc transcodingtest.v1.StreamService.Call
    */
   call: {
-    methodKind: "server_streaming";
+    methodKind: "client_streaming";
     input: typeof PlainSchema;
     output: typeof PlainSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_transcodingtest_v1_invalid, 1);
-
-/**
- * @generated from service transcodingtest.v1.QueryService
- */
-export const QueryService: GenService<{
-  /**
-   * @generated from rpc transcodingtest.v1.QueryService.Call
-   */
-  call: {
-    methodKind: "unary";
-    input: typeof PlainSchema;
-    output: typeof PlainSchema;
-  },
-}> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 2);
 
 /**
  * @generated from service transcodingtest.v1.BodyService
@@ -96,7 +165,7 @@ export const BodyService: GenService<{
     output: typeof PlainSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 3);
+  serviceDesc(file_transcodingtest_v1_invalid, 2);
 
 /**
  * @generated from service transcodingtest.v1.ResponseBodyService
@@ -111,7 +180,7 @@ export const ResponseBodyService: GenService<{
     output: typeof PlainSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 4);
+  serviceDesc(file_transcodingtest_v1_invalid, 3);
 
 /**
  * @generated from service transcodingtest.v1.AdditionalService
@@ -126,7 +195,7 @@ export const AdditionalService: GenService<{
     output: typeof PlainSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 5);
+  serviceDesc(file_transcodingtest_v1_invalid, 4);
 
 /**
  * @generated from service transcodingtest.v1.CustomService
@@ -141,7 +210,7 @@ export const CustomService: GenService<{
     output: typeof PlainSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 6);
+  serviceDesc(file_transcodingtest_v1_invalid, 5);
 
 /**
  * @generated from service transcodingtest.v1.ConflictService
@@ -164,22 +233,7 @@ export const ConflictService: GenService<{
     output: typeof PlainSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 7);
-
-/**
- * @generated from service transcodingtest.v1.FormService
- */
-export const FormService: GenService<{
-  /**
-   * @generated from rpc transcodingtest.v1.FormService.Call
-   */
-  call: {
-    methodKind: "unary";
-    input: typeof PlainSchema;
-    output: typeof PlainSchema;
-  },
-}> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 8);
+  serviceDesc(file_transcodingtest_v1_invalid, 6);
 
 /**
  * @generated from service transcodingtest.v1.MediaService
@@ -194,7 +248,7 @@ export const MediaService: GenService<{
     output: typeof PlainSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 9);
+  serviceDesc(file_transcodingtest_v1_invalid, 7);
 
 /**
  * @generated from service transcodingtest.v1.VariantService
@@ -209,7 +263,7 @@ export const VariantService: GenService<{
     output: typeof PlainSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 10);
+  serviceDesc(file_transcodingtest_v1_invalid, 8);
 
 /**
  * @generated from service transcodingtest.v1.FaultService
@@ -224,7 +278,7 @@ export const FaultService: GenService<{
     output: typeof PlainSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 11);
+  serviceDesc(file_transcodingtest_v1_invalid, 9);
 
 /**
  * @generated from service transcodingtest.v1.EtagService
@@ -239,5 +293,70 @@ export const EtagService: GenService<{
     output: typeof PlainSchema;
   },
 }> = /*@__PURE__*/
-  serviceDesc(file_transcodingtest_v1_invalid, 12);
+  serviceDesc(file_transcodingtest_v1_invalid, 10);
+
+/**
+ * Rules for these are given in code.
+ *
+ * @generated from service transcodingtest.v1.RulesService
+ */
+export const RulesService: GenService<{
+  /**
+   * @generated from rpc transcodingtest.v1.RulesService.Call
+   */
+  call: {
+    methodKind: "unary";
+    input: typeof KindsSchema;
+    output: typeof KindsSchema;
+  },
+  /**
+   * @generated from rpc transcodingtest.v1.RulesService.Other
+   */
+  other: {
+    methodKind: "unary";
+    input: typeof KindsSchema;
+    output: typeof KindsSchema;
+  },
+  /**
+   * @generated from rpc transcodingtest.v1.RulesService.NoContent
+   */
+  noContent: {
+    methodKind: "server_streaming";
+    input: typeof KindsSchema;
+    output: typeof KindsSchema;
+  },
+  /**
+   * @generated from rpc transcodingtest.v1.RulesService.Watch
+   */
+  watch: {
+    methodKind: "server_streaming";
+    input: typeof KindsSchema;
+    output: typeof KindsSchema;
+  },
+  /**
+   * @generated from rpc transcodingtest.v1.RulesService.Upload
+   */
+  upload: {
+    methodKind: "client_streaming";
+    input: typeof KindsSchema;
+    output: typeof KindsSchema;
+  },
+  /**
+   * @generated from rpc transcodingtest.v1.RulesService.Chat
+   */
+  chat: {
+    methodKind: "bidi_streaming";
+    input: typeof KindsSchema;
+    output: typeof KindsSchema;
+  },
+  /**
+   * @generated from rpc transcodingtest.v1.RulesService.UploadRaw
+   */
+  uploadRaw: {
+    methodKind: "client_streaming";
+    input: typeof HttpBodySchema;
+    output: typeof KindsSchema;
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_transcodingtest_v1_invalid, 11);
 

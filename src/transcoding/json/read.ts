@@ -1,175 +1,263 @@
-import { create, fromJson, type DescField, type DescMessage, type JsonValue, type Message } from "@bufbuild/protobuf";
+import {
+  create,
+  fromJson,
+  ScalarType,
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  type JsonValue,
+} from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { misfit, type JsonPath } from "../fault.ts";
 import { FieldRuleSchema, type FieldRule } from "../../../gen/transcoding/v1/annotations_pb.ts";
 import { enumSpelling, fieldRule, plainSpelling, type EnumSpelling } from "../rules.ts";
-import { expectedOf, scalarFromJson } from "./scalar.ts";
+import type { TakenFields } from "../taken.ts";
+import { isExact } from "./parse.ts";
+import { expectedOf, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
+import { textForms } from "./well-known.ts";
+import { createZeroMaker } from "./zero.ts";
 
 /** Reads a JSON value; `path` is where it stands, and is left as it was. Throws a Fault where it does not fit. */
-export type JsonReader = (value: unknown, path: JsonPath) => unknown;
+export type JsonReader = (value: unknown, path: Readonly<JsonPath>) => unknown;
 
 /** How a message's JSON is read; the same message may be read both ways. */
 export type ReadOptions = {
   /** Keys that the message does not declare are skipped, not refused. */
   readonly ignoreUnknown: boolean;
-  /** By the proto3 JSON mapping alone: no option of ours counts. Default: false. */
+  /** By the proto3 JSON mapping alone: of our options counts only what refuses values. Default: false. */
   readonly plain?: boolean;
+  /** Fields that have another source may be missing, though they are required. Default: none. */
+  readonly parameters?: { readonly taken: TakenFields };
 };
 
-const plainRule: FieldRule = create(FieldRuleSchema);
-
-type FieldReader = {
-  readonly field: DescField;
-  /** Puts the value into the message. */
-  readonly set: (message: Record<string, unknown>, value: unknown) => void;
-  readonly read: JsonReader;
-  /** Whether a value is of the JSON type that the field takes. */
-  readonly fits: (value: unknown) => boolean;
-  readonly lenient: boolean;
-  readonly notNull: boolean;
-  readonly reason: string | undefined;
-};
-
-/** Compiles readers once a message, so that a recursive one ends. */
+/** Compiles readers of documents as `parseJson` gives them. */
 export function createJsonReaders(options: ReadOptions): {
   message: (desc: DescMessage) => JsonReader;
   field: (field: DescField) => JsonReader;
 } {
-  const known = new Map<DescMessage, JsonReader>();
+  const usual = compileReaders(options, false);
+  let exact: Readers | undefined;
+  const choose = (pick: (readers: Readers) => Read): JsonReader => {
+    const read = pick(usual);
+    return (value, path) => {
+      try {
+        return isExact(value) ? pick((exact ??= compileReaders(options, true)))(value) : read(value);
+      } catch (error) {
+        throw error instanceof Misfit
+          ? misfit([...path, ...error.path.toReversed()], error.message, error.reason)
+          : error;
+      }
+    };
+  };
+  return {
+    message: (desc) => choose((readers) => readers.message(desc)),
+    field: (field) => choose((readers) => readers.field(field)),
+  };
+}
+
+/** Throws a Misfit where the value does not fit. */
+type Read = (value: unknown) => unknown;
+
+type Readers = {
+  message: (desc: DescMessage) => Read;
+  field: (field: DescField) => Read;
+};
+
+/** A fault on its way up: where a value stands is found out only when it does not fit. */
+class Misfit extends Error {
+  readonly reason: string | undefined;
+  /** Innermost first. */
+  readonly path: JsonPath;
+
+  constructor(expected: string, reason?: string, path: JsonPath = []) {
+    super(expected);
+    this.reason = reason;
+    this.path = path;
+  }
+}
+
+function within(key: string | number, error: unknown): unknown {
+  if (error instanceof Misfit) {
+    error.path.push(key);
+  }
+  return error;
+}
+
+/**
+ * What counts of a field's options under the mapping's own rules: what it refuses. Not `required`, for a client may
+ * leave out what is empty.
+ */
+function plainRule(field: DescField): FieldRule {
+  const { notNull, invalid } = fieldRule(field);
+  return create(FieldRuleSchema, { notNull, invalid });
+}
+
+type FieldReader = {
+  readonly field: DescField;
+  readonly localName: string;
+  readonly read: Read;
+  /** Nothing but null is to be looked at before the value is read. */
+  readonly isSimple: boolean;
+  readonly lenient: boolean;
+  readonly notNull: boolean;
+  /** null is a value, and does not stand for an absent field. */
+  readonly takesNull: boolean;
+  /** The other of its names, under which it must not stand too. */
+  readonly twin: string | undefined;
+  readonly reason: string | undefined;
+};
+
+/** Once a message, so that a recursive one ends. Where documents are exact, bigints stand for some numbers in them. */
+function compileReaders(options: ReadOptions, exact: boolean): Readers {
+  const known = new Map<DescMessage, Read>();
+  const given = new Set<DescField>();
+  collectFields(options.parameters?.taken, given);
   const isPlain = options.plain === true;
-  const ruleOf = isPlain ? () => plainRule : fieldRule;
+  const ruleOf = isPlain ? plainRule : fieldRule;
   const spellingOf = isPlain ? plainSpelling : enumSpelling;
 
-  const message = (desc: DescMessage): JsonReader => {
+  const message = (desc: DescMessage): Read => {
     const reader = known.get(desc);
     if (reader !== undefined) {
       return reader;
     }
-    let compiled: JsonReader | undefined;
-    const lazy: JsonReader = (value, path) => (compiled ??= compileMessage(desc))(value, path);
+    let compiled: Read | undefined;
+    const lazy: Read = (value) => (compiled ??= compileMessage(desc))(value);
     known.set(desc, lazy);
     return lazy;
   };
 
-  const compileMessage = (desc: DescMessage): JsonReader => {
+  const compileField = (desc: DescField, twin: string | undefined): FieldReader => {
+    const { lenient, notNull, invalid } = ruleOf(desc);
+    return {
+      field: desc,
+      localName: desc.localName,
+      read: field(desc),
+      isSimple: !lenient && twin === undefined && desc.oneof === undefined,
+      lenient,
+      notNull,
+      takesNull: takesNull(desc),
+      twin,
+      reason: invalid === "" ? undefined : invalid,
+    };
+  };
+
+  const compileMessage = (desc: DescMessage): Read => {
     if (desc.typeName.startsWith("google.protobuf.")) {
-      return readWellKnown(desc);
+      return readWellKnown(desc, exact);
     }
     const fields = new Map<string, FieldReader>();
+    const zero = createZeroMaker(desc);
     const required: FieldReader[] = [];
     let inline: FieldReader | undefined;
     for (const each of desc.fields) {
       const rule = ruleOf(each);
-      const reader: FieldReader = {
-        field: each,
-        set: setterOf(each),
-        read: field(each),
-        fits: (value) => fitsField(each, value),
-        lenient: rule.lenient,
-        notNull: rule.notNull,
-        reason: rule.invalid === "" ? undefined : rule.invalid,
-      };
+      const reader = compileField(each, undefined);
       if (rule.inline) {
         inline = reader;
       } else if (rule.header === "") {
-        fields.set(each.jsonName, reader).set(each.name, reader);
-        if (rule.required) {
+        fields.set(each.jsonName, reader);
+        if (each.name !== each.jsonName) {
+          fields.set(each.name, compileField(each, each.jsonName));
+        }
+        if (rule.required && !given.has(each)) {
           required.push(reader);
         }
       }
     }
-    return (value, path) => {
+    return (value) => {
       if (typeof value !== "object" || value === null || Array.isArray(value)) {
-        throw misfit(path, "must be an object");
+        throw new Misfit("must be an object");
       }
-      const result = create(desc) as Message & Record<string, unknown>;
+      const result = zero();
       let open: Record<string, unknown> | undefined;
-      let seen: Set<string> | undefined;
-      for (const key of Object.keys(value)) {
+      for (const key in value) {
         const item = (value as Record<string, unknown>)[key];
         const reader = fields.get(key);
-        if (reader === undefined || (reader.lenient && !reader.fits(item))) {
+        if (reader === undefined || (reader.lenient && !fitsField(reader.field, item))) {
           if (inline !== undefined) {
             open ??= {};
             open[key] = item;
           } else if (reader !== undefined || !options.ignoreUnknown) {
-            path.push(key);
-            throw misfit(path, `unknown; the fields are ${desc.fields.map((each) => each.jsonName).join(", ")}`);
+            throw new Misfit(
+              `unknown; the fields are ${[...new Set(Array.from(fields.values(), (each) => each.field.jsonName))].join(", ")}`,
+              undefined,
+              [key],
+            );
           }
           continue;
         }
-        path.push(key);
-        if (key !== reader.field.jsonName || reader.field.jsonName !== reader.field.name) {
-          seen ??= new Set();
-          if (seen.size === seen.add(reader.field.name).size) {
-            throw misfit(path, "stands twice, by both of its names", reader.reason);
+        try {
+          if (reader.isSimple && item !== null) {
+            result[reader.localName] = reader.read(item);
+          } else {
+            setCarefully(result, reader, item, value);
           }
+        } catch (error) {
+          throw within(key, error);
         }
-        if (item !== null || takesNull(reader.field)) {
-          const rival = reader.field.oneof && (result[reader.field.oneof.localName] as { case?: string }).case;
-          if (rival !== undefined) {
-            throw misfit(path, `${rival} is given already, and only one of them can be`, reader.reason);
-          }
-          reader.set(result, reader.read(item, path));
-        } else if (reader.notNull) {
-          throw misfit(path, `must be ${expectedOfField(reader.field)}, not null`, reader.reason);
-        }
-        path.pop();
       }
-      for (const reader of required) {
-        if (!Object.hasOwn(value, reader.field.jsonName) && !Object.hasOwn(value, reader.field.name)) {
-          path.push(reader.field.jsonName);
-          throw misfit(path, "is missing", reader.reason);
+      for (const { field, reason } of required) {
+        if (!Object.hasOwn(value, field.jsonName) && !Object.hasOwn(value, field.name)) {
+          throw new Misfit("is missing", reason, [field.jsonName]);
         }
       }
       if (inline !== undefined && open !== undefined) {
-        inline.set(result, inline.read(open, path));
+        setMember(result, inline, inline.read(open));
       }
       return result;
     };
   };
 
-  const field = (desc: DescField): JsonReader => {
-    const rule = ruleOf(desc);
-    const reason = rule.invalid === "" ? undefined : rule.invalid;
+  const field = (desc: DescField): Read => {
+    const { invalid } = ruleOf(desc);
+    const reason = invalid === "" ? undefined : invalid;
     switch (desc.fieldKind) {
       case "scalar":
-        return (value, path) => {
-          const scalar = scalarFromJson(desc.scalar, value);
-          if (scalar === undefined) {
-            throw misfit(path, `must be ${expectedOf[desc.scalar]}`, reason);
-          }
-          return scalar;
-        };
       case "enum":
-        return readEnum(spellingOf(desc.enum), desc.enum.open, reason);
-      case "message":
-        return message(desc.message);
+        return itemReader(desc, reason);
+      case "message": {
+        const read = message(desc.message);
+        if (desc.oneof !== undefined || !isWrapperDesc(desc.message)) {
+          return read;
+        }
+        // As protobuf-es has it: a singular wrapper is its bare value in memory.
+        return (value) => (read(value) as { value: unknown }).value;
+      }
       case "list": {
         const item = itemReader(desc, reason);
-        return (value, path) => {
+        return (value) => {
           if (!Array.isArray(value)) {
-            throw misfit(path, "must be an array", reason);
+            throw new Misfit("must be an array", reason);
           }
-          return value.map((each: unknown, index) => {
-            path.push(index);
-            const result = item(each, path);
-            path.pop();
-            return result;
-          });
+          const items = value as unknown[];
+          const result: unknown[] = [];
+          let i = 0;
+          try {
+            for (; i < items.length; i++) {
+              result.push(item(items[i]));
+            }
+          } catch (error) {
+            throw within(i, error);
+          }
+          return result;
         };
       }
       case "map": {
         const item = itemReader(desc, reason);
-        return (value, path) => {
+        const { mapKey } = desc;
+        return (value) => {
           if (typeof value !== "object" || value === null || Array.isArray(value)) {
-            throw misfit(path, "must be an object", reason);
+            throw new Misfit("must be an object", reason);
           }
           const result: Record<string, unknown> = {};
-          for (const [key, each] of Object.entries(value)) {
-            path.push(key);
-            result[key] = item(each, path);
-            path.pop();
+          for (const name in value) {
+            const key = mapKey === ScalarType.STRING ? name : readKey(mapKey, name, result, reason);
+            try {
+              result[key] = item((value as Record<string, unknown>)[name]);
+            } catch (error) {
+              throw within(name, error);
+            }
           }
           return result;
         };
@@ -177,22 +265,27 @@ export function createJsonReaders(options: ReadOptions): {
     }
   };
 
-  const itemReader = (desc: DescField & { fieldKind: "list" | "map" }, reason: string | undefined): JsonReader => {
-    const kind = desc.fieldKind === "list" ? desc.listKind : desc.mapKind;
-    if (kind === "message" && desc.message !== undefined) {
+  const itemReader = (desc: DescField, reason: string | undefined): Read => {
+    if (desc.message !== undefined) {
       return message(desc.message);
     }
-    if (kind === "enum" && desc.enum !== undefined) {
-      return readEnum(spellingOf(desc.enum), desc.enum.open, reason);
+    if (desc.enum !== undefined) {
+      return readEnum(desc.enum, spellingOf(desc.enum), reason);
     }
     const { scalar } = desc;
-    if (scalar === undefined) {
-      throw new Error(`${desc.toString()}: neither a message, an enum nor a scalar`);
+    if (scalar === ScalarType.STRING) {
+      return (value) => {
+        if (typeof value !== "string") {
+          throw new Misfit("must be a string", reason);
+        }
+        return value;
+      };
     }
-    return (value, path) => {
-      const result = scalarFromJson(scalar, value);
+    const local = toLocal(desc);
+    return (value) => {
+      const result = local(scalarFromJson(scalar, value));
       if (result === undefined) {
-        throw misfit(path, `must be ${expectedOf[scalar]}`, reason);
+        throw new Misfit(`must be ${expectedOf[scalar]}`, reason);
       }
       return result;
     };
@@ -201,47 +294,154 @@ export function createJsonReaders(options: ReadOptions): {
   return { message, field };
 }
 
-function readEnum({ strict, numberOf, nameOf }: EnumSpelling, open: boolean, reason: string | undefined): JsonReader {
+/** Where more is to be looked at than the value: null, both names, the other members of a oneof. */
+function setCarefully(result: Record<string, unknown>, reader: FieldReader, item: unknown, value: object): void {
+  const { field, reason, twin } = reader;
+  if (twin !== undefined && Object.hasOwn(value, twin)) {
+    throw new Misfit("stands twice, by both of its names", reason);
+  }
+  if (item === null && !reader.takesNull) {
+    if (reader.notNull) {
+      throw new Misfit(`must be ${expectedOfField(field)}, not null`, reason);
+    }
+    return;
+  }
+  const rival = field.oneof && (result[field.oneof.localName] as { case?: string }).case;
+  if (rival !== undefined) {
+    throw new Misfit(`${rival} is given already, and only one of them can be`, reason);
+  }
+  setMember(result, reader, reader.read(item));
+}
+
+function setMember(result: Record<string, unknown>, { field, localName }: FieldReader, value: unknown): void {
+  if (field.oneof === undefined) {
+    result[localName] = value;
+  } else {
+    result[field.oneof.localName] = { case: localName, value };
+  }
+}
+
+function readKey(
+  mapKey: Exclude<ScalarType, ScalarType.FLOAT | ScalarType.DOUBLE | ScalarType.BYTES>,
+  name: string,
+  before: object,
+  reason: string | undefined,
+): string {
+  const key = scalarFromText(mapKey, name);
+  if (key === undefined) {
+    throw new Misfit(`the key must be ${expectedOf[mapKey]}`, reason, [name]);
+  }
+  if (Object.hasOwn(before, String(key))) {
+    throw new Misfit("this key stands twice in its object", reason, [name]);
+  }
+  return String(key);
+}
+
+/** Those of which no part is left to say. */
+function collectFields(taken: TakenFields | undefined, found: Set<DescField>): void {
+  if (taken === undefined || typeof taken === "string") {
+    return;
+  }
+  for (const [field, below] of taken) {
+    found.add(field);
+    collectFields(below, found);
+  }
+}
+
+function readEnum(
+  { open, typeName }: DescEnum,
+  { strict, numberOf, nameOf }: EnumSpelling,
+  reason: string | undefined,
+): Read {
+  if (typeName === "google.protobuf.NullValue") {
+    return (value) => {
+      if (value !== null && value !== "NULL_VALUE" && value !== 0) {
+        throw new Misfit("must be null", reason);
+      }
+      return 0;
+    };
+  }
   const expected = `one of ${[...numberOf.keys()].join(", ")}`;
-  return (value, path) => {
+  return (value) => {
     const number = typeof value === "string" ? numberOf.get(value) : value;
     // An open enum takes numbers that it has no name for.
     if (
       typeof number === "number" &&
       (!strict || typeof value === "string") &&
-      Number.isInteger(number) &&
-      Math.abs(number) <= 0x7fff_ffff &&
+      number === (number | 0) &&
       (open || nameOf.has(number))
     ) {
-      return number;
+      // Not -0.
+      return number | 0;
     }
-    throw misfit(path, `must be ${expected}`, reason);
+    throw new Misfit(`must be ${expected}`, reason);
   };
 }
 
-/** Struct, Value and ListValue are plain JSON in memory too; the others have their own JSON forms. */
-function readWellKnown(desc: DescMessage): JsonReader {
-  if (desc.typeName === "google.protobuf.Struct") {
-    return (value, path) => {
-      if (typeof value !== "object" || value === null || Array.isArray(value)) {
-        throw misfit(path, "must be an object");
+/** Below a document's own limit of depth; each level of JSON counts as several messages. */
+const NO_RECURSION_LIMIT = 1_000_000;
+
+/** A Struct is plain JSON in memory too; the others are messages, each with its own JSON form. */
+function readWellKnown(desc: DescMessage, exact: boolean): Read {
+  const form = textForms.get(desc.typeName);
+  if (form !== undefined) {
+    return (value) => {
+      const result = typeof value === "string" ? form.parse(value) : undefined;
+      if (result === undefined) {
+        throw new Misfit(`must be ${form.expected}`);
       }
-      return value;
+      return result;
     };
   }
-  return (value, path) => {
+  if (isWrapperDesc(desc)) {
+    const [field] = desc.fields;
+    const local = toLocal(field);
+    return (value) => {
+      const bare = local(scalarFromJson(field.scalar, value));
+      if (bare === undefined) {
+        throw new Misfit(`must be ${expectedOf[field.scalar]}`);
+      }
+      return create(desc, { value: bare });
+    };
+  }
+  const plain = exact ? withDoubles : (value: unknown) => value;
+  if (desc.typeName === "google.protobuf.Struct") {
+    return (value) => {
+      if (typeof value !== "object" || value === null || Array.isArray(value)) {
+        throw new Misfit("must be an object");
+      }
+      return plain(value);
+    };
+  }
+  const expected = desc.typeName === "google.protobuf.ListValue" ? "an array" : `the JSON form of ${desc.typeName}`;
+  return (value) => {
     try {
-      const result = fromJson(desc, value as JsonValue) as Message & { value?: unknown };
-      return isWrapperDesc(desc) ? result.value : result;
+      return fromJson(desc, plain(value) as JsonValue, { recursionLimit: NO_RECURSION_LIMIT });
     } catch {
-      throw misfit(path, `must be the JSON form of ${desc.typeName}`);
+      throw new Misfit(`must be ${expected}`);
     }
   };
 }
 
-/** In most fields null stands for an absent one; in a Value it is a value. */
+/** A JSON value as JSON.parse gives it: numbers in it are doubles. */
+function withDoubles(value: unknown): unknown {
+  if (typeof value === "bigint") {
+    return Number(value);
+  }
+  if (typeof value !== "object" || value === null) {
+    return value;
+  }
+  return Array.isArray(value)
+    ? value.map(withDoubles)
+    : Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withDoubles(item)]));
+}
+
+/** In most fields null stands for an absent one; in these it is a value. */
 function takesNull(field: DescField): boolean {
-  return field.fieldKind === "message" && field.message.typeName === "google.protobuf.Value";
+  return (
+    (field.fieldKind === "message" && field.message.typeName === "google.protobuf.Value") ||
+    (field.fieldKind === "enum" && field.enum.typeName === "google.protobuf.NullValue")
+  );
 }
 
 function fitsField(field: DescField, value: unknown): boolean {
@@ -259,15 +459,4 @@ function expectedOfField(field: DescField): string {
     default:
       return "an object";
   }
-}
-
-function setterOf(field: DescField): FieldReader["set"] {
-  const { oneof, localName } = field;
-  return oneof === undefined
-    ? (message, value) => {
-        message[localName] = value;
-      }
-    : (message, value) => {
-        message[oneof.localName] = { case: localName, value };
-      };
 }

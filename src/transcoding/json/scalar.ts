@@ -1,5 +1,4 @@
-import { ScalarType } from "@bufbuild/protobuf";
-import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
+import { ScalarType, type DescField } from "@bufbuild/protobuf";
 
 /** What a scalar of this type is called where someone is told to send one. */
 export const expectedOf: Readonly<Record<ScalarType, string>> = {
@@ -22,10 +21,23 @@ export const expectedOf: Readonly<Record<ScalarType, string>> = {
 
 export type Scalar = string | number | bigint | boolean | Uint8Array;
 
+/**
+ * What a value read here is in the memory of its field: with the option jstype = JS_STRING, protobuf-es keeps a
+ * 64-bit integer as a string. Passes undefined on.
+ */
+export function toLocal(field: DescField): (value: Scalar | undefined) => Scalar | undefined {
+  return "longAsString" in field && field.longAsString
+    ? (value) => (typeof value === "bigint" ? String(value) : value)
+    : (value) => value;
+}
+
 const decimal = /^-?(?:0|[1-9]\d*)$/;
 const float = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Reads a scalar from JSON by the proto3 JSON mapping, but strict; undefined: it does not fit. */
+/**
+ * Reads a scalar from JSON by the proto3 JSON mapping, but strict; undefined: it does not fit. A bigint is an integer
+ * literal beyond 2^53, as `parseJson` gives it where it is told to be exact.
+ */
 export function scalarFromJson(type: ScalarType, value: unknown): Scalar | undefined {
   switch (type) {
     case ScalarType.STRING:
@@ -40,13 +52,28 @@ export function scalarFromJson(type: ScalarType, value: unknown): Scalar | undef
         ? inFloatRange(type, value)
         : typeof value === "string"
           ? scalarFromText(type, value)
-          : undefined;
+          : typeof value === "bigint"
+            ? inFloatRange(type, Number(value))
+            : undefined;
+    case ScalarType.INT32:
+    case ScalarType.SINT32:
+    case ScalarType.SFIXED32:
+      if (typeof value === "number") {
+        return value === (value | 0) ? value | 0 : undefined;
+      }
+      return typeof value === "string" ? scalarFromText(type, value) : undefined;
+    case ScalarType.UINT32:
+    case ScalarType.FIXED32:
+      if (typeof value === "number") {
+        return value === value >>> 0 ? value >>> 0 : undefined;
+      }
+      return typeof value === "string" ? scalarFromText(type, value) : undefined;
     default:
       if (typeof value === "number") {
         // Beyond 2^53 the number that was written is not known any more.
-        return Number.isSafeInteger(value) ? scalarFromText(type, String(value)) : undefined;
+        return Number.isSafeInteger(value) ? inRange(type, BigInt(value)) : undefined;
       }
-      return typeof value === "string" ? scalarFromText(type, value) : undefined;
+      return typeof value === "string" || typeof value === "bigint" ? scalarFromText(type, String(value)) : undefined;
   }
 }
 
@@ -72,25 +99,27 @@ export function scalarFromText(type: ScalarType, text: string): Scalar | undefin
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
       return integer(text, 0, 0xffff_ffff);
-    case ScalarType.INT64:
-    case ScalarType.SINT64:
-    case ScalarType.SFIXED64:
-      return bigInteger(text, -(2n ** 63n), 2n ** 63n - 1n);
-    case ScalarType.UINT64:
-    case ScalarType.FIXED64:
-      return bigInteger(text, 0n, 2n ** 64n - 1n);
+    default:
+      // 20 characters hold every 64-bit integer; longer ones would only cost time.
+      return text.length <= 20 && decimal.test(text) ? inRange(type, BigInt(text)) : undefined;
   }
 }
 
-/** Writes a scalar by the proto3 JSON mapping. */
-export function scalarToJson(value: Scalar): string | number | boolean {
+/** A number that JSON.stringify would write without its sign. */
+const negativeZero = (JSON as unknown as { rawJSON(text: string): object }).rawJSON("-0");
+
+/** Writes a scalar by the proto3 JSON mapping, for JSON.stringify. */
+export function scalarToJson(value: Scalar): string | number | boolean | object {
   switch (typeof value) {
     case "bigint":
       return String(value);
     case "number":
+      if (value === 0 && Object.is(value, -0)) {
+        return negativeZero;
+      }
       return Number.isFinite(value) ? value : String(value);
     case "object":
-      return base64Encode(value);
+      return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
     default:
       return value;
   }
@@ -101,24 +130,31 @@ function integer(text: string, min: number, max: number): number | undefined {
   return value >= min && value <= max ? value + 0 : undefined;
 }
 
-function bigInteger(text: string, min: bigint, max: bigint): bigint | undefined {
-  // 20 characters hold every 64-bit integer; longer ones would only cost time.
-  const value = decimal.test(text) && text.length <= 20 ? BigInt(text) : undefined;
-  return value !== undefined && value >= min && value <= max ? value : undefined;
+function inRange(type: ScalarType, value: bigint): bigint | undefined {
+  const isUnsigned = type === ScalarType.UINT64 || type === ScalarType.FIXED64;
+  return value === (isUnsigned ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value)) ? value : undefined;
 }
+
+const largestFloat = 3.4028234663852886e38;
 
 function inFloatRange(type: ScalarType, value: number): number | undefined {
-  const largest = type === ScalarType.FLOAT ? 3.4028234663852886e38 : Number.MAX_VALUE;
-  return Math.abs(value) <= largest ? value : undefined;
+  if (type === ScalarType.FLOAT && Math.abs(value) > largestFloat) {
+    // What rounds to the largest float is one: that is how others print it, 3.4028235e38.
+    const rounded = Math.fround(value);
+    return Number.isFinite(rounded) ? rounded : undefined;
+  }
+  return Number.isFinite(value) ? value : undefined;
 }
 
+/** Base64 or base64url; the padding may be left out, but not be wrong. */
 function bytesFromText(text: string): Uint8Array | undefined {
-  if (!/^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)={0,2}$/.test(text)) {
+  if (!/^[\w+/-]*={0,2}$/.test(text) || (/[-_]/.test(text) && /[+/]/.test(text))) {
     return undefined;
   }
-  try {
-    return base64Decode(text.replaceAll("-", "+").replaceAll("_", "/"));
-  } catch {
+  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
+  if (padding > 0 ? text.length % 4 !== 0 : text.length % 4 === 1) {
     return undefined;
   }
+  // A copy: a small Buffer shares its memory with others.
+  return new Uint8Array(Buffer.from(text, "base64"));
 }

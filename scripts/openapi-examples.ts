@@ -1,0 +1,173 @@
+import type { Examples } from "../src/transcoding/index.ts";
+
+const nodes = [
+  { id: "9b1c0f5e2d7a4c11", type: "tab", label: "Greetings" },
+  {
+    id: "4e0d7a2b9c6f4d22",
+    type: "http in",
+    z: "9b1c0f5e2d7a4c11",
+    name: "",
+    url: "/hello",
+    method: "get",
+    x: 140,
+    y: 80,
+    wires: [["7f3a1c8e5b2d4e33"]],
+  },
+  {
+    id: "7f3a1c8e5b2d4e33",
+    type: "function",
+    z: "9b1c0f5e2d7a4c11",
+    name: "greet",
+    func: 'msg.payload = "Hello!"; return msg;',
+    outputs: 1,
+    x: 320,
+    y: 80,
+    wires: [["a2c4e6f8b0d14f44"]],
+  },
+  {
+    id: "a2c4e6f8b0d14f44",
+    type: "http response",
+    z: "9b1c0f5e2d7a4c11",
+    name: "",
+    x: 490,
+    y: 80,
+    wires: [],
+  },
+];
+const rev = "0198a4c2-6f0e-7b31-9d55-3c1f6a2e8b70";
+const login = {
+  client_id: "service-admin",
+  grant_type: "password",
+  scope: "*",
+  username: "admin",
+  password: "the password of admin",
+};
+const token = "6Qp2cB1oT0m3xk9yZ5vW8uN7rE4sA1dF";
+
+/** What the operations of the service are shown with; a test checks each against its schema. */
+export const examples: Examples = {
+  AuthService_GetLogin: {
+    responses: {
+      200: {
+        "application/json": {
+          credentials: {
+            summary: "Users log in",
+            value: {
+              type: "credentials",
+              prompts: [
+                { id: "username", type: "text", label: "Username" },
+                { id: "password", type: "password", label: "Password" },
+              ],
+            },
+          },
+          none: { summary: "No authentication is needed", value: {} },
+        },
+      },
+    },
+  },
+  AuthService_IssueToken: {
+    request: {
+      "application/x-www-form-urlencoded": { password: { summary: "With a password", value: login } },
+      "application/json": { password: { summary: "With a password", value: login } },
+    },
+    responses: {
+      200: {
+        "application/json": {
+          token: {
+            summary: "A token for a week",
+            value: { access_token: token, expires_in: 604_800, token_type: "Bearer" },
+          },
+        },
+      },
+      400: {
+        "application/json": {
+          wrongPassword: {
+            summary: "The user is unknown, or the password wrong",
+            value: { error: "invalid_grant", error_description: "the username or the password is wrong" },
+          },
+        },
+      },
+    },
+  },
+  AuthService_RevokeToken: {
+    request: {
+      "application/x-www-form-urlencoded": { token: { value: { token } } },
+      "application/json": { token: { value: { token } } },
+    },
+  },
+  FlowsService_GetFlows: {
+    responses: {
+      200: {
+        "application/json": {
+          v1: { summary: "v1: the array of nodes", value: nodes },
+          v2: { summary: "v2: with the revision", value: { flows: nodes, rev } },
+        },
+      },
+      default: {
+        "application/json": {
+          version: {
+            summary: "Another Service-API-Version",
+            value: { code: "invalid_api_version", message: "Service-API-Version: must be one of v1, v2" },
+          },
+        },
+      },
+    },
+  },
+  FlowsService_SetFlows: {
+    request: {
+      "application/json": {
+        v1: { summary: "v1: the array of nodes", value: nodes },
+        v2: { summary: "v2: if the revision is still the active one", value: { flows: nodes, rev } },
+        credentials: {
+          summary: "v2: with credentials beside the nodes",
+          value: {
+            flows: [{ id: "broker", type: "mqtt-broker", broker: "mqtt.example", port: 1883 }],
+            credentials: { broker: { user: "flowgate", password: "the broker's password" } },
+          },
+        },
+      },
+    },
+    responses: {
+      200: { "application/json": { v2: { summary: "v2", value: { rev } } } },
+      default: {
+        "application/json": {
+          flows: {
+            summary: "A node without an id",
+            value: { code: "invalid_flows", message: "flows[3].id: is missing" },
+          },
+        },
+      },
+    },
+  },
+  SettingsService_GetSettings: {
+    responses: {
+      200: {
+        "application/json": {
+          running: {
+            summary: "The flows run",
+            value: {
+              version: "0.1.0",
+              apiVersions: ["v1", "v2"],
+              runtime: { name: "node-red", version: "5.0.7", state: "running", httpPort: 1880 },
+              user: { username: "admin", permissions: ["*"] },
+            },
+          },
+          failed: {
+            summary: "The flows can't be started",
+            value: {
+              version: "0.1.0",
+              apiVersions: ["v1", "v2"],
+              runtime: {
+                name: "node-red",
+                version: "5.0.7",
+                state: "failed",
+                httpPort: 1880,
+                message: "missing node types: mqtt-broker",
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+};

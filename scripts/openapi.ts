@@ -1,0 +1,59 @@
+// Writes openapi.json: what the service serves at /openapi.json, and its documentation page shows.
+import { execFile } from "node:child_process";
+import { readFile, writeFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { fromBinary, type DescMethod } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { UnauthorizedSchema } from "../gen/flowgate/v1/access_pb.ts";
+import { compileAccess } from "../src/auth/access.ts";
+import { services } from "../src/services/routes.ts";
+import { openapi, readComments } from "../src/transcoding/index.ts";
+import { examples } from "./openapi-examples.ts";
+
+const root = new URL("../", import.meta.url);
+export const documentUrl = new URL("openapi.json", root);
+
+const description = `The administration service of a flow runtime.
+
+Get a token with \`POST /auth/token\`, press *Authorize*, and paste it; where no authentication is configured, none is needed.
+The same operations are RPCs over Connect, gRPC and gRPC-Web, at \`/flowgate.v1.<Service>/<Method>\`.`;
+
+/** The text of the document, as the .proto and the compiled rules say it now. */
+export async function formatDocument(): Promise<string> {
+  const access = compileAccess(services);
+  const isPublic = (method: DescMethod): boolean => access.get(method)?.kind === "public";
+  const { version, license } = JSON.parse(await readFile(new URL("package.json", root), "utf8")) as PackageJson;
+  const document = openapi(
+    { routes: (router: ConnectRouter) => services.forEach((service) => router.service(service, {})) },
+    {
+      info: { title: "Flowgate", version, description, license: { name: license, identifier: license } },
+      comments: readComments(await buildDescriptors()),
+      examples,
+      errorShapes: (method) => (isPublic(method) ? [] : [UnauthorizedSchema]),
+      securitySchemes: { token: { type: "http", scheme: "bearer", description: "What `POST /auth/token` answered." } },
+      security: (method) => {
+        const rule = access.get(method);
+        return isPublic(method) ? [] : [{ token: rule?.kind === "permission" ? [rule.permission] : [] }];
+      },
+    },
+  );
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+type PackageJson = { readonly version: string; readonly license: string };
+
+/** Generated code has no comments: the descriptors that buf builds do. */
+async function buildDescriptors() {
+  const { stdout } = await promisify(execFile)("buf", ["build", "proto", "--as-file-descriptor-set", "-o", "-"], {
+    cwd: root,
+    encoding: "buffer",
+    env: { ...process.env, PATH: `${new URL("node_modules/.bin", root).pathname}:${process.env["PATH"]}` },
+    maxBuffer: 16 * 1024 * 1024,
+  });
+  return fromBinary(FileDescriptorSetSchema, stdout);
+}
+
+if (import.meta.main) {
+  await writeFile(documentUrl, await formatDocument());
+}

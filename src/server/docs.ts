@@ -1,0 +1,94 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { findPackageJSON } from "node:module";
+import { dirname, join } from "node:path";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { sendRefusal } from "./refusal.ts";
+
+/**
+ * `/openapi.json`: the API, described. `/docs`: the same as a page to read and to try, which is Swagger UI
+ * from its npm package; everything that it loads comes from here.
+ */
+export function registerDocs(app: FastifyInstance): void {
+  serve(app, "/openapi.json", "application/json", () => readFile(join(packageDir, "openapi.json")));
+  serve(app, "/docs", "text/html; charset=utf-8", () => Buffer.from(page));
+  serve(app, "/docs/start.js", "text/javascript; charset=utf-8", () => Buffer.from(start));
+  for (const [name, type] of assets) {
+    serve(app, `/docs/${name}`, type, () => readFile(join(swaggerDir, name)));
+  }
+}
+
+const packageDir = dirname(findPackageJSON(import.meta.url) ?? ".");
+const swaggerDir = dirname(findPackageJSON("swagger-ui-dist", import.meta.url) ?? ".");
+
+const assets = [
+  ["swagger-ui.css", "text/css; charset=utf-8"],
+  ["swagger-ui-bundle.js", "text/javascript; charset=utf-8"],
+  ["favicon-32x32.png", "image/png"],
+] as const;
+
+/** Its addresses are relative, so that it also works behind a proxy that puts it elsewhere. */
+const page = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Flowgate API</title>
+<link rel="icon" href="docs/favicon-32x32.png">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<script src="docs/swagger-ui-bundle.js" defer></script>
+<script src="docs/start.js" defer></script>
+</head>
+<body>
+<div id="api"></div>
+</body>
+</html>
+`;
+
+/** No validator: it would send the address of this service to someone else's. */
+const start = `SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#api",
+  deepLinking: true,
+  validatorUrl: null,
+  displayRequestDuration: true,
+  defaultModelsExpandDepth: 0,
+  tryItOutEnabled: false,
+});
+`;
+
+const securityHeaders = {
+  // Swagger UI's icons are data in its style sheet.
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+};
+
+/** Serves one file, which is read when it is first asked for. */
+function serve(app: FastifyInstance, path: string, type: string, read: () => Buffer | Promise<Buffer>): void {
+  let file: Promise<{ body: Buffer; etag: string }> | undefined;
+  app.all(path, async (request: FastifyRequest, reply: FastifyReply) => {
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      reply.hijack();
+      sendRefusal(reply.raw, 405, `${path} is read with GET`, { Allow: "GET, HEAD" });
+      return undefined;
+    }
+    file ??= Promise.resolve(read()).then((body) => ({
+      body,
+      etag: `"${createHash("sha256").update(body).digest("base64url")}"`,
+    }));
+    const { body, etag } = await file;
+    reply.headers({ ...securityHeaders, etag, "cache-control": "no-cache" });
+    return isNamed(request.headers["if-none-match"], etag)
+      ? reply.code(304).send()
+      : reply.header("content-type", type).send(body);
+  });
+}
+
+/** RFC 9110, section 13.1.2: by weak comparison. */
+function isNamed(ifNoneMatch: string | undefined, etag: string): boolean {
+  return ifNoneMatch !== undefined && (ifNoneMatch.trim() === "*" || ifNoneMatch.includes(etag));
+}

@@ -1,0 +1,106 @@
+import { create, type Message } from "@bufbuild/protobuf";
+import type { Binding, Variant } from "./binding.ts";
+import { createBodyReader } from "./body.ts";
+import { createCaptureReader } from "./captures.ts";
+import type { FieldPath } from "./field-path.ts";
+import { createHeaderReader } from "./header.ts";
+import { createIfMatchReader } from "./if-match.ts";
+import { createParameterReader, type ParameterOptions } from "./parameters.ts";
+import type { TranscodingRequest } from "./request.ts";
+import { fieldRule, methodRule } from "./rules.ts";
+import { createTakenFields, type Source, type TakenFields } from "./taken.ts";
+
+/** Makes the request message of a request; `captures` are what the path's variables matched, raw, in order. */
+export type Binder = (request: TranscodingRequest, captures: readonly string[]) => Promise<Message>;
+
+export type BindOptions = {
+  readonly maxBodyBytes: number;
+  readonly maxDepth: number;
+  readonly unknownQuery: ParameterOptions["unknown"];
+  readonly boundQuery: ParameterOptions["bound"];
+};
+
+/** Compiles the binding of a request: each field of the message has one source, header, path, body or query. */
+export function createBinder(binding: Binding, variant: Variant, options: BindOptions): Binder {
+  const { input } = binding.method;
+  const rule = methodRule(binding.method);
+  const readFrame = createFrameReader(binding, variant, options);
+  const readBody = createBodyReader(input, {
+    body: variant.body,
+    consumes: rule.consumes,
+    ignoreUnknown: rule.ignoreUnknown,
+    maxBytes: options.maxBodyBytes,
+    maxDepth: options.maxDepth,
+    parameters: {
+      unknown: options.unknownQuery,
+      bound: options.boundQuery,
+      taken: takenFields(binding, ""),
+      maxDepth: options.maxDepth,
+    },
+  });
+  return async (request, captures) => {
+    const frame = readFrame(request, captures);
+    const message = frame.ignoreBody ? create(input) : await readBody(request);
+    frame.fill(message);
+    return message;
+  };
+}
+
+/** What a request says of its message beside the body. */
+type Frame = {
+  /** Sets the fields; throws a Fault where the body has another member of a oneof, or the query does not fit. */
+  fill(message: Message): void;
+  /** A header says that the body is ignored. */
+  readonly ignoreBody: boolean;
+};
+
+/** Reads the headers and the path of a request; throws a Fault where one does not fit. */
+export type FrameReader = (request: TranscodingRequest, captures: readonly string[]) => Frame;
+
+/** Compiles what fills a message beside the body. */
+export function createFrameReader(binding: Binding, variant: Variant, options: BindOptions): FrameReader {
+  const { input } = binding.method;
+  const readHeaders = createHeaderReader(input);
+  const path = createCaptureReader(binding);
+  const fillIfMatch = createIfMatchReader(binding.method);
+  const readQuery = createParameterReader(input, {
+    from: "query",
+    unknown: methodRule(binding.method).ignoreUnknown ? "ignore" : options.unknownQuery,
+    bound: options.boundQuery,
+    taken: takenFields(binding, variant.body),
+    maxDepth: options.maxDepth,
+  });
+  return (request, captures) => {
+    const headers = readHeaders(request.headers);
+    const values = path.read(captures);
+    const question = request.target.indexOf("?");
+    return {
+      ignoreBody: headers.ignoreBody,
+      fill(message) {
+        headers.fill(message);
+        path.set(message, values);
+        if (question !== -1) {
+          readQuery(message, request.target, question + 1);
+        }
+        fillIfMatch?.(request.headers, message);
+      },
+    };
+  };
+}
+
+/** The fields that parameters can't fill, for they have another source. */
+function takenFields({ method, pathFields }: Binding, body: string): TakenFields {
+  if (body === "*") {
+    return "body";
+  }
+  const { fields } = method.input;
+  const sources: [FieldPath, Source][] = pathFields.map((path) => [path, "path"]);
+  for (const field of fields) {
+    if (fieldRule(field).header !== "") {
+      sources.push([[field], "header"]);
+    } else if (field.name === body) {
+      sources.push([[field], "body"]);
+    }
+  }
+  return createTakenFields(sources);
+}

@@ -1,0 +1,29 @@
+/** An entity tag of a request (RFC 9110, section 8.8.3). */
+export type ETag = { readonly weak: boolean; readonly value: string };
+
+/** `"value"`; undefined where the value is empty, or can't stand in an entity tag. */
+export function formatETag(value: string): string | undefined {
+  return /^[\x21\x23-\x7e]+$/.test(value) ? `"${value}"` : undefined;
+}
+
+/** The tags of an If-Match or If-None-Match; "*" for any; undefined where it is neither that nor a list of tags. */
+export function parseETags(header: string): ETag[] | "*" | undefined {
+  const text = header.trim();
+  if (text === "*") {
+    return "*";
+  }
+  if (!/^(?:[\s,]*(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"[\s]*(?:,|$))+[\s,]*$/.test(text)) {
+    return undefined;
+  }
+  return [...text.matchAll(/(W\/)?"([^"]*)"/g)].map(([, weak, value = ""]) => ({ weak: weak !== undefined, value }));
+}
+
+/** The one of `tags`, all of one resource, that an If-None-Match names, by weak comparison (section 13.1.2). */
+export function findMatch(ifNoneMatch: string, tags: readonly string[]): string | undefined {
+  const [first] = tags;
+  if (ifNoneMatch === first) {
+    return first;
+  }
+  const asked = parseETags(ifNoneMatch);
+  return asked === "*" ? first : tags.find((tag) => asked?.some(({ value }) => `"${value}"` === tag));
+}

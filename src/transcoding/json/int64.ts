@@ -1,0 +1,26 @@
+import { ScalarType, type DescField, type DescMessage } from "@bufbuild/protobuf";
+
+const wide = new Set<ScalarType | undefined>([
+  ScalarType.INT64,
+  ScalarType.UINT64,
+  ScalarType.SINT64,
+  ScalarType.FIXED64,
+  ScalarType.SFIXED64,
+]);
+
+/** Whether a 64-bit integer can stand anywhere in the JSON of a field. */
+export function holdsInt64(field: DescField, seen: Set<DescMessage> = new Set()): boolean {
+  return field.message === undefined ? wide.has(field.scalar) : messageHoldsInt64(field.message, seen);
+}
+
+/** Whether a 64-bit integer can stand anywhere in the JSON of a message. */
+export function messageHoldsInt64(desc: DescMessage, seen: Set<DescMessage> = new Set()): boolean {
+  if (seen.has(desc) || textual.has(desc.typeName)) {
+    return false;
+  }
+  seen.add(desc);
+  return desc.fields.some((field) => holdsInt64(field, seen));
+}
+
+/** Their integers are no JSON numbers. */
+const textual = new Set(["google.protobuf.Timestamp", "google.protobuf.Duration"]);

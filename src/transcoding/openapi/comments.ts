@@ -1,0 +1,86 @@
+import { createFileRegistry, type AnyDesc, type DescEnum, type DescMessage } from "@bufbuild/protobuf";
+import type { FileDescriptorSet } from "@bufbuild/protobuf/wkt";
+
+/** What the .proto says of something, in Markdown; undefined: nothing. */
+export type Comments = (desc: AnyDesc) => string | undefined;
+
+/**
+ * The comments of .proto files, as a set of descriptors with source info has them
+ * (`buf build --as-file-descriptor-set`); generated code has none. They are found by full name: the set
+ * need not be what the descriptors that are asked for came from.
+ */
+export function readComments(set: FileDescriptorSet): Comments {
+  const comments = new Map<string, string>();
+  const registry = createFileRegistry(set);
+  for (const file of registry.files) {
+    const byPath = new Map(
+      file.proto.sourceCodeInfo?.location.map((location) => [
+        location.path.join("."),
+        cleanComment(location.leadingComments || location.trailingComments),
+      ]),
+    );
+    const add = (desc: AnyDesc): void => {
+      const comment = byPath.get(pathOf(desc).join("."));
+      if (comment !== undefined && comment !== "") {
+        comments.set(desc.toString(), comment);
+      }
+    };
+    const addEnum = (desc: DescEnum): void => [desc, ...desc.values].forEach(add);
+    const addMessage = (desc: DescMessage): void => {
+      [desc, ...desc.fields, ...desc.oneofs].forEach(add);
+      desc.nestedEnums.forEach(addEnum);
+      desc.nestedMessages.forEach(addMessage);
+    };
+    file.enums.forEach(addEnum);
+    file.messages.forEach(addMessage);
+    for (const service of file.services) {
+      [service, ...service.methods].forEach(add);
+    }
+  }
+  return (desc) => comments.get(desc.toString());
+}
+
+/** Where a declaration stands in its FileDescriptorProto: field numbers and indices, as source info counts them. */
+function pathOf(desc: AnyDesc): number[] {
+  switch (desc.kind) {
+    case "message":
+      return desc.parent === undefined
+        ? [4, desc.file.proto.messageType.indexOf(desc.proto)]
+        : [...pathOf(desc.parent), 3, desc.parent.proto.nestedType.indexOf(desc.proto)];
+    case "enum":
+      return desc.parent === undefined
+        ? [5, desc.file.proto.enumType.indexOf(desc.proto)]
+        : [...pathOf(desc.parent), 4, desc.parent.proto.enumType.indexOf(desc.proto)];
+    case "field":
+      return [...pathOf(desc.parent), 2, desc.parent.proto.field.indexOf(desc.proto)];
+    case "oneof":
+      return [...pathOf(desc.parent), 8, desc.parent.proto.oneofDecl.indexOf(desc.proto)];
+    case "enum_value":
+      return [...pathOf(desc.parent), 2, desc.parent.proto.value.indexOf(desc.proto)];
+    case "service":
+      return [6, desc.file.proto.service.indexOf(desc.proto)];
+    case "rpc":
+      return [...pathOf(desc.parent), 2, desc.parent.proto.method.indexOf(desc.proto)];
+    case "file":
+    case "extension":
+      return [];
+  }
+}
+
+/** Without the space after `//`, and without what is for tools. */
+function cleanComment(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => line.replace(/^ /, "").trimEnd())
+    .filter((line) => !/^(?:buf:lint:|@ignore-comment)/.test(line))
+    .join("\n")
+    .trim();
+}
+
+/** The first sentence, for where there is one line. */
+export function firstSentence(comment: string): string {
+  const [paragraph = ""] = comment.split(/\n\s*\n/, 1);
+  const line = paragraph.replaceAll(/\s+/g, " ");
+  const end = /^.*?[.;:](?= |$)/.exec(line)?.[0] ?? line;
+  return end.replace(/[.;:]$/, "");
+}

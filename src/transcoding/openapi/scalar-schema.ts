@@ -1,0 +1,67 @@
+import { ScalarType, type DescMessage } from "@bufbuild/protobuf";
+import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import type { Schema } from "./document.ts";
+
+const int32: Schema = { type: "integer", format: "int32" };
+const uint32: Schema = { type: "integer", format: "uint32", minimum: 0, maximum: 4_294_967_295 };
+// Text, for what reads JSON may know numbers up to 2^53 only.
+const int64: Schema = { type: "string", format: "int64", pattern: "^-?(?:0|[1-9][0-9]*)$" };
+const uint64: Schema = { type: "string", format: "uint64", pattern: "^(?:0|[1-9][0-9]*)$" };
+const float = (format: string): Schema => ({
+  anyOf: [
+    { type: "number", format },
+    { type: "string", enum: ["NaN", "Infinity", "-Infinity"] },
+  ],
+});
+
+const scalars: Readonly<Record<ScalarType, Schema>> = {
+  [ScalarType.DOUBLE]: float("double"),
+  [ScalarType.FLOAT]: float("float"),
+  [ScalarType.INT64]: int64,
+  [ScalarType.UINT64]: uint64,
+  [ScalarType.INT32]: int32,
+  [ScalarType.FIXED64]: uint64,
+  [ScalarType.FIXED32]: uint32,
+  [ScalarType.BOOL]: { type: "boolean" },
+  [ScalarType.STRING]: { type: "string" },
+  [ScalarType.BYTES]: { type: "string", contentEncoding: "base64" },
+  [ScalarType.UINT32]: uint32,
+  [ScalarType.SFIXED32]: int32,
+  [ScalarType.SFIXED64]: int64,
+  [ScalarType.SINT32]: int32,
+  [ScalarType.SINT64]: int64,
+};
+
+/** A scalar as the proto3 JSON mapping writes it. */
+export function scalarSchema(type: ScalarType): Schema {
+  return structuredClone(scalars[type]);
+}
+
+const wellKnown: Readonly<Record<string, Schema>> = {
+  "google.protobuf.Timestamp": { type: "string", format: "date-time" },
+  "google.protobuf.Duration": {
+    type: "string",
+    pattern: "^-?[0-9]+(?:\\.[0-9]{1,9})?s$",
+    description: 'Seconds, with an "s": "1.5s".',
+  },
+  "google.protobuf.FieldMask": { type: "string", description: "The paths of fields, with commas between them." },
+  "google.protobuf.Struct": { type: "object", additionalProperties: true },
+  "google.protobuf.Value": { description: "Any JSON value." },
+  "google.protobuf.ListValue": { type: "array", items: {} },
+  "google.protobuf.Empty": { type: "object" },
+  "google.protobuf.Any": {
+    type: "object",
+    properties: { "@type": { type: "string", description: "The URL of the message's type; its fields stand beside." } },
+    additionalProperties: true,
+  },
+};
+
+/** The JSON form of a message that has one of its own; undefined for all others. */
+export function wellKnownSchema(desc: DescMessage): Schema | undefined {
+  if (isWrapperDesc(desc)) {
+    const [field] = desc.fields;
+    return scalarSchema(field.scalar);
+  }
+  const schema = wellKnown[desc.typeName];
+  return schema === undefined ? undefined : structuredClone(schema);
+}

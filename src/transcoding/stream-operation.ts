@@ -1,0 +1,238 @@
+import { create, type Message } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Answer } from "./answer.ts";
+import { createBinder, createFrameReader } from "./bind.ts";
+import { createSelector, type Binding, type Variant } from "./binding.ts";
+import { CallContext, createStreamInvoke, iterableOfOne } from "./call.ts";
+import { createDeadline, readTimeout, type Deadline } from "./deadline.ts";
+import { createFaultAnswer, nameOf } from "./error.ts";
+import { Fault } from "./fault.ts";
+import { findRawBody } from "./http-body.ts";
+import type { StreamImplementation } from "./implementations.ts";
+import { accepts } from "./media.ts";
+import { requireMessage, type Operation, type OperationOptions } from "./operation.ts";
+import type { TranscodingRequest } from "./request.ts";
+import { createResponder } from "./respond.ts";
+import { methodRule } from "./rules.ts";
+import { createRequestMessages } from "./stream/request-messages.ts";
+import { createStreamResponder, type StreamCall } from "./stream/respond.ts";
+import { openSource } from "./stream/source.ts";
+import { addVary } from "./vary.ts";
+
+/** Gives the request messages of a call: one of a server stream, those of the body of a client stream. */
+type ReadRequests = (
+  request: TranscodingRequest,
+  captures: readonly string[],
+  /** Told of what is wrong with a message that the implementation is already waiting for. */
+  onFault: (fault: Fault) => void,
+) => Promise<AsyncIterable<Message>>;
+
+/** Answers with the responses of a call. It rejects where an error comes before the first. */
+type Respond = (call: StreamCall) => Promise<Answer>;
+
+type Shape = {
+  readonly read: ReadRequests;
+  /** Throws a Fault 406 where the client takes nothing that could be sent. */
+  readonly negotiate: (request: TranscodingRequest) => Respond;
+};
+
+/**
+ * Compiles an RPC that streams. The messages of a server stream are sent as they come, framed as Accept asks;
+ * those of a client stream are read as they arrive. Streams both ways are NDJSON, and want HTTP/2: of HTTP/1.1, clients
+ * and proxies read no answer before all of the request was sent.
+ */
+export function createStreamOperation(
+  implementation: StreamImplementation,
+  binding: Binding,
+  options: OperationOptions,
+): Operation {
+  const { method, kind } = implementation;
+  const rule = methodRule(method);
+  const invoke = createStreamInvoke(method, implementation.call, options.interceptors);
+  const { compressor } = options;
+  const select = createSelector(
+    method,
+    binding.variants.map((variant): [string | undefined, Shape] => [
+      variant.value,
+      {
+        read:
+          kind === "server_streaming"
+            ? createSingleReader(binding, variant, options)
+            : createStreamReader(binding, variant, options),
+        negotiate:
+          kind === "client_streaming"
+            ? createSingleResponder(binding, variant, options)
+            : createNegotiation(binding, variant, options, kind === "bidi_streaming"),
+      },
+    ]),
+  );
+  const faultAnswer = createFaultAnswer(
+    {
+      invalid: rule.invalid === "" ? "invalid_argument" : rule.invalid,
+      message: rule.fault === "" ? undefined : requireMessage(rule.fault, options.findMessage),
+    },
+    options.errorAnswers,
+  );
+  const failureAnswer = (error: unknown): Answer =>
+    error instanceof Fault ? faultAnswer(error) : options.errorAnswers.ofError(error);
+  const fixedHeaders = rule.headers.map(({ name, value }) => [name.toLowerCase(), value] as const);
+  const variantHeader =
+    method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? rule.variants?.header : undefined;
+
+  const attempt = async (
+    request: TranscodingRequest,
+    captures: readonly string[],
+    context: CallContext,
+    deadline: Deadline | undefined,
+    timeout: number | Fault | undefined,
+  ): Promise<Answer> => {
+    await options.requestGate?.(context);
+    if (timeout instanceof Fault) {
+      throw timeout;
+    }
+    if (kind === "bidi_streaming" && request.httpVersionMajor < 2) {
+      throw new Fault(505, "http_version_not_supported", "a stream both ways needs HTTP/2");
+    }
+    const shape = select(request.headers);
+    const respond = shape.negotiate(request);
+    // The implementation fails because of it, with whatever it makes of it.
+    let fault: Fault | undefined;
+    const requests = await shape.read(request, captures, (found) => {
+      fault = found;
+    });
+    const formatError = (error: unknown): string => errorText(failureAnswer(fault ?? error), error);
+    try {
+      const responses = await invoke(requests, context);
+      return await respond({ request, context, deadline, responses, formatError });
+    } catch (error) {
+      throw fault ?? error;
+    }
+  };
+
+  return {
+    method,
+    async run(request, captures) {
+      const timeout = readTimeout(request.headers, options.maxTimeoutMs);
+      const deadline = typeof timeout === "number" ? createDeadline(timeout) : undefined;
+      const context = new CallContext(method, request, deadline);
+      let answer: Answer;
+      try {
+        const attempted = attempt(request, captures, context, deadline, timeout);
+        answer = await (deadline === undefined ? attempted : Promise.race([attempted, deadline.expired]));
+      } catch (error) {
+        context.finish();
+        answer = failureAnswer(error);
+      }
+      for (const [name, value] of fixedHeaders) {
+        answer.headers[name] = value;
+      }
+      if (variantHeader !== undefined) {
+        addVary(answer.headers, variantHeader);
+      }
+      return compressor === undefined ? answer : compressor.compress(answer, request.headers["accept-encoding"]);
+    },
+  };
+}
+
+function createSingleReader(binding: Binding, variant: Variant, options: OperationOptions): ReadRequests {
+  const bind = createBinder(binding, variant, options);
+  return async (request, captures) => iterableOfOne(await bind(request, captures));
+}
+
+function createStreamReader(binding: Binding, variant: Variant, options: OperationOptions): ReadRequests {
+  const { input } = binding.method;
+  const { consumes, ignoreUnknown } = methodRule(binding.method);
+  const readFrame = createFrameReader(binding, variant, options);
+  const readMessages = createRequestMessages(input, {
+    body: variant.body,
+    consumes,
+    ignoreUnknown,
+    maxBytes: options.maxBodyBytes,
+    maxDepth: options.maxDepth,
+  });
+  // The chunks of a raw body are one thing, which the path and the query say something of: the first has it.
+  const isRaw = findRawBody(input, variant.body) !== undefined;
+  return async (request, captures, onFault) => {
+    const frame = readFrame(request, captures);
+    // What is wrong with it is found before the implementation runs.
+    frame.fill(create(input));
+    return fillMessages(readMessages(request), frame, isRaw, onFault);
+  };
+}
+
+async function* fillMessages(
+  messages: AsyncIterable<Message>,
+  frame: { fill(message: Message): void },
+  onlyFirst: boolean,
+  onFault: (fault: Fault) => void,
+): AsyncGenerator<Message> {
+  let isFirst = true;
+  try {
+    for await (const message of messages) {
+      if (isFirst || !onlyFirst) {
+        frame.fill(message);
+        isFirst = false;
+      }
+      yield message;
+    }
+  } catch (error) {
+    if (!(error instanceof Fault)) {
+      throw error;
+    }
+    onFault(error);
+    // Implementations know errors of this kind; what is answered is the fault.
+    throw new ConnectError(
+      error.message,
+      error.status === 413 ? Code.ResourceExhausted : Code.InvalidArgument,
+      undefined,
+      undefined,
+      error,
+    );
+  }
+}
+
+function createNegotiation(
+  { method }: Binding,
+  variant: Variant,
+  options: OperationOptions,
+  onlyNdjson: boolean,
+): Shape["negotiate"] {
+  const negotiate = createStreamResponder(method, variant, { ...options.streams, onlyNdjson });
+  return (request) => negotiate(request.headers.accept);
+}
+
+/** The answer to a client stream is that of a unary call. */
+function createSingleResponder({ method }: Binding, variant: Variant, options: OperationOptions): Shape["negotiate"] {
+  const respond = createResponder(method, variant, options);
+  const isJson = variant.hasBody && findRawBody(method.output, variant.responseBody) === undefined;
+  const answer: Respond = async ({ request, context, deadline, responses }) => {
+    const source = openSource(responses, deadline);
+    request.onAbort(() => source.leave());
+    const first = await source.next();
+    source.leave();
+    if (first.done === true) {
+      throw new ConnectError("no response message of a method that gives one", Code.Internal);
+    }
+    context.finish();
+    return respond(request, first.value, context.setHeaders());
+  };
+  return (request) => {
+    if (isJson && !accepts(request.headers.accept, "application/json")) {
+      throw new Fault(406, "not_acceptable", "this operation answers application/json");
+    }
+    return answer;
+  };
+}
+
+/** An error's body as one line of JSON; where its shape has none, as any other error has it. */
+function errorText({ headers, body }: Answer, error: unknown): string {
+  const type = headers["content-type"];
+  return typeof body === "string" && typeof type === "string" && /[/+]json/.test(type) && !body.includes("\n")
+    ? body
+    : JSON.stringify(
+        error instanceof ConnectError
+          ? { code: nameOf(error.code), message: error.rawMessage }
+          : { code: "internal", message: "internal error" },
+      );
+}

@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import type { OpenApiDocument } from "../../src/transcoding/index.ts";
+import type { OperationObject } from "../../src/transcoding/openapi/document.ts";
+import { createSchemaCheck, type SchemaCheck } from "../transcoding/openapi-check.ts";
+import { tab } from "./flow-builders.ts";
+import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
+import { startService } from "./service.ts";
+import { login, tokenParameters, user } from "./users.ts";
+
+test("what the service takes and answers is as /openapi.json says", async () => {
+  await using service = await startService({
+    config: { adminAuth: { users: [user("admin", "*"), user("reader", "read")] } },
+  });
+  const document = (await service.send("GET", "/openapi.json")).json() as OpenApiDocument;
+  const check = createSchemaCheck(document);
+  const [admin, reader] = [
+    await login(service, { username: "admin" }),
+    await login(service, { username: "reader", scope: "read" }),
+  ];
+  const nodes = JSON.stringify([tab("a"), { ...tab("b"), label: 1, credentials: { user: "me" } }]);
+  const rev = async () =>
+    ((await service.send("GET", "/flows", { headers: { ...bearer(admin), ...v2 } })).json() as { rev: string }).rev;
+
+  const calls: [method: string, path: string, sending: Sending, status: number][] = [
+    ["GET", "/auth/login", {}, 200],
+    ["POST", "/auth/token", { headers: json, body: JSON.stringify(tokenParameters()) }, 200],
+    ["POST", "/auth/token", { headers: json, body: JSON.stringify(tokenParameters({ password: "no" })) }, 400],
+    ["POST", "/auth/token", { headers: json, body: JSON.stringify(tokenParameters({ client_id: "no" })) }, 401],
+    ["POST", "/auth/token", { headers: { "content-type": "text/xml" }, body: "<a/>" }, 415],
+    ["POST", "/flows", { headers: { ...bearer(admin), ...json }, body: nodes }, 204],
+    ["POST", "/flows", { headers: { ...bearer(admin), ...json, ...v2 }, body: `{"flows":${nodes}}` }, 200],
+    ["POST", "/flows", { headers: { ...bearer(admin), ...json, ...v2 }, body: `{"flows":${nodes},"rev":"no"}` }, 409],
+    ["POST", "/flows", { headers: { ...bearer(admin), ...json, ...v2 }, body: '{"flows":[{"id":"a"}]}' }, 400],
+    ["POST", "/flows", { headers: { ...bearer(admin), "service-deployment-type": "reload" } }, 204],
+    ["POST", "/flows", { headers: { ...bearer(reader), ...json }, body: nodes }, 401],
+    ["GET", "/flows", { headers: bearer(reader) }, 200],
+    ["GET", "/flows", { headers: { ...bearer(reader), ...v2 } }, 200],
+    ["GET", "/flows", { headers: { ...bearer(reader), "service-api-version": "v3" } }, 400],
+    ["GET", "/flows", { headers: { ...bearer(reader), accept: "text/html" } }, 406],
+    ["GET", "/flows", { headers: {} }, 401],
+    ["GET", "/flows?no=1", { headers: bearer(reader) }, 400],
+    ["GET", "/settings", { headers: bearer(reader) }, 200],
+    ["POST", "/auth/revoke", { headers: { ...bearer(reader), ...form }, body: `token=${reader}` }, 200],
+  ];
+  for (const [method, target, sending, status] of calls) {
+    const reply = await service.send(method, target, sending);
+    const what = `${method} ${target} ${JSON.stringify(sending)}: ${reply.body}`;
+    const found = problems(document, check, { method, target, sending, reply });
+    expect({ what, status: reply.status, problems: found }).toEqual({ what, status, problems: [] });
+  }
+
+  const read = document.paths["/flows"]?.["get"] as { responses: Record<string, { headers?: object }> };
+  const fresh = await service.send("GET", "/flows", {
+    headers: { ...bearer(admin), "if-none-match": `"${await rev()}"` },
+  });
+  expect(fresh.status).toBe(304);
+  expect(Object.keys(read.responses["304"]?.headers ?? {}).map((name) => name.toLowerCase())).toContain("etag");
+});
+
+type Exchange = { method: string; target: string; sending: Sending; reply: Reply };
+
+/** What of a request that was understood, and of its answer, the document does not say. */
+function problems(document: OpenApiDocument, check: SchemaCheck, { method, target, sending, reply }: Exchange) {
+  const [path = ""] = target.split("?");
+  const place = ["paths", path, method.toLowerCase()];
+  const operation = document.paths[path]?.[method.toLowerCase()] as OperationObject;
+  const status = reply.status in operation.responses ? String(reply.status) : "default";
+  const { content = {} } = operation.responses[status] ?? {};
+  const type = reply.headers["content-type"] ?? "";
+  const found: (string | undefined)[] = [];
+  if (reply.body === "") {
+    // One status may be told in two ways: by a token's error, and by the gate's.
+    found.push(reply.status === 401 || Object.keys(content).length === 0 ? undefined : "the answer has no body");
+  } else if (type in content) {
+    found.push(check([...place, "responses", status, "content", type, "schema"], reply.json()));
+  } else {
+    found.push(`the answer is ${type}`);
+  }
+  const sent = sending.headers?.["content-type"] ?? "";
+  if (reply.status < 300 && sending.body !== undefined) {
+    const value: unknown =
+      sent === json["content-type"]
+        ? JSON.parse(String(sending.body))
+        : Object.fromEntries(new URLSearchParams(String(sending.body)));
+    found.push(check([...place, "requestBody", "content", sent, "schema"], value));
+  }
+  const told = [...(operation.parameters ?? []).map(({ name }) => name.toLowerCase()), "authorization", "content-type"];
+  for (const name of reply.status < 300 ? Object.keys(sending.headers ?? {}) : []) {
+    found.push(told.includes(name) ? undefined : `the header ${name} is not told of`);
+  }
+  return found.filter((each) => each !== undefined);
+}

@@ -1,0 +1,96 @@
+import { readFile } from "node:fs/promises";
+import { describe, expect, test } from "vitest";
+import { openServer } from "../../src/server/app.ts";
+import { createLog } from "../../src/server/log.ts";
+import { createRoutes } from "../../src/services/routes.ts";
+
+const open = (docs?: boolean) =>
+  openServer({
+    host: "127.0.0.1",
+    port: 0,
+    log: createLog({ level: "silent" }),
+    routes: createRoutes({ auth: {}, flows: {}, settings: {} } as never),
+    gate: () => {},
+    interceptors: [],
+    ready: () => ({ ready: true }),
+    limits: { bodyBytes: 1024 },
+    ...(docs === undefined ? {} : { docs }),
+  });
+
+const files = [
+  ["/openapi.json", "application/json"],
+  ["/docs", "text/html; charset=utf-8"],
+  ["/docs/start.js", "text/javascript; charset=utf-8"],
+  ["/docs/swagger-ui.css", "text/css; charset=utf-8"],
+  ["/docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8"],
+  ["/docs/favicon-32x32.png", "image/png"],
+] as const;
+
+describe("the description of the API", () => {
+  test("is the committed document, byte for byte", async () => {
+    await using server = await open(true);
+    const answer = await fetch(`${server.url}/openapi.json`);
+    expect(await answer.text()).toBe(await readFile(new URL("../../openapi.json", import.meta.url), "utf8"));
+    expect(await (await fetch(`${server.url}/openapi.json`)).json()).toMatchObject({ servers: [{ url: "/" }] });
+  });
+
+  test.each(files)("%s is served as %s, lets nothing else in, and is not sent twice", async (path, type) => {
+    await using server = await open(true);
+    const answer = await fetch(server.url + path);
+    expect(answer.status).toBe(200);
+    expect((await answer.bytes()).length).toBe(Number(answer.headers.get("content-length")));
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      "content-type": type,
+      "content-security-policy":
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      "x-content-type-options": "nosniff",
+      "x-frame-options": "DENY",
+      "referrer-policy": "no-referrer",
+      "cache-control": "no-cache",
+      etag: expect.stringMatching(/^"[\w-]{43}"$/),
+    });
+    const etag = answer.headers.get("etag") ?? "";
+    for (const [ifNoneMatch, status] of [
+      [etag, 304],
+      [`W/${etag}, "other"`, 304],
+      ["*", 304],
+      ['"other"', 200],
+    ] as const) {
+      const again = await fetch(server.url + path, { headers: { "if-none-match": ifNoneMatch } });
+      expect([again.status, again.headers.get("etag")]).toEqual([status, etag]);
+      await again.bytes();
+    }
+    const head = await fetch(server.url + path, { method: "HEAD" });
+    expect([head.status, await head.text(), head.headers.get("content-length")]).toEqual([
+      200,
+      "",
+      answer.headers.get("content-length"),
+    ]);
+    const post = await fetch(server.url + path, { method: "POST" });
+    expect([post.status, post.headers.get("allow"), await post.json()]).toEqual([
+      405,
+      "GET, HEAD",
+      { code: "method_not_allowed", message: `${path} is read with GET` },
+    ]);
+  });
+
+  test("names no other place to load from, and has no script inside", async () => {
+    await using server = await open(true);
+    const page = await (await fetch(`${server.url}/docs`)).text();
+    expect(page).not.toMatch(/https?:|src="\/\/|<script(?![^>]* src=)|<style| style=| on\w+=/i);
+    const assets = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => `/${address}`);
+    expect(assets.toSorted()).toEqual(
+      files
+        .map(([path]) => path)
+        .filter((path) => path.startsWith("/docs/"))
+        .toSorted(),
+    );
+  });
+
+  test.each([undefined, false])("is not there where the option `docs` is %s", async (docs) => {
+    await using server = await open(docs);
+    for (const [path] of files) {
+      expect((await fetch(server.url + path)).status).toBe(404);
+    }
+  });
+});

@@ -1,0 +1,170 @@
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { setTimeout as wait } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
+import { readTimeout } from "../../src/transcoding/deadline.ts";
+import { Fault } from "../../src/transcoding/fault.ts";
+import { createTranscoder, type TranscoderOptions, type TranscodingRequest } from "../../src/transcoding/index.ts";
+import { serve } from "./send.ts";
+import { vectors } from "./vectors.ts";
+
+type Deadline = { header: string; value: string; expect: { ok: boolean; ms?: number } };
+
+/** A service whose GET /things/headers does this. */
+function things(call: (context: HandlerContext) => unknown, more: Partial<TranscoderOptions> = {}): TranscoderOptions {
+  return {
+    ...more,
+    routes: (router) =>
+      void router.rpc(ThingsService.method.getHeaders, async (_request, context) => {
+        await call(context);
+        return {};
+      }),
+  };
+}
+
+const request = (headers: Record<string, string>): TranscodingRequest => ({
+  httpMethod: "GET",
+  httpVersionMajor: 1,
+  target: "/things/headers",
+  headers,
+  url: () => "http://localhost/things/headers",
+  contextValues: () => undefined,
+  onAbort: () => {},
+  hasBody: () => false,
+  readBody: async () => new Uint8Array(),
+  streamBody: async function* () {},
+});
+
+describe("deadline vectors", () => {
+  test.each(vectors<Deadline>("deadline"))("%s", (_id, { header, value, expect: { ok, ms } }) => {
+    const timeout = readTimeout({ [header]: value }, Infinity);
+    // A fault is no number.
+    expect(Math.abs(Number(timeout) - (ms ?? Number.NaN)) < 1e-9).toBe(ok);
+  });
+});
+
+describe("a deadline", () => {
+  test.each([
+    [{}, undefined],
+    [{ "grpc-timeout": "2M" }, 120_000],
+    [{ "grpc-timeout": "99999999H" }, 99_999_999 * 3_600_000],
+    [{ "grpc-timeout": "5m" }, 5],
+    [{ "grpc-timeout": "1500u" }, 1.5],
+    [{ "grpc-timeout": "2000000n" }, 2],
+    [{ "x-server-timeout": "1.5" }, 1500],
+    [{ "x-server-timeout": "0" }, 0],
+    [{ "connect-timeout-ms": "9999999999" }, 9_999_999_999],
+    [{ "grpc-timeout": "3S", "connect-timeout-ms": "2000", "x-server-timeout": "2.5" }, 2000],
+    [{ "grpc-timeout": "1S", "connect-timeout-ms": "2000", "x-server-timeout": "2.5" }, 1000],
+  ])("%j is %s ms", (headers, ms) => {
+    expect(readTimeout(headers, Infinity)).toBe(ms);
+  });
+
+  test("is capped", () => {
+    expect(readTimeout({ "grpc-timeout": "1H" }, 5000)).toBe(5000);
+    expect(readTimeout({ "x-server-timeout": "9".repeat(400) }, 5000)).toBe(5000);
+  });
+
+  test.each([
+    [{ "grpc-timeout": "123456789S" }],
+    [{ "grpc-timeout": "" }],
+    [{ "grpc-timeout": "1.5S" }],
+    [{ "grpc-timeout": "-1S" }],
+    [{ "grpc-timeout": "1s" }],
+    [{ "grpc-timeout": "1S, 2S" }],
+    [{ "grpc-timeout": "١S" }],
+    [{ "connect-timeout-ms": "12345678901" }],
+    [{ "connect-timeout-ms": "1.5" }],
+    [{ "connect-timeout-ms": "0x10" }],
+    [{ "x-server-timeout": "-1" }],
+    [{ "x-server-timeout": "1e3" }],
+    [{ "x-server-timeout": "NaN" }],
+    [{ "x-server-timeout": "Infinity" }],
+    [{ "x-server-timeout": ".5" }],
+    [{ "x-server-timeout": "30s" }],
+    [{ "grpc-timeout": "1S", "x-server-timeout": "" }],
+  ])("%j is malformed", (headers) => {
+    expect(readTimeout(headers, Infinity)).toBeInstanceOf(Fault);
+  });
+
+  test("that is malformed is 400 before the implementation runs, and after the gate", async () => {
+    let calls = 0;
+    await using server = await serve(things(() => calls++));
+    const headers = { "grpc-timeout": "soon" };
+    const reply = await server.send("GET", "/things/headers", { headers });
+    expect([reply.status, JSON.parse(reply.body), calls]).toEqual([
+      400,
+      {
+        code: "invalid_argument",
+        message: "Grpc-Timeout: must be up to 8 digits and one of the units H, M, S, m, u, n",
+      },
+      0,
+    ]);
+    await using gated = await serve(
+      things(() => calls++, {
+        requestGate: () => {
+          throw new ConnectError("no", Code.PermissionDenied);
+        },
+      }),
+    );
+    expect((await gated.send("GET", "/things/headers", { headers })).status).toBe(403);
+    expect(calls).toBe(0);
+  });
+
+  test("is known to the implementation and the gate, and to nobody where there is none", async () => {
+    const seen: (number | undefined)[] = [];
+    const options = things((context) => seen.push(context.timeoutMs()), {
+      requestGate: (context) => void seen.push(context.timeoutMs()),
+    });
+    await using server = await serve({ ...options, maxTimeoutMs: 60_000 });
+    await server.send("GET", "/things/headers", { headers: { "grpc-timeout": "1H" } });
+    await server.send("GET", "/things/headers");
+    expect(seen).toEqual([expect.any(Number), expect.any(Number), undefined, undefined]);
+    expect(seen[0]).toBeLessThanOrEqual(60_000);
+    expect(seen[1]).toBeLessThanOrEqual(seen[0] ?? 0);
+    expect(seen[1]).toBeGreaterThan(50_000);
+  });
+
+  test("that is over aborts the signal with DEADLINE_EXCEEDED, and is 504", async () => {
+    const { promise: aborted, resolve } = Promise.withResolvers<unknown>();
+    await using server = await serve(
+      things(async ({ signal }) => {
+        signal.addEventListener("abort", () => resolve(signal.reason));
+        await wait(60_000, undefined, { signal });
+      }),
+    );
+    const reply = await server.send("GET", "/things/headers", { headers: { "connect-timeout-ms": "20" } });
+    expect([reply.status, JSON.parse(reply.body)]).toEqual([
+      504,
+      { code: "deadline_exceeded", message: "the operation timed out" },
+    ]);
+    expect(await aborted).toMatchObject({ code: Code.DeadlineExceeded });
+  });
+
+  test("does not wait for an implementation that does not look, and which may fail later", async () => {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    await using server = await serve(things(() => late));
+    const reply = await server.send("GET", "/things/headers", { headers: { "x-server-timeout": "0.02" } });
+    expect(reply.status).toBe(504);
+    reject(new Error("too late to matter"));
+    await late.catch(() => {});
+    expect((await server.send("OPTIONS", "/things/headers")).status).toBe(204);
+  });
+
+  test("is the only thing that costs a timer, and ends with the call", async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
+    const during: number[] = [];
+    const transcoder = createTranscoder(things(() => during.push(timers())));
+    const before = timers();
+    await transcoder.handle(request({}));
+    await transcoder.handle(request({ "grpc-timeout": "1H" }));
+    await transcoder.handle(request({ "grpc-timeout": "soon" }));
+    expect([...during, timers()]).toEqual([before, before + 1, before]);
+  });
+});
+
+test("a cap that no timer can keep is refused at start-up", () => {
+  expect(() => createTranscoder(things(() => {}, { maxTimeoutMs: 2 ** 31 }))).toThrow(
+    "maxTimeoutMs must be a number from 1 to 2147483647, not 2147483648",
+  );
+});

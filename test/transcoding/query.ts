@@ -1,0 +1,88 @@
+import { ScalarType, toJson, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+
+type Fields = Record<string, unknown>;
+
+/**
+ * The query that gives a message: the inverse of the binder. It says zeros too, so that a message of nothing else is
+ * there. What no query can say (repeated messages, Any) is left out.
+ */
+export function formatQuery(
+  desc: DescMessage,
+  message: Message,
+  nameOf: (field: DescField) => string = ({ name }) => name,
+): string {
+  return parameters(desc, message, nameOf)
+    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
+    .join("&");
+}
+
+type NameOf = (field: DescField) => string;
+
+function parameters(desc: DescMessage, message: Message, nameOf: NameOf): [name: string, value: string][] {
+  return desc.fields.flatMap((field): [string, string][] => {
+    const value = fieldValue(field, message);
+    const name = nameOf(field);
+    if (value === undefined) {
+      return [];
+    }
+    if (field.fieldKind === "list") {
+      return (value as unknown[]).flatMap((item) => valueParameters(field, name, item, nameOf));
+    }
+    return field.fieldKind === "map"
+      ? Object.entries(value as object).flatMap(([key, item]) =>
+          valueParameters(field, `${name}[${key}]`, item, nameOf),
+        )
+      : valueParameters(field, name, value, nameOf);
+  });
+}
+
+function valueParameters(field: DescField, name: string, value: unknown, nameOf: NameOf): [string, string][] {
+  const text = formatText(field, value);
+  if (text !== undefined) {
+    return [[name, text]];
+  }
+  if (field.message === undefined || field.fieldKind !== "message") {
+    return [];
+  }
+  return parameters(field.message, value as Message, nameOf).map(([rest, each]) => [`${name}.${rest}`, each]);
+}
+
+function fieldValue(field: DescField, message: Fields): unknown {
+  if (field.oneof === undefined) {
+    return message[field.localName];
+  }
+  const member = message[field.oneof.localName] as { case: string | undefined; value?: unknown };
+  return member.case === field.localName ? member.value : undefined;
+}
+
+/** A value as text, of a parameter or of a path; undefined: it is a message with fields of its own. */
+export function formatText(field: DescField, value: unknown): string | undefined {
+  const { message } = field;
+  if (field.enum !== undefined) {
+    return field.enum.value[value as number]?.name ?? String(value);
+  }
+  if (message === undefined) {
+    return formatScalar(field.scalar, value);
+  }
+  if (isWrapperDesc(message)) {
+    const isBare = field.fieldKind === "message" && field.oneof === undefined;
+    return formatScalar(message.fields[0].scalar, isBare ? value : (value as { value: unknown }).value);
+  }
+  if (message.typeName === "google.protobuf.Struct") {
+    return JSON.stringify(value);
+  }
+  if (!message.typeName.startsWith("google.protobuf.")) {
+    return undefined;
+  }
+  const json = toJson(message, value as Message);
+  return message.typeName === "google.protobuf.Value" || typeof json !== "string" ? JSON.stringify(json) : json;
+}
+
+function formatScalar(type: ScalarType, value: unknown): string {
+  return type === ScalarType.BYTES
+    ? Buffer.from(value as Uint8Array).toString("base64url")
+    : Object.is(value, -0)
+      ? "-0"
+      : String(value);
+}

@@ -11,7 +11,7 @@ import { fieldRule, methodRule } from "./rules.ts";
 import { createTakenFields, type Source, type TakenFields } from "./taken.ts";
 
 /** Makes the request message of a request; `captures` are what the path's variables matched, raw, in order. */
-export type Binder = (request: TranscodingRequest, captures: readonly string[]) => Promise<Message>;
+export type Binder = (request: TranscodingRequest, captures: readonly string[]) => Message | Promise<Message>;
 
 export type BindOptions = {
   readonly maxBodyBytes: number;
@@ -38,11 +38,14 @@ export function createBinder(binding: Binding, variant: Variant, options: BindOp
       maxDepth: options.maxDepth,
     },
   });
-  return async (request, captures) => {
+  return (request, captures) => {
     const frame = readFrame(request, captures);
-    const message = frame.ignoreBody ? create(input) : await readBody(request);
-    frame.fill(message);
-    return message;
+    const fill = (message: Message): Message => {
+      frame.fill(message);
+      return message;
+    };
+    const body = frame.ignoreBody ? create(input) : readBody(request);
+    return body instanceof Promise ? body.then(fill) : fill(body);
   };
 }
 

@@ -15,7 +15,7 @@ import { fieldRule } from "./rules.ts";
 import { takenOf } from "./taken.ts";
 
 /** Reads a request's body into a message. Throws a Fault where it can't be. */
-export type BodyReader = (request: TranscodingRequest) => Promise<Message>;
+export type BodyReader = (request: TranscodingRequest) => Message | Promise<Message>;
 
 export type BodyOptions = FormOptions & {
   /** As in google.api.http: "*", the name of a field, or empty for no body. */
@@ -42,7 +42,7 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
   const bound = boundFields(desc, options.body);
   if (options.body === "") {
     const zero = createZeroMaker(desc);
-    return async (request) => {
+    return (request) => {
       if (request.hasBody()) {
         throw new Fault(400, undefined, "this operation takes no body");
       }
@@ -150,7 +150,7 @@ export function createJsonParser(
   if (options.body === "*") {
     const read = readers.message(desc);
     const exact = messageHoldsInt64(desc);
-    return async (bytes) => read(await parseLarge(bytes, options.maxDepth, exact), []) as Message;
+    return (bytes) => parseThen(bytes, options.maxDepth, exact, [], (value) => read(value, []) as Message);
   }
   const [field] = boundFields(desc, options.body);
   if (field === undefined) {
@@ -159,26 +159,34 @@ export function createJsonParser(
   const read = readers.field(field);
   const exact = holdsInt64(field);
   const root = [field.jsonName];
-  return async (bytes) => {
+  const make = (value: unknown): Message => {
     const message = create(desc) as Message & Record<string, unknown>;
-    const value = await parseLarge(bytes, options.maxDepth, exact, root);
     // null clears a message, as it does inside of one.
     if (value !== null || field.fieldKind !== "message" || field.message.typeName === "google.protobuf.Value") {
       setField(message, field, read(value, [...root]));
     }
     return message;
   };
+  return (bytes) => parseThen(bytes, options.maxDepth, exact, root, make);
 }
 
-async function parseLarge(bytes: Uint8Array, maxDepth: number, exact: boolean, root: string[] = []): Promise<unknown> {
+/** At once for a small document: an await would cost more than its parsing. */
+function parseThen(
+  bytes: Uint8Array,
+  maxDepth: number,
+  exact: boolean,
+  root: string[],
+  make: (value: unknown) => Message,
+): Message | Promise<Message> {
   const value = parseJson(bytes, maxDepth, root, exact);
-  if (bytes.length >= LARGE_BYTES) {
-    await setImmediate();
-  }
-  return value;
+  return bytes.length < LARGE_BYTES ? make(value) : setImmediate(value).then(make);
 }
 
 function findParser(parsers: ReadonlyMap<string, BodyParser>, contentType: string): BodyParser | undefined {
+  const exact = parsers.get(contentType);
+  if (exact !== undefined) {
+    return exact;
+  }
   const type = mediaTypeOf(contentType);
   if (!isUtf8Charset(contentType)) {
     return undefined;

@@ -121,7 +121,7 @@ function headersOf(incoming: IncomingHttpHeaders): Headers {
 }
 
 /** Runs an implementation behind its interceptors. */
-export type Invoke = (message: Message, context: CallContext) => Promise<Message>;
+export type Invoke = (message: Message, context: CallContext) => Message | Promise<Message>;
 
 /** Own, and so survives a spread: the innermost function finds the context of a copied request too. */
 const contextOf = Symbol("context");
@@ -193,13 +193,20 @@ export function createInvoke(
 ): Invoke {
   const output = (result: unknown): Message => normalize(method.output, result);
   if (interceptors.length === 0) {
-    return async (message, context) => output(await implementation(message, context));
+    return (message, context) => {
+      const result = implementation(message, context);
+      return isThenable(result) ? Promise.resolve(result).then(output) : output(result);
+    };
   }
   const call = createChain(interceptors, async (input, context, original) => {
     const result = await implementation(input as Message, context);
     return new CallResponse(false, output(result), original);
   });
   return (message, context) => call(new CallRequest(false, message, context)) as Promise<Message>;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 /** Runs a streaming implementation behind its interceptors. */

@@ -42,12 +42,14 @@ function codingOf(request: TranscodingRequest): Coding | undefined {
 }
 
 /** The whole body, decompressed as its Content-Encoding says; `maxBytes` holds before and after. */
-export async function readDecoded(request: TranscodingRequest, maxBytes: number): Promise<Uint8Array> {
+export function readDecoded(request: TranscodingRequest, maxBytes: number): Promise<Uint8Array> {
   const coding = codingOf(request);
-  if (coding === undefined) {
-    return request.readBody(maxBytes);
-  }
-  const bytes = await request.readBody(maxBytes);
+  const body = request.readBody(maxBytes);
+  return coding === undefined ? body : decode(body, coding, maxBytes);
+}
+
+async function decode(body: Promise<Uint8Array>, coding: Coding, maxBytes: number): Promise<Uint8Array> {
+  const bytes = await body;
   try {
     return await coding.decompress(bytes, { maxOutputLength: maxBytes });
   } catch (error) {

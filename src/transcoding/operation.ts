@@ -101,8 +101,10 @@ export function createOperation(
           throw new Fault(406, "not_acceptable", "the Accept-Encoding leaves no form of the answer");
         }
       }
-      const message = await shape.bind(request, captures);
-      const response = await invoke(message, context);
+      // Nor are these where they have no reason to wait.
+      const bound = shape.bind(request, captures);
+      const invoked = invoke(bound instanceof Promise ? await bound : bound, context);
+      const response = invoked instanceof Promise ? await invoked : invoked;
       answered = shape.respond(request, response, context.setHeaders());
     } catch (error) {
       answered = error instanceof Fault ? faultAnswer(error) : options.errorAnswers.ofError(error);

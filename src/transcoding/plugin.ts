@@ -1,12 +1,6 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import {
-  METHODS,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  type ServerResponse,
-} from "node:http";
+import { METHODS, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
 import { Fault } from "./fault.ts";
 import type { TranscoderOptions } from "./options.ts";
@@ -58,8 +52,12 @@ export function fastifyTranscodingPlugin(
     const { status, headers, body } = await transcoder.handle(
       new FastifyTranscodingRequest(request, reply, options.contextValues),
     );
+    let encoding: BufferEncoding = "utf8";
     if (typeof body === "string" || Buffer.isBuffer(body)) {
-      headers["content-length"] = String(Buffer.byteLength(body));
+      const bytes = Buffer.byteLength(body);
+      headers["content-length"] = String(bytes);
+      // Text of as many bytes as characters is ASCII, which goes out faster as what it is.
+      encoding = bytes === body.length ? "latin1" : "utf8";
     } else if (
       body === undefined &&
       headers["content-length"] === undefined &&
@@ -72,14 +70,18 @@ export function fastifyTranscodingPlugin(
     if (!raw.complete && raw.httpVersionMajor === 1 && mustClose(raw)) {
       headers["connection"] = "close";
     }
-    const hooked = reply.getHeader("vary");
-    if (hooked !== undefined) {
-      addVary(headers, String(hooked));
+    const hooked = reply.getHeaders();
+    for (const name in hooked) {
+      if (name === "vary") {
+        addVary(headers, String(hooked[name]));
+      } else {
+        headers[name] ??= hooked[name] as string | string[];
+      }
     }
-    reply.raw.writeHead(status, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...headers });
+    reply.raw.writeHead(status, headers);
     reply.hijack();
     if (body === undefined || typeof body === "string" || Buffer.isBuffer(body)) {
-      reply.raw.end(body);
+      reply.raw.end(body, encoding);
     } else {
       await sendStream(body, reply.raw);
     }
@@ -268,26 +270,26 @@ function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Arra
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const settle = (): void => {
-      request.off("data", take).off("end", end).off("error", fail).off("close", fail);
-    };
     const take = (chunk: Buffer): void => {
       bytes += chunk.length;
       if (bytes > maxBytes) {
-        settle();
+        request.off("data", take);
         request.pause();
         reject(tooLarge());
       } else {
         chunks.push(chunk);
       }
     };
+    // Not taken off when they have done their work: it would cost more than to hear one that comes too late.
+    let isOver = false;
     const end = (): void => {
-      settle();
+      isOver = true;
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, bytes));
     };
     const fail = (): void => {
-      settle();
-      reject(incomplete());
+      if (!isOver) {
+        reject(incomplete());
+      }
     };
     request.on("data", take).on("end", end).on("error", fail).on("close", fail);
   });

@@ -71,8 +71,8 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
         return errorAnswers.ofFault(match);
       }
       if (match !== undefined) {
-        const answer = match.value.run(request, match.captures);
-        return request.httpMethod === "HEAD" ? withoutBody(await answer) : answer;
+        const answer = await match.value.run(request, match.captures);
+        return request.httpMethod === "HEAD" ? withoutBody(answer) : answer;
       }
       const allow = allowOf(path);
       if (allow === undefined) {

@@ -43,7 +43,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     state = next;
     message = why;
     options.log({
-      level: next === "running" ? "info" : "warn",
+      level: next === "running" || next === "stopped" ? "info" : "warn",
       message: `the flow runtime is ${next}${why === undefined ? "" : `: ${why}`}`,
     });
   }

@@ -1,13 +1,19 @@
 import { create, type DescField, type DescMethod, type MessageInitShape } from "@bufbuild/protobuf";
 import { HttpRuleSchema, type HttpRule } from "../../gen/google/api/http_pb.ts";
+import type { MethodRuleSchema } from "../../gen/transcoding/v1/annotations_pb.ts";
 import { variantsOf, type Binding, type Variant } from "./binding.ts";
 import { isTextField, resolveFieldPath, type FieldPath } from "./field-path.ts";
-import { fieldRule, httpRule } from "./rules.ts";
+import { fieldRule, httpRule, withMethodRule } from "./rules.ts";
 import { parseTemplate, type Template } from "./template.ts";
 
+/** A google.api.HttpRule from outside the .proto, for the methods that its `selector` names. */
+export type Rule = MessageInitShape<typeof HttpRuleSchema> & {
+  /** Takes the place of the methods' (transcoding.v1.method) option. With it alone, they keep their google.api.http rule. */
+  readonly options?: MessageInitShape<typeof MethodRuleSchema>;
+};
+
 export type BindingsOptions = {
-  /** Rules from outside the .proto, each for the methods that its selector names. */
-  readonly rules: readonly MessageInitShape<typeof HttpRuleSchema>[];
+  readonly rules: readonly Rule[];
   /** Templates have the grammar of http.proto, and nothing that only this transcoder understands. */
   readonly strictTemplates: boolean;
 };
@@ -17,13 +23,15 @@ export type BindingsOptions = {
  * additional bindings. Throws an Error that names the RPC whose rule can't be kept.
  */
 export function compileBindings(methods: readonly DescMethod[], options: BindingsOptions): Binding[] {
-  const rules = selectRules(methods, options.rules);
+  const { rules, optionsOf } = selectRules(methods, options.rules);
   return methods.flatMap((method) => {
     const rule = rules.get(method);
+    const methodOptions = optionsOf.get(method);
+    const ruled = methodOptions === undefined ? method : withMethodRule(method, methodOptions);
     try {
       return rule === undefined
         ? []
-        : [rule, ...additionalBindings(rule)].map((each) => compileBinding(method, each, options));
+        : [rule, ...additionalBindings(rule)].map((each) => compileBinding(ruled, each, options));
     } catch (cause) {
       throw cannotServe(method, cause);
     }
@@ -44,30 +52,37 @@ export function cannotServe(method: DescMethod, cause: unknown): Error {
  * The rule of each method: the last one from outside that selects it, else its own. One from outside that has no
  * pattern takes the method's rule away.
  */
-function selectRules(methods: readonly DescMethod[], outside: BindingsOptions["rules"]): Map<DescMethod, HttpRule> {
+function selectRules(
+  methods: readonly DescMethod[],
+  outside: BindingsOptions["rules"],
+): { rules: Map<DescMethod, HttpRule>; optionsOf: Map<DescMethod, NonNullable<Rule["options"]>> } {
   const rules = new Map<DescMethod, HttpRule>();
+  const optionsOf = new Map<DescMethod, NonNullable<Rule["options"]>>();
   for (const method of methods) {
     const own = httpRule(method);
     if (own !== undefined) {
       rules.set(method, own);
     }
   }
-  for (const init of outside) {
-    const rule = create(HttpRuleSchema, init);
+  for (const { options, ...init } of outside) {
+    const rule = create(HttpRuleSchema, init as MessageInitShape<typeof HttpRuleSchema>);
     const selects = createSelection(rule.selector);
     const selected = methods.filter((method) => selects(`${method.parent.typeName}.${method.name}`));
     if (selected.length === 0) {
       throw new Error(`the selector "${rule.selector}" selects no RPC that is registered`);
     }
     for (const method of selected) {
-      if (rule.pattern.case === undefined) {
-        rules.delete(method);
-      } else {
+      if (options !== undefined) {
+        optionsOf.set(method, options);
+      }
+      if (rule.pattern.case !== undefined) {
         rules.set(method, rule);
+      } else if (options === undefined) {
+        rules.delete(method);
       }
     }
   }
-  return rules;
+  return { rules, optionsOf };
 }
 
 /** The full name of a method, or a prefix of names: "*", "acme.v1.*", "acme.v1.Things.*". */

@@ -1,6 +1,7 @@
 export { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "./plugin.ts";
 export { createTranscoder, type Transcoder } from "./transcoder.ts";
 export type { TranscoderOptions } from "./options.ts";
+export type { Rule } from "./bindings.ts";
 export { presets } from "./presets.ts";
 export type { CompressionOptions, ContentEncoding } from "./compression.ts";
 export type { CorsOptions } from "./cors.ts";

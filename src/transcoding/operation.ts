@@ -37,10 +37,10 @@ export function createOperation(
   binding: Binding,
   options: OperationOptions,
 ): Operation {
-  const rule = methodRule(method);
+  const rule = methodRule(binding.method);
   const invoke = createInvoke(method, call, options.interceptors);
   const select = createSelector(
-    method,
+    binding.method,
     binding.variants.map((variant) => [
       variant.value,
       {
@@ -48,7 +48,7 @@ export function createOperation(
         // What a raw body is, nobody knows before it is there.
         isJson: findRawBody(method.output, variant.responseBody) === undefined,
         bind: createBinder(binding, variant, options),
-        respond: createResponder(method, variant, options),
+        respond: createResponder(binding.method, variant, options),
       },
     ]),
   );

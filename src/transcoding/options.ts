@@ -1,6 +1,5 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ConnectRouter, HandlerContext, Interceptor } from "@connectrpc/connect";
-import type { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
+import type { Rule } from "./bindings.ts";
 import type { CompressionOptions } from "./compression.ts";
 import type { CorsOptions } from "./cors.ts";
 import type { ErrorFormat } from "./error-format.ts";
@@ -17,9 +16,10 @@ export type TranscoderOptions = {
   /**
    * Rules from outside the .proto, as in the `http` section of a Google API service configuration: each
    * names its methods by `selector`, the full name of one or a prefix with a wildcard (`acme.v1.*`). Such a
-   * rule takes the place of the method's own; of several for a method, the last. Default: none.
+   * rule takes the place of the method's own; of several for a method, the last. Its `options` are what the
+   * (transcoding.v1.method) option would say. Default: none.
    */
-  rules?: readonly MessageInitShape<typeof HttpRuleSchema>[];
+  rules?: readonly Rule[];
   /**
    * Refuse, at start-up, templates that http.proto's grammar does not have but this transcoder
    * understands. Default: false, for no request is served otherwise because of them.

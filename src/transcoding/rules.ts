@@ -1,4 +1,5 @@
 import {
+  clone,
   create,
   getOption,
   hasOption,
@@ -7,7 +8,10 @@ import {
   type DescField,
   type DescMessage,
   type DescMethod,
+  type MessageInitShape,
+  setExtension,
 } from "@bufbuild/protobuf";
+import { MethodOptionsSchema } from "@bufbuild/protobuf/wkt";
 import { http as httpExtension } from "../../gen/google/api/annotations_pb.ts";
 import type { HttpRule } from "../../gen/google/api/http_pb.ts";
 import {
@@ -16,6 +20,7 @@ import {
   method as methodExtension,
   value as valueExtension,
   EnumValueRuleSchema,
+  MethodRuleSchema,
   type EnumValueRule,
   type ErrorRule,
   type FieldRule,
@@ -30,6 +35,14 @@ export function httpRule(method: DescMethod): HttpRule | undefined {
 /** The transcoding.v1 options; all at their defaults where there are none. */
 export function methodRule(method: DescMethod): MethodRule {
   return getOption(method, methodExtension);
+}
+
+/** The method as if its .proto had this for its (transcoding.v1.method) option; all else is the same. */
+export function withMethodRule<M extends DescMethod>(method: M, rule: MessageInitShape<typeof MethodRuleSchema>): M {
+  const { options } = method.proto;
+  const changed = options === undefined ? create(MethodOptionsSchema) : clone(MethodOptionsSchema, options);
+  setExtension(changed, methodExtension, create(MethodRuleSchema, rule));
+  return { ...method, proto: { ...method.proto, options: changed } };
 }
 
 export function fieldRule(field: DescField): FieldRule {

@@ -48,11 +48,11 @@ export function createStreamOperation(
   options: OperationOptions,
 ): Operation {
   const { method, kind } = implementation;
-  const rule = methodRule(method);
+  const rule = methodRule(binding.method);
   const invoke = createStreamInvoke(method, implementation.call, options.interceptors);
   const { compressor } = options;
   const select = createSelector(
-    method,
+    binding.method,
     binding.variants.map((variant): [string | undefined, Shape] => [
       variant.value,
       {

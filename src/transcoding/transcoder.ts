@@ -47,7 +47,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
       template: binding.template,
       name: binding.method.toString(),
       value: compileOperation(
-        implementations.find(({ method }) => method === binding.method),
+        implementations.find(({ method }) => isSameRpc(method, binding.method)),
         binding,
         operationOptions,
       ),
@@ -93,6 +93,11 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
         cors,
         bindings.map(({ method }) => method),
       );
+}
+
+/** Rules in code may have changed a binding's options, and so its descriptor; not what it describes. */
+function isSameRpc(one: DescMethod, other: DescMethod): boolean {
+  return one.parent === other.parent && one.name === other.name;
 }
 
 function withCors(transcoder: Transcoder, options: CorsOptions, methods: readonly DescMethod[]): Transcoder {

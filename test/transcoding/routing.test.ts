@@ -109,6 +109,27 @@ test("rules in code serve what has none, and take away what has", () => {
   expect(createTranscoder({ routes, rules: [...rules, { selector: "*" }] }).bindings).toEqual([]);
 });
 
+test("options in code stand for those of the .proto, with a rule of theirs or the method's own", async () => {
+  const optioned: TranscoderOptions["rules"] = [
+    ...rules,
+    { selector: `${service}.*`, options: { headers: [{ name: "X-All", value: "1" }] } },
+    { selector: `${service}.Other`, options: { status: 201 } },
+  ];
+  const gated: unknown[] = [];
+  await using server = await serve({
+    routes,
+    rules: optioned,
+    // What a gate compiled for a method must be found by that method.
+    requestGate: ({ method }) => void gated.push(method === RulesService.method.other),
+  });
+  const json = { "content-type": "application/json" };
+  const other = await server.send("POST", "/v1/x", { headers: json, body: '{"name":"x"}' });
+  expect(other).toMatchObject({ status: 201, body: '"other x"' });
+  expect(other.headers["x-all"]).toBeUndefined();
+  expect(await server.send("GET", "/v1/x")).toMatchObject({ status: 200, headers: { "x-all": "1" } });
+  expect(gated).toEqual([true, false]);
+});
+
 test("an RPC that is registered twice is refused", () => {
   expect(() =>
     createTranscoder({

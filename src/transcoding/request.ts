@@ -1,4 +1,4 @@
-import type { CallOrigin } from "./call.ts";
+import type { CallOrigin } from "./context.ts";
 
 /** A request, whichever server received it. */
 export type TranscodingRequest = CallOrigin & {

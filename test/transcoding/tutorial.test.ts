@@ -79,7 +79,7 @@ test("the reference has a row for every option, and for no other", async () => {
   for (const [heading, file, type] of sources) {
     const keys = keysOf(await readFile(join(root, file), "utf8"), type);
     // What a request tells its call is declared beside the call.
-    const more = type === "TranscodingRequest" ? keysOf(await read("src/transcoding/call.ts"), "CallOrigin") : [];
+    const more = type === "TranscodingRequest" ? keysOf(await read("src/transcoding/context.ts"), "CallOrigin") : [];
     expect({ heading, rows: rowsOf(heading).toSorted() }).toEqual({ heading, rows: [...keys, ...more].toSorted() });
   }
 });

@@ -1,7 +1,8 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { addHeaders, type Answer } from "../answer.ts";
 import type { Variant } from "../binding.ts";
-import { mapMessages, type CallContext } from "../call.ts";
+import { mapMessages } from "../call.ts";
+import type { CallContext } from "../context.ts";
 import type { Deadline } from "../deadline.ts";
 import { createHeaderWriter } from "../header.ts";
 import { contentTypeOf, findRawBody, type RawBody, type RawBodyTarget } from "../http-body.ts";

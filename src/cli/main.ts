@@ -37,7 +37,11 @@ async function run(command: Command): Promise<void> {
       const { openGateway } = await import("../gateway.ts");
       await start(options, openGateway);
       // All is closed. Should the reader of our output have stopped reading, that must not keep us.
-      setTimeout(() => process.exit(), 1000).unref();
+      setTimeout(() => {
+        // One of these is the log's, which would wait for that reader without end.
+        process.removeAllListeners("exit");
+        process.exit();
+      }, 1000).unref();
     }
   }
 }

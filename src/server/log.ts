@@ -17,7 +17,13 @@ const secrets = [
 /** What is logged by these names, at the top or up to two levels below, is struck out. */
 const redacted = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-/** JSON lines, one an event; to standard output unless told otherwise. */
+/** What waits for a reader that has stopped reading, at the most; what comes then is lost. */
+const UNREAD_CHARS = 16 * 1024 * 1024;
+
+/**
+ * JSON lines, one an event; to standard output unless told otherwise. Written in the background: pino's
+ * synchronous way stops the whole process while nobody reads.
+ */
 export function createLog(options: { level: LevelWithSilent; destination?: DestinationStream }): Logger {
   return pino(
     {
@@ -27,6 +33,6 @@ export function createLog(options: { level: LevelWithSilent; destination?: Desti
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: redacted, censor: "[redacted]" },
     },
-    options.destination ?? pino.destination(1),
+    options.destination ?? pino.destination({ fd: 1, sync: false, maxLength: UNREAD_CHARS }),
   );
 }

@@ -1,0 +1,45 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { startService } from "./service.ts";
+
+test("SIGUSR1 opens no debugger, and does no harm", async () => {
+  await using service = await startService();
+  process.kill(service.pid, "SIGUSR1");
+  expect((await service.send("GET", "/healthz")).status).toBe(200);
+  expect(await service.stop()).toBe(0);
+  expect(service.log()).not.toContain("Debugger");
+});
+
+test("a reader that has stopped reading the log does not keep the service from stopping", async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), "flowgate-signals-"));
+  const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+  const service = spawn(process.execPath, [program, "--port", "0", "--runtime-port", "0", "--data-dir", dataDir], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  try {
+    const [head] = (await once(service.stdout, "data")) as [Buffer];
+    const url = /http:\/\/\S+/.exec(head.toString())?.[0] ?? "";
+    service.stdout.pause();
+    // Each deployment is a line of the log; those with a long name of a type that is missing are long ones.
+    const flows = JSON.stringify([{ id: "a", type: "x".repeat(4000), x: 1, y: 1, wires: [] }]);
+    for (let at = 0; at < 60; at += 1) {
+      const reply = await fetch(`${url}/flows`, {
+        method: "POST",
+        body: flows,
+        headers: { "content-type": "application/json" },
+      });
+      expect(reply.status).toBe(204);
+    }
+    const exit = once(service, "exit");
+    service.kill("SIGTERM");
+    expect(await exit).toEqual([0, null]);
+  } finally {
+    service.kill("SIGKILL");
+    await rm(dataDir, { recursive: true, force: true });
+  }
+});

@@ -69,7 +69,7 @@ function createApp({ log, limits, ...options }: ServerOptions): FastifyInstance 
 
   // Bodies are read by whom they are for, after the gate.
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+  app.addContentTypeParser(/^/, (_request, _payload, done) => done(null));
 
   app.setErrorHandler(faultHandler);
   refuseUnknown(app);

@@ -24,15 +24,8 @@ const MAX_DEPTH = 100;
 /** Registers each method with a check of its own for messages in JSON. */
 export function checkJson(router: ConnectRouter, options: ConnectRouterOptions): ConnectRouter {
   const add = (method: DescMethod, implementation: MethodImpl<DescMethod>): void => {
-    const check = createJsonCheck(method, MAX_DEPTH);
-    const decoder = new TextDecoder();
     // Connect decodes the bytes of every JSON message with this, decompressed and behind the gate.
-    const textDecoder = {
-      decode(bytes: Uint8Array): string {
-        check(bytes);
-        return decoder.decode(bytes);
-      },
-    };
+    const textDecoder = { decode: createJsonCheck(method, MAX_DEPTH) };
     const jsonOptions = { ...options.jsonOptions, textDecoder };
     router.rpc(method, implementation, { ...options, jsonOptions });
   };

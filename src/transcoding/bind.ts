@@ -1,11 +1,12 @@
-import { create, type Message } from "@bufbuild/protobuf";
+import { create, type Message, type Registry } from "@bufbuild/protobuf";
 import type { Binding, Variant } from "./binding.ts";
 import { createBodyReader } from "./body.ts";
 import { createCaptureReader } from "./captures.ts";
 import type { FieldPath } from "./field-path.ts";
 import { createHeaderReader } from "./header.ts";
 import { createIfMatchReader } from "./if-match.ts";
-import { createParameterReader, type ParameterOptions } from "./parameters.ts";
+import type { ParameterOptions } from "./parameter-name.ts";
+import { createParameterReader } from "./parameters.ts";
 import type { TranscodingRequest } from "./request.ts";
 import { fieldRule, methodRule } from "./rules.ts";
 import { createTakenFields, type Source, type TakenFields } from "./taken.ts";
@@ -16,6 +17,7 @@ export type Binder = (request: TranscodingRequest, captures: readonly string[]) 
 export type BindOptions = {
   readonly maxBodyBytes: number;
   readonly maxDepth: number;
+  readonly registry: Registry;
   readonly unknownQuery: ParameterOptions["unknown"];
   readonly boundQuery: ParameterOptions["bound"];
 };
@@ -31,11 +33,13 @@ export function createBinder(binding: Binding, variant: Variant, options: BindOp
     ignoreUnknown: rule.ignoreUnknown,
     maxBytes: options.maxBodyBytes,
     maxDepth: options.maxDepth,
+    registry: options.registry,
     parameters: {
       unknown: options.unknownQuery,
       bound: options.boundQuery,
       taken: takenFields(binding, ""),
       maxDepth: options.maxDepth,
+      registry: options.registry,
     },
   });
   return (request, captures) => {
@@ -72,6 +76,7 @@ export function createFrameReader(binding: Binding, variant: Variant, options: B
     bound: options.boundQuery,
     taken: takenFields(binding, variant.body),
     maxDepth: options.maxDepth,
+    registry: options.registry,
   });
   return (request, captures) => {
     const headers = readHeaders(request.headers);

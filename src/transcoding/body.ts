@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { readDecoded } from "./content-encoding.ts";
 import { Fault } from "./fault.ts";
 import { createFormReader, type FormOptions } from "./form.ts";
@@ -23,6 +23,7 @@ export type BodyOptions = FormOptions & {
   readonly consumes: readonly string[];
   readonly maxBytes: number;
   readonly maxDepth: number;
+  readonly registry: Registry;
   /** Of forms. */
   readonly parameters: FormOptions["parameters"];
 };
@@ -144,7 +145,7 @@ function createParser(desc: DescMessage, type: string, options: BodyOptions): Bo
 /** Compiles the parser of a JSON document that is the whole message, or one of its fields. */
 export function createJsonParser(
   desc: DescMessage,
-  options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth">,
+  options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth" | "registry">,
 ): BodyParser {
   const readers = createJsonReaders(options);
   if (options.body === "*") {

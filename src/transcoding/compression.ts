@@ -1,7 +1,9 @@
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
 import type { Answer } from "./answer.ts";
+import { Fault } from "./fault.ts";
 import { mediaTypeOf } from "./media.ts";
+import { compressPieces } from "./stream/compress.ts";
 import { addVary } from "./vary.ts";
 
 /** How answers are compressed. */
@@ -10,13 +12,15 @@ export type CompressionOptions = {
   readonly encodings?: readonly ContentEncoding[];
   /** A shorter body leaves as it is: the time would cost more than the bytes. */
   readonly minBytes?: number;
+  /** Whether streams are compressed too, message by message: how long one is, is not known when it begins. */
+  readonly streams?: boolean;
 };
 
 export type ContentEncoding = "br" | "gzip" | "zstd";
 
 export type Compressor = {
-  /** Whether an Accept-Encoding leaves nothing that could be sent, not even a body as it is. */
-  refuses(acceptEncoding: string | undefined): boolean;
+  /** Throws a Fault 406 where an Accept-Encoding leaves nothing that could be sent, not even a body as it is. */
+  assertAccepted(acceptEncoding: string | undefined): void;
   /** The answer in the coding that the client prefers; the same answer where it leaves as it is. */
   compress(answer: Answer, acceptEncoding: string | undefined): Answer | Promise<Answer>;
 };
@@ -46,7 +50,7 @@ const asItIs: Choice = { encoding: undefined, identity: true };
 /** Clients send few different ones; whoever sends many does not fill the memory. */
 const REMEMBERED_CHOICES = 100;
 
-export function createCompressor({ encodings, minBytes }: Required<CompressionOptions>): Compressor {
+export function createCompressor({ encodings, minBytes, streams }: Required<CompressionOptions>): Compressor {
   for (const encoding of encodings) {
     if (!Object.hasOwn(compressors, encoding)) {
       throw new Error(`compression: the encodings are br, gzip and zstd, not ${encoding}`);
@@ -74,25 +78,23 @@ export function createCompressor({ encodings, minBytes }: Required<CompressionOp
       compressed = compressors[encoding](typeof body === "string" ? Buffer.from(body) : body);
       answer.compressed?.set(encoding, compressed);
     }
-    const headers: Answer["headers"] = { ...answer.headers, "content-encoding": encoding };
-    const { etag } = headers;
-    if (typeof etag === "string" && !etag.startsWith("W/")) {
-      headers["etag"] = `${etag.slice(0, -1)}${etagSuffix(encoding)}"`;
-    }
-    return { status: answer.status, headers, body: await compressed };
+    return { status: answer.status, headers: encodedHeaders(answer, encoding), body: await compressed };
   };
 
   return {
-    refuses(acceptEncoding) {
+    assertAccepted(acceptEncoding) {
       const { encoding, identity } = choose(acceptEncoding);
-      return encoding === undefined && !identity;
+      if (encoding === undefined && !identity) {
+        throw new Fault(406, "not_acceptable", "the Accept-Encoding leaves no form of the answer");
+      }
     },
     compress(answer, acceptEncoding) {
-      const { body, headers } = answer;
-      if (typeof body !== "string" && !Buffer.isBuffer(body)) {
+      const { status, headers, body } = answer;
+      const isWhole = typeof body === "string" || Buffer.isBuffer(body);
+      if (body === undefined || (!isWhole && !streams)) {
         return answer;
       }
-      if (body.length < minBytes && (acceptEncoding === undefined || choose(acceptEncoding).identity)) {
+      if (isWhole && body.length < minBytes && (acceptEncoding === undefined || choose(acceptEncoding).identity)) {
         return answer;
       }
       if (!mayCompress(headers)) {
@@ -100,7 +102,12 @@ export function createCompressor({ encodings, minBytes }: Required<CompressionOp
       }
       addVary(headers, "Accept-Encoding");
       const { encoding } = choose(acceptEncoding);
-      return encoding === undefined ? answer : compressTo(answer, body, encoding);
+      if (encoding === undefined) {
+        return answer;
+      }
+      return isWhole
+        ? compressTo(answer, body, encoding)
+        : { status, headers: encodedHeaders(answer, encoding), body: compressPieces(body, encoding) };
     },
   };
 }
@@ -113,6 +120,15 @@ export function etagSuffix(encoding: ContentEncoding): string {
   return `-${encoding}`;
 }
 
+function encodedHeaders(answer: Answer, encoding: ContentEncoding): Answer["headers"] {
+  const headers: Answer["headers"] = { ...answer.headers, "content-encoding": encoding };
+  const { etag } = headers;
+  if (typeof etag === "string" && !etag.startsWith("W/")) {
+    headers["etag"] = `${etag.slice(0, -1)}${etagSuffix(encoding)}"`;
+  }
+  return headers;
+}
+
 /** Not what has a coding already, may not be transformed (RFC 9111, section 5.2.2.6), or is compressed by its kind. */
 function mayCompress(headers: Answer["headers"]): boolean {
   const { "content-encoding": encoding, "content-type": contentType, "cache-control": cacheControl } = headers;
@@ -120,7 +136,7 @@ function mayCompress(headers: Answer["headers"]): boolean {
     encoding === undefined &&
     typeof contentType === "string" &&
     (contentType === "application/json" ||
-      /^text\/|[/+](?:json|xml|x-ndjson|javascript|yaml)$/.test(mediaTypeOf(contentType))) &&
+      /^text\/|[/+](?:json|xml|(?:x-)?ndjson|jsonl|x-jsonlines|javascript|yaml)$/.test(mediaTypeOf(contentType))) &&
     !(cacheControl !== undefined && /\bno-transform\b/i.test(String(cacheControl)))
   );
 }

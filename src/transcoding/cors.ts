@@ -34,6 +34,9 @@ const requestHeaders = [
 
 const responseHeaders = ["ETag", "Retry-After", "WWW-Authenticate"];
 
+/** Finds the method that a request would call. */
+export type FindMethod = (httpMethod: string, target: string) => DescMethod | undefined;
+
 /** Puts the CORS headers on an answer. */
 export type Cors = (request: TranscodingRequest, answer: Answer) => void;
 
@@ -41,7 +44,7 @@ export type Cors = (request: TranscodingRequest, answer: Answer) => void;
  * Compiles the option; throws at start-up where it is wrong. It works on any answer, errors too; the one to OPTIONS,
  * whose Allow tells the methods of the path, becomes that of a preflight.
  */
-export function createCors(options: CorsOptions, methods: readonly DescMethod[]): Cors {
+export function createCors(options: CorsOptions, methods: Iterable<DescMethod>, find: FindMethod): Cors {
   const { origins, credentials = false, maxAgeSeconds = 600 } = options;
   const any = typeof origins !== "function" && origins.includes("*");
   if (any && credentials) {
@@ -58,10 +61,11 @@ export function createCors(options: CorsOptions, methods: readonly DescMethod[])
   }
   const allowed = new Set(typeof origins === "function" ? [] : origins);
   const isAllowed = typeof origins === "function" ? origins : (origin: string) => any || allowed.has(origin);
-  const allowHeaders = joinNames([...requestHeaders, ...methods.flatMap(ownRequestHeaders)]);
-  const exposeHeaders = joinNames(
-    options.exposeHeaders ?? [...responseHeaders, ...methods.flatMap(ownResponseHeaders)],
+  const all = [...methods];
+  const allowHeaders = new Map(
+    all.map((method) => [method, joinNames([...requestHeaders, ...ownRequestHeaders(method)])]),
   );
+  const exposeHeaders = joinNames(options.exposeHeaders ?? [...responseHeaders, ...all.flatMap(ownResponseHeaders)]);
 
   return (request, { headers }) => {
     const { origin, "access-control-request-method": requestMethod } = request.headers;
@@ -83,8 +87,9 @@ export function createCors(options: CorsOptions, methods: readonly DescMethod[])
     }
     const { allow } = headers;
     if (allow !== undefined) {
+      const asked = find(requestMethod, request.target);
       headers["access-control-allow-methods"] = allow;
-      headers["access-control-allow-headers"] = allowHeaders;
+      headers["access-control-allow-headers"] = (asked && allowHeaders.get(asked)) ?? joinNames(requestHeaders);
       headers["access-control-max-age"] = String(maxAgeSeconds);
     }
   };

@@ -1,16 +1,8 @@
-import {
-  create,
-  createRegistry,
-  fromBinary,
-  toBinary,
-  toJson,
-  type DescMessage,
-  type JsonValue,
-  type Registry,
-} from "@bufbuild/protobuf";
-import { AnySchema } from "@bufbuild/protobuf/wkt";
+import { create, createRegistry, fromBinary, toBinary, type JsonValue, type Registry } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
+import { writeTyped } from "./json/any.ts";
+import { messageWriter } from "./json/write.ts";
 
 /**
  * Compiles the writer of error details in the JSON of google.protobuf.Any. A detail that came over the wire, from
@@ -25,17 +17,13 @@ export function createDetailsWriter(known: Registry): (details: ConnectError["de
         return [];
       }
       try {
-        const value = "desc" in detail ? toBinary(desc, create(desc, detail.value)) : detail.value;
-        return [anyJson(desc, value, registry.getMessage(desc.typeName) ? registry : createRegistry(registry, desc))];
+        // Also one that was never bytes, for what is no message of its type fails here.
+        const bytes = "desc" in detail ? toBinary(desc, create(desc, detail.value)) : detail.value;
+        const typeUrl = `type.googleapis.com/${desc.typeName}`;
+        return [writeTyped(typeUrl, desc, fromBinary(desc, bytes), messageWriter(desc, registry)) as JsonValue];
       } catch {
         // Bytes that are not of their type, or an Any in it that nobody knows: the error is worth more than its detail.
         return [];
       }
     });
-}
-
-function anyJson(desc: DescMessage, value: Uint8Array, registry: Registry): JsonValue {
-  // Read as what it says to be: toJson of an Any would give bytes that do not fit to whoever reads them.
-  fromBinary(desc, value);
-  return toJson(AnySchema, create(AnySchema, { typeUrl: `type.googleapis.com/${desc.typeName}`, value }), { registry });
 }

@@ -55,13 +55,17 @@ export type ErrorAnswers = {
   ofError(error: unknown): Answer;
   /** Of a request that led to no call; `invalid` is the reason of a fault that has none of its own. */
   ofFault(fault: Fault, invalid?: string): Answer;
+  /** The answer that a message with the `error` option is; undefined for one without. */
+  shapeOf(desc: DescMessage): DetailShape | undefined;
 };
 
-/** Throws at start-up for a format that there is not. `registry` holds the types of error details. */
+/** Throws at start-up for a format that there is not. `registry` holds the types of details, and of any Any in them. */
 export function createErrorAnswers(format: ErrorFormat, registry: Registry): ErrorAnswers {
   const answer = createErrorFormatter(format);
   const writeDetails = createDetailsWriter(registry);
+  const shapeOf = createShapes(registry);
   return {
+    shapeOf,
     ofError(error) {
       if (!(error instanceof ConnectError)) {
         return answer({
@@ -78,7 +82,7 @@ export function createErrorAnswers(format: ErrorFormat, registry: Registry): Err
       addHeaders(headers, error.metadata);
       for (const detail of error.details) {
         if ("desc" in detail) {
-          const shape = detailShape(detail.desc);
+          const shape = shapeOf(detail.desc);
           if (shape !== undefined) {
             return shape.answer(create(detail.desc, detail.value), statusOf(error.code), headers);
           }
@@ -121,7 +125,7 @@ export function createFaultAnswer({ invalid, message }: FaultShape, errors: Erro
   if (message === undefined) {
     return (fault) => errors.ofFault(fault, invalid);
   }
-  const shape = detailShape(message);
+  const shape = errors.shapeOf(message);
   const rule = errorRule(message);
   if (shape === undefined || rule === undefined) {
     throw new Error(`${message.typeName} has no (transcoding.v1.error) option`);
@@ -149,18 +153,20 @@ type DetailShape = {
   answer(message: Message, codeStatus: number, headers: Record<string, string | string[]>): Answer;
 };
 
-const shapes = new WeakMap<DescMessage, DetailShape | false>();
-
-function detailShape(desc: DescMessage): DetailShape | undefined {
-  let shape = shapes.get(desc);
-  if (shape === undefined) {
-    shape = compileShape(desc) ?? false;
-    shapes.set(desc, shape);
-  }
-  return shape === false ? undefined : shape;
+/** Compiles each shape when it is first asked for. */
+function createShapes(registry: Registry): ErrorAnswers["shapeOf"] {
+  const shapes = new WeakMap<DescMessage, DetailShape | false>();
+  return (desc) => {
+    let shape = shapes.get(desc);
+    if (shape === undefined) {
+      shape = compileShape(desc, registry) ?? false;
+      shapes.set(desc, shape);
+    }
+    return shape === false ? undefined : shape;
+  };
 }
 
-function compileShape(desc: DescMessage): DetailShape | undefined {
+function compileShape(desc: DescMessage, registry: Registry): DetailShape | undefined {
   const rule = errorRule(desc);
   if (rule === undefined) {
     return undefined;
@@ -169,7 +175,7 @@ function compileShape(desc: DescMessage): DetailShape | undefined {
   const setHeaders = createHeaderWriter(desc);
   const reasonField = desc.fields.find((field) => field.name === rule.reason);
   const reasonRules = reasonField?.fieldKind === "enum" ? enumSpelling(reasonField.enum).rules : undefined;
-  const write = messageWriter(desc);
+  const write = messageWriter(desc, registry);
   return {
     answer(message, codeStatus, headers) {
       const fields = message as Message & Record<string, unknown>;

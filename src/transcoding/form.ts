@@ -1,5 +1,6 @@
 import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
-import { createParameterReader, type ParameterOptions } from "./parameters.ts";
+import type { ParameterOptions } from "./parameter-name.ts";
+import { createParameterReader } from "./parameters.ts";
 
 /** Reads an application/x-www-form-urlencoded document into a message. */
 export type FormReader = (bytes: Uint8Array) => Message;
@@ -7,7 +8,7 @@ export type FormReader = (bytes: Uint8Array) => Message;
 export type FormOptions = {
   /** Parameters that the message does not have are skipped, not refused. */
   readonly ignoreUnknown: boolean;
-  readonly parameters: Pick<ParameterOptions, "unknown" | "bound" | "taken" | "maxDepth">;
+  readonly parameters: Pick<ParameterOptions, "unknown" | "bound" | "taken" | "maxDepth" | "registry">;
 };
 
 /** The parameters of a form are those that a query would have, and those that no query may. */

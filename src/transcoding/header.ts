@@ -1,4 +1,4 @@
-import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
+import { createRegistry, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import type { IncomingHttpHeaders } from "node:http";
 import { fieldWriter } from "./json/write.ts";
 import { enumSpelling, fieldRule } from "./rules.ts";
@@ -59,6 +59,9 @@ export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHea
   };
 }
 
+/** A header is one text: no google.protobuf.Any stands in it. */
+const noTypes = createRegistry();
+
 /** Compiles the writer of the fields with the `header` option; absent and empty ones are not sent. */
 export function createHeaderWriter(
   desc: DescMessage,
@@ -67,7 +70,7 @@ export function createHeaderWriter(
     if (!isSingle(field)) {
       throw new Error(`${field.toString()}: a header can only be a single value outside a oneof`);
     }
-    return { name: field.localName, header: fieldRule(field).header.toLowerCase(), write: fieldWriter(field) };
+    return { name: field.localName, header: fieldRule(field).header.toLowerCase(), write: fieldWriter(field, noTypes) };
   });
   return (message: Message & Record<string, unknown>, headers) => {
     for (const { name, header, write } of fields) {

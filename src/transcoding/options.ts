@@ -1,8 +1,10 @@
+import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import type { ConnectRouter, HandlerContext, Interceptor } from "@connectrpc/connect";
 import type { Rule } from "./bindings.ts";
 import type { CompressionOptions } from "./compression.ts";
 import type { CorsOptions } from "./cors.ts";
 import type { ErrorFormat } from "./error-format.ts";
+import { createReachableRegistry } from "./registry.ts";
 import type { StreamFormats } from "./stream/framing.ts";
 
 /** Every option of a transcoder; `completeOptions` fills in what is absent. */
@@ -55,9 +57,17 @@ export type TranscoderOptions = {
   streams?: { readonly heartbeatMs?: number } & Partial<StreamFormats>;
   /**
    * Whether answers are compressed where `Accept-Encoding` asks for it, and from which size on. Default: zstd, br
-   * and gzip, from 1,024 bytes on; `false` turns it off, for answers that put a secret beside what a caller chose.
+   * and gzip, from 1,024 bytes on, and streams whatever their size; `false` turns it off, for answers that put a secret
+   * beside what a caller chose.
    */
   compression?: boolean | CompressionOptions;
+  /**
+   * The types that a google.protobuf.Any may hold, in bodies and in details of errors. One of a type that is not there is
+   * a 400 in a request; in a response it fails the call, as the proto3 JSON mapping says. In the details of an error it is
+   * left out, and google.rpc's own are always known. Default: all that the files of the registered services, and what they
+   * import, have; and the well-known types.
+   */
+  registry?: Registry;
   /** Lets pages of other origins call; absent: no CORS header is ever sent, and OPTIONS tells the methods only. */
   cors?: CorsOptions;
   /**
@@ -80,8 +90,11 @@ export type CompleteOptions = Required<Omit<TranscoderOptions, "requestGate" | "
 /** What a timer can wait; beyond it, Node lets it fire at once. */
 const MAX_TIMER_MS = 2_147_483_647;
 
-/** Fills in the defaults, and refuses what can't be meant: the only place that knows either. */
-export function completeOptions(options: TranscoderOptions): CompleteOptions {
+/**
+ * Fills in the defaults, and refuses what can't be meant: the only place that knows either. `methods` are those that
+ * the routes register.
+ */
+export function completeOptions(options: TranscoderOptions, methods: readonly DescMethod[]): CompleteOptions {
   const compression = options.compression ?? true;
   const complete: CompleteOptions = {
     routes: options.routes,
@@ -102,7 +115,13 @@ export function completeOptions(options: TranscoderOptions): CompleteOptions {
     compression:
       compression === false
         ? undefined
-        : { encodings: ["zstd", "br", "gzip"], minBytes: 1024, ...(compression === true ? {} : compression) },
+        : {
+            encodings: ["zstd", "br", "gzip"],
+            minBytes: 1024,
+            streams: true,
+            ...(compression === true ? {} : compression),
+          },
+    registry: options.registry ?? createReachableRegistry(methods),
     cors: options.cors,
     errors: options.errors ?? "plain",
   };

@@ -28,13 +28,16 @@ export const presets = {
   },
 
   /**
-   * Envoy's grpc_json_transcoder with `convert_grpc_status`. Sets: unknown query parameters are refused, as without
-   * `ignore_unknown_query_parameters` (set `unknownQuery: "ignore"` where you have that); a parameter for
-   * a field that the path or the body binds is ignored; errors are google.rpc.Status; a stream is a JSON array.
+   * Envoy's grpc_json_transcoder with `convert_grpc_status`. Sets: unknown query parameters are refused, as with
+   * `request_validation_options.reject_unknown_query_parameters` (set `unknownQuery: "ignore"` where you have
+   * `ignore_unknown_query_parameters`); a parameter for a field that the path or the body binds is ignored; errors are
+   * google.rpc.Status; a stream is a JSON array (set `streams.json: "lines"` where you have `stream_newline_delimited`,
+   * and `streams.preferred: "sse"` where you have `stream_sse_style_delimited`).
    *
    * Still different: a request that fits no rule is answered here (404, 405, 400), not handed on; `+` in a query is a
-   * space, as with `query_param_unescape_plus`; `details` is there even when empty; there are no counterparts
-   * of `auto_mapping` and `print_options`.
+   * space, as with `query_param_unescape_plus`; `details` is there even when empty; names of enum values have one
+   * case, `case_insensitive_enum_parsing` or not; there are no counterparts of `auto_mapping`,
+   * `capture_unknown_query_parameters` and the other `print_options`.
    */
   envoy: {
     unknownQuery: "reject",
@@ -48,8 +51,8 @@ export const presets = {
    * a field that the path or the body binds is ignored; errors are google.rpc.Status.
    *
    * Still different: such a parameter does not override the path variable; fields at their zero value are left out,
-   * as the proto3 JSON mapping says (its codec writes them; here the field option `always` does); server streams need no
-   * HttpBody and no opt-in; the end of an event stream is the end of the answer, without an event `complete`.
+   * as the proto3 JSON mapping says (its codec writes them; here the field option `always` does); streams need no
+   * HttpBody.
    */
   vanguard: { unknownQuery: "reject", boundQuery: "ignore", errors: "status" },
 } as const satisfies Record<string, Preset>;

@@ -1,9 +1,10 @@
-import type { DescField, DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { addHeaders, type Answer } from "./answer.ts";
 import { etagSuffix, type CompressionOptions } from "./compression.ts";
 import type { Variant } from "./binding.ts";
 import { createHeaderWriter } from "./header.ts";
 import { contentTypeOf, findRawBody } from "./http-body.ts";
+import { asValue } from "./json/struct.ts";
 import { fieldWriter, messageWriter, type JsonWriter } from "./json/write.ts";
 import { findMatch, formatETag } from "./etag.ts";
 import type { TranscodingRequest } from "./request.ts";
@@ -19,6 +20,7 @@ const SMALL_CHARS = 16 * 1024;
 export type RespondOptions = {
   /** How answers are compressed afterwards; undefined: they are not. */
   readonly compression: Required<CompressionOptions> | undefined;
+  readonly registry: Registry;
 };
 
 export function createResponder(method: DescMethod, variant: Variant, options: RespondOptions): Responder {
@@ -26,7 +28,7 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
   const etagField = etag === "" ? undefined : findStringField(method.output, etag);
   const setFields = createHeaderWriter(method.output);
   const raw = findRawBody(method.output, variant.responseBody);
-  const write = createBodyWriter(method.output, variant.responseBody);
+  const write = createBodyWriter(method.output, variant.responseBody, options.registry);
   const encoded = new WeakMap<Message, Pick<Answer, "body" | "compressed">>();
   const suffixes = ["", ...(options.compression?.encodings ?? []).map((encoding) => etagSuffix(encoding))];
 
@@ -94,15 +96,16 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
 }
 
 /** Writes the value of a response's body: the message, or the field that response_body names. */
-export function createBodyWriter(desc: DescMessage, name: string): JsonWriter {
+export function createBodyWriter(desc: DescMessage, name: string, registry: Registry): JsonWriter {
   if (name === "") {
-    return messageWriter(desc);
+    const write = messageWriter(desc, registry);
+    return desc.typeName === "google.protobuf.Struct" ? (message) => write(asValue(desc, message)) : write;
   }
   const field = desc.fields.find((each) => each.name === name);
   if (field === undefined || field.oneof !== undefined) {
     throw new Error(`${desc.typeName} has no field "${name}" that can be the response_body`);
   }
-  const write = fieldWriter(field);
+  const write = fieldWriter(field, registry);
   return (message) => write((message as Record<string, unknown>)[field.localName]);
 }
 

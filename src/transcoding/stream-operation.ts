@@ -1,25 +1,22 @@
 import { create, type Message } from "@bufbuild/protobuf";
-import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { createAcceptCheck } from "./accept.ts";
 import type { Answer } from "./answer.ts";
 import { createBinder, createFrameReader } from "./bind.ts";
 import { createSelector, type Binding, type Variant } from "./binding.ts";
 import { createStreamInvoke, iterableOfOne } from "./call.ts";
-import { CallContext } from "./context.ts";
-import { createDeadline, readTimeout, type Deadline } from "./deadline.ts";
-import { createFaultAnswer, nameOf } from "./error.ts";
+import { createEnvelope, type Arrival } from "./envelope.ts";
+import { nameOf } from "./error.ts";
 import { Fault } from "./fault.ts";
 import { findRawBody } from "./http-body.ts";
 import type { StreamImplementation } from "./implementations.ts";
-import { accepts } from "./media.ts";
-import { requireMessage, type Operation, type OperationOptions } from "./operation.ts";
+import type { Operation, OperationOptions } from "./operation.ts";
 import type { TranscodingRequest } from "./request.ts";
 import { createResponder } from "./respond.ts";
 import { methodRule } from "./rules.ts";
 import { createRequestMessages } from "./stream/request-messages.ts";
 import { createStreamResponder, type StreamCall } from "./stream/respond.ts";
 import { openSource } from "./stream/source.ts";
-import { addVary } from "./vary.ts";
 
 /** Gives the request messages of a call: one of a server stream, those of the body of a client stream. */
 type ReadRequests = (
@@ -49,9 +46,7 @@ export function createStreamOperation(
   options: OperationOptions,
 ): Operation {
   const { method, kind } = implementation;
-  const rule = methodRule(binding.method);
   const invoke = createStreamInvoke(method, implementation.call, options.interceptors);
-  const { compressor } = options;
   const select = createSelector(
     binding.method,
     binding.variants.map((variant): [string | undefined, Shape] => [
@@ -68,30 +63,9 @@ export function createStreamOperation(
       },
     ]),
   );
-  const faultAnswer = createFaultAnswer(
-    {
-      invalid: rule.invalid === "" ? "invalid_argument" : rule.invalid,
-      message: rule.fault === "" ? undefined : requireMessage(rule.fault, options.findMessage),
-    },
-    options.errorAnswers,
-  );
-  const failureAnswer = (error: unknown): Answer =>
-    error instanceof Fault ? faultAnswer(error) : options.errorAnswers.ofError(error);
-  const fixedHeaders = rule.headers.map(({ name, value }) => [name.toLowerCase(), value] as const);
-  const variantHeader =
-    method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? rule.variants?.header : undefined;
+  const envelope = createEnvelope(method, binding, options);
 
-  const attempt = async (
-    request: TranscodingRequest,
-    captures: readonly string[],
-    context: CallContext,
-    deadline: Deadline | undefined,
-    timeout: number | Fault | undefined,
-  ): Promise<Answer> => {
-    await options.requestGate?.(context);
-    if (timeout instanceof Fault) {
-      throw timeout;
-    }
+  const answer = async ({ request, captures, context, deadline }: Arrival): Promise<Answer> => {
     if (kind === "bidi_streaming" && request.httpVersionMajor < 2) {
       throw new Fault(505, "http_version_not_supported", "a stream both ways needs HTTP/2");
     }
@@ -102,7 +76,7 @@ export function createStreamOperation(
     const requests = await shape.read(request, captures, (found) => {
       fault = found;
     });
-    const formatError = (error: unknown): string => errorText(failureAnswer(fault ?? error), error);
+    const formatError = (error: unknown): string => errorText(envelope.failureAnswer(fault ?? error), error);
     try {
       const responses = await invoke(requests, context);
       return await respond({ request, context, deadline, responses, formatError });
@@ -111,29 +85,7 @@ export function createStreamOperation(
     }
   };
 
-  return {
-    method,
-    async run(request, captures) {
-      const timeout = readTimeout(request.headers, options.maxTimeoutMs);
-      const deadline = typeof timeout === "number" ? createDeadline(timeout) : undefined;
-      const context = new CallContext(method, request, deadline);
-      let answer: Answer;
-      try {
-        const attempted = attempt(request, captures, context, deadline, timeout);
-        answer = await (deadline === undefined ? attempted : Promise.race([attempted, deadline.expired]));
-      } catch (error) {
-        context.finish();
-        answer = failureAnswer(error);
-      }
-      for (const [name, value] of fixedHeaders) {
-        answer.headers[name] = value;
-      }
-      if (variantHeader !== undefined) {
-        addVary(answer.headers, variantHeader);
-      }
-      return compressor === undefined ? answer : compressor.compress(answer, request.headers["accept-encoding"]);
-    },
-  };
+  return { method, run: (request, captures) => envelope.run(answer, request, captures) };
 }
 
 function createSingleReader(binding: Binding, variant: Variant, options: OperationOptions): ReadRequests {
@@ -151,6 +103,7 @@ function createStreamReader(binding: Binding, variant: Variant, options: Operati
     ignoreUnknown,
     maxBytes: options.maxBodyBytes,
     maxDepth: options.maxDepth,
+    registry: options.registry,
   });
   // The chunks of a raw body are one thing, which the path and the query say something of: the first has it.
   const isRaw = findRawBody(input, variant.body) !== undefined;
@@ -199,14 +152,23 @@ function createNegotiation(
   options: OperationOptions,
   onlyNdjson: boolean,
 ): Shape["negotiate"] {
-  const negotiate = createStreamResponder(method, variant, { ...options.streams, onlyNdjson });
-  return (request) => negotiate(request.headers.accept);
+  const negotiate = createStreamResponder(method, variant, {
+    ...options.streams,
+    registry: options.registry,
+    onlyNdjson,
+  });
+  const compressor = options.compression?.streams === true ? options.compressor : undefined;
+  return ({ headers }) => {
+    const respond = negotiate(headers.accept);
+    compressor?.assertAccepted(headers["accept-encoding"]);
+    return respond;
+  };
 }
 
 /** The answer to a client stream is that of a unary call. */
 function createSingleResponder({ method }: Binding, variant: Variant, options: OperationOptions): Shape["negotiate"] {
   const respond = createResponder(method, variant, options);
-  const isJson = variant.hasBody && findRawBody(method.output, variant.responseBody) === undefined;
+  const assertAccepted = createAcceptCheck(method, variant, options.compressor);
   const answer: Respond = async ({ request, context, deadline, responses }) => {
     const source = openSource(responses, deadline);
     request.onAbort(() => source.leave());
@@ -218,10 +180,8 @@ function createSingleResponder({ method }: Binding, variant: Variant, options: O
     context.finish();
     return respond(request, first.value, context.setHeaders());
   };
-  return (request) => {
-    if (isJson && !accepts(request.headers.accept, "application/json")) {
-      throw new Fault(406, "not_acceptable", "this operation answers application/json");
-    }
+  return ({ headers }) => {
+    assertAccepted(headers);
     return answer;
   };
 }

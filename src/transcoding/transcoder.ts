@@ -1,15 +1,16 @@
-import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { Answer } from "./answer.ts";
 import type { Binding } from "./binding.ts";
 import { cannotServe, compileBindings } from "./bindings.ts";
 import { createCompressor } from "./compression.ts";
-import { createCors, type CorsOptions } from "./cors.ts";
+import { createCors, type CorsOptions, type FindMethod } from "./cors.ts";
 import { createErrorAnswers } from "./error.ts";
 import { Fault } from "./fault.ts";
 import { collectImplementations, type Implementation, type StreamImplementation } from "./implementations.ts";
 import { createMatcher } from "./matcher.ts";
 import { createOperation, type Operation, type OperationOptions } from "./operation.ts";
 import { completeOptions, type TranscoderOptions } from "./options.ts";
+import { createReachableRegistry } from "./registry.ts";
 import type { TranscodingRequest } from "./request.ts";
 import { createStreamOperation } from "./stream-operation.ts";
 
@@ -25,32 +26,31 @@ export type Transcoder = {
  * supported: at start-up, never on a request.
  */
 export function createTranscoder(given: TranscoderOptions): Transcoder {
-  const options = completeOptions(given);
-  const implementations = collectImplementations(options.routes);
-  const bindings = compileBindings(
-    implementations.map(({ method }) => method),
-    options,
-  );
-  const registry = createRegistry(
-    ...bindings.flatMap(({ method }) => [method.parent.file, ...method.parent.file.dependencies]),
-  );
-  const errorAnswers = createErrorAnswers(options.errors, registry);
+  const implementations = collectImplementations(given.routes);
+  const methods = implementations.map(({ method }) => method);
+  const options = completeOptions(given, methods);
+  const bindings = compileBindings(methods, options);
+  const reachable = createReachableRegistry(methods);
+  const errorAnswers = createErrorAnswers(options.errors, options.registry);
   const operationOptions: OperationOptions = {
     ...options,
     errorAnswers,
     compressor: options.compression === undefined ? undefined : createCompressor(options.compression),
-    findMessage: (name) => registry.getMessage(name),
+    findMessage: (name) => reachable.getMessage(name),
   };
   const matcher = createMatcher(
     bindings.map((binding) => ({
       httpMethod: binding.httpMethod,
       template: binding.template,
       name: binding.method.toString(),
-      value: compileOperation(
-        implementations.find(({ method }) => isSameRpc(method, binding.method)),
+      value: {
         binding,
-        operationOptions,
-      ),
+        operation: compileOperation(
+          implementations.find(({ method }) => isSameRpc(method, binding.method)),
+          binding,
+          operationOptions,
+        ),
+      },
     })),
   );
 
@@ -62,37 +62,42 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
       : [...methods.union(new Set(methods.has("GET") ? ["HEAD", "OPTIONS"] : ["OPTIONS"]))].join(", ");
   };
 
+  const answer = (request: TranscodingRequest): Answer | Promise<Answer> => {
+    const path = pathOf(request.target);
+    const match = matcher.find(request.httpMethod, path);
+    if (match instanceof Fault) {
+      return errorAnswers.ofFault(match);
+    }
+    if (match !== undefined) {
+      const answered = match.value.operation.run(request, match.captures);
+      if (request.httpMethod !== "HEAD") {
+        return answered;
+      }
+      return answered instanceof Promise ? answered.then(withoutBody) : withoutBody(answered);
+    }
+    const allow = allowOf(path);
+    if (allow === undefined) {
+      return errorAnswers.ofFault(new Fault(404, "not_found", "no operation has this path"));
+    }
+    return request.httpMethod === "OPTIONS"
+      ? { status: 204, headers: { allow }, body: undefined }
+      : errorAnswers.ofFault(new Fault(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }));
+  };
+
   const transcoder: Transcoder = {
     bindings,
-    async handle(request) {
-      const path = pathOf(request.target);
-      const match = matcher.find(request.httpMethod, path);
-      if (match instanceof Fault) {
-        return errorAnswers.ofFault(match);
-      }
-      if (match !== undefined) {
-        const answer = await match.value.run(request, match.captures);
-        return request.httpMethod === "HEAD" ? withoutBody(answer) : answer;
-      }
-      const allow = allowOf(path);
-      if (allow === undefined) {
-        return errorAnswers.ofFault(new Fault(404, "not_found", "no operation has this path"));
-      }
-      return request.httpMethod === "OPTIONS"
-        ? { status: 204, headers: { allow }, body: undefined }
-        : errorAnswers.ofFault(
-            new Fault(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }),
-          );
+    handle(request) {
+      const answered = answer(request);
+      // Not an async function: what is a promise already would be wrapped in another.
+      return answered instanceof Promise ? answered : Promise.resolve(answered);
     },
   };
-  const { cors } = options;
-  return cors === undefined
+  return options.cors === undefined
     ? transcoder
-    : withCors(
-        transcoder,
-        cors,
-        bindings.map(({ method }) => method),
-      );
+    : withCors(transcoder, options.cors, (httpMethod, target) => {
+        const match = matcher.find(httpMethod, pathOf(target));
+        return match === undefined || match instanceof Fault ? undefined : match.value.binding.method;
+      });
 }
 
 /** Rules in code may have changed a binding's options, and so its descriptor; not what it describes. */
@@ -100,8 +105,9 @@ function isSameRpc(one: DescMethod, other: DescMethod): boolean {
   return one.parent === other.parent && one.name === other.name;
 }
 
-function withCors(transcoder: Transcoder, options: CorsOptions, methods: readonly DescMethod[]): Transcoder {
-  const cors = createCors(options, methods);
+function withCors(transcoder: Transcoder, options: CorsOptions, find: FindMethod): Transcoder {
+  const methods = new Set(transcoder.bindings.map(({ method }) => method));
+  const cors = createCors(options, methods, find);
   return {
     ...transcoder,
     async handle(request) {

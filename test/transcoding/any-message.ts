@@ -1,5 +1,6 @@
 import {
   create,
+  createRegistry,
   fromJson,
   ScalarType,
   type DescField,
@@ -8,16 +9,22 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import {
+  anyPack,
+  AnySchema,
   DurationSchema,
+  EmptySchema,
   FieldMaskSchema,
+  Int64ValueSchema,
   isWrapperDesc,
   ListValueSchema,
+  StructSchema,
   TimestampSchema,
   ValueSchema,
 } from "@bufbuild/protobuf/wkt";
 import * as fc from "fast-check";
+import { BodiesSchema, QueryMsgSchema } from "../../gen/t/v1/vectors_pb.ts";
 
-/** Any message of at most eight fields, their extremes among them; without google.protobuf.Any and google.api.HttpBody. */
+/** Any message of at most eight fields, their extremes among them; without google.api.HttpBody. */
 export function anyMessage(
   desc: DescMessage,
   { depth = 2, without = () => false }: { depth?: number; without?: (field: DescField) => boolean } = {},
@@ -53,9 +60,7 @@ type Limits = { depth: number; without: (field: DescField) => boolean };
 function canMake({ message }: DescField, depth: number): boolean {
   return (
     message === undefined ||
-    (message.typeName.startsWith("google.")
-      ? !["google.protobuf.Any", "google.api.HttpBody"].includes(message.typeName)
-      : depth > 0)
+    (message.typeName.startsWith("google.protobuf.") ? true : message.typeName !== "google.api.HttpBody" && depth > 0)
   );
 }
 
@@ -84,15 +89,24 @@ function anyItem(field: DescField, limits: Limits): fc.Arbitrary<unknown> {
   if (message === undefined) {
     return anyScalar(field.scalar);
   }
+  if (isWrapperDesc(message) && field.fieldKind === "message" && field.oneof === undefined) {
+    // In a field of its own, a wrapper is its bare value.
+    return anyScalar(message.fields[0].scalar);
+  }
+  return anyMessageItem(message, limits);
+}
+
+function anyMessageItem(message: DescMessage, limits: Limits): fc.Arbitrary<unknown> {
   if (isWrapperDesc(message)) {
-    const isBare = field.fieldKind === "message" && field.oneof === undefined;
-    return anyScalar(message.fields[0].scalar).map((value) => (isBare ? value : create(message, { value })));
+    return anyScalar(message.fields[0].scalar).map((value) => create(message, { value }));
   }
   const json = fc
     .jsonValue({ maxDepth: 2 })
     // JSON has no -0 as JSON.stringify writes it, and this key is refused.
     .map((value) => JSON.parse(JSON.stringify(value).replaceAll("__proto__", "proto")) as JsonValue);
   switch (message.typeName) {
+    case AnySchema.typeName:
+      return anyAny(limits);
     case TimestampSchema.typeName:
       return fc
         .record({ seconds: fc.bigInt(-62_135_596_800n, 253_402_300_799n), nanos: anyNanos })
@@ -120,6 +134,34 @@ function anyItem(field: DescField, limits: Limits): fc.Arbitrary<unknown> {
     default:
       return anyMessage(message, { ...limits, depth: limits.depth - 1 });
   }
+}
+
+const packed: readonly DescMessage[] = [
+  DurationSchema,
+  FieldMaskSchema,
+  Int64ValueSchema,
+  ListValueSchema,
+  StructSchema,
+  TimestampSchema,
+  ValueSchema,
+];
+
+/** All that stands in an Any of these messages. */
+export const anyTypes = createRegistry(...packed, AnySchema, EmptySchema, QueryMsgSchema, BodiesSchema);
+
+function anyAny(limits: Limits): fc.Arbitrary<Message> {
+  const choices = limits.depth > 0 ? [...packed, AnySchema, QueryMsgSchema, BodiesSchema] : packed;
+  const deeper = { ...limits, depth: limits.depth - 1 };
+  return fc.oneof(
+    fc.constant(create(AnySchema)),
+    fc.constant(anyPack(EmptySchema, create(EmptySchema))),
+    ...choices.map((desc) =>
+      anyMessageItem(desc, deeper).map((value) =>
+        // As the value of a field, a Struct is plain JSON.
+        anyPack(desc, desc === StructSchema ? fromJson(desc, value as JsonValue) : (value as Message)),
+      ),
+    ),
+  );
 }
 
 const anyNanos = fc.oneof(fc.constantFrom(0, 1, 500_000_000, 999_999_999), fc.nat(999_999_999));

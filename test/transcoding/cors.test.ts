@@ -54,6 +54,19 @@ describe("CORS", () => {
     ]);
   });
 
+  test.each([
+    ["GET", "Service-API-Version"],
+    ["DELETE", undefined],
+  ])("allows a page the headers of the operation that it asks for: %s", async (method, own) => {
+    await using server = await serve(flows({ origins: [page] }));
+    const headers = { origin: page, "access-control-request-method": method };
+    const reply = await server.send("OPTIONS", "/flows", { headers });
+    expect(reply.headers["access-control-allow-headers"]).toBe(
+      "Accept, Authorization, Connect-Timeout-Ms, Content-Encoding, Content-Type, Grpc-Timeout, If-Match, " +
+        `If-None-Match, X-Server-Timeout${own === undefined ? "" : `, ${own}`}`,
+    );
+  });
+
   test("lets a page read an answer, an error, and a path that there is not", async () => {
     await using server = await serve(flows({ origins: [page], exposeHeaders: ["ETag"] }));
     const headers = { origin: page, "content-type": "text/plain" };

@@ -1,10 +1,11 @@
-import { create, createFileRegistry, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { create, createFileRegistry, fromJson, type DescMessage, type Message } from "@bufbuild/protobuf";
 import {
   FieldDescriptorProto_Label as Label,
   FieldDescriptorProto_Type as Type,
   FieldOptions_JSType,
   file_google_protobuf_struct,
   FileDescriptorProtoSchema,
+  StructSchema,
   ValueSchema,
 } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
@@ -14,15 +15,17 @@ import { messageHoldsInt64 } from "../../src/transcoding/json/int64.ts";
 import { parseJson } from "../../src/transcoding/json/parse.ts";
 import { createJsonReaders } from "../../src/transcoding/json/read.ts";
 import { messageWriter } from "../../src/transcoding/json/write.ts";
+import { createReachableRegistry } from "../../src/transcoding/registry.ts";
 import { call, createEcho, createRequest } from "./service.ts";
 
+const registry = createReachableRegistry([]);
 const read = (text: string, desc: DescMessage = QueryMsgSchema): Message =>
-  createJsonReaders({ ignoreUnknown: false }).message(desc)(
+  createJsonReaders({ ignoreUnknown: false, registry }).message(desc)(
     parseJson(Buffer.from(text), 100, [], messageHoldsInt64(desc)),
     [],
   ) as Message;
 const write = (message: Message, desc: DescMessage = QueryMsgSchema): string =>
-  JSON.stringify(messageWriter(desc)(message));
+  JSON.stringify(messageWriter(desc, registry)(message));
 
 const faultOf = (text: string): string => {
   try {
@@ -101,7 +104,10 @@ test.each<[text: string, fault: unknown]>([
   ['{"fieldmaskValue":["a"]}', expect.stringMatching(/^fieldmaskValue: must be names of fields/)],
   ['{"structValue":[]}', "structValue: must be an object"],
   ['{"listValue":{}}', "listValue: must be an array"],
-  ['{"anyValue":{"@type":"type.googleapis.com/none.None"}}', "anyValue: must be the JSON form of google.protobuf.Any"],
+  [
+    '{"anyValue":{"@type":"type.googleapis.com/none.None"}}',
+    "anyValue['@type']: must name a known type, not type.googleapis.com/none.None",
+  ],
   ['{"wrapperBytesValue":"*"}', "wrapperBytesValue: must be bytes in base64"],
   [
     '{"oneofStringValue":"","oneofNested":{}}',
@@ -158,6 +164,13 @@ test.each([
 test("a key that would set a prototype is written, wherever it came from", () => {
   const labels = Object.fromEntries([["__proto__", "x"]]);
   expect(write(create(BodiesSchema, { labels }), BodiesSchema)).toBe('{"labels":{"__proto__":"x"}}');
+});
+
+test("a Struct that is a whole request or response is a message", async () => {
+  const echo = createEcho(StructSchema, { pattern: { case: "post", value: "/q" }, body: "*" });
+  const body = { a: [1, null, { b: "" }], c: {} };
+  expect(await call(echo, createRequest("POST", "/q", JSON.stringify(body)))).toEqual({ status: 200, body });
+  expect(echo.seen).toEqual([fromJson(StructSchema, body)]);
 });
 
 test("an implementation's time outside the calendar is its mistake", () => {

@@ -1,4 +1,5 @@
 import type { DescMessage, DescMethod, DescService, MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import type { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import type { MethodRuleSchema } from "../../gen/transcoding/v1/annotations_pb.ts";
@@ -6,10 +7,17 @@ import * as t from "../../gen/t/v1/vectors_pb.ts";
 import { RawService, StreamsService } from "../../gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { openapi, type OpenApiDocument, type OpenApiOptions } from "../../src/transcoding/index.ts";
+import {
+  createTranscoder,
+  openapi,
+  presets,
+  type OpenApiDocument,
+  type OpenApiOptions,
+  type TranscoderOptions,
+} from "../../src/transcoding/index.ts";
 import type { OperationObject, Parameter } from "../../src/transcoding/openapi/document.ts";
 import { problemOf, schemaPaths, createSchemaCheck } from "./openapi-check.ts";
-import { createMethod } from "./service.ts";
+import { createMethod, createRequest } from "./service.ts";
 
 type Rule = MessageInitShape<typeof HttpRuleSchema>;
 const info = { title: "Things", version: "1" };
@@ -335,9 +343,20 @@ describe("an answer", () => {
     const document = describeService(StreamsService, [{ selector: `${StreamsService.typeName}.Sum` }]);
     const item = { $ref: "#/components/schemas/Item" };
     const list = document.paths["/streams/{shelf}/items"]?.["get"] as OperationObject;
+    const error = { $ref: "#/components/schemas/Error" };
+    const failure = { title: "the failure", type: "object", properties: { error }, required: ["error"] };
+    const data = (schema: object) => ({ type: "string", contentMediaType: "application/json", contentSchema: schema });
     expect(list.responses["200"]?.content).toMatchObject({
-      "application/x-ndjson": { schema: { type: "string" }, "x-itemSchema": item },
-      "text/event-stream": { schema: { type: "string" }, "x-itemSchema": item },
+      "application/x-ndjson": { schema: { type: "string" }, "x-itemSchema": { anyOf: [item, failure] } },
+      "text/event-stream": {
+        schema: { type: "string" },
+        "x-itemSchema": {
+          anyOf: [
+            { properties: { data: data(item) }, required: ["data"] },
+            { properties: { event: { const: "error" }, data: data(error) }, required: ["event", "data"] },
+          ],
+        },
+      },
       "application/json": { schema: { type: "array", items: item } },
     });
     const chat = document.paths["/streams/chat"]?.["post"] as OperationObject;
@@ -345,6 +364,48 @@ describe("an answer", () => {
     expect(Object.keys(chat.responses["200"]?.content ?? {})).toEqual(["application/x-ndjson"]);
     const download = document.paths["/streams/download/{name}"]?.["get"] as OperationObject;
     expect(Object.keys(download.responses["200"]?.content ?? {})).toEqual(["*/*"]);
+  });
+
+  test.each([
+    [{ streams: presets.grpcGateway.streams, errors: "status" }, "Status", ["result", "error"]],
+    [{ streams: { json: "lines" }, errors: "problem" }, "Problem", [undefined, undefined]],
+  ] as const)("that is a stream is framed as the options say: %j", async (options, name, keys) => {
+    const document = describeService(StreamsService, [], options);
+    expect(await problemOf(document)).toBeUndefined();
+    const list = document.paths["/streams/{shelf}/items"]?.["get"] as OperationObject;
+    const refs = ["Item", name].map((each) => ({ $ref: `#/components/schemas/${each}` }));
+    expect(list.responses["200"]?.content?.["application/json"]).toMatchObject({
+      schema: { type: "string" },
+      "x-itemSchema": {
+        anyOf: keys.map((key, index) => (key === undefined ? refs[index] : { properties: { [key]: refs[index] } })),
+      },
+    });
+  });
+
+  test.each<[accept: string, options: Pick<TranscoderOptions, "streams"> & { errors?: "plain" | "status" }]>([
+    ["application/x-ndjson", {}],
+    ["application/x-ndjson", { errors: "status" }],
+    ["text/event-stream", {}],
+    ["application/json", { streams: { json: "results" } }],
+    ["application/json", { streams: { json: "lines" }, errors: "status" }],
+  ])("that is a stream which fails is what is sent: %s, %j", async (accept, options) => {
+    const routes: TranscoderOptions["routes"] = (router) =>
+      router.service(StreamsService, {
+        async *list() {
+          yield { text: "a" };
+          throw new ConnectError("m", Code.DataLoss);
+        },
+      });
+    const request = createRequest("GET", "/streams/s/items");
+    const { body } = await createTranscoder({ ...options, routes }).handle({ ...request, headers: { accept } });
+    const text = await readBroken(body as AsyncIterable<string>);
+    const items = accept === "text/event-stream" ? text.trim().split("\n\n").map(parseEvent) : parseLines(text);
+    expect(items).toHaveLength(2);
+    for (const [index, item] of items.entries()) {
+      const path = ["paths", "/streams/{shelf}/items", "get", "responses", "200", "content", accept, "x-itemSchema"];
+      const check = createSchemaCheck(describeService(StreamsService, [], options));
+      expect(check([...path, "anyOf", String(index)], item)).toBeUndefined();
+    }
   });
 
   test.each([
@@ -359,6 +420,28 @@ describe("an answer", () => {
     expect(createSchemaCheck(document)(path, {})).toContain("required property");
   });
 });
+
+/** What a stream gave before it broke off. */
+async function readBroken(pieces: AsyncIterable<string>): Promise<string> {
+  let text = "";
+  try {
+    for await (const piece of pieces) {
+      text += piece;
+    }
+  } catch {
+    return text;
+  }
+  throw new Error("the stream ended well");
+}
+
+const parseLines = (text: string): unknown[] =>
+  text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as unknown);
+
+/** The fields of an event. */
+const parseEvent = (event: string): unknown => Object.fromEntries(event.split("\n").map((line) => line.split(": ", 2)));
 
 test("variants are told apart by their titles", () => {
   const document = openapi({ routes: (router) => router.service(FlowsService, {}) }, { info });

@@ -199,6 +199,8 @@ export const RuntimeStateSchema: GenEnum<RuntimeState> = /*@__PURE__*/
  */
 export const SettingsService: GenService<{
   /**
+   * Says which service this is, how its flow runtime fares, and who is asking.
+   *
    * @generated from rpc flowgate.v1.SettingsService.GetSettings
    */
   getSettings: {

@@ -19,6 +19,10 @@ export function messageHoldsInt64(desc: DescMessage, seen: Set<DescMessage> = ne
     return false;
   }
   seen.add(desc);
+  // What is in it, nobody knows before it is there.
+  if (desc.typeName === "google.protobuf.Any") {
+    return true;
+  }
   return desc.fields.some((field) => holdsInt64(field, seen));
 }
 

@@ -38,13 +38,18 @@ export function parseJson(
   }
   const census: Census = { keys: 0, isUnsafe: false };
   countKeys(value, census);
-  if (outline.escapedSurrogate || census.keys !== outline.colons) {
+  if (census.keys !== outline.colons || hasEscapedSurrogate(text)) {
     const fault = explainJson(text, maxDepth, root);
     if (fault !== undefined) {
       throw fault;
     }
   }
   return exact && census.isUnsafe ? parseExact(text) : value;
+}
+
+/** An escape of \uD800 to \uDFFF, or what looks like one. */
+function hasEscapedSurrogate(text: string): boolean {
+  return text.includes("\\ud") || text.includes("\\uD");
 }
 
 /** Documents with bigints in them. Only for them do readers look for any. */
@@ -78,7 +83,7 @@ function parseExact(text: string): unknown {
   return value;
 }
 
-type Outline = { colons: number; depth: number; escapedSurrogate: boolean };
+type Outline = { readonly colons: number; readonly depth: number };
 
 /** What the bytes of a document show without parsing it; of a malformed one, anything. */
 function outlineOf(bytes: Uint8Array): Outline {
@@ -86,29 +91,24 @@ function outlineOf(bytes: Uint8Array): Outline {
   let colons = 0;
   let depth = 0;
   let open = 0;
-  let escapedSurrogate = false;
   let quote = -1;
   let backslash = -1;
   for (let i = 0; i < length;) {
     const byte = bytes[i++] as number;
     if (byte === QUOTE) {
-      for (let limit = i + LONG_STRING; ;) {
-        if (i === limit) {
+      for (let limit = i + LONG_STRING; i < length;) {
+        const inside = bytes[i++];
+        if (inside === QUOTE) {
+          break;
+        }
+        if (inside === BACKSLASH) {
+          i++;
+          limit = i + LONG_STRING;
+        } else if (i >= limit) {
           // Node looks for a byte several times as fast. What it found is kept: each byte is looked at but once or twice.
           quote = quote < i ? indexOf(bytes, QUOTE, i) : quote;
           backslash = backslash < i ? indexOf(bytes, BACKSLASH, i) : backslash;
           i = Math.min(quote, backslash);
-        }
-        const inside = bytes[i++];
-        if (inside === QUOTE || inside === undefined) {
-          break;
-        }
-        if (inside === BACKSLASH) {
-          // \uD800 to \uDFFF, in either case
-          escapedSurrogate ||=
-            bytes[i] === 0x75 && ((bytes[i + 1] as number) | 0x20) === 0x64 && (bytes[i + 2] as number) >= 0x38;
-          i++;
-          limit = i + LONG_STRING;
         }
       }
     } else if (byte === COLON) {
@@ -125,7 +125,7 @@ function outlineOf(bytes: Uint8Array): Outline {
       }
     }
   }
-  return { colons, depth, escapedSurrogate };
+  return { colons, depth };
 }
 
 /** After so many bytes it pays to search. */

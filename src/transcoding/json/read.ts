@@ -1,20 +1,15 @@
-import {
-  create,
-  fromJson,
-  ScalarType,
-  type DescEnum,
-  type DescField,
-  type DescMessage,
-  type JsonValue,
-} from "@bufbuild/protobuf";
-import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { create, type DescField, type DescMessage, type Registry } from "@bufbuild/protobuf";
 import { misfit, type JsonPath } from "../fault.ts";
 import { FieldRuleSchema, type FieldRule } from "../../../gen/transcoding/v1/annotations_pb.ts";
-import { enumSpelling, fieldRule, plainSpelling, type EnumSpelling } from "../rules.ts";
+import { enumSpelling, fieldRule, plainSpelling } from "../rules.ts";
 import type { TakenFields } from "../taken.ts";
+import { createAnyReader } from "./any.ts";
+import { Misfit, within, type Read } from "./misfit.ts";
 import { isExact } from "./parse.ts";
-import { expectedOf, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
-import { textForms } from "./well-known.ts";
+import { createFieldReader } from "./read-field.ts";
+import { createWellKnownReader } from "./read-well-known.ts";
+import { expectedOf, scalarFromJson } from "./scalar.ts";
+import { asMessage } from "./struct.ts";
 import { createZeroMaker } from "./zero.ts";
 
 /** Reads a JSON value; `path` is where it stands, and is left as it was. Throws a Fault where it does not fit. */
@@ -24,6 +19,8 @@ export type JsonReader = (value: unknown, path: Readonly<JsonPath>) => unknown;
 export type ReadOptions = {
   /** Keys that the message does not declare are skipped, not refused. */
   readonly ignoreUnknown: boolean;
+  /** What a google.protobuf.Any may hold. */
+  readonly registry: Registry;
   /** By the proto3 JSON mapping alone: of our options counts only what refuses values. Default: false. */
   readonly plain?: boolean;
   /** Fields that have another source may be missing, though they are required. Default: none. */
@@ -50,38 +47,18 @@ export function createJsonReaders(options: ReadOptions): {
     };
   };
   return {
-    message: (desc) => choose((readers) => readers.message(desc)),
+    message(desc) {
+      const read = choose((readers) => readers.message(desc));
+      return (value, path) => asMessage(desc, read(value, path));
+    },
     field: (field) => choose((readers) => readers.field(field)),
   };
 }
-
-/** Throws a Misfit where the value does not fit. */
-type Read = (value: unknown) => unknown;
 
 type Readers = {
   message: (desc: DescMessage) => Read;
   field: (field: DescField) => Read;
 };
-
-/** A fault on its way up: where a value stands is found out only when it does not fit. */
-class Misfit extends Error {
-  readonly reason: string | undefined;
-  /** Innermost first. */
-  readonly path: JsonPath;
-
-  constructor(expected: string, reason?: string, path: JsonPath = []) {
-    super(expected);
-    this.reason = reason;
-    this.path = path;
-  }
-}
-
-function within(key: string | number, error: unknown): unknown {
-  if (error instanceof Misfit) {
-    error.path.push(key);
-  }
-  return error;
-}
 
 /**
  * What counts of a field's options under the mapping's own rules: what it refuses. Not `required`, for a client may
@@ -127,8 +104,11 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
     return lazy;
   };
 
+  const reasonOf = (desc: DescField): string | undefined => ruleOf(desc).invalid || undefined;
+  const field = (desc: DescField): Read => createFieldReader(desc, { message, spellingOf, reasonOf });
+
   const compileField = (desc: DescField, twin: string | undefined): FieldReader => {
-    const { lenient, notNull, invalid } = ruleOf(desc);
+    const { lenient, notNull } = ruleOf(desc);
     return {
       field: desc,
       localName: desc.localName,
@@ -138,13 +118,16 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
       notNull,
       takesNull: takesNull(desc),
       twin,
-      reason: invalid === "" ? undefined : invalid,
+      reason: reasonOf(desc),
     };
   };
 
   const compileMessage = (desc: DescMessage): Read => {
+    if (desc.typeName === "google.protobuf.Any") {
+      return createAnyReader(options, message);
+    }
     if (desc.typeName.startsWith("google.protobuf.")) {
-      return readWellKnown(desc, exact);
+      return createWellKnownReader(desc, exact, options.registry);
     }
     const fields = new Map<string, FieldReader>();
     const zero = createZeroMaker(desc);
@@ -209,88 +192,6 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
     };
   };
 
-  const field = (desc: DescField): Read => {
-    const { invalid } = ruleOf(desc);
-    const reason = invalid === "" ? undefined : invalid;
-    switch (desc.fieldKind) {
-      case "scalar":
-      case "enum":
-        return itemReader(desc, reason);
-      case "message": {
-        const read = message(desc.message);
-        if (desc.oneof !== undefined || !isWrapperDesc(desc.message)) {
-          return read;
-        }
-        // As protobuf-es has it: a singular wrapper is its bare value in memory.
-        return (value) => (read(value) as { value: unknown }).value;
-      }
-      case "list": {
-        const item = itemReader(desc, reason);
-        return (value) => {
-          if (!Array.isArray(value)) {
-            throw new Misfit("must be an array", reason);
-          }
-          const items = value as unknown[];
-          const result: unknown[] = [];
-          let i = 0;
-          try {
-            for (; i < items.length; i++) {
-              result.push(item(items[i]));
-            }
-          } catch (error) {
-            throw within(i, error);
-          }
-          return result;
-        };
-      }
-      case "map": {
-        const item = itemReader(desc, reason);
-        const { mapKey } = desc;
-        return (value) => {
-          if (typeof value !== "object" || value === null || Array.isArray(value)) {
-            throw new Misfit("must be an object", reason);
-          }
-          const result: Record<string, unknown> = {};
-          for (const name in value) {
-            const key = mapKey === ScalarType.STRING ? name : readKey(mapKey, name, result, reason);
-            try {
-              result[key] = item((value as Record<string, unknown>)[name]);
-            } catch (error) {
-              throw within(name, error);
-            }
-          }
-          return result;
-        };
-      }
-    }
-  };
-
-  const itemReader = (desc: DescField, reason: string | undefined): Read => {
-    if (desc.message !== undefined) {
-      return message(desc.message);
-    }
-    if (desc.enum !== undefined) {
-      return readEnum(desc.enum, spellingOf(desc.enum), reason);
-    }
-    const { scalar } = desc;
-    if (scalar === ScalarType.STRING) {
-      return (value) => {
-        if (typeof value !== "string") {
-          throw new Misfit("must be a string", reason);
-        }
-        return value;
-      };
-    }
-    const local = toLocal(desc);
-    return (value) => {
-      const result = local(scalarFromJson(scalar, value));
-      if (result === undefined) {
-        throw new Misfit(`must be ${expectedOf[scalar]}`, reason);
-      }
-      return result;
-    };
-  };
-
   return { message, field };
 }
 
@@ -321,22 +222,6 @@ function setMember(result: Record<string, unknown>, { field, localName }: FieldR
   }
 }
 
-function readKey(
-  mapKey: Exclude<ScalarType, ScalarType.FLOAT | ScalarType.DOUBLE | ScalarType.BYTES>,
-  name: string,
-  before: object,
-  reason: string | undefined,
-): string {
-  const key = scalarFromText(mapKey, name);
-  if (key === undefined) {
-    throw new Misfit(`the key must be ${expectedOf[mapKey]}`, reason, [name]);
-  }
-  if (Object.hasOwn(before, String(key))) {
-    throw new Misfit("this key stands twice in its object", reason, [name]);
-  }
-  return String(key);
-}
-
 /** Those of which no part is left to say. */
 function collectFields(taken: TakenFields | undefined, found: Set<DescField>): void {
   if (taken === undefined || typeof taken === "string") {
@@ -346,94 +231,6 @@ function collectFields(taken: TakenFields | undefined, found: Set<DescField>): v
     found.add(field);
     collectFields(below, found);
   }
-}
-
-function readEnum(
-  { open, typeName }: DescEnum,
-  { strict, numberOf, nameOf }: EnumSpelling,
-  reason: string | undefined,
-): Read {
-  if (typeName === "google.protobuf.NullValue") {
-    return (value) => {
-      if (value !== null && value !== "NULL_VALUE" && value !== 0) {
-        throw new Misfit("must be null", reason);
-      }
-      return 0;
-    };
-  }
-  const expected = `one of ${[...numberOf.keys()].join(", ")}`;
-  return (value) => {
-    const number = typeof value === "string" ? numberOf.get(value) : value;
-    // An open enum takes numbers that it has no name for.
-    if (
-      typeof number === "number" &&
-      (!strict || typeof value === "string") &&
-      number === (number | 0) &&
-      (open || nameOf.has(number))
-    ) {
-      // Not -0.
-      return number | 0;
-    }
-    throw new Misfit(`must be ${expected}`, reason);
-  };
-}
-
-/** Below a document's own limit of depth; each level of JSON counts as several messages. */
-const NO_RECURSION_LIMIT = 1_000_000;
-
-/** A Struct is plain JSON in memory too; the others are messages, each with its own JSON form. */
-function readWellKnown(desc: DescMessage, exact: boolean): Read {
-  const form = textForms.get(desc.typeName);
-  if (form !== undefined) {
-    return (value) => {
-      const result = typeof value === "string" ? form.parse(value) : undefined;
-      if (result === undefined) {
-        throw new Misfit(`must be ${form.expected}`);
-      }
-      return result;
-    };
-  }
-  if (isWrapperDesc(desc)) {
-    const [field] = desc.fields;
-    const local = toLocal(field);
-    return (value) => {
-      const bare = local(scalarFromJson(field.scalar, value));
-      if (bare === undefined) {
-        throw new Misfit(`must be ${expectedOf[field.scalar]}`);
-      }
-      return create(desc, { value: bare });
-    };
-  }
-  const plain = exact ? withDoubles : (value: unknown) => value;
-  if (desc.typeName === "google.protobuf.Struct") {
-    return (value) => {
-      if (typeof value !== "object" || value === null || Array.isArray(value)) {
-        throw new Misfit("must be an object");
-      }
-      return plain(value);
-    };
-  }
-  const expected = desc.typeName === "google.protobuf.ListValue" ? "an array" : `the JSON form of ${desc.typeName}`;
-  return (value) => {
-    try {
-      return fromJson(desc, plain(value) as JsonValue, { recursionLimit: NO_RECURSION_LIMIT });
-    } catch {
-      throw new Misfit(`must be ${expected}`);
-    }
-  };
-}
-
-/** A JSON value as JSON.parse gives it: numbers in it are doubles. */
-function withDoubles(value: unknown): unknown {
-  if (typeof value === "bigint") {
-    return Number(value);
-  }
-  if (typeof value !== "object" || value === null) {
-    return value;
-  }
-  return Array.isArray(value)
-    ? value.map(withDoubles)
-    : Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withDoubles(item)]));
 }
 
 /** In most fields null stands for an absent one; in these it is a value. */

@@ -6,44 +6,52 @@ import {
   type DescMessage,
   type JsonValue,
   type Message,
+  type Registry,
 } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence, isWrapperDesc, type FieldMask, type Timestamp } from "@bufbuild/protobuf/wkt";
 import { enumSpelling, fieldRule } from "../rules.ts";
+import { createAnyWriter } from "./any.ts";
+import { compile, literal } from "./compile.ts";
 import { scalarToJson, type Scalar } from "./scalar.ts";
 import { formatTimestamp } from "./well-known.ts";
 
 /** Gives the JSON value of a message or of a field's value. */
 export type JsonWriter = (value: unknown) => unknown;
 
-const known = new WeakMap<DescMessage, JsonWriter>();
+const knownByRegistry = new WeakMap<Registry, WeakMap<DescMessage, JsonWriter>>();
 
-/** Compiled once a message, so that a recursive one ends. */
-export function messageWriter(desc: DescMessage): JsonWriter {
+/** Compiled once a message, so that a recursive one ends. The registry has what a google.protobuf.Any may hold. */
+export function messageWriter(desc: DescMessage, registry: Registry): JsonWriter {
+  let known = knownByRegistry.get(registry);
+  if (known === undefined) {
+    known = new WeakMap();
+    knownByRegistry.set(registry, known);
+  }
   const writer = known.get(desc);
   if (writer !== undefined) {
     return writer;
   }
   let compiled: JsonWriter | undefined;
-  const lazy: JsonWriter = (value) => (compiled ??= compileMessage(desc))(value);
+  const lazy: JsonWriter = (value) => (compiled ??= compileMessage(desc, registry))(value);
   known.set(desc, lazy);
   return lazy;
 }
 
 /** Writes a field's own value: an array for a repeated field, null for an absent message. */
-export function fieldWriter(field: DescField): JsonWriter {
+export function fieldWriter(field: DescField, registry: Registry): JsonWriter {
   switch (field.fieldKind) {
     case "scalar":
       return writeScalar;
     case "enum":
       return enumWriter(field.enum);
     case "message": {
-      const message = messageWriter(field.message);
+      const message = messageWriter(field.message, registry);
       // As protobuf-es has it: a singular wrapper is its bare value in memory.
       const write = field.oneof === undefined && isWrapperDesc(field.message) ? writeScalar : message;
       return (value) => (value === undefined ? null : write(value));
     }
     case "list": {
-      const item = itemWriter(field);
+      const item = itemWriter(field, registry);
       return (value) => {
         const result: unknown[] = [];
         for (const each of value as unknown[]) {
@@ -53,7 +61,7 @@ export function fieldWriter(field: DescField): JsonWriter {
       };
     }
     case "map": {
-      const item = itemWriter(field);
+      const item = itemWriter(field, registry);
       return (value) => {
         const result: Record<string, unknown> = {};
         for (const key of Object.keys(value as object)) {
@@ -65,9 +73,9 @@ export function fieldWriter(field: DescField): JsonWriter {
   }
 }
 
-function itemWriter(field: DescField & { fieldKind: "list" | "map" }): JsonWriter {
+function itemWriter(field: DescField & { fieldKind: "list" | "map" }, registry: Registry): JsonWriter {
   if (field.message !== undefined) {
-    return messageWriter(field.message);
+    return messageWriter(field.message, registry);
   }
   return field.enum === undefined ? writeScalar : enumWriter(field.enum);
 }
@@ -101,113 +109,101 @@ function enumWriter(desc: DescEnum): JsonWriter {
   return (value) => nameOf.get(value as number) ?? value;
 }
 
-type FieldWriter = {
-  readonly key: string;
-  readonly localName: string;
-  /** The value that is not written, of a field whose values stand in JSON as they are; else undefined. */
-  readonly zero: unknown;
-  /** The field's value, or undefined where it is not written. */
-  readonly get: (message: Record<string, unknown>) => unknown;
-  readonly write: JsonWriter;
-  readonly inline: boolean;
-};
-
-function compileMessage(desc: DescMessage): JsonWriter {
+/**
+ * Compiles a function with a statement for each field, such as `if (m.text !== "") r["text"] = m.text;`. The values of most fields
+ * stand in JSON as they are.
+ */
+function compileMessage(desc: DescMessage, registry: Registry): JsonWriter {
   if (desc.typeName.startsWith("google.protobuf.")) {
-    return writeWellKnown(desc);
+    return writeWellKnown(desc, registry);
   }
-  const fields = desc.fields
+  const given: Record<string, unknown> = { assign, isEmpty, setOwn };
+  const statements = desc.fields
     .filter((field) => fieldRule(field).header === "")
-    .map((field): FieldWriter => ({
-      key: field.jsonName,
-      localName: field.localName,
-      zero: plainZeroOf(field),
-      get: getterOf(field),
-      write: fieldWriter(field),
-      inline: fieldRule(field).inline,
-    }));
-  return (message) => {
-    const result: Record<string, unknown> = {};
-    for (let i = 0; i < fields.length; i++) {
-      const field = fields[i] as FieldWriter;
-      if (field.zero !== undefined) {
-        const value = (message as Record<string, unknown>)[field.localName];
-        if (value !== field.zero) {
-          result[field.key] = value;
-        }
-        continue;
+    .map((field, at) => {
+      const { value, condition } = readerOf(field);
+      let written = value;
+      if (!standsAsItIs(field)) {
+        given[`write${at}`] = fieldWriter(field, registry);
+        written = `write${at}(${value})`;
       }
-      const value = field.get(message as Record<string, unknown>);
-      if (value === undefined) {
-        continue;
-      }
-      if (field.inline) {
-        assign(result, field.write(value) as Record<string, unknown>);
-      } else {
-        result[field.key] = field.write(value);
-      }
-    }
-    return result;
-  };
+      return `if (${condition}) ${setterOf(field, written)};`;
+    });
+  return compile(given, `return (m) => { const r = {}; ${statements.join("\n")} return r; };`) as JsonWriter;
 }
 
-/** Most fields are such: nothing is to be done to write them. */
-function plainZeroOf(field: DescField): unknown {
-  if (
-    field.fieldKind !== "scalar" ||
-    field.oneof !== undefined ||
-    field.presence !== FeatureSet_FieldPresence.IMPLICIT ||
-    fieldRule(field).always
-  ) {
-    return undefined;
+function setterOf(field: DescField, written: string): string {
+  if (fieldRule(field).inline) {
+    return `assign(r, ${written})`;
   }
-  switch (field.scalar) {
-    case ScalarType.STRING:
-      return "";
-    case ScalarType.BOOL:
-      return false;
-    case ScalarType.INT32:
-    case ScalarType.SINT32:
-    case ScalarType.SFIXED32:
-    case ScalarType.UINT32:
-    case ScalarType.FIXED32:
-      return 0;
-    default:
-      return undefined;
-  }
+  const key = literal(field.jsonName);
+  return field.jsonName === "__proto__" ? `setOwn(r, ${key}, ${written})` : `r[${key}] = ${written}`;
 }
 
-function getterOf(field: DescField): FieldWriter["get"] {
+function standsAsItIs({ fieldKind, scalar }: DescField): boolean {
+  return fieldKind === "scalar" && plainTypes.has(scalar);
+}
+
+const plainTypes: ReadonlySet<ScalarType> = new Set([
+  ScalarType.STRING,
+  ScalarType.BOOL,
+  ScalarType.INT32,
+  ScalarType.SINT32,
+  ScalarType.SFIXED32,
+  ScalarType.UINT32,
+  ScalarType.FIXED32,
+]);
+
+/** The code of a field's value in a message `m`, and of whether it is written: not where it is absent, or zero without presence. */
+function readerOf(field: DescField): { value: string; condition: string } {
   const { oneof, localName } = field;
   if (oneof !== undefined) {
-    return (message) => {
-      const member = message[oneof.localName] as { case: string | undefined; value?: unknown };
-      return member.case === localName ? member.value : undefined;
-    };
+    const choice = `m[${literal(oneof.localName)}]`;
+    return { value: `${choice}.value`, condition: `${choice}.case === ${literal(localName)}` };
   }
-  const get = (message: Record<string, unknown>): unknown => message[localName];
-  if (fieldRule(field).always) {
-    return get;
-  }
+  const value = `m[${literal(localName)}]`;
+  return { value, condition: fieldRule(field).always ? `${value} !== undefined` : conditionOf(field, value) };
+}
+
+function conditionOf(field: DescField, value: string): string {
   switch (field.fieldKind) {
     case "list":
-      return (message) => ((message[localName] as unknown[]).length === 0 ? undefined : message[localName]);
+      return `${value}.length !== 0`;
     case "map":
-      return (message) => (isEmpty(message[localName] as object) ? undefined : message[localName]);
+      return `!isEmpty(${value})`;
     case "message":
-      return get;
-    default: {
-      if (field.presence === FeatureSet_FieldPresence.IMPLICIT) {
-        const zero = field.fieldKind === "enum" ? field.enum.values[0]?.number : undefined;
-        return (message) => {
-          const value = message[localName];
-          // The zero value is not written; of an enum, its first.
-          return value === zero || (zero === undefined && isZero(value)) ? undefined : value;
-        };
+      return `${value} !== undefined`;
+    default:
+      if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) {
+        // Absence is undefined; in proto2 and editions, the default that the prototype has.
+        return `${value} !== undefined && Object.hasOwn(m, ${literal(field.localName)})`;
       }
-      // With presence, absence is undefined; in proto2 and editions, the default that the prototype has.
-      return (message) => (Object.hasOwn(message, localName) ? message[localName] : undefined);
-    }
+      return field.fieldKind === "enum"
+        ? `${value} !== ${field.enum.values[0]?.number ?? 0}`
+        : isSet(field.scalar, value);
+  }
+}
+
+function isSet(type: ScalarType, value: string): string {
+  switch (type) {
+    case ScalarType.STRING:
+      return `${value} !== ""`;
+    case ScalarType.BOOL:
+      return value;
+    case ScalarType.BYTES:
+      return `${value}.length !== 0`;
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return `!Object.is(${value}, 0)`;
+    case ScalarType.INT64:
+    case ScalarType.UINT64:
+    case ScalarType.SINT64:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      // A string, with the option jstype = JS_STRING.
+      return `${value} !== 0n && ${value} !== "0"`;
+    default:
+      return `${value} !== 0`;
   }
 }
 
@@ -218,17 +214,7 @@ function isEmpty(map: object): boolean {
   return true;
 }
 
-function isZero(value: unknown): boolean {
-  return (
-    value === "" ||
-    value === false ||
-    value === 0n ||
-    Object.is(value, 0) ||
-    (value instanceof Uint8Array && value.length === 0)
-  );
-}
-
-function writeWellKnown(desc: DescMessage): JsonWriter {
+function writeWellKnown(desc: DescMessage, registry: Registry): JsonWriter {
   if (desc.typeName === "google.protobuf.Struct") {
     return (value) => value;
   }
@@ -241,7 +227,10 @@ function writeWellKnown(desc: DescMessage): JsonWriter {
   if (desc.typeName === "google.protobuf.FieldMask") {
     return (value) => (value as FieldMask).paths.map(camelCase).join(",");
   }
-  return (value): JsonValue => toJson(desc, value as Message);
+  if (desc.typeName === "google.protobuf.Any") {
+    return createAnyWriter(registry, messageWriter);
+  }
+  return (value): JsonValue => toJson(desc, value as Message, { registry });
 }
 
 /** A path that could not be read back from lowerCamelCase stays as it is. */

@@ -4,12 +4,14 @@ import type { Comments } from "./comments.ts";
 import type { SecurityRequirement } from "./document.ts";
 import type { ErrorResponses } from "./error-schemas.ts";
 import type { Schemas } from "./schema.ts";
+import type { StreamJson } from "./stream.ts";
 
 /** What all operations of a document are described with. */
 export type OperationContext = {
   readonly schemas: Schemas;
   readonly comments: Comments;
   readonly errors: ErrorResponses;
+  readonly streamJson: StreamJson;
   /** Finds a message by its full name, for the options that name one. */
   readonly findMessage: (typeName: string) => DescMessage | undefined;
   /** More messages with the `error` option that end calls of a method: of a gate, say. */

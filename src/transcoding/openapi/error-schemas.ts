@@ -60,6 +60,8 @@ const bodies: Readonly<Record<"plain" | "problem" | "status", NamedBody>> = {
 export type ErrorResponses = {
   /** Adds the answers of an operation's errors to those of its successes. */
   add(responses: Map<string, Response>, shapes: readonly DescMessage[]): void;
+  /** Any of an operation's errors as JSON, where it stands inside of something. */
+  bodyOf(shapes: readonly DescMessage[]): Schema;
 };
 
 /** The errors of operations; `shapes` are messages with the `error` option: one such detail is the whole answer. */
@@ -82,7 +84,18 @@ export function createErrorResponses(body: ErrorBody, schemas: Schemas, comments
     };
   };
 
+  /** Those of shapes that have a body, and `other`. */
+  const anyOf = (shapes: readonly DescMessage[], other: readonly Schema[]): Schema => {
+    const all = [...shapes.map((shape) => schemas.message(shape, responseForm)), ...other];
+    return all.length === 1 ? (all[0] as Schema) : { anyOf: all };
+  };
+
   return {
+    bodyOf(shapes) {
+      // What is no JSON can't stand there: such an error is a plain one.
+      const other = /[/+]json$/.test(mediaType) ? schemas.named(name, schema) : bodies.plain.schema;
+      return anyOf(shapes.filter(hasBody), [other]);
+    },
     add(responses, shapes) {
       const alternatives: DescMessage[] = [];
       for (const shape of shapes) {
@@ -101,12 +114,9 @@ export function createErrorResponses(body: ErrorBody, schemas: Schemas, comments
         }
       }
       const plain = schemas.named(name, schema);
-      const others = alternatives.map((shape) => schemas.message(shape, responseForm));
       const content = { [mediaType]: { schema: plain } };
-      if (others.length > 0) {
-        const known = mediaType === "application/json" ? [plain] : [];
-        const all = [...others, ...known];
-        content["application/json"] = { schema: all.length === 1 ? (all[0] as Schema) : { anyOf: all } };
+      if (alternatives.length > 0) {
+        content["application/json"] = { schema: anyOf(alternatives, mediaType === "application/json" ? [plain] : []) };
       }
       responses.set("default", { description: "Any other error.", content });
     },

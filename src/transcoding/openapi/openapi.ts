@@ -1,8 +1,9 @@
-import { createRegistry, type DescMessage, type DescMethod, type DescService } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Binding } from "../binding.ts";
 import { compileBindings, type BindingsOptions } from "../bindings.ts";
 import { collectImplementations } from "../implementations.ts";
+import { createReachableRegistry } from "../registry.ts";
 import { formatTemplate } from "../template.ts";
 import type { Comments } from "./comments.ts";
 import type {
@@ -22,6 +23,7 @@ import type { Examples, OperationExamples } from "./examples.ts";
 import { describeOperation } from "./operation.ts";
 import { describePath, hierarchyOf } from "./path.ts";
 import { createSchemas } from "./schema.ts";
+import type { StreamJson } from "./stream.ts";
 
 /** What is described: RPCs as Connect's router takes them, with the transcoder's own options; or their bindings. */
 export type OpenApiSource =
@@ -36,6 +38,8 @@ export type OpenApiOptions = {
   readonly comments?: Comments;
   /** The body of errors that have no shape of their own; as the transcoder's option. Default: "plain". */
   readonly errors?: ErrorBody;
+  /** What application/json means for a stream; as the transcoder's option. Default: an array. */
+  readonly streams?: { readonly json?: StreamJson };
   /** Messages with the `error` option that end calls of a method, besides its `fault`: those of a gate, say. */
   readonly errorShapes?: (method: DescMethod) => readonly DescMessage[];
   readonly securitySchemes?: Readonly<Record<string, Schema>>;
@@ -58,13 +62,13 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
   const bindings = bindingsOf(source);
   const comments = options.comments ?? (() => undefined);
   const schemas = createSchemas(comments);
-  const files = bindings.flatMap(({ method }) => [method.parent.file, ...method.parent.file.dependencies]);
-  const registry = createRegistry(...files);
+  const registry = createReachableRegistry(bindings.map(({ method }) => method));
   const context: OperationContext = {
     schemas,
     comments,
     errors: createErrorResponses(options.errors ?? "plain", schemas, comments),
     findMessage: (typeName): DescMessage | undefined => registry.getMessage(typeName),
+    streamJson: options.streams?.json ?? "array",
     errorShapes: options.errorShapes ?? (() => []),
     security: options.security ?? (() => undefined),
   };

@@ -3,15 +3,16 @@ import type { Binding, Variant } from "../binding.ts";
 import { isHttpBody } from "../http-body.ts";
 import { fieldRule, methodRule } from "../rules.ts";
 import { responseForm } from "./components.ts";
-import { JSON_TYPE, mergeContents, NDJSON_LINES, streamed } from "./content.ts";
+import { JSON_TYPE, mergeContents } from "./content.ts";
 import { fieldOf, type OperationContext } from "./context.ts";
 import type { Content, Response, ResponseHeader } from "./document.ts";
 import { describe } from "./schema.ts";
+import { describeStream } from "./stream.ts";
 
 /** What a binding answers, by status; errors too. */
 export function describeResponses(binding: Binding, context: OperationContext): Record<string, Response> {
   const { method, variants } = binding;
-  const { etag, variants: rule, fault } = methodRule(method);
+  const { etag, variants: rule } = methodRule(method);
   const headers = responseHeaders(method, context);
   const responses = new Map<string, Response>();
   for (const [status, members] of Map.groupBy(variants, (variant) => variant.status)) {
@@ -31,9 +32,14 @@ export function describeResponses(binding: Binding, context: OperationContext): 
       ...(Object.keys(headers).length === 0 ? {} : { headers }),
     });
   }
-  const shapes = new Set([...(fault === "" ? [] : [requireMessage(fault, context)]), ...context.errorShapes(method)]);
-  context.errors.add(responses, [...shapes]);
+  context.errors.add(responses, errorShapes(method, context));
   return Object.fromEntries([...responses].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The messages that end calls of a method, each in a shape of its own. */
+function errorShapes(method: DescMethod, context: OperationContext): DescMessage[] {
+  const { fault } = methodRule(method);
+  return [...new Set([...(fault === "" ? [] : [requireMessage(fault, context)]), ...context.errorShapes(method)])];
 }
 
 function responseHeaders(method: DescMethod, { schemas, comments }: OperationContext): Record<string, ResponseHeader> {
@@ -60,7 +66,8 @@ function responseHeaders(method: DescMethod, { schemas, comments }: OperationCon
   return headers;
 }
 
-function responseContent({ method }: Binding, { responseBody }: Variant, { schemas }: OperationContext): Content {
+function responseContent({ method }: Binding, { responseBody }: Variant, context: OperationContext): Content {
+  const { schemas } = context;
   const field = fieldOf(method.output, responseBody);
   const message = field === undefined ? method.output : field.fieldKind === "message" ? field.message : undefined;
   if (isHttpBody(message)) {
@@ -70,18 +77,9 @@ function responseContent({ method }: Binding, { responseBody }: Variant, { schem
   if (field?.fieldKind === "message" && schema["$ref"] !== undefined) {
     schema = { anyOf: [schema, { type: "null" }] };
   }
-  if (method.methodKind === "bidi_streaming") {
-    return { "application/x-ndjson": streamed(schema, NDJSON_LINES) };
-  }
-  if (method.methodKind === "server_streaming") {
-    return {
-      "application/x-ndjson": streamed(schema, NDJSON_LINES),
-      "text/event-stream": streamed(
-        schema,
-        "An event for each message, its `data` JSON; an `error` event ends a stream that failed.",
-      ),
-      [JSON_TYPE]: { schema: { type: "array", items: schema } },
-    };
+  if (method.methodKind === "bidi_streaming" || method.methodKind === "server_streaming") {
+    const error = context.errors.bodyOf(errorShapes(method, context));
+    return describeStream(schema, error, context.streamJson, method.methodKind === "bidi_streaming");
   }
   return { [JSON_TYPE]: { schema } };
 }

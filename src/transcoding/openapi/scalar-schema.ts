@@ -51,7 +51,9 @@ const wellKnown: Readonly<Record<string, Schema>> = {
   "google.protobuf.Empty": { type: "object" },
   "google.protobuf.Any": {
     type: "object",
-    properties: { "@type": { type: "string", description: "The URL of the message's type; its fields stand beside." } },
+    description: "A message of any type: its fields, or its `value` where its JSON is no object of fields.",
+    properties: { "@type": { type: "string", description: "The URL of its type: `type.googleapis.com/…`." } },
+    required: ["@type"],
     additionalProperties: true,
   },
 };

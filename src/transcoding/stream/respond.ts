@@ -1,4 +1,4 @@
-import type { DescMethod, Message } from "@bufbuild/protobuf";
+import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { addHeaders, type Answer } from "../answer.ts";
 import type { Variant } from "../binding.ts";
 import { mapMessages } from "../call.ts";
@@ -29,6 +29,7 @@ export type RespondStream = (call: StreamCall) => Promise<Answer>;
 
 export type StreamOptions = StreamFormats & {
   readonly onlyNdjson: boolean;
+  readonly registry: Registry;
   /** After so long a silence an event stream sends a comment; 0: never. */
   readonly heartbeatMs: number;
 };
@@ -48,7 +49,7 @@ export function createStreamResponder(
     return () => respond;
   }
   const setFields = createHeaderWriter(method.output);
-  const write = createBodyWriter(method.output, variant.responseBody);
+  const write = createBodyWriter(method.output, variant.responseBody, options.registry);
   const negotiate = createNegotiator(options, options.onlyNdjson);
   return (accept) => {
     const framing = negotiate(accept);
@@ -71,10 +72,9 @@ export function createStreamResponder(
       }
       const finish = (): void => context.finish();
       const { status } = variant;
-      if (first === undefined || request.httpMethod === "HEAD") {
-        source.leave();
+      if (first === undefined) {
         finish();
-        return { status, headers, body: first === undefined ? framing.end(true) : undefined };
+        return { status, headers, body: framing.end(true) };
       }
       const { heartbeatMs } = options;
       return {
@@ -103,10 +103,9 @@ function createRawResponder(method: DescMethod, variant: Variant, raw: RawBodyTa
     }
     headers["content-type"] = contentTypeOf(head?.body);
     const finish = (): void => context.finish();
-    if (first === undefined || request.httpMethod === "HEAD") {
-      source.leave();
+    if (first === undefined) {
       finish();
-      return { status: variant.status, headers, body: first === undefined ? "" : undefined };
+      return { status: variant.status, headers, body: "" };
     }
     return { status: variant.status, headers, body: passOn(first, source, finish) };
   };

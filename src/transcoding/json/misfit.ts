@@ -1,0 +1,25 @@
+import type { JsonPath } from "../fault.ts";
+
+/** Reads a JSON value. Throws a Misfit where it does not fit. */
+export type Read = (value: unknown) => unknown;
+
+/** A fault on its way up: where a value stands is found out only when it does not fit. */
+export class Misfit extends Error {
+  readonly reason: string | undefined;
+  /** Innermost first. */
+  readonly path: JsonPath;
+
+  constructor(expected: string, reason?: string, path: JsonPath = []) {
+    super(expected);
+    this.reason = reason;
+    this.path = path;
+  }
+}
+
+/** The error, which now knows one more level of where it stands. */
+export function within(key: string | number, error: unknown): unknown {
+  if (error instanceof Misfit) {
+    error.path.push(key);
+  }
+  return error;
+}

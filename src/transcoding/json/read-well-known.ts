@@ -1,0 +1,66 @@
+import { create, fromJson, type DescMessage, type JsonValue, type Registry } from "@bufbuild/protobuf";
+import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { Misfit, type Read } from "./misfit.ts";
+import { expectedOf, scalarFromJson, toLocal } from "./scalar.ts";
+import { textForms } from "./well-known.ts";
+
+/** Below a document's own limit of depth; each level of JSON counts as several messages. */
+const NO_RECURSION_LIMIT = 1_000_000;
+
+/**
+ * Compiles the reader of a google.protobuf message but Any. A Struct is plain JSON in memory too; the others are messages,
+ * each with its own JSON form. Where documents are exact, bigints stand for some numbers in them.
+ */
+export function createWellKnownReader(desc: DescMessage, exact: boolean, registry: Registry): Read {
+  const form = textForms.get(desc.typeName);
+  if (form !== undefined) {
+    return (value) => {
+      const result = typeof value === "string" ? form.parse(value) : undefined;
+      if (result === undefined) {
+        throw new Misfit(`must be ${form.expected}`);
+      }
+      return result;
+    };
+  }
+  if (isWrapperDesc(desc)) {
+    const [field] = desc.fields;
+    const local = toLocal(field);
+    return (value) => {
+      const bare = local(scalarFromJson(field.scalar, value));
+      if (bare === undefined) {
+        throw new Misfit(`must be ${expectedOf[field.scalar]}`);
+      }
+      return create(desc, { value: bare });
+    };
+  }
+  const plain = exact ? withDoubles : (value: unknown) => value;
+  if (desc.typeName === "google.protobuf.Struct") {
+    return (value) => {
+      if (typeof value !== "object" || value === null || Array.isArray(value)) {
+        throw new Misfit("must be an object");
+      }
+      return plain(value);
+    };
+  }
+  const expected = desc.typeName === "google.protobuf.ListValue" ? "an array" : `the JSON form of ${desc.typeName}`;
+  return (value) => {
+    try {
+      return fromJson(desc, plain(value) as JsonValue, { recursionLimit: NO_RECURSION_LIMIT, registry });
+    } catch {
+      throw new Misfit(`must be ${expected}`);
+    }
+  };
+}
+
+/** A JSON value as JSON.parse gives it: numbers in it are doubles. */
+function withDoubles(value: unknown): unknown {
+  if (typeof value === "bigint") {
+    return Number(value);
+  }
+  if (typeof value !== "object" || value === null) {
+    return value;
+  }
+  return Array.isArray(value)
+    ? value.map(withDoubles)
+    : Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withDoubles(item)]));
+}

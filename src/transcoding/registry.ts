@@ -1,0 +1,41 @@
+import { createRegistry, type DescFile, type DescMethod, type Registry } from "@bufbuild/protobuf";
+import {
+  file_google_protobuf_any,
+  file_google_protobuf_api,
+  file_google_protobuf_duration,
+  file_google_protobuf_empty,
+  file_google_protobuf_field_mask,
+  file_google_protobuf_source_context,
+  file_google_protobuf_struct,
+  file_google_protobuf_timestamp,
+  file_google_protobuf_type,
+  file_google_protobuf_wrappers,
+} from "@bufbuild/protobuf/wkt";
+
+const wellKnown = [
+  file_google_protobuf_any,
+  file_google_protobuf_api,
+  file_google_protobuf_duration,
+  file_google_protobuf_empty,
+  file_google_protobuf_field_mask,
+  file_google_protobuf_source_context,
+  file_google_protobuf_struct,
+  file_google_protobuf_timestamp,
+  file_google_protobuf_type,
+  file_google_protobuf_wrappers,
+];
+
+/** The types that methods' files have, with all that they import, and the well-known ones. */
+export function createReachableRegistry(methods: readonly DescMethod[]): Registry {
+  const files = new Set<DescFile>(wellKnown);
+  for (const { parent } of methods) {
+    files.add(parent.file);
+  }
+  // A set gives what is added to it meanwhile, too.
+  for (const file of files) {
+    for (const imported of file.dependencies) {
+      files.add(imported);
+    }
+  }
+  return createRegistry(...files);
+}

@@ -63,7 +63,7 @@ export function createEnvelope(method: DescMethod, binding: Binding, options: En
 
   const close = (request: TranscodingRequest, answer: Answer): Answer | Promise<Answer> => {
     for (const [name, value] of fixedHeaders) {
-      answer.headers[name] = value;
+      answer.headers[name] ??= value;
     }
     if (variantHeader !== undefined) {
       addVary(answer.headers, variantHeader);

@@ -111,7 +111,7 @@ describe("CORS", () => {
     await using any = await serve(flows({ origins: ["*"] }));
     expect(corsHeaders((await any.send("GET", "/flows", { headers: { origin: page } })).headers)).toEqual({
       "access-control-allow-origin": "*",
-      "access-control-expose-headers": "ETag, Retry-After, WWW-Authenticate",
+      "access-control-expose-headers": "ETag, Retry-After, WWW-Authenticate, Cache-Control",
       vary: "Service-API-Version",
     });
   });

@@ -60,7 +60,7 @@ export type MethodRule = Message<"transcoding.v1.MethodRule"> & {
   etag: string;
 
   /**
-   * Sent with every answer of this method, also with errors.
+   * Sent with every answer of this method, also with errors; one that the implementation sets itself stands.
    *
    * @generated from field: repeated transcoding.v1.Header headers = 6;
    */

@@ -28,6 +28,7 @@ export function createInvoke(
   const output = (result: unknown): Message => normalize(method.output, result);
   if (interceptors.length === 0) {
     return (message, context) => {
+      context.assertAwaited();
       const result = implementation(message, context);
       return isThenable(result) ? Promise.resolve(result).then(output) : output(result);
     };

@@ -83,6 +83,8 @@ export function createChain(
 ): (request: CallRequest) => Promise<CallResponse["message"]> {
   const innermost = (request: CallRequest): Promise<CallResponse> => {
     const original = request[contextOf];
+    // An interceptor may have waited.
+    original.assertAwaited();
     const context = request instanceof CallRequest ? original : copyContext(original, request);
     return call(request.message, context, original);
   };
@@ -93,6 +95,7 @@ export function createChain(
   }, innermost);
   return async (request) => {
     const context = request[contextOf];
+    context.assertAwaited();
     const response = await chain(request);
     if (!(response instanceof CallResponse)) {
       const { header } = completeResponse(response);

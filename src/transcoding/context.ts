@@ -1,5 +1,5 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import { createContextValues, type ContextValues, type HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, createContextValues, type ContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Deadline } from "./deadline.ts";
 
@@ -9,7 +9,7 @@ export type CallOrigin = {
   readonly headers: IncomingHttpHeaders;
   url(): string;
   contextValues(): ContextValues | undefined;
-  /** Calls back when the client has gone before the answer. */
+  /** Calls back when the client has gone before the answer; at once where it has gone already. */
   onAbort(callback: () => void): void;
 };
 
@@ -29,6 +29,9 @@ export class CallContext implements HandlerContext {
   #responseTrailer: Headers | undefined;
   #values: ContextValues | undefined;
   #controller: AbortController | undefined;
+  #isListening = false;
+  #isOver = false;
+  #reason: unknown;
 
   constructor(method: DescMethod, origin: CallOrigin, deadline?: Deadline) {
     this.method = method;
@@ -49,10 +52,13 @@ export class CallContext implements HandlerContext {
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      const controller = new AbortController();
-      this.#origin.onAbort(() => controller.abort());
-      this.#deadline?.expired.catch((error: unknown) => controller.abort(error));
-      this.#controller = controller;
+      this.#controller = new AbortController();
+      if (this.#isOver) {
+        this.#controller.abort(this.#reason);
+      } else {
+        this.listen();
+        this.#deadline?.expired.catch((error: unknown) => this.#end(error));
+      }
     }
     return this.#controller.signal;
   }
@@ -78,10 +84,36 @@ export class CallContext implements HandlerContext {
     return this.#responseHeader;
   }
 
-  /** The call is over: aborts the signal, if someone holds it, for this reason. */
+  /** For whoever waits before the call begins: `assertAwaited` knows of a client that goes only from now on. */
+  listen(): void {
+    if (!this.#isListening) {
+      this.#isListening = true;
+      this.#origin.onAbort(() => this.#end());
+    }
+  }
+
+  /** Throws where nobody waits for the call any more: its time is up, or its client has gone. */
+  assertAwaited(): void {
+    if (this.#deadline?.remainingMs() === 0) {
+      throw this.#deadline.error;
+    }
+    if (this.#isOver) {
+      throw new ConnectError("the client has gone", Code.Canceled);
+    }
+  }
+
+  /** The call is over: aborts the signal, also one that is asked for later, for this reason. */
   finish(reason?: unknown): void {
     this.#deadline?.clear();
-    this.#controller?.abort(reason);
+    this.#end(reason);
+  }
+
+  #end(reason?: unknown): void {
+    if (!this.#isOver) {
+      this.#isOver = true;
+      this.#reason = reason;
+      this.#controller?.abort(reason);
+    }
   }
 }
 

@@ -45,7 +45,7 @@ function malformed(message: string): Fault {
 
 /** The end of a call's time. Made only for a request that has a deadline: the others have no timer. */
 export type Deadline = {
-  /** What is left, in ms; 0 when the time is up. */
+  /** What is left, in ms; 0 from when the time is up. */
   remainingMs(): number;
   /** Never resolves; rejects with `error` when the time is up. */
   readonly expired: Promise<never>;
@@ -56,12 +56,16 @@ export type Deadline = {
 };
 
 export function createDeadline(timeoutMs: number): Deadline {
-  const end = performance.now() + timeoutMs;
+  let end = performance.now() + timeoutMs;
   const error = new ConnectError("the operation timed out", Code.DeadlineExceeded);
   const { promise, reject } = Promise.withResolvers<never>();
   // Nobody may be waiting when it fires.
   promise.catch(() => {});
-  const timer = setTimeout(() => reject(error), Math.ceil(timeoutMs));
+  const timer = setTimeout(() => {
+    // A timer may be early by the part of a millisecond.
+    end = 0;
+    reject(error);
+  }, Math.ceil(timeoutMs));
   return {
     remainingMs: () => Math.max(0, end - performance.now()),
     expired: promise,

@@ -71,21 +71,16 @@ export function createEnvelope(method: DescMethod, binding: Binding, options: En
     return compressor === undefined ? answer : compressor.compress(answer, request.headers["accept-encoding"]);
   };
 
-  const fail = ({ request, context }: Arrival, error: unknown, reason?: unknown): Answer | Promise<Answer> => {
-    context.finish(reason);
+  const fail = ({ request, context }: Arrival, error: unknown): Answer | Promise<Answer> => {
+    context.finish(error);
     return close(request, failureAnswer(error));
   };
 
-  const runBehindGate = async (gated: Promise<void>, call: Call, arrival: Arrival): Promise<Answer> => {
-    let answer: Answer;
-    try {
-      await gated;
-      const called = call(arrival);
-      answer = called instanceof Promise ? await called : called;
-    } catch (error) {
-      return fail(arrival, error);
-    }
-    return close(arrival.request, answer);
+  const callBehind = async (gated: Promise<void>, call: Call, arrival: Arrival): Promise<Answer> => {
+    arrival.context.listen();
+    await gated;
+    arrival.context.assertAwaited();
+    return call(arrival);
   };
 
   /** What is there at once is answered without a promise: each costs a turn of the microtask queue. */
@@ -93,19 +88,20 @@ export function createEnvelope(method: DescMethod, binding: Binding, options: En
     let called: Answer | Promise<Answer>;
     try {
       const gated = requestGate?.(arrival.context);
-      if (gated !== undefined) {
-        return runBehindGate(gated, call, arrival);
-      }
-      called = call(arrival);
+      called = gated === undefined ? call(arrival) : callBehind(gated, call, arrival);
     } catch (error) {
       return fail(arrival, error);
     }
-    return called instanceof Promise
-      ? called.then(
-          (answer) => close(arrival.request, answer),
-          (error: unknown) => fail(arrival, error),
-        )
-      : close(arrival.request, called);
+    if (!(called instanceof Promise)) {
+      return close(arrival.request, called);
+    }
+    const { deadline } = arrival;
+    // An implementation that does not look at its signal is not waited for.
+    const settled = deadline === undefined ? called : Promise.race([called, deadline.expired]);
+    return settled.then(
+      (answer) => close(arrival.request, answer),
+      (error: unknown) => fail(arrival, error),
+    );
   };
 
   return {
@@ -123,12 +119,7 @@ export function createEnvelope(method: DescMethod, binding: Binding, options: En
         });
       }
       const deadline = createDeadline(timeout);
-      const arrival = { request, captures, context: new CallContext(method, request, deadline), deadline };
-      const attempted = attempt(call, arrival);
-      // An implementation that does not look at its signal is not waited for.
-      return attempted instanceof Promise
-        ? Promise.race([attempted, deadline.expired]).catch((error: unknown) => fail(arrival, error, error))
-        : attempted;
+      return attempt(call, { request, captures, context: new CallContext(method, request, deadline), deadline });
     },
   };
 }

@@ -20,7 +20,7 @@ export function createDetailsWriter(known: Registry): (details: ConnectError["de
         // Also one that was never bytes, for what is no message of its type fails here.
         const bytes = "desc" in detail ? toBinary(desc, create(desc, detail.value)) : detail.value;
         const typeUrl = `type.googleapis.com/${desc.typeName}`;
-        return [writeTyped(typeUrl, desc, fromBinary(desc, bytes), messageWriter(desc, registry)) as JsonValue];
+        return [writeTyped(typeUrl, desc, fromBinary(desc, bytes), messageWriter(desc, registry))];
       } catch {
         // Bytes that are not of their type, or an Any in it that nobody knows: the error is worth more than its detail.
         return [];

@@ -64,39 +64,49 @@ export function createErrorAnswers(format: ErrorFormat, registry: Registry): Err
   const answer = createErrorFormatter(format);
   const writeDetails = createDetailsWriter(registry);
   const shapeOf = createShapes(registry);
+  const ofConnectError = (error: ConnectError): Answer => {
+    const headers: Record<string, string | string[]> = {};
+    addHeaders(headers, error.metadata);
+    for (const detail of error.details) {
+      if ("desc" in detail) {
+        const shape = shapeOf(detail.desc);
+        if (shape !== undefined) {
+          return shape.answer(create(detail.desc, detail.value), statusOf(error.code), headers);
+        }
+      }
+    }
+    return answer({
+      status: statusOf(error.code),
+      code: Code[error.code] === undefined ? Code.Unknown : error.code,
+      reason: error.findDetails(ErrorInfoSchema)[0]?.reason ?? nameOf(error.code),
+      message: error.rawMessage,
+      headers,
+      details: () => writeDetails(error.details),
+      cause: error,
+    });
+  };
+  const ofBug = (cause: unknown): Answer =>
+    answer({
+      status: 500,
+      code: Code.Internal,
+      reason: "internal",
+      message: "internal error",
+      headers: {},
+      details: () => [],
+      cause,
+    });
   return {
     shapeOf,
     ofError(error) {
       if (!(error instanceof ConnectError)) {
-        return answer({
-          status: 500,
-          code: Code.Internal,
-          reason: "internal",
-          message: "internal error",
-          headers: {},
-          details: () => [],
-          cause: error,
-        });
+        return ofBug(error);
       }
-      const headers: Record<string, string | string[]> = {};
-      addHeaders(headers, error.metadata);
-      for (const detail of error.details) {
-        if ("desc" in detail) {
-          const shape = shapeOf(detail.desc);
-          if (shape !== undefined) {
-            return shape.answer(create(detail.desc, detail.value), statusOf(error.code), headers);
-          }
-        }
+      try {
+        return ofConnectError(error);
+      } catch (cause) {
+        // A detail that is the answer, but has no JSON: a Timestamp beyond the year 9999, an Any of an unknown type.
+        return ofBug(cause);
       }
-      return answer({
-        status: statusOf(error.code),
-        code: Code[error.code] === undefined ? Code.Unknown : error.code,
-        reason: error.findDetails(ErrorInfoSchema)[0]?.reason ?? nameOf(error.code),
-        message: error.rawMessage,
-        headers,
-        details: () => writeDetails(error.details),
-        cause: error,
-      });
     },
     ofFault(fault, invalid = "invalid_argument") {
       return answer({

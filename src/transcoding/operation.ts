@@ -49,6 +49,7 @@ export function createOperation(
   };
 
   const answerLater = async (arrival: Arrival, respond: Responder, bound: Promise<Message>): Promise<Answer> => {
+    arrival.context.listen();
     const invoked = invoke(await bound, arrival.context);
     return finish(arrival, respond, invoked instanceof Promise ? await invoked : invoked);
   };

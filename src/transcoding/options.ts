@@ -39,7 +39,7 @@ export type TranscoderOptions = {
   boundQuery?: "reject" | "ignore";
   /** A longer body is answered 413, also one that is longer once decompressed. Default: 4 MiB. */
   maxBodyBytes?: number;
-  /** A JSON body, or a query parameter's path, nested deeper is answered 400. Default: 100, what binary decoders take. */
+  /** A JSON body, or a query parameter's path, nested deeper is answered 400. Default: 100, what binary decoders take. At most 500. */
   maxDepth?: number;
   /**
    * The longest deadline that a request can set by `Grpc-Timeout`, `Connect-Timeout-Ms` or
@@ -87,6 +87,9 @@ export type CompleteOptions = Required<Omit<TranscoderOptions, "requestGate" | "
   readonly streams: Required<NonNullable<TranscoderOptions["streams"]>>;
 };
 
+/** Readers and writers call themselves for each level; at 900, a Struct in an Any would exhaust the stack. */
+const MAX_DEPTH = 500;
+
 /** What a timer can wait; beyond it, Node lets it fire at once. */
 const MAX_TIMER_MS = 2_147_483_647;
 
@@ -126,7 +129,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     errors: options.errors ?? "plain",
   };
   requireNumber("maxBodyBytes", complete.maxBodyBytes, 0, Number.MAX_SAFE_INTEGER);
-  requireNumber("maxDepth", complete.maxDepth, 1, 10_000);
+  requireNumber("maxDepth", complete.maxDepth, 1, MAX_DEPTH);
   requireNumber("maxTimeoutMs", complete.maxTimeoutMs, 1, MAX_TIMER_MS);
   requireNumber("streams.heartbeatMs", complete.streams.heartbeatMs, 0, MAX_TIMER_MS);
   if (complete.compression !== undefined) {

@@ -46,9 +46,13 @@ export function levelOf(desc: DescMessage): Level {
   let level = levels.get(desc);
   if (level === undefined) {
     const byName = new Map<string, Parameter>();
-    for (const field of desc.fields) {
-      const parameter = compileParameter(field);
-      byName.set(field.jsonName, parameter).set(field.name, parameter);
+    const parameters = desc.fields.map(compileParameter);
+    for (const parameter of parameters) {
+      byName.set(parameter.name, parameter);
+    }
+    // Where one field's name in the .proto is another's in JSON, JSON's counts.
+    for (const parameter of parameters) {
+      byName.set(parameter.field.jsonName, parameter);
     }
     level = { desc, byName, hasOddNames: desc.fields.some(({ jsonName }) => /[.[]/.test(jsonName)) };
     levels.set(desc, level);

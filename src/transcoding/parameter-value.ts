@@ -85,7 +85,7 @@ function descend(message: Fields, steps: readonly Step[], target: Target): Field
 
 function readMapAsJson(target: Target, text: string, registry: Registry): unknown {
   const { field } = target.leaf;
-  const json = text.startsWith("{") ? jsonFromText(text) : undefined;
+  const json = text.startsWith("{") ? jsonFromText(text, true) : undefined;
   if (json === undefined) {
     throw faultOf(target, "must be given by its entries, name[key]=value, or as a JSON object");
   }

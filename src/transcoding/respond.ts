@@ -1,9 +1,11 @@
-import type { DescField, DescMessage, DescMethod, Message, Registry } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod, Message, Registry } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { addHeaders, type Answer } from "./answer.ts";
 import { etagSuffix, type CompressionOptions } from "./compression.ts";
 import type { Variant } from "./binding.ts";
 import { createHeaderWriter } from "./header.ts";
 import { contentTypeOf, findRawBody } from "./http-body.ts";
+import type { Scalar } from "./json/scalar.ts";
 import { asValue } from "./json/struct.ts";
 import { fieldWriter, messageWriter, type JsonWriter } from "./json/write.ts";
 import { findMatch, formatETag } from "./etag.ts";
@@ -25,7 +27,7 @@ export type RespondOptions = {
 
 export function createResponder(method: DescMethod, variant: Variant, options: RespondOptions): Responder {
   const { etag } = methodRule(method);
-  const etagField = etag === "" ? undefined : findStringField(method.output, etag);
+  const readTag = etag === "" ? undefined : createTagReader(method.output, etag);
   const setFields = createHeaderWriter(method.output);
   const raw = findRawBody(method.output, variant.responseBody);
   const write = createBodyWriter(method.output, variant.responseBody, options.registry);
@@ -63,8 +65,8 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
       addHeaders(headers, set);
     }
     setFields(response, headers);
-    if (etagField !== undefined) {
-      const value = String((response as Message & Record<string, unknown>)[etagField.localName]);
+    if (readTag !== undefined) {
+      const value = readTag(response);
       const tag = formatETag(value);
       if (tag !== undefined) {
         headers["etag"] = tag;
@@ -114,10 +116,17 @@ function bufferOf(bytes: Uint8Array = new Uint8Array()): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-function findStringField(desc: DescMessage, name: string): DescField {
+/** Reads the field of the ETag as text, which is empty where the field is absent. */
+function createTagReader(desc: DescMessage, name: string): (message: Message) => string {
   const field = desc.fields.find((each) => each.name === name);
-  if (field?.fieldKind !== "scalar") {
+  if (field?.fieldKind !== "scalar" || field.oneof !== undefined) {
     throw new Error(`${desc.typeName} has no scalar field "${name}" for the ETag`);
   }
-  return field;
+  const { localName } = field;
+  const hasPresence = field.presence !== FeatureSet_FieldPresence.IMPLICIT;
+  return (message) => {
+    const value = (message as unknown as Record<string, Scalar | undefined>)[localName];
+    // Absent in proto2 and editions, it shows the default that the prototype has.
+    return value === undefined || (hasPresence && !Object.hasOwn(message, localName)) ? "" : String(value);
+  };
 }

@@ -73,6 +73,7 @@ export function createStreamOperation(
     const respond = shape.negotiate(request);
     // The implementation fails because of it, with whatever it makes of it.
     let fault: Fault | undefined;
+    context.listen();
     const requests = await shape.read(request, captures, (found) => {
       fault = found;
     });

@@ -12,6 +12,7 @@ import { Fault } from "./fault.ts";
 import { parseJson } from "./json/parse.ts";
 import { expectedOf, toLocal, scalarFromText } from "./json/scalar.ts";
 import { textForms } from "./json/well-known.ts";
+import { isObject } from "./json/wide-integer.ts";
 import { enumSpelling, fieldRule, type EnumSpelling } from "./rules.ts";
 
 /** How one text (a parameter, a capture of a path, a header) becomes a field's value. */
@@ -101,7 +102,7 @@ function compileMessage(field: DescField, desc: DescMessage): Compiled | undefin
         isJson: true,
         read: (text) => {
           const value = jsonFromText(text);
-          return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
+          return isObject(value) ? value : undefined;
         },
         expected: "a JSON object",
       };
@@ -128,10 +129,10 @@ function compileMessage(field: DescField, desc: DescMessage): Compiled | undefin
   }
 }
 
-/** undefined: it is none. */
-export function jsonFromText(text: string): JsonValue | undefined {
+/** undefined: it is none. `exact` is that of `parseJson`. */
+export function jsonFromText(text: string, exact: boolean = false): unknown {
   try {
-    return parseJson(Buffer.from(text), MAX_JSON_DEPTH) as JsonValue;
+    return parseJson(Buffer.from(text), MAX_JSON_DEPTH, [], exact);
   } catch (error) {
     if (error instanceof Fault) {
       return undefined;
@@ -140,7 +141,7 @@ export function jsonFromText(text: string): JsonValue | undefined {
   }
 }
 
-function messageFromJson(desc: DescMessage, value: JsonValue): Message {
+function messageFromJson(desc: DescMessage, value: unknown): Message {
   // The depth is known to be small; each level of JSON counts as several messages.
-  return fromJson(desc, value, { recursionLimit: 4 * MAX_JSON_DEPTH });
+  return fromJson(desc, value as JsonValue, { recursionLimit: 4 * MAX_JSON_DEPTH });
 }

@@ -87,6 +87,13 @@ describe("a message in an Any", () => {
         value: { "@type": url("google.protobuf.BoolValue"), value: true },
       },
     ],
+    [
+      "a google.protobuf message with an open object in an Any",
+      {
+        "@type": url("google.protobuf.Option"),
+        value: { "@type": url("transcodingtest.v1.OpenThingResponse"), id: "1", tags: [], other: { x: null } },
+      },
+    ],
     ["by another host", { "@type": "types.example.com/a/transcodingtest.v1.Thing", text: "t" }],
     ["enums as HTTP spells them", { "@type": thing, speed: "fast", speeds: ["slow"] }],
     [
@@ -123,6 +130,10 @@ describe("a message in an Any", () => {
     const body = `{"item":{"@type":"${thing}","large":9223372036854775807,"struct":{"a":9007199254740993}},"items":[{"@type":"${url("google.protobuf.UInt64Value")}","value":18446744073709551615}]}`;
     expect(await send(echo, "/anys", body)).toMatchObject({
       body: { item: { large: "9223372036854775807" }, items: [{ value: "18446744073709551615" }] },
+    });
+    const option = `{"item":{"@type":"${url("google.protobuf.Option")}","value":{"@type":"${thing}","large":9223372036854775807}}}`;
+    expect(await send(echo, "/anys", option)).toMatchObject({
+      body: { item: { value: { large: "9223372036854775807" } } },
     });
   });
 
@@ -197,7 +208,19 @@ describe("a request with an Any", () => {
     [{ "@type": url("none.None") }, "item['@type']: must name a known type, not type.googleapis.com/none.None"],
     [{ "@type": thing, small: "x" }, "item.small: must be a 32-bit integer"],
     [{ "@type": thing, things: [{}, { flag: 1 }] }, "item.things[1].flag: must be true or false"],
-    [{ "@type": url("google.protobuf.Empty"), x: 1 }, "item: must be the JSON form of google.protobuf.Empty"],
+    [{ "@type": url("google.protobuf.Empty"), x: 1 }, "item.x: unknown; there are no fields"],
+    [
+      {
+        "@type": url("google.protobuf.Option"),
+        name: "o",
+        value: { "@type": url("google.protobuf.Int64Value"), value: "x" },
+      },
+      "item.value.value: must be a 64-bit integer",
+    ],
+    [
+      { "@type": url("google.protobuf.Option"), value: { "@type": thing, speed: "SPEED_FAST" } },
+      "item.value.speed: must be one of fast, slow",
+    ],
     [{ "@type": url("google.protobuf.Duration") }, "item.value: is missing"],
     [{ "@type": url("google.protobuf.Duration"), value: 1 }, "item.value: must be a duration in seconds, such as 1.5s"],
     [{ "@type": url("google.protobuf.Duration"), value: "1s", x: 1 }, "item.x: unknown; the fields are @type, value"],
@@ -238,6 +261,14 @@ describe("a request with an Any", () => {
       body: JSON.parse(nest(100)) as object,
     });
     expect((await send(createParcels(), "/anys/item", nest(101))).status).toBe(400);
+  });
+
+  test("may nest as deep as the limit can be set", async () => {
+    const echo = createParcels({ maxDepth: 500 });
+    const struct = (levels: number): string => '{"a":'.repeat(levels) + "{}" + "}".repeat(levels);
+    const body = `{"@type":"${url("google.protobuf.Struct")}","value":${struct(498)}}`;
+    expect(await send(echo, "/anys/item", body)).toEqual({ status: 200, body: JSON.parse(body) as object });
+    expect(() => createParcels({ maxDepth: 501 })).toThrow("maxDepth must be a number from 1 to 500, not 501");
   });
 
   test("names a long type shortly", async () => {
@@ -318,6 +349,23 @@ describe("the registry", () => {
     expect((await send(createParcels(), "/anys/item", item)).status).toBe(400);
     const registry = createRegistry(QueryMsgSchema);
     expect(await send(createParcels({ registry }), "/anys/item", item)).toEqual({ status: 200, body: item });
+  });
+
+  test("lets errors' details be plain JSON, whatever is in them", async () => {
+    const details: unknown[] = [];
+    const transcoder = createTranscoder({
+      errors(error) {
+        details.push(...error.details());
+        return {};
+      },
+      routes: (router) =>
+        router.rpc(AnysService.method.echoParcel, () => {
+          const detail = { desc: ThingSchema, value: { ratio: -0, large: 1n } };
+          throw new ConnectError("m", Code.Aborted, undefined, [detail]);
+        }),
+    });
+    await call({ transcoder }, createRequest("GET", "/anys"));
+    expect(details).toEqual([{ "@type": thing, large: "1", ratio: -0 }]);
   });
 
   test("has the types of errors' details, too", async () => {

@@ -1,4 +1,5 @@
 import { create, fromJsonString, type MessageInitShape } from "@bufbuild/protobuf";
+import { UninterpretedOptionSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { QueryMsgSchema } from "../../gen/t/v1/vectors_pb.ts";
@@ -12,6 +13,14 @@ describe("the text that is to be read", () => {
   test("is what was sent", () => {
     const text = '{ "int64Value" : 9007199254740991, "enumValue":"Z" }';
     expect(check(Buffer.from(text))).toBe(text);
+  });
+
+  test("is what was sent, but 64-bit integers beyond 2^53 are strings", () => {
+    const text = (first: string, last: string): string =>
+      `{ "stringValue":"ü 9007199254740993", "fieldmaskValue":"a__b", "doubleValue":-0, "int64Value": ${first},\n` +
+      `"structValue":{"a":[-0,9007199254740993]}, "nested":{"doubleValue":9007199254740993}, "repeatedWrapper":[1,${last}] }`;
+    const [first, last] = ["-9007199254740993", "18446744073709551615"];
+    expect(check(Buffer.from(text(first, last)))).toBe(text(`"${first}"`, `"${last}"`));
   });
 
   test.each<[text: string, message: MessageInitShape<typeof QueryMsgSchema>]>([
@@ -29,6 +38,12 @@ describe("the text that is to be read", () => {
   ])("keeps integers beyond 2^53: %s", (text, message) => {
     expect(fromJsonString(QueryMsgSchema, check(Buffer.from(text)))).toEqual(create(QueryMsgSchema, message));
   });
+});
+
+test("a required field may be missing beside an integer beyond 2^53", () => {
+  const checkOption = createJsonCheck(createMethod(UninterpretedOptionSchema, {}), 100);
+  const text = '{"name":[{"isExtension":true}],"positiveIntValue":';
+  expect(checkOption(Buffer.from(`${text}9007199254740993}`))).toBe(`${text}"9007199254740993"}`);
 });
 
 test.each([

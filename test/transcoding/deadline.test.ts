@@ -1,11 +1,14 @@
-import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { StreamsService } from "../../gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
 import { readTimeout } from "../../src/transcoding/deadline.ts";
 import { Fault } from "../../src/transcoding/fault.ts";
 import { createTranscoder, type TranscoderOptions, type TranscodingRequest } from "../../src/transcoding/index.ts";
-import { serve } from "./send.ts";
+import { serveStreams, type HttpVersion } from "./exchange.ts";
+import { json, serve } from "./send.ts";
+import { createRequest } from "./service.ts";
 import { vectors } from "./vectors.ts";
 
 type Deadline = { header: string; value: string; expect: { ok: boolean; ms?: number } };
@@ -21,6 +24,9 @@ function things(call: (context: HandlerContext) => unknown, more: Partial<Transc
       }),
   };
 }
+
+/** Everything that was waiting for what is there already has run. */
+const allTurns = () => new Promise((resolve) => setImmediate(resolve));
 
 const request = (headers: Record<string, string>): TranscodingRequest => ({
   httpMethod: "GET",
@@ -151,6 +157,32 @@ describe("a deadline", () => {
     expect((await server.send("OPTIONS", "/things/headers")).status).toBe(204);
   });
 
+  test("asks for the shape of its error once, also where the implementation fails because of it", async () => {
+    const reasons: string[] = [];
+    const failed = Promise.withResolvers<void>();
+    const transcoder = createTranscoder(
+      things(
+        async ({ signal }) => {
+          try {
+            await wait(60_000, undefined, { signal });
+          } finally {
+            failed.resolve();
+          }
+        },
+        {
+          errors: ({ reason }) => {
+            reasons.push(reason);
+            return {};
+          },
+        },
+      ),
+    );
+    expect((await transcoder.handle(request({ "connect-timeout-ms": "5" }))).status).toBe(504);
+    await failed.promise;
+    await allTurns();
+    expect(reasons).toEqual(["deadline_exceeded"]);
+  });
+
   test("is the only thing that costs a timer, and ends with the call", async () => {
     const timers = () => process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
     const during: number[] = [];
@@ -167,4 +199,212 @@ test("a cap that no timer can keep is refused at start-up", () => {
   expect(() => createTranscoder(things(() => {}, { maxTimeoutMs: 2 ** 31 }))).toThrow(
     "maxTimeoutMs must be a number from 1 to 2147483647, not 2147483648",
   );
+});
+
+describe("a call that waits before it begins", () => {
+  type Waits = {
+    /** Where it waits. */
+    readonly options: Omit<TranscoderOptions, "routes">;
+    readonly readBody: () => Promise<Uint8Array>;
+    readonly reached: Promise<void>;
+    readonly goOn: () => void;
+  };
+
+  const waitsFor = {
+    "the gate": (wait) => ({ options: { requestGate: wait }, readBody: async () => Buffer.from("{}") }),
+    "its body": (wait) => ({ options: {}, readBody: () => wait().then(() => Buffer.from("{}")) }),
+    "an interceptor": (wait) => ({
+      options: {
+        interceptors: [
+          (next) => async (message) => {
+            await wait();
+            return next(message);
+          },
+        ],
+      },
+      readBody: async () => Buffer.from("{}"),
+    }),
+  } satisfies Record<string, (wait: () => Promise<void>) => Pick<Waits, "options" | "readBody">>;
+
+  function waitFor(name: keyof typeof waitsFor): Waits {
+    const reached = Promise.withResolvers<void>();
+    const opened = Promise.withResolvers<void>();
+    const wait = (): Promise<void> => {
+      reached.resolve();
+      return opened.promise;
+    };
+    return { ...waitsFor[name](wait), reached: reached.promise, goOn: opened.resolve };
+  }
+
+  const paths = ["/things/echo", "/streams/search"];
+  const rows = (["the gate", "its body", "an interceptor"] as const).flatMap((name) =>
+    paths.map((path) => [name, path] as const),
+  );
+
+  function counted(calls: string[]): TranscoderOptions["routes"] {
+    const answer = (_request: unknown, { method }: HandlerContext) => {
+      calls.push(method.name);
+      return {};
+    };
+    const stream = async function* (_request: unknown, { method }: HandlerContext) {
+      calls.push(method.name);
+      yield {};
+    };
+    return (router) => {
+      router.rpc(ThingsService.method.echoThing, answer).rpc(ThingsService.method.getHeaders, answer);
+      router.rpc(StreamsService.method.search, stream).rpc(StreamsService.method.list, stream);
+    };
+  }
+
+  test.each(rows)("for %s makes none when its time is up: %s", async (name, path) => {
+    const calls: string[] = [];
+    const { options, readBody, goOn } = waitFor(name);
+    const transcoder = createTranscoder({ ...options, routes: counted(calls) });
+    const posted = createRequest("POST", path, "{}");
+    const headers = { ...posted.headers, "grpc-timeout": "5m" };
+    expect((await transcoder.handle({ ...posted, headers, readBody })).status).toBe(504);
+    goOn();
+    await allTurns();
+    expect(calls).toEqual([]);
+  });
+
+  test.each(rows.filter(([name]) => name !== "an interceptor"))(
+    "for %s makes none when its client has gone: %s",
+    async (name, path) => {
+      const calls: string[] = [];
+      const { options, readBody, reached, goOn } = waitFor(name);
+      const transcoder = createTranscoder({ ...options, routes: counted(calls) });
+      let leave = (): void => {};
+      const answered = transcoder.handle({
+        ...createRequest("POST", path, "{}"),
+        readBody,
+        onAbort: (callback) => {
+          leave = callback;
+        },
+      });
+      await reached;
+      leave();
+      goOn();
+      expect([(await answered).status, calls]).toEqual([499, []]);
+    },
+  );
+
+  test("that has no time at all is none", async () => {
+    let calls = 0;
+    const transcoder = createTranscoder(things(() => calls++));
+    expect([(await transcoder.handle(request({ "x-server-timeout": "0" }))).status, calls]).toEqual([504, 0]);
+  });
+
+  describe.each<[HttpVersion, Record<string, string>]>([
+    ["HTTP/1.1", { connection: "keep-alive" }],
+    ["HTTP/2", {}],
+  ])("over %s", (version, alive) => {
+    test.each(paths)("its body may come behind the 504: %s", async (path) => {
+      const calls: string[] = [];
+      const ended = Promise.withResolvers<void>();
+      await using server = await serveStreams(version, {
+        routes: counted(calls),
+        requestGate: (context) => void context.values,
+        contextValues: ({ raw }) => {
+          raw.once("end", ended.resolve);
+          return createContextValues();
+        },
+      });
+      const answered = Promise.withResolvers<void>();
+      const answer = await server.exchange("POST", path, {
+        headers: { ...alive, ...json, "content-length": "2", "connect-timeout-ms": "20" },
+        body: (async function* () {
+          yield "{";
+          await answered.promise;
+          yield "}";
+        })(),
+      });
+      expect(answer.status).toBe(504);
+      answered.resolve();
+      await ended.promise;
+      await allTurns();
+      expect(calls).toEqual([]);
+    });
+
+    test.each(["/things/headers", "/streams/s/items"])("its client may go while the gate waits: %s", async (path) => {
+      const calls: string[] = [];
+      const { options, reached, goOn } = waitFor("the gate");
+      const gone = Promise.withResolvers<void>();
+      await using server = await serveStreams(version, {
+        routes: counted(calls),
+        requestGate: (context) => {
+          void context.values;
+          return options.requestGate?.(context);
+        },
+        contextValues: ({ raw }) => {
+          raw.once("close", gone.resolve);
+          return createContextValues();
+        },
+      });
+      const exchange = server.exchange("GET", path).catch(() => "no answer");
+      await reached;
+      await server[Symbol.asyncDispose]();
+      await gone.promise;
+      goOn();
+      await allTurns();
+      expect([calls, await exchange]).toEqual([[], "no answer"]);
+    });
+  });
+});
+
+describe("a signal that is asked for late", () => {
+  test("aborts with the deadline that is over", async () => {
+    const { promise: late, resolve: wake } = Promise.withResolvers<void>();
+    const { promise: asked, resolve: ask } = Promise.withResolvers<unknown[]>();
+    const transcoder = createTranscoder(
+      things(async (context) => {
+        await late;
+        ask([context.signal.aborted, context.signal.reason]);
+      }),
+    );
+    expect((await transcoder.handle(request({ "grpc-timeout": "5m" }))).status).toBe(504);
+    wake();
+    expect(await asked).toMatchObject([true, { code: Code.DeadlineExceeded }]);
+  });
+
+  test("aborts with the error of a call that failed, and of one that is over", async () => {
+    const contexts: HandlerContext[] = [];
+    const error = new ConnectError("gone", Code.NotFound);
+    const transcoder = createTranscoder(
+      things((context) => {
+        contexts.push(context);
+        if (contexts.length === 1) {
+          throw error;
+        }
+      }),
+    );
+    await transcoder.handle(request({}));
+    await transcoder.handle(request({}));
+    expect(contexts.map(({ signal }) => [signal.aborted, signal.reason as unknown])).toEqual([
+      [true, error],
+      [true, expect.objectContaining({ name: "AbortError" })],
+    ]);
+  });
+
+  test.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("aborts where the client has gone: %s", async (version) => {
+    const started = Promise.withResolvers<void>();
+    const gone = Promise.withResolvers<void>();
+    const aborted = Promise.withResolvers<boolean>();
+    await using server = await serveStreams(version, {
+      ...things(async (context) => {
+        void context.values;
+        started.resolve();
+        await gone.promise;
+        aborted.resolve(context.signal.aborted);
+      }),
+      contextValues: ({ raw }) => {
+        raw.once("close", gone.resolve);
+        return createContextValues();
+      },
+    });
+    const exchange = server.exchange("GET", "/things/headers").catch(() => "no answer");
+    await started.promise;
+    await server[Symbol.asyncDispose]();
+    expect([await aborted.promise, await exchange]).toEqual([true, "no answer"]);
+  });
 });

@@ -1,13 +1,17 @@
-import { toBinary, create } from "@bufbuild/protobuf";
-import { anyPack, DurationSchema } from "@bufbuild/protobuf/wkt";
+import { toBinary, create, setExtension, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
+import { anyPack, DurationSchema, MessageOptionsSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import { AuthService, TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { error as errorExtension, ErrorRuleSchema } from "../../gen/transcoding/v1/annotations_pb.ts";
+import { ParcelSchema } from "../../gen/transcodingtest/v1/anys_pb.ts";
+import { StreamsService } from "../../gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService, ThingSchema } from "../../gen/transcodingtest/v1/things_pb.ts";
 import { createTranscoder, type TranscoderOptions, type TranscodingError } from "../../src/transcoding/index.ts";
 import { form, json, serve } from "./send.ts";
+import { createRequest } from "./service.ts";
 import { vectors } from "./vectors.ts";
 
 /** A service whose GET /things/headers fails so; PUT /things/open succeeds. */
@@ -226,6 +230,87 @@ describe("details", () => {
     expect(await server.send("POST", "/auth/token", { headers: json, body: "{" })).toMatchObject({
       status: 400,
       body: expect.stringContaining('"error":"invalid_request"'),
+    });
+  });
+});
+
+/** The message as if its .proto had this for its (transcoding.v1.error) option. */
+function withErrorRule<D extends DescMessage>(desc: D, rule: MessageInitShape<typeof ErrorRuleSchema> = {}): D {
+  const options = create(MessageOptionsSchema);
+  setExtension(options, errorExtension, create(ErrorRuleSchema, rule));
+  return { ...desc, proto: { ...desc.proto, options } };
+}
+
+/** A message that no answer can be: a repeated field is its header. */
+const unsendable: DescMessage = {
+  ...ThingSchema,
+  fields: [{ ...ThingSchema.field.texts, proto: UnauthorizedSchema.field.challenge.proto }],
+};
+
+describe("a detail that is the answer, but can't be written,", () => {
+  const shape = withErrorRule(ThingSchema, { status: 409 });
+  const details: [what: string, detail: ConnectError["details"][number]][] = [
+    ["holds a time beyond the year 9999", { desc: shape, value: { at: { seconds: 10n ** 14n } } }],
+    [
+      "holds an Any of an unknown type",
+      { desc: withErrorRule(ParcelSchema), value: { item: { typeUrl: "x/none.None" } } },
+    ],
+    ["is of a type that can't be compiled", { desc: withErrorRule(unsendable), value: {} }],
+  ];
+  const message = "internal error";
+  const formats: [errors: NonNullable<TranscoderOptions["errors"]>, type: string, body: object][] = [
+    ["plain", "application/json", { code: "internal", message }],
+    [
+      "problem",
+      "application/problem+json",
+      { type: "about:blank", title: "Internal Server Error", status: 500, detail: message, code: "internal" },
+    ],
+    ["status", "application/json", { code: 13, message, details: [] }],
+    [({ reason, status }) => ({ body: { reason, status } }), "application/json", { reason: "internal", status: 500 }],
+  ];
+
+  const throwing = (detail: ConnectError["details"][number]): ConnectError => {
+    const error = new ConnectError("m", Code.Aborted, { "x-hint": "h" });
+    error.details.push(detail);
+    return error;
+  };
+
+  describe.each(details)("for it %s", (_what, detail) => {
+    test.each(formats)("is 500 in the shape of all errors: %s", async (errors, type, body) => {
+      await using server = await serve(failing(throwing(detail), { errors }));
+      const reply = await server.send("GET", "/things/headers");
+      expect([reply.status, reply.headers["content-type"], JSON.parse(reply.body)]).toEqual([500, type, body]);
+      const gate = (): void => {
+        throw throwing(detail);
+      };
+      await using gated = await serve(failing(undefined, { errors, requestGate: gate }));
+      expect(await gated.send("GET", "/things/headers")).toMatchObject({ status: 500, body: reply.body });
+    });
+
+    test.each(formats)("is the error of a stream: %s", async (errors, _type, body) => {
+      const transcoder = createTranscoder({
+        errors,
+        routes: (router) =>
+          router.rpc(StreamsService.method.list, async function* () {
+            yield { text: "a" };
+            throw throwing(detail);
+          }),
+      });
+      for (const [accept, expected] of [
+        ["application/x-ndjson", `{"text":"a"}\n{"error":${JSON.stringify(body)}}\n`],
+        ["text/event-stream", `data: {"text":"a"}\n\nevent: error\ndata: ${JSON.stringify(body)}\n\n`],
+      ] as const) {
+        const request = { ...createRequest("GET", "/streams/s/items"), headers: { accept } };
+        const { body: stream } = await transcoder.handle(request);
+        let text = "";
+        const read = async (): Promise<void> => {
+          for await (const piece of stream as AsyncIterable<string>) {
+            text += piece;
+          }
+        };
+        await expect(read()).rejects.toThrow("m");
+        expect(text).toBe(expected);
+      }
     });
   });
 });

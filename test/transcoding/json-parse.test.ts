@@ -1,7 +1,8 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Fault } from "../../src/transcoding/index.ts";
 import { parseJson } from "../../src/transcoding/json/parse.ts";
+import { WideInteger } from "../../src/transcoding/json/wide-integer.ts";
 
 const parse = (text: string | Uint8Array, maxDepth = 8): unknown =>
   parseJson(typeof text === "string" ? Buffer.from(text) : text, maxDepth);
@@ -37,6 +38,11 @@ test.each<[text: string, fault: string]>([
   ["[01]", `${bad} ',' or ']' was expected (line 1, column 3)`],
   ["[NaN]", `${bad} a value was expected (line 1, column 2)`],
   ["[+1]", `${bad} a value was expected (line 1, column 2)`],
+  ["[-]", `${bad} a value was expected (line 1, column 2)`],
+  ["[1.]", `${bad} ',' or ']' was expected (line 1, column 3)`],
+  ["[1.5e]", `${bad} ',' or ']' was expected (line 1, column 5)`],
+  ["[true,nul]", `${bad} a value was expected (line 1, column 7)`],
+  ["[[1],]", `${bad} a value was expected (line 1, column 6)`],
   ['["a\tb"]', `${bad} a string that does not end, or has a control character or an unknown escape (line 1, column 4)`],
   ['["\\x"]', `${bad} a string that does not end, or has a control character or an unknown escape (line 1, column 3)`],
   ['["a', `${bad} a string that does not end, or has a control character or an unknown escape (line 1, column 4)`],
@@ -48,8 +54,11 @@ test.each<[text: string, fault: string]>([
   ['{"\\u005f_proto__":{}}', "400 invalid_json: __proto__: this key is not allowed"],
   ['{"a":["\\ud800"]}', "400 invalid_json: a[0]: a string with a lone surrogate"],
   ['["\\uDC00x"]', "400 invalid_json: [0]: a string with a lone surrogate"],
+  ['["\\ud83d\\ude00",{"a":"\\ude00\\ud83d"}]', "400 invalid_json: [1].a: a string with a lone surrogate"],
   ['{"\\ud800":1}', "400 invalid_json: ['\ud800']: the key has a lone surrogate"],
   ['{"a":1e400}', "400 invalid_json: a: a number beyond the range of a double"],
+  ["[1,-1e309]", "400 invalid_json: [1]: a number beyond the range of a double"],
+  [`[${"9".repeat(400)}]`, "400 invalid_json: [0]: a number beyond the range of a double"],
   ["[[[[[[[[[1]]]]]]]]]", "400 undefined: [0][0][0][0][0][0][0][0]: nested deeper than 8 levels"],
 ])("refuses %j", (text, fault) => {
   expect(faultOf(text)).toBe(fault);
@@ -59,6 +68,8 @@ test.each<[text: string]>([
   ['{"a":":","b":"{[\\"","c":[{"d":null},{"d":true}]}'],
   [' [ 1 , -0.5e-3 , "\\ud83d\\ude00" , "\\\\" , "\\\\u005f" ] '],
   ['{"__proto":1,"constructor":2,"toString":{"a":1},"a":{"a":1}}'],
+  ['{"\\uD83D\\uDE00":["C:\\\\ud83d","\\ud83d\\ude00 \\\\\\ud83d\\ude00"]}'],
+  ["[9007199254740993,[]]"],
   ["[[[[[[[[]]]]]]]]"],
   ['"text"'],
   ["null"],
@@ -90,6 +101,67 @@ test("takes each document that JSON.stringify writes, and gives the same value",
     }),
   );
 });
+
+describe("an exact document", () => {
+  const digitsOf = (_key: string, item: unknown): unknown => (item instanceof WideInteger ? item.digits : item);
+  const exact = (text: string): unknown =>
+    JSON.parse(JSON.stringify(parseJson(Buffer.from(text), 8, [], true), digitsOf));
+  /** As slowly as JSON.parse can tell. */
+  const expected = (text: string): unknown =>
+    JSON.parse(text, (_key, item: unknown, context?: { source?: string }) => {
+      const source = context?.source ?? "";
+      return typeof item === "number" && !Number.isSafeInteger(item) && /^-?\d{1,20}$/.test(source) ? source : item;
+    });
+
+  test("has the digits of integers that a double can't hold", () => {
+    expect(exact("9007199254740993")).toBe("9007199254740993");
+    expect(exact('{"a":[-9223372036854775808,9007199254740991]}')).toEqual({
+      a: ["-9223372036854775808", 9_007_199_254_740_991],
+    });
+  });
+
+  test.each([
+    ["[-9007199254740993 , 9007199254740991,9007199254740992,-9007199254740992]"],
+    ["[18446744073709551615,184467440737095516150]"],
+    ['{"ü😀":"é","a":9223372036854775807}'],
+    ['{"2":9223372036854775807,"1":[{"a":-9223372036854775808}]}'],
+    ['["9223372036854775807,",9223372036854775806,":9223372036854775807"]'],
+    ['["\\"9223372036854775807",9223372036854775806,"\\\\",9223372036854775805]'],
+    ['["\\ud83d\\ude000","\\udbff\\udc000",9223372036854775807]'],
+    ["[9223372036854775807.0,9223372036854775807e0,9223372036854775807E+1,9.223372036854775807,1e20,9007199254740993]"],
+    ["[1e-0000000000000000000001,1.5E+00000000000000000001,9007199254740993]"],
+  ])("%s", (text) => {
+    expect(exact(text)).toEqual(expected(text));
+  });
+
+  test("is any that JSON can say", () => {
+    const { value: values } = fc.letrec<{ value: unknown }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 3 },
+        fc.oneof(fc.bigInt(-(2n ** 63n), 2n ** 64n - 1n), fc.bigInt(2n ** 53n - 9n, 2n ** 53n + 9n)).map(raw),
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.string({ unit: "binary" }),
+        fc.array(tie("value"), { maxLength: 4 }),
+        fc.dictionary(
+          fc.string({ unit: "binary" }).filter((key) => key !== "__proto__"),
+          tie("value"),
+          { maxKeys: 4 },
+        ),
+      ),
+    }));
+    fc.assert(
+      fc.property(values, (value) => {
+        const text = JSON.stringify(value);
+        expect(exact(text)).toEqual(expected(text));
+      }),
+    );
+  });
+});
+
+/** An integer that JSON.stringify writes as it is. */
+function raw(value: bigint): unknown {
+  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(String(value));
+}
 
 test("throws nothing but faults, whatever the bytes", () => {
   fc.assert(

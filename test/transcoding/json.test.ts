@@ -1,15 +1,24 @@
-import { create, createFileRegistry, fromJson, type DescMessage, type Message } from "@bufbuild/protobuf";
+import {
+  create,
+  createFileRegistry,
+  fromJson,
+  type DescMessage,
+  type Message,
+  type MessageInitShape,
+} from "@bufbuild/protobuf";
 import {
   FieldDescriptorProto_Label as Label,
   FieldDescriptorProto_Type as Type,
   FieldOptions_JSType,
+  UninterpretedOptionSchema,
   file_google_protobuf_struct,
   FileDescriptorProtoSchema,
   StructSchema,
   ValueSchema,
 } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
-import { BodiesSchema, QueryMsgSchema, type QueryMsg } from "../../gen/t/v1/vectors_pb.ts";
+import { BodiesSchema, QueryMsgSchema, type EnumValue, type QueryMsg } from "../../gen/t/v1/vectors_pb.ts";
+import { ThingSchema } from "../../gen/transcodingtest/v1/things_pb.ts";
 import { Fault } from "../../src/transcoding/index.ts";
 import { messageHoldsInt64 } from "../../src/transcoding/json/int64.ts";
 import { parseJson } from "../../src/transcoding/json/parse.ts";
@@ -65,6 +74,24 @@ describe("integers beyond 2^53", () => {
     );
   });
 
+  test("are exact in messages of google.protobuf, too", async () => {
+    const echo = createEcho(UninterpretedOptionSchema, { pattern: { case: "post", value: "/q" }, body: "*" });
+    const body = '{"positiveIntValue":18446744073709551615,"negativeIntValue":-9007199254740993}';
+    expect(await call(echo, createRequest("POST", "/q", body))).toEqual({
+      status: 200,
+      body: { positiveIntValue: "18446744073709551615", negativeIntValue: "-9007199254740993" },
+    });
+  });
+
+  test("are exact in a map that a query gives as JSON", async () => {
+    const echo = createEcho(ThingSchema, { pattern: { case: "get", value: "/q" } });
+    const byName = encodeURIComponent('{"a":{"large":9223372036854775807,"struct":{"a":9007199254740993}}}');
+    expect(await call(echo, createRequest("GET", `/q?byName=${byName}`))).toEqual({
+      status: 200,
+      body: { byName: { a: { large: "9223372036854775807", struct: { a: 2 ** 53 } } } },
+    });
+  });
+
   test.each([
     ['{"int64Value":9223372036854775808}', "int64Value: must be a 64-bit integer"],
     ['{"uint64Value":18446744073709551616}', "uint64Value: must be a 64-bit integer, 0 or more"],
@@ -72,6 +99,15 @@ describe("integers beyond 2^53", () => {
     ['{"int64Value":1e20}', "int64Value: must be a 64-bit integer"],
     ['{"int32Value":9007199254740993}', "int32Value: must be a 32-bit integer"],
     ['{"stringValue":9007199254740993}', "stringValue: must be a string"],
+    ['{"boolValue":9007199254740993}', "boolValue: must be true or false"],
+    ['{"bytesValue":9007199254740993}', "bytesValue: must be bytes in base64"],
+    ['{"nested":9007199254740993}', "nested: must be an object"],
+    ['{"mapValue":9007199254740993}', "mapValue: must be an object"],
+    ['{"structValue":9007199254740993}', "structValue: must be an object"],
+    ['{"listValue":9007199254740993}', "listValue: must be an array"],
+    ['{"anyValue":9007199254740993}', "anyValue: must be an object"],
+    ['{"repeatedValue":9007199254740993}', "repeatedValue: must be an array"],
+    ['{"durationValue":9007199254740993}', "durationValue: must be a duration in seconds, such as 1.5s"],
     ['{"enumValue":9007199254740993}', "enumValue: must be one of X, Y, Z"],
   ])("%s is a fault", (text, fault) => {
     expect(faultOf(text)).toBe(fault);
@@ -185,6 +221,49 @@ test("reading gives what create gives, absent fields and all", () => {
   one.repeatedValue.push("x");
   one.mapValue["x"] = "x";
   expect(two).toEqual(create(QueryMsgSchema));
+});
+
+test.each<[init: MessageInitShape<typeof QueryMsgSchema>, message: string]>([
+  [{ int32Value: Number.NaN }, "t.v1.QueryMsg.int32_value can't hold NaN"],
+  [{ sint32Value: 2 ** 31 }, "t.v1.QueryMsg.sint32_value can't hold 2147483648"],
+  [{ uint32Value: -1 }, "t.v1.QueryMsg.uint32_value can't hold -1"],
+  [{ repeatedInt32: [1.5] }, "t.v1.QueryMsg.repeated_int32 can't hold 1.5"],
+  [{ mapValue2: { a: Number.POSITIVE_INFINITY } }, "t.v1.QueryMsg.map_value2 can't hold Infinity"],
+  [{ wrapperInt32Value: 0.5 }, "google.protobuf.Int32Value.value can't hold 0.5"],
+  [{ enumValue: Number.NaN as EnumValue }, "t.v1.EnumValue can't hold NaN"],
+])("an implementation's number that is none of its field is its mistake: %j", (init, message) => {
+  expect(() => write(create(QueryMsgSchema, init))).toThrow(message);
+});
+
+test("a JSON name goes before another field's own", async () => {
+  const text = { label: Label.OPTIONAL, type: Type.STRING };
+  const file = create(FileDescriptorProtoSchema, {
+    name: "names.proto",
+    syntax: "proto3",
+    messageType: [
+      {
+        name: "Names",
+        field: [
+          { ...text, name: "one", jsonName: "two", number: 1 },
+          { ...text, name: "two", jsonName: "three", number: 2 },
+          { ...text, name: "constructor", jsonName: "one_one", number: 3 },
+        ],
+      },
+    ],
+  });
+  const desc = createFileRegistry(file, () => undefined).getMessage("Names") as DescMessage;
+  const echo = createEcho(desc, {
+    pattern: { case: "post", value: "/q" },
+    body: "*",
+    additionalBindings: [{ pattern: { case: "get", value: "/q" } }],
+  });
+  const body = { two: "2", three: "3", one_one: "c" };
+  expect(await call(echo, createRequest("POST", "/q", JSON.stringify(body)))).toEqual({ status: 200, body });
+  expect(await call(echo, createRequest("GET", "/q?two=2&three=3&one_one=c"))).toEqual({ status: 200, body });
+  expect(await call(echo, createRequest("POST", "/q", '{"one":"2","constructor":"c"}'))).toEqual({
+    status: 200,
+    body: { two: "2", one_one: "c" },
+  });
 });
 
 describe("a message of proto2", () => {

@@ -1,10 +1,14 @@
+import type { DescMessage } from "@bufbuild/protobuf";
+import { UninterpretedOptionSchema } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import fc from "fast-check";
 import { fastify } from "fastify";
 import { describe, expect, test } from "vitest";
 import { FlowsService, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
+import { ThingSchema } from "../../gen/transcodingtest/v1/things_pb.ts";
 import { createTranscoder, fastifyTranscodingPlugin } from "../../src/transcoding/index.ts";
 import { json, serve, type Send } from "./send.ts";
+import { createMethod, createRequest } from "./service.ts";
 
 const v2 = { ...json, "service-api-version": "v2" };
 
@@ -70,6 +74,40 @@ describe("If-None-Match", () => {
     await using server = await serve(flows(rev));
     const reply = await server.send("GET", "/flows", { headers: { "if-none-match": "*" } });
     expect([reply.status, reply.headers["etag"]]).toEqual([200, undefined]);
+  });
+});
+
+describe("an entity tag that the response does not have", () => {
+  const answering = (desc: DescMessage, etag: string, response: Record<string, unknown>) => ({
+    transcoder: createTranscoder({
+      routes: (router) =>
+        router.rpc(createMethod(desc, { pattern: { case: "get", value: "/x" } }, { etag }), () => response),
+    }),
+  });
+
+  test.each<
+    [what: string, desc: DescMessage, etag: string, response: Record<string, unknown>, tag: string | undefined]
+  >([
+    ["an absent optional field", ThingSchema, "maybe", {}, undefined],
+    ["an empty one", ThingSchema, "maybe", { maybe: "" }, undefined],
+    ["one that is there", ThingSchema, "maybe", { maybe: "r1" }, '"r1"'],
+    ["that says so", ThingSchema, "maybe", { maybe: "undefined" }, '"undefined"'],
+    ["zero without presence", ThingSchema, "large", {}, '"0"'],
+    ["an absent number with presence", UninterpretedOptionSchema, "positive_int_value", {}, undefined],
+    ["zero with presence", UninterpretedOptionSchema, "positive_int_value", { positiveIntValue: 0n }, '"0"'],
+  ])("%s", async (_what, desc, etag, response, tag) => {
+    const { transcoder } = answering(desc, etag, response);
+    for (const asked of ["undefined", "", "0", "r1"]) {
+      const request = { ...createRequest("GET", "/x"), headers: { "if-none-match": `"${asked}"` } };
+      const { status, headers } = await transcoder.handle(request);
+      expect([status, headers["etag"]]).toEqual([tag === `"${asked}"` ? 304 : 200, tag]);
+    }
+  });
+
+  test("can't be one of several fields", () => {
+    expect(() => answering(ThingSchema, "left", {})).toThrow(
+      'transcodingtest.v1.Thing has no scalar field "left" for the ETag',
+    );
   });
 });
 

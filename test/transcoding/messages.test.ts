@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   Colour,
   EchoThingResponseSchema,
+  type OpenThingResponseSchema,
   Speed,
   ThingSchema,
   ThingsService,
@@ -129,6 +130,18 @@ describe("an open object", () => {
     const reply = await open(body);
     expect(reply.status).toBe(201);
     expect(JSON.parse(reply.body)).toEqual(JSON.parse(body));
+  });
+
+  test.each<[what: string, answer: MessageInitShape<typeof OpenThingResponseSchema>, body: object]>([
+    ["that are set", { id: "real", note: "n" }, { id: "real", note: "n", tags: [], x: 1 }],
+    ["that are not, but for a lenient one", {}, { note: 2, tags: [], x: 1 }],
+  ])("answers no key in the place of declared fields %s", async (_what, answer, body) => {
+    const others = { id: "fake", tags: "fake", note: 2, x: 1 };
+    await using other = await serve({
+      routes: (router) => router.rpc(ThingsService.method.openThing, () => ({ ...answer, others })),
+    });
+    const reply = await other.send("PUT", "/things/open", { headers: json, body: '{"id":"1"}' });
+    expect(JSON.parse(reply.body)).toEqual(body);
   });
 
   test("always has the field that says so", async () => {

@@ -35,7 +35,7 @@ const scalars = {
   ratio: fc.double(),
   single: fc.float(),
   data: fc.uint8Array(),
-  colour: fc.constantFrom(0, 1),
+  colour: fc.constantFrom(0, 1, 7, -1),
   speed: fc.constantFrom(0, 1, 2),
   maybe: fc.string(),
   texts: fc.array(fc.string()),
@@ -119,6 +119,20 @@ function buildNamesakes(): DescMessage[] {
   const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, toBinary(FileDescriptorSetSchema, set)));
   return ["one.Error", "two.Thing"].map((name) => registry.getMessage(name) as DescMessage);
 }
+
+test("a field has its schema also where it is called __proto__", () => {
+  const { STRING } = FieldDescriptorProto_Type;
+  const file = create(FileDescriptorProtoSchema, {
+    name: "odd.proto",
+    syntax: "proto3",
+    messageType: [{ name: "Odd", field: [{ name: "a", jsonName: "__proto__", number: 1, type: STRING }] }],
+  });
+  const odd = createFileRegistry(file, () => undefined).getMessage("Odd") as DescMessage;
+  const method = createMethod(odd, get("/odd"));
+  const document = openapi({ routes: (router) => router.rpc(method, () => ({})) }, { info });
+  const { properties } = document.components.schemas["Odd"] as { properties: object };
+  expect(Object.entries(properties)).toEqual([["__proto__", { type: "string" }]]);
+});
 
 test("types of one name have their full names", () => {
   const methods = buildNamesakes().map((message, index) => createMethod(message, get(`/${index}`)));

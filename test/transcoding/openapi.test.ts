@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import type { MethodRuleSchema } from "../../gen/transcoding/v1/annotations_pb.ts";
 import * as t from "../../gen/t/v1/vectors_pb.ts";
+import { ParcelSchema } from "../../gen/transcodingtest/v1/anys_pb.ts";
 import { RawService, StreamsService } from "../../gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
@@ -37,6 +38,14 @@ function describeMethods(methods: DescMethod[], options: Partial<OpenApiOptions>
 function describeRule(message: DescMessage, rule: Rule, more: MessageInitShape<typeof MethodRuleSchema> = {}) {
   return describeMethods([createMethod(message, rule, more)]);
 }
+
+/** Of an enum with the values X, Y and Z, and whatever is added to them. */
+const openEnum = {
+  anyOf: [
+    { type: "string", enum: ["X", "Y", "Z"] },
+    { type: "integer", format: "int32" },
+  ],
+};
 
 const get = (value: string) => ({ pattern: { case: "get", value } }) as const satisfies Rule;
 const post = (value: string, body: string) => ({ pattern: { case: "post", value }, body }) as const satisfies Rule;
@@ -104,7 +113,7 @@ describe("a path", () => {
       revision: { required: true, schema: { type: "string", format: "int64", pattern: "^-?(?:0|[1-9][0-9]*)$" } },
     });
     expect(parametersOf(describeRule(t.QueryMsgSchema, get("/v1/{enum_value}")), "path")).toEqual({
-      enum_value: { required: true, schema: { type: "string", enum: ["X", "Y", "Z"] } },
+      enum_value: { required: true, schema: openEnum },
     });
     expect(parametersOf(describeRule(t.GetMessageRequestSchema, get("/v1/{message_id=a/**}")), "path")).toEqual({
       message_id: {
@@ -191,9 +200,9 @@ describe("a query", () => {
       uint64Value: { schema: { type: "string", format: "uint64" } },
       boolValue: { schema: { type: "boolean" } },
       bytesValue: { schema: { type: "string", contentEncoding: "base64" } },
-      enumValue: { schema: { type: "string", enum: ["X", "Y", "Z"] } },
+      enumValue: { schema: openEnum },
       repeatedValue: { style: "form", explode: true, schema: { type: "array", items: { type: "string" } } },
-      repeatedEnum: { schema: { type: "array", items: { type: "string", enum: ["X", "Y", "Z"] } } },
+      repeatedEnum: { schema: { type: "array", items: openEnum } },
       repeatedWrapper: { schema: { type: "array", items: { type: "string", format: "uint64" } } },
       timestampValue: { schema: { type: "string", format: "date-time" } },
       wrapperBoolValue: { schema: { type: "boolean" } },
@@ -286,6 +295,13 @@ describe("a body", () => {
     expect(Object.keys(attach.requestBody?.content ?? {})).toEqual(["multipart/form-data", "application/json"]);
   });
 
+  test("takes an Any that holds nothing, too", () => {
+    const check = createSchemaCheck(describeRule(ParcelSchema, post("/parcels", "*")));
+    const body = ["paths", "/parcels", "post", "requestBody", "content", "application/json", "schema"];
+    expect(check(body, { item: {}, items: [{ "@type": "type.googleapis.com/a.B", b: 1 }] })).toBeUndefined();
+    expect(check(body, { item: { "@type": 1 } })).toContain("must be string");
+  });
+
   test("of an open object takes more keys, and refuses them elsewhere", () => {
     const document = describeService(ThingsService);
     const check = createSchemaCheck(document);
@@ -301,6 +317,9 @@ describe("a body", () => {
       "must match exactly one schema in oneOf",
     );
     expect(check(echo, { speed: "fast", colour: "COLOUR_RED" })).toBeUndefined();
+    expect(check(echo, { colour: 7 })).toBeUndefined();
+    expect(check(echo, { colour: "RED" })).toContain("must be equal to one of the allowed values");
+    expect(check(echo, { speed: 1 })).toContain("must be string");
     expect(check(echo, { speed: "SPEED_FAST" })).toContain("must be equal to one of the allowed values");
     expect(check(echo, { large: 1 })).toContain("must be string");
   });

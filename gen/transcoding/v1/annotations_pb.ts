@@ -221,7 +221,8 @@ export type FieldRule = Message<"transcoding.v1.FieldRule"> & {
   invalid: string;
 
   /**
-   * A Struct, or a map with string keys, that holds all JSON keys which the message does not declare.
+   * A Struct, or a map with string keys, that holds all JSON keys which the message does not declare. What is in it
+   * under the name of another field is left out of answers, unless it is there in place of a `lenient` one.
    *
    * @generated from field: bool inline = 3;
    */

@@ -1,7 +1,16 @@
-import { create, fromBinary, toBinary, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
+import {
+  create,
+  fromBinary,
+  toBinary,
+  type DescMessage,
+  type JsonObject,
+  type Message,
+  type Registry,
+} from "@bufbuild/protobuf";
 import { AnySchema, hasCustomJsonRepresentation, type Any } from "@bufbuild/protobuf/wkt";
 import { Misfit, within, type Read } from "./misfit.ts";
 import { asMessage, asValue } from "./struct.ts";
+import { isObject } from "./wide-integer.ts";
 
 // A message in a google.protobuf.Any is `{"@type": url, …fields}`, and one that has a JSON form of its own, as a
 // Timestamp has, `{"@type": url, "value": form}`. `{}` is an Any that holds nothing.
@@ -15,10 +24,10 @@ export function createAnyReader(
   message: (desc: DescMessage) => Read,
 ): Read {
   return (value) => {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    if (!isObject(value)) {
       throw new Misfit("must be an object");
     }
-    const { "@type": typeUrl, ...fields } = value as Record<string, unknown>;
+    const { "@type": typeUrl, ...fields } = value;
     if (typeUrl === undefined) {
       if (Object.keys(fields).length === 0) {
         return create(AnySchema);
@@ -99,23 +108,27 @@ export function createAnyWriter(registry: Registry, writerOf: WriterOf): (value:
     if (desc === undefined) {
       throw new Error(`the registry has no type for the google.protobuf.Any of ${typeUrl}`);
     }
-    return writeTyped(typeUrl, desc, fromBinary(desc, value, { recursionLimit }), writerOf(desc, registry));
+    return typed(typeUrl, desc, writerOf(desc, registry)(asValue(desc, fromBinary(desc, value, { recursionLimit }))));
   };
 }
 
-/** The JSON of a message in an Any. */
+/** The JSON of a message in an Any, as JSON.parse gives it. */
 export function writeTyped(
   typeUrl: string,
   desc: DescMessage,
   message: Message,
   write: (value: unknown) => unknown,
-): Record<string, unknown> {
-  const json = write(asValue(desc, message));
+): JsonObject {
+  // A writer's own may hold what only JSON.stringify understands.
+  return JSON.parse(JSON.stringify(typed(typeUrl, desc, write(asValue(desc, message))))) as JsonObject;
+}
+
+function typed(typeUrl: string, desc: DescMessage, json: unknown): Record<string, unknown> {
   if (hasCustomJsonRepresentation(desc)) {
     return { "@type": typeUrl, value: json };
   }
-  const typed = { "@type": typeUrl, ...(json as object) };
+  const fields = { "@type": typeUrl, ...(json as object) };
   // An open object may have had such a key of its own.
-  typed["@type"] = typeUrl;
-  return typed;
+  fields["@type"] = typeUrl;
+  return fields;
 }

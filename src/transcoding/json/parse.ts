@@ -1,18 +1,22 @@
 import { isUtf8 } from "node:buffer";
 import { Fault, type JsonPath } from "../fault.ts";
+import { parseExact } from "./exact.ts";
 import { explainJson } from "./explain.ts";
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;
 const COLON = 0x3a;
 
 /**
  * Parses JSON (RFC 8259) strictly: UTF-8 throughout, no repeated key, no `__proto__` key, no lone
  * surrogate, no number beyond a double, nested at most `maxDepth` deep. `root` is where the document stands. Throws a Fault
- * `invalid_json` that says what is wrong and where, and repeats nothing of the values. With `exact`, an integer literal
- * that a double can't hold becomes a bigint, and `isExact` is true of the document.
+ * `invalid_json` that says what is wrong and where, and repeats nothing of the values. With `exact`, a WideInteger stands
+ * for each integer literal that a double can't hold, and `wideIntegersOf` tells them.
  *
- * JSON.parse takes most of that silently. A document is suspect if it has more colons outside its
+ * JSON.parse takes most of that silently. A document has a fault if it has more colons outside its
  * strings than its value has keys (one is repeated), or shows another of these signs; only then is it
  * read slowly, to find the place.
  */
@@ -25,7 +29,8 @@ export function parseJson(
   if (!isUtf8(bytes)) {
     throw new Fault(400, "invalid_json", "the body is not valid UTF-8");
   }
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const text = buffer.toString("utf8");
   const outline = outlineOf(bytes);
   if (outline.depth > maxDepth) {
     throw explainJson(text, maxDepth, root);
@@ -38,52 +43,42 @@ export function parseJson(
   }
   const census: Census = { keys: 0, isUnsafe: false };
   countKeys(value, census);
-  if (census.keys !== outline.colons || hasEscapedSurrogate(text)) {
-    const fault = explainJson(text, maxDepth, root);
-    if (fault !== undefined) {
-      throw fault;
-    }
+  if (census.keys !== outline.colons || (hasEscapedSurrogate(text) && !isWellFormed(value))) {
+    throw explainJson(text, maxDepth, root);
   }
-  return exact && census.isUnsafe ? parseExact(text) : value;
+  const isRounded = census.isUnsafe && outline.integers.length > 0;
+  return exact && isRounded ? parseExact(buffer, outline.integers) : value;
 }
 
-/** An escape of \uD800 to \uDFFF, or what looks like one. */
+/** An escape of \uD800 to \uDFFF, or what looks like one: half of a pair, as most encoders of ASCII write an emoji. */
 function hasEscapedSurrogate(text: string): boolean {
   return text.includes("\\ud") || text.includes("\\uD");
 }
 
-/** Documents with bigints in them. Only for them do readers look for any. */
-const exactDocuments = new WeakSet<object>();
-
-export function isExact(document: unknown): boolean {
-  return (
-    typeof document === "bigint" || (typeof document === "object" && document !== null && exactDocuments.has(document))
-  );
-}
-
-/** Several times as slow as JSON.parse alone. */
-function parseExact(text: string): unknown {
-  let found = false;
-  const revive = (_key: string, item: unknown, context?: { source?: string }): unknown => {
-    const source = context?.source;
-    // 20 characters hold every 64-bit integer.
-    if (typeof item !== "number" || Number.isSafeInteger(item) || source === undefined || source.length > 20) {
-      return item;
-    }
-    if (!/^-?\d+$/.test(source)) {
-      return item;
-    }
-    found = true;
-    return BigInt(source);
-  };
-  const value: unknown = JSON.parse(text, revive);
-  if (found && typeof value === "object" && value !== null) {
-    exactDocuments.add(value);
+/** No string, nor key, has a lone surrogate. */
+function isWellFormed(value: unknown): boolean {
+  if (typeof value === "string") {
+    return value.isWellFormed();
   }
-  return value;
+  if (Array.isArray(value)) {
+    return value.every(isWellFormed);
+  }
+  if (typeof value === "object" && value !== null) {
+    for (const key in value) {
+      if (!key.isWellFormed() || !isWellFormed((value as Record<string, unknown>)[key])) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
-type Outline = { readonly colons: number; readonly depth: number };
+type Outline = {
+  readonly colons: number;
+  readonly depth: number;
+  /** Starts and ends of integer literals, one after the other: of all those that a double may not hold. */
+  readonly integers: readonly number[];
+};
 
 /** What the bytes of a document show without parsing it; of a malformed one, anything. */
 function outlineOf(bytes: Uint8Array): Outline {
@@ -93,6 +88,7 @@ function outlineOf(bytes: Uint8Array): Outline {
   let open = 0;
   let quote = -1;
   let backslash = -1;
+  const integers: number[] = [];
   for (let i = 0; i < length;) {
     const byte = bytes[i++] as number;
     if (byte === QUOTE) {
@@ -111,6 +107,17 @@ function outlineOf(bytes: Uint8Array): Outline {
           i = Math.min(quote, backslash);
         }
       }
+    } else if (byte < COLON) {
+      if (byte >= ZERO) {
+        const start = i - 1;
+        while (i < length && isDigit(bytes[i] as number)) {
+          i++;
+        }
+        // 2^53 has 16 digits, and its first is a 9.
+        if (i - start >= 16 && (byte === NINE || i - start > 16) && isInteger(bytes, start, i)) {
+          integers.push(bytes[start - 1] === MINUS ? start - 1 : start, i);
+        }
+      }
     } else if (byte === COLON) {
       colons++;
     } else if (byte >= 0x5b) {
@@ -125,8 +132,20 @@ function outlineOf(bytes: Uint8Array): Outline {
       }
     }
   }
-  return { colons, depth };
+  return { colons, depth, integers };
 }
+
+const isDigit = (byte: number): boolean => byte >= ZERO && byte < COLON;
+
+/** The digits are a number of their own, and not the part of one that has a fraction or an exponent. */
+function isInteger(bytes: Uint8Array, start: number, end: number): boolean {
+  const before = bytes[bytes[start - 1] === MINUS ? start - 2 : start - 1];
+  const after = bytes[end];
+  return !isPartOfNumber(before) && !isPartOfNumber(after);
+}
+
+const isPartOfNumber = (byte: number | undefined): boolean =>
+  byte === 0x2e /* . */ || byte === 0x65 /* e */ || byte === 0x45 /* E */ || byte === 0x2b; /* + */
 
 /** After so many bytes it pays to search. */
 const LONG_STRING = 256;

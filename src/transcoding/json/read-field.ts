@@ -4,6 +4,7 @@ import type { EnumSpelling } from "../rules.ts";
 import { Misfit, within, type Read } from "./misfit.ts";
 import { createEnumReader } from "./read-enum.ts";
 import { expectedOf, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
+import { isObject } from "./wide-integer.ts";
 
 /** What the reader of a field's value stands on. */
 export type FieldReading = {
@@ -51,14 +52,14 @@ export function createFieldReader(desc: DescField, reading: FieldReading): Read 
       const item = createItemReader(desc, reading);
       const { mapKey } = desc;
       return (value) => {
-        if (typeof value !== "object" || value === null || Array.isArray(value)) {
+        if (!isObject(value)) {
           throw new Misfit("must be an object", reason);
         }
         const result: Record<string, unknown> = {};
         for (const name in value) {
           const key = mapKey === ScalarType.STRING ? name : readKey(mapKey, name, result, reason);
           try {
-            result[key] = item((value as Record<string, unknown>)[name]);
+            result[key] = item(value[name]);
           } catch (error) {
             throw within(name, error);
           }

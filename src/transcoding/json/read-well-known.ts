@@ -1,17 +1,18 @@
-import { create, fromJson, type DescMessage, type JsonValue, type Registry } from "@bufbuild/protobuf";
+import { create, fromJson, type DescMessage, type JsonValue } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { Misfit, type Read } from "./misfit.ts";
 import { expectedOf, scalarFromJson, toLocal } from "./scalar.ts";
 import { textForms } from "./well-known.ts";
+import { isObject, WideInteger } from "./wide-integer.ts";
 
 /** Below a document's own limit of depth; each level of JSON counts as several messages. */
 const NO_RECURSION_LIMIT = 1_000_000;
 
 /**
- * Compiles the reader of a google.protobuf message but Any. A Struct is plain JSON in memory too; the others are messages,
- * each with its own JSON form. Where documents are exact, bigints stand for some numbers in them.
+ * Compiles the reader of a google.protobuf message that has a JSON form of its own, but Any. A Struct is plain JSON in
+ * memory too; the others are messages. Where documents are exact, wide integers are among the numbers in them.
  */
-export function createWellKnownReader(desc: DescMessage, exact: boolean, registry: Registry): Read {
+export function createWellKnownReader(desc: DescMessage, exact: boolean): Read {
   const form = textForms.get(desc.typeName);
   if (form !== undefined) {
     return (value) => {
@@ -36,16 +37,16 @@ export function createWellKnownReader(desc: DescMessage, exact: boolean, registr
   const plain = exact ? withDoubles : (value: unknown) => value;
   if (desc.typeName === "google.protobuf.Struct") {
     return (value) => {
-      if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      if (!isObject(value)) {
         throw new Misfit("must be an object");
       }
       return plain(value);
     };
   }
-  const expected = desc.typeName === "google.protobuf.ListValue" ? "an array" : `the JSON form of ${desc.typeName}`;
+  const expected = desc.typeName === "google.protobuf.ListValue" ? "an array" : "a JSON value";
   return (value) => {
     try {
-      return fromJson(desc, plain(value) as JsonValue, { recursionLimit: NO_RECURSION_LIMIT, registry });
+      return fromJson(desc, plain(value) as JsonValue, { recursionLimit: NO_RECURSION_LIMIT });
     } catch {
       throw new Misfit(`must be ${expected}`);
     }
@@ -54,13 +55,13 @@ export function createWellKnownReader(desc: DescMessage, exact: boolean, registr
 
 /** A JSON value as JSON.parse gives it: numbers in it are doubles. */
 function withDoubles(value: unknown): unknown {
-  if (typeof value === "bigint") {
-    return Number(value);
+  if (value instanceof WideInteger) {
+    return value.round();
   }
-  if (typeof value !== "object" || value === null) {
-    return value;
+  if (Array.isArray(value)) {
+    return value.map(withDoubles);
   }
-  return Array.isArray(value)
-    ? value.map(withDoubles)
-    : Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withDoubles(item)]));
+  return isObject(value)
+    ? Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withDoubles(item)]))
+    : value;
 }

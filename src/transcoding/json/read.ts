@@ -1,15 +1,17 @@
 import { create, type DescField, type DescMessage, type Registry } from "@bufbuild/protobuf";
+import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { misfit, type JsonPath } from "../fault.ts";
 import { FieldRuleSchema, type FieldRule } from "../../../gen/transcoding/v1/annotations_pb.ts";
 import { enumSpelling, fieldRule, plainSpelling } from "../rules.ts";
 import type { TakenFields } from "../taken.ts";
 import { createAnyReader } from "./any.ts";
+import { wideIntegersOf } from "./exact.ts";
 import { Misfit, within, type Read } from "./misfit.ts";
-import { isExact } from "./parse.ts";
 import { createFieldReader } from "./read-field.ts";
 import { createWellKnownReader } from "./read-well-known.ts";
 import { expectedOf, scalarFromJson } from "./scalar.ts";
 import { asMessage } from "./struct.ts";
+import { isObject } from "./wide-integer.ts";
 import { createZeroMaker } from "./zero.ts";
 
 /** Reads a JSON value; `path` is where it stands, and is left as it was. Throws a Fault where it does not fit. */
@@ -38,7 +40,9 @@ export function createJsonReaders(options: ReadOptions): {
     const read = pick(usual);
     return (value, path) => {
       try {
-        return isExact(value) ? pick((exact ??= compileReaders(options, true)))(value) : read(value);
+        return wideIntegersOf(value) === undefined
+          ? read(value)
+          : pick((exact ??= compileReaders(options, true)))(value);
       } catch (error) {
         throw error instanceof Misfit
           ? misfit([...path, ...error.path.toReversed()], error.message, error.reason)
@@ -84,7 +88,7 @@ type FieldReader = {
   readonly reason: string | undefined;
 };
 
-/** Once a message, so that a recursive one ends. Where documents are exact, bigints stand for some numbers in them. */
+/** Once a message, so that a recursive one ends. Where documents are exact, wide integers are among the numbers in them. */
 function compileReaders(options: ReadOptions, exact: boolean): Readers {
   const known = new Map<DescMessage, Read>();
   const given = new Set<DescField>();
@@ -126,8 +130,8 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
     if (desc.typeName === "google.protobuf.Any") {
       return createAnyReader(options, message);
     }
-    if (desc.typeName.startsWith("google.protobuf.")) {
-      return createWellKnownReader(desc, exact, options.registry);
+    if (hasCustomJsonRepresentation(desc)) {
+      return createWellKnownReader(desc, exact);
     }
     const fields = new Map<string, FieldReader>();
     const zero = createZeroMaker(desc);
@@ -140,33 +144,33 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
         inline = reader;
       } else if (rule.header === "") {
         fields.set(each.jsonName, reader);
-        if (each.name !== each.jsonName) {
-          fields.set(each.name, compileField(each, each.jsonName));
-        }
         if (rule.required && !given.has(each)) {
           required.push(reader);
         }
       }
     }
+    // A name of the .proto may be the JSON name of another field: that one has it.
+    const twins = [...fields.values()].filter(({ field: { name } }) => !fields.has(name));
+    for (const { field: each } of twins) {
+      fields.set(each.name, compileField(each, each.jsonName));
+    }
+    const names = [...fields.values()].flatMap(({ field: each, twin }) => (twin === undefined ? [each.jsonName] : []));
+    const unknown = `unknown; ${names.length === 0 ? "there are no fields" : `the fields are ${names.join(", ")}`}`;
     return (value) => {
-      if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      if (!isObject(value)) {
         throw new Misfit("must be an object");
       }
       const result = zero();
       let open: Record<string, unknown> | undefined;
       for (const key in value) {
-        const item = (value as Record<string, unknown>)[key];
+        const item = value[key];
         const reader = fields.get(key);
         if (reader === undefined || (reader.lenient && !fitsField(reader.field, item))) {
           if (inline !== undefined) {
             open ??= {};
             open[key] = item;
           } else if (reader !== undefined || !options.ignoreUnknown) {
-            throw new Misfit(
-              `unknown; the fields are ${[...new Set(Array.from(fields.values(), (each) => each.field.jsonName))].join(", ")}`,
-              undefined,
-              [key],
-            );
+            throw new Misfit(unknown, undefined, [key]);
           }
           continue;
         }
@@ -181,8 +185,9 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
         }
       }
       for (const { field, reason } of required) {
-        if (!Object.hasOwn(value, field.jsonName) && !Object.hasOwn(value, field.name)) {
-          throw new Misfit("is missing", reason, [field.jsonName]);
+        const { jsonName, name } = field;
+        if (!Object.hasOwn(value, jsonName) && !(Object.hasOwn(value, name) && fields.get(name)?.field === field)) {
+          throw new Misfit("is missing", reason, [jsonName]);
         }
       }
       if (inline !== undefined && open !== undefined) {

@@ -1,4 +1,5 @@
 import { ScalarType, type DescField } from "@bufbuild/protobuf";
+import { WideInteger } from "./wide-integer.ts";
 
 /** What a scalar of this type is called where someone is told to send one. */
 export const expectedOf: Readonly<Record<ScalarType, string>> = {
@@ -34,10 +35,7 @@ export function toLocal(field: DescField): (value: Scalar | undefined) => Scalar
 const decimal = /^-?(?:0|[1-9]\d*)$/;
 const float = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/**
- * Reads a scalar from JSON by the proto3 JSON mapping, but strict; undefined: it does not fit. A bigint is an integer
- * literal beyond 2^53, as `parseJson` gives it where it is told to be exact.
- */
+/** Reads a scalar from JSON by the proto3 JSON mapping, but strict; undefined: it does not fit. */
 export function scalarFromJson(type: ScalarType, value: unknown): Scalar | undefined {
   switch (type) {
     case ScalarType.STRING:
@@ -52,8 +50,8 @@ export function scalarFromJson(type: ScalarType, value: unknown): Scalar | undef
         ? inFloatRange(type, value)
         : typeof value === "string"
           ? scalarFromText(type, value)
-          : typeof value === "bigint"
-            ? inFloatRange(type, Number(value))
+          : value instanceof WideInteger
+            ? inFloatRange(type, value.round())
             : undefined;
     case ScalarType.INT32:
     case ScalarType.SINT32:
@@ -73,7 +71,10 @@ export function scalarFromJson(type: ScalarType, value: unknown): Scalar | undef
         // Beyond 2^53 the number that was written is not known any more.
         return Number.isSafeInteger(value) ? inRange(type, BigInt(value)) : undefined;
       }
-      return typeof value === "string" || typeof value === "bigint" ? scalarFromText(type, String(value)) : undefined;
+      if (typeof value === "string") {
+        return scalarFromText(type, value);
+      }
+      return value instanceof WideInteger ? scalarFromText(type, value.digits) : undefined;
   }
 }
 

@@ -8,7 +8,13 @@ import {
   type Message,
   type Registry,
 } from "@bufbuild/protobuf";
-import { FeatureSet_FieldPresence, isWrapperDesc, type FieldMask, type Timestamp } from "@bufbuild/protobuf/wkt";
+import {
+  FeatureSet_FieldPresence,
+  hasCustomJsonRepresentation,
+  isWrapperDesc,
+  type FieldMask,
+  type Timestamp,
+} from "@bufbuild/protobuf/wkt";
 import { enumSpelling, fieldRule } from "../rules.ts";
 import { createAnyWriter } from "./any.ts";
 import { compile, literal } from "./compile.ts";
@@ -41,13 +47,14 @@ export function messageWriter(desc: DescMessage, registry: Registry): JsonWriter
 export function fieldWriter(field: DescField, registry: Registry): JsonWriter {
   switch (field.fieldKind) {
     case "scalar":
-      return writeScalar;
+      return scalarWriter(field);
     case "enum":
       return enumWriter(field.enum);
     case "message": {
       const message = messageWriter(field.message, registry);
       // As protobuf-es has it: a singular wrapper is its bare value in memory.
-      const write = field.oneof === undefined && isWrapperDesc(field.message) ? writeScalar : message;
+      const write =
+        field.oneof === undefined && isWrapperDesc(field.message) ? scalarWriter(field.message.fields[0]) : message;
       return (value) => (value === undefined ? null : write(value));
     }
     case "list": {
@@ -77,19 +84,54 @@ function itemWriter(field: DescField & { fieldKind: "list" | "map" }, registry: 
   if (field.message !== undefined) {
     return messageWriter(field.message, registry);
   }
-  return field.enum === undefined ? writeScalar : enumWriter(field.enum);
+  return field.enum === undefined ? scalarWriter(field) : enumWriter(field.enum);
 }
 
 const writeScalar: JsonWriter = (value) => scalarToJson(value as Scalar);
 
-function assign(target: Record<string, unknown>, source: Record<string, unknown>): void {
-  if (Object.hasOwn(source, "__proto__")) {
-    for (const [key, value] of Object.entries(source)) {
-      setOwn(target, key, value);
-    }
-  } else {
-    Object.assign(target, source);
+function scalarWriter(field: DescField & { scalar: ScalarType }): JsonWriter {
+  switch (field.scalar) {
+    case ScalarType.INT32:
+    case ScalarType.SINT32:
+    case ScalarType.SFIXED32:
+      return (value) => (value === ((value as number) | 0) ? value : refuse(field, value));
+    case ScalarType.UINT32:
+    case ScalarType.FIXED32:
+      return (value) => (value === (value as number) >>> 0 ? value : refuse(field, value));
+    default:
+      return writeScalar;
   }
+}
+
+/** NaN and fractions are numbers to TypeScript; in JSON they would be null, or nothing that a reader of the type takes. */
+function refuse(desc: DescField | DescEnum, value: unknown): never {
+  throw new RangeError(`${desc.toString()} can't hold ${String(value)}`);
+}
+
+/**
+ * Compiles what adds the keys of an inline field, but none that another field has for its name: who reads them would take
+ * them for that one. What does not fit a lenient field is kept under its name, and so may stand in its place.
+ */
+function createAssign(fields: readonly DescField[]): (target: Record<string, unknown>, source: object) => void {
+  const namesOf = (some: readonly DescField[]): string[] => some.flatMap(({ name, jsonName }) => [name, jsonName]);
+  const declared = new Set(namesOf(fields.filter((field) => !fieldRule(field).lenient)));
+  const special = [...new Set(["__proto__", ...namesOf(fields)])];
+  const assignSome = (target: Record<string, unknown>, source: object): void => {
+    for (const [key, value] of Object.entries(source)) {
+      if (!declared.has(key) && !Object.hasOwn(target, key)) {
+        setOwn(target, key, value);
+      }
+    }
+  };
+  return (target, source) => {
+    for (const name of special) {
+      if (Object.hasOwn(source, name)) {
+        assignSome(target, source);
+        return;
+      }
+    }
+    Object.assign(target, source);
+  };
 }
 
 /** A map from another protocol may have a key that would set the prototype. */
@@ -106,7 +148,7 @@ function enumWriter(desc: DescEnum): JsonWriter {
     return () => null;
   }
   const { nameOf } = enumSpelling(desc);
-  return (value) => nameOf.get(value as number) ?? value;
+  return (value) => nameOf.get(value as number) ?? (value === ((value as number) | 0) ? value : refuse(desc, value));
 }
 
 /**
@@ -114,21 +156,22 @@ function enumWriter(desc: DescEnum): JsonWriter {
  * stand in JSON as they are.
  */
 function compileMessage(desc: DescMessage, registry: Registry): JsonWriter {
-  if (desc.typeName.startsWith("google.protobuf.")) {
+  if (hasCustomJsonRepresentation(desc)) {
     return writeWellKnown(desc, registry);
   }
-  const given: Record<string, unknown> = { assign, isEmpty, setOwn };
-  const statements = desc.fields
-    .filter((field) => fieldRule(field).header === "")
-    .map((field, at) => {
-      const { value, condition } = readerOf(field);
-      let written = value;
-      if (!standsAsItIs(field)) {
-        given[`write${at}`] = fieldWriter(field, registry);
-        written = `write${at}(${value})`;
-      }
-      return `if (${condition}) ${setterOf(field, written)};`;
-    });
+  const inBody = desc.fields.filter((field) => fieldRule(field).header === "");
+  const declared = inBody.filter((field) => !fieldRule(field).inline);
+  const inline = inBody.filter((field) => fieldRule(field).inline);
+  const given: Record<string, unknown> = { assign: createAssign(declared), isEmpty, setOwn };
+  const statements = [...declared, ...inline].map((field, at) => {
+    const { value, condition } = readerOf(field);
+    let written = value;
+    if (!standsAsItIs(field)) {
+      given[`write${at}`] = fieldWriter(field, registry);
+      written = `write${at}(${value})`;
+    }
+    return `if (${condition}) ${setterOf(field, written)};`;
+  });
   return compile(given, `return (m) => { const r = {}; ${statements.join("\n")} return r; };`) as JsonWriter;
 }
 
@@ -144,15 +187,7 @@ function standsAsItIs({ fieldKind, scalar }: DescField): boolean {
   return fieldKind === "scalar" && plainTypes.has(scalar);
 }
 
-const plainTypes: ReadonlySet<ScalarType> = new Set([
-  ScalarType.STRING,
-  ScalarType.BOOL,
-  ScalarType.INT32,
-  ScalarType.SINT32,
-  ScalarType.SFIXED32,
-  ScalarType.UINT32,
-  ScalarType.FIXED32,
-]);
+const plainTypes: ReadonlySet<ScalarType> = new Set([ScalarType.STRING, ScalarType.BOOL]);
 
 /** The code of a field's value in a message `m`, and of whether it is written: not where it is absent, or zero without presence. */
 function readerOf(field: DescField): { value: string; condition: string } {
@@ -219,7 +254,8 @@ function writeWellKnown(desc: DescMessage, registry: Registry): JsonWriter {
     return (value) => value;
   }
   if (isWrapperDesc(desc)) {
-    return (value) => scalarToJson((value as Message & { value: Scalar }).value);
+    const write = scalarWriter(desc.fields[0]);
+    return (value) => write((value as Message & { value: Scalar }).value);
   }
   if (desc.typeName === "google.protobuf.Timestamp") {
     return (value) => formatTimestamp(value as Timestamp);

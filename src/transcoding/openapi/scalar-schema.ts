@@ -51,9 +51,9 @@ const wellKnown: Readonly<Record<string, Schema>> = {
   "google.protobuf.Empty": { type: "object" },
   "google.protobuf.Any": {
     type: "object",
-    description: "A message of any type: its fields, or its `value` where its JSON is no object of fields.",
+    description:
+      "A message of any type: its fields, or its `value` where its JSON is no object of fields. `{}` is none.",
     properties: { "@type": { type: "string", description: "The URL of its type: `type.googleapis.com/…`." } },
-    required: ["@type"],
     additionalProperties: true,
   },
 };

@@ -65,11 +65,20 @@ export function createSchemas(comments: Comments): Schemas {
         ? []
         : [`- \`${name}\`: ${comment.replaceAll(/\s+/g, " ")}`];
     });
-    return {
-      type: "string",
+    const said = {
       ...describe(comments(desc), lines.join("\n")),
       ...(desc.deprecated ? { deprecated: true } : {}),
-      enum: names,
+    };
+    if (strict || !desc.open) {
+      return { type: "string", ...said, enum: names };
+    }
+    // A value without a name, such as one of a newer .proto, is a number.
+    return {
+      ...said,
+      anyOf: [
+        { type: "string", enum: names },
+        { type: "integer", format: "int32" },
+      ],
     };
   };
 
@@ -88,7 +97,7 @@ export function createSchemas(comments: Comments): Schemas {
   };
 
   const describeMessage = (desc: DescMessage, form: Form): Schema => {
-    const properties: Record<string, Schema> = {};
+    const described = new Map<string, Schema>();
     const required: string[] = [];
     let others: unknown = form.direction === "request" && !form.open ? false : undefined;
     for (const field of desc.fields) {
@@ -101,11 +110,13 @@ export function createSchemas(comments: Comments): Schemas {
         others = inline["additionalProperties"] ?? true;
         continue;
       }
-      properties[field.jsonName] = describeField(field, form);
+      described.set(field.jsonName, describeField(field, form));
       if (form.direction === "request" ? rule.required : rule.always && !canBeAbsent(field)) {
         required.push(field.jsonName);
       }
     }
+    // One may be called __proto__.
+    const properties = Object.fromEntries(described);
     const oneofs = desc.oneofs.map((oneof) => describeOneof(oneof, properties)).filter((each) => each !== undefined);
     return {
       type: "object",

@@ -10,8 +10,8 @@ export type Frames = {
   readonly formatError: (error: unknown) => string;
   /** 0: no heartbeats. */
   readonly heartbeatMs: number;
-  /** Called once, however the stream ends. */
-  readonly finish: () => void;
+  /** Called once, however the stream ends; with the error of one that fails. */
+  readonly finish: (error?: unknown) => void;
 };
 
 /**
@@ -31,10 +31,10 @@ export function frameMessages({
   const read = heartbeat === undefined || heartbeatMs === 0 ? () => rest.next() : patiently(rest, heartbeatMs);
   let state: "first" | "open" | "closed" = "first";
   let failure: { readonly error: unknown } | undefined;
-  const close = (): void => {
+  const close = (error?: unknown): void => {
     if (state !== "closed") {
       state = "closed";
-      finish();
+      finish(error);
     }
   };
   const iterator: AsyncIterator<string> = {
@@ -59,7 +59,7 @@ export function frameMessages({
         }
       } catch (error) {
         failure = { error };
-        close();
+        close(error);
         return { done: false, value: framing.error(formatError(error)) };
       }
       close();

@@ -70,7 +70,7 @@ export function createStreamResponder(
       if (framing.heartbeat !== undefined) {
         headers["cache-control"] ??= "no-cache";
       }
-      const finish = (): void => context.finish();
+      const finish = (error?: unknown): void => context.finish(error);
       const { status } = variant;
       if (first === undefined) {
         finish();
@@ -102,7 +102,7 @@ function createRawResponder(method: DescMethod, variant: Variant, raw: RawBodyTa
       setFields(head.message, headers);
     }
     headers["content-type"] = contentTypeOf(head?.body);
-    const finish = (): void => context.finish();
+    const finish = (error?: unknown): void => context.finish(error);
     if (first === undefined) {
       finish();
       return { status: variant.status, headers, body: "" };
@@ -132,7 +132,11 @@ function headersOf(context: CallContext): Record<string, string | string[]> {
   return headers;
 }
 
-function passOn(first: Uint8Array, rest: Source<Uint8Array>, finish: () => void): AsyncIterable<Uint8Array> {
+function passOn(
+  first: Uint8Array,
+  rest: Source<Uint8Array>,
+  finish: (error?: unknown) => void,
+): AsyncIterable<Uint8Array> {
   let pending: Uint8Array | undefined = first;
   const iterator: AsyncIterator<Uint8Array> = {
     async next() {
@@ -149,7 +153,7 @@ function passOn(first: Uint8Array, rest: Source<Uint8Array>, finish: () => void)
         }
         return result;
       } catch (error) {
-        finish();
+        finish(error);
         throw error;
       }
     },

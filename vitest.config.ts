@@ -5,5 +5,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // Most of the slow ones wait for processes that they start.
+    maxWorkers: 3,
   },
 });

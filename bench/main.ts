@@ -5,6 +5,7 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 import { type Benchmark, type Effort, type Goal, isMet, type Row } from "./benchmark.ts";
 import { polling } from "./polling.ts";
 import { summarizeProfiles } from "./profile.ts";
+import { slowClients } from "./slow-clients.ts";
 import { stall } from "./stall.ts";
 import { formatTable } from "./table.ts";
 import { connect, flows, login, settings } from "./throughput.ts";
@@ -17,6 +18,7 @@ const benchmarks = [
   flows,
   polling,
   stall,
+  slowClients,
   settings,
   connect,
   transcodedGet,

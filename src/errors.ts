@@ -13,6 +13,7 @@ const codes = {
 
   no_token: Code.Unauthenticated,
   invalid_token: Code.Unauthenticated,
+  invalid_identity: Code.Unauthenticated,
   insufficient_scope: Code.PermissionDenied,
 
   invalid_request: Code.InvalidArgument,
@@ -23,7 +24,12 @@ const codes = {
   temporarily_unavailable: Code.ResourceExhausted,
   auth_disabled: Code.FailedPrecondition,
 
+  not_found: Code.NotFound,
+  limit_exceeded: Code.ResourceExhausted,
   unavailable: Code.Unavailable,
+  overloaded: Code.Unavailable,
+  misdirected_request: Code.PermissionDenied,
+  foreign_origin: Code.PermissionDenied,
   internal: Code.Internal,
 } as const satisfies Record<string, Code>;
 

@@ -1,31 +1,54 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
-import { join } from "node:path";
+import type { DescService } from "@bufbuild/protobuf";
+import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { createAuthenticator } from "./auth/authenticator.ts";
-import { permissionsOf } from "./auth/access.ts";
-import { createGate } from "./auth/gate.ts";
+import type { AccessRule } from "./auth/access.ts";
+import { createGate, createGuard } from "./auth/gate.ts";
+import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
+import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { drain } from "./drain.ts";
 import { decryptCredentials } from "./flows/encrypted.ts";
-import type { Options } from "./options.ts";
+import { isLoopback, type Options } from "./options.ts";
 import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
-import type { Runtime, RuntimeStatus } from "./runtime/runtime.ts";
-import { openServer } from "./server/app.ts";
-import type { Readiness } from "./server/health.ts";
+import { type Runtime, runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
+import { openServer, type ServerOptions } from "./server/app.ts";
+import type { ReadinessSource } from "./server/health.ts";
+import { openCertificates } from "./server/listener/certificates.ts";
+import { endingLimits } from "./server/limit-log.ts";
+import { sheddingReasons } from "./server/guards/load-shedding.ts";
 import { createLog } from "./server/log.ts";
+import { openMetricsServer } from "./server/metrics-endpoint.ts";
+import { reflectionServices } from "./server/rpc/reflection.ts";
+import { tlsFailures } from "./server/listener/tls.ts";
 import { authService } from "./services/auth.ts";
-import { flowsService } from "./services/flows.ts";
-import { createRoutes, services } from "./services/routes.ts";
+import { deploymentTypeNames, flowsService } from "./services/flows.ts";
+import { createRoutes, permissions, services } from "./services/routes.ts";
 import { settingsService } from "./services/settings.ts";
 import { readKey } from "./store/key.ts";
+import { databasePath } from "./store/sqlite/backup.ts";
 import { lockDataDir } from "./store/sqlite/lock.ts";
 import { openSqliteStore } from "./store/sqlite/open-store.ts";
+import { createMetrics } from "./telemetry/metrics.ts";
+import { readTraceparent, traceIds } from "./telemetry/trace.ts";
+import { openTracing } from "./telemetry/tracing.ts";
 
-/** A running service. Disposing finishes what is under way, stops the flows and closes the store. */
+/** A running service. Disposing drains it without a delay, stops the flows and closes the store. */
 export interface Gateway extends AsyncDisposable {
   /** Where it listens. */
   readonly url: string;
+  /** Where the metrics are, if they have a port of their own. */
+  readonly metricsUrl: string | undefined;
   runtimeStatus(): RuntimeStatus;
+  /** Reads the files of `tls`, if it is set, now rather than when it sees that they have changed. The log tells how. */
+  reloadCertificates(): Promise<void>;
+  /**
+   * Ends it as disposing does, but takes calls for `delayMs` more before, while its health says that it leaves.
+   * Default: `drain.delayMs`.
+   */
+  drain(delayMs?: number): Promise<void>;
 }
 
 /**
@@ -34,23 +57,36 @@ export interface Gateway extends AsyncDisposable {
  */
 export async function openGateway(options: Options, log: Logger = createLog(options.log)): Promise<Gateway> {
   await using stack = new AsyncDisposableStack();
+  const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
   stack.use(lockDataDir(options.dataDir));
   const key = await readKey(options);
-  const store = stack.use(await openSqliteStore({ path: join(options.dataDir, "flowgate.db"), key }));
+  const version = readVersion();
+  const tracing = stack.use(await openTracing(options.tracing, { version, log }));
+  const metrics = options.metrics.enabled
+    ? createMetrics({ version, deploymentTypes: deploymentTypeNames, sheddingReasons, limits: endingLimits })
+    : undefined;
+  const opened = stack.use(await openSqliteStore({ path: databasePath(options.dataDir), key }));
+  const store = {
+    flows: metrics?.stores.measure("flows", opened.flows) ?? opened.flows,
+    tokens: metrics?.stores.measure("tokens", opened.tokens) ?? opened.tokens,
+  };
   const runtime = stack.use(
     openRuntime({ ...runtimeOptions(options), active: () => store.flows.active(), log: createRuntimeLog(log) }),
   );
   const authenticator = createAuthenticator({
     adminAuth: options.adminAuth,
     tokens: store.tokens,
-    permissions: permissionsOf(services),
+    permissions,
+    onLockOut: (locked, client) =>
+      log.info({ locked, client }, "too many failed logins: for a while no more are tried, for this user or client"),
+    ...(options.identity && { identities: options.identity.rules }),
   });
   const server = stack.use(
     await openServer({
       host: options.host,
       port: options.port,
       log,
-      gate: createGate(authenticator, services),
+      gate: createGate(authenticator, services, accessToServer(options.reflection)),
       interceptors: [],
       routes: createRoutes({
         auth: authService(authenticator),
@@ -59,23 +95,59 @@ export async function openGateway(options: Options, log: Logger = createLog(opti
           runtime,
           decrypt: (encrypted) => decryptCredentials(options.credentialSecret, encrypted),
           log,
+          deployed: metrics?.deployed,
         }),
-        settings: settingsService(readVersion(), runtime),
+        settings: settingsService(version, runtime),
       }),
-      ready: createReadiness(runtime),
+      ...createReadiness(runtime),
+      listener: {
+        closeGraceMs: options.drain.graceMs,
+        onCut: (connections) => log.warn({ connections }, "draining: connections were cut off with calls in flight"),
+      },
       docs: options.docs,
+      reflection: options.reflection !== "off",
       limits: options.limits,
+      observation: { requests: metrics?.requests, tracing },
+      ...(metrics && { onShed: metrics.shed, onLimit: metrics.limited }),
+      ...(metrics &&
+        options.metrics.port === undefined && {
+          metrics: { metrics, guard: createGuard(authenticator, "metrics.read") },
+        }),
+      ...browserSafety(options),
+      ...(options.cors && { cors: options.cors }),
+      ...(metrics && certificates && { onTlsFailure: metrics.watchTls(tlsFailures, () => certificates.notAfterMs()) }),
+      ...(options.tls && certificates && { tls: { certificates, clientCertificate: options.tls.clientCertificate } }),
+      trustedProxies: options.trustedProxies,
+      ...(options.identity && { identity: options.identity.source }),
     }),
   );
-  const opened = stack.move();
+  metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.vitals(), state: runtime.status().state }));
+  metrics?.watchConnections(() => server.connections());
+  const { host, port } = options.metrics;
+  const metricsServer =
+    metrics && port !== undefined
+      ? stack.use(await openMetricsServer({ host, port, metrics, log, ...metricsHosts(options) }))
+      : undefined;
+  const metricsUrl = metricsServer?.url;
+  log.info({ version, url: server.url, ...(metricsUrl !== undefined && { metricsUrl }) }, "started");
+  const all = stack.move();
+  let ended: Promise<void> | undefined;
+  const end = async (delayMs: number): Promise<void> => {
+    await drain({ server, runtime, log, delayMs, graceMs: options.drain.graceMs });
+    await all.disposeAsync();
+  };
   return {
     url: server.url,
+    metricsUrl,
     runtimeStatus: () => runtime.status(),
-    async [Symbol.asyncDispose]() {
-      // Deployments that are committed stand: what becomes of them is for the next start, not for this one.
-      runtime.release();
-      await opened.disposeAsync();
+    async reloadCertificates() {
+      if (certificates === undefined) {
+        log.info("nothing to reload: tls is not set, and other options are read at the start");
+      }
+      await certificates?.reload();
     },
+    drain: (delayMs = options.drain.delayMs) => (ended ??= end(delayMs)),
+    [Symbol.asyncDispose]: () => (ended ??= end(0)),
   };
 }
 
@@ -97,23 +169,66 @@ function runtimeOptions({ runtime, log }: Options): Omit<RuntimeOptions, "active
   };
 }
 
-/** What the flows say stands in the service's log, marked as theirs. */
+/** What the flows say stands in the service's log, marked as theirs: they can say anything. */
 function createRuntimeLog(log: Logger): RuntimeOptions["log"] {
-  const flows = log.child({ source: "flows" });
-  return ({ level, message, ...fields }) => flows[level](fields, message);
+  const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };
+  return ({ level, message, traceparent, ...fields }, source) =>
+    logs[source][level]({ ...fields, ...traceIds(readTraceparent(ROOT_CONTEXT, traceparent)) }, message);
 }
 
 /**
  * Ready once the runtime has dealt with the flows that it found: runs them, or has said why it can't.
  * And from then on, for a service whose flows break must be reachable for the deployment that mends them.
  */
-function createReadiness(runtime: Runtime): () => Readiness {
+function createReadiness(runtime: Runtime): ReadinessSource {
   let applied = false;
-  return () => {
-    const { state, message } = runtime.status();
+  runtime.onChange(() => {
+    const { state } = runtime.status();
     applied ||= state === "running" || state === "failed" || state === "safe";
-    return { ready: applied, store: "open", runtime: state, ...(message === undefined ? {} : { message }) };
+  });
+  return {
+    ready() {
+      const { state, message } = runtime.status();
+      return {
+        ready: applied,
+        // The others do all their work without the runtime.
+        notServing: applied ? [] : [FlowsService.typeName],
+        store: "open",
+        runtime: state,
+        ...(message === undefined ? {} : { message }),
+      };
+    },
+    onReadyChange: (listener) => runtime.onChange(listener),
   };
+}
+
+/**
+ * What a page in someone's browser could abuse: what is allowed to whoever reaches the port, and to whoever has a
+ * client certificate, which browsers add by themselves. Where all need a token there is nothing.
+ */
+function browserSafety({ adminAuth, identity, tls, host, hosts }: Options): Pick<ServerOptions, "browserSafety"> {
+  const isOpen = (adminAuth ?? identity) === undefined;
+  const toAnyone = isOpen || (adminAuth?.default?.permissions ?? []).length > 0;
+  if (!toAnyone && identity === undefined) {
+    return {};
+  }
+  return {
+    browserSafety: { checksTokens: !isOpen, ...(toAnyone && tls === undefined && { hosts: [host, ...hosts] }) },
+  };
+}
+
+/** A page could have its own name lead to loopback; on a network, metrics are for whoever reaches them by any name. */
+function metricsHosts({ metrics: { host }, hosts }: Options): { hosts?: readonly string[] } {
+  return isLoopback(host) ? { hosts: [host, ...hosts] } : {};
+}
+
+/** Who may call the services that the server adds: health is for probes, which have no token. */
+function accessToServer(reflection: Options["reflection"]): ReadonlyMap<DescService, AccessRule> {
+  const toReflection: AccessRule = { kind: reflection === "open" ? "public" : "authenticated" };
+  return new Map<DescService, AccessRule>([
+    [Health, { kind: "public" }],
+    ...reflectionServices.map((service) => [service, toReflection] as const),
+  ]);
 }
 
 /** This package's own version. */

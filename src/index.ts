@@ -10,8 +10,3 @@ export { openRuntime } from "./runtime/supervisor.ts";
 export type { Allowance, RuntimeOptions } from "./runtime/options.ts";
 export type { Runtime, RuntimeState, RuntimeStatus } from "./runtime/runtime.ts";
 export { FlowgateError, type Reason } from "./errors.ts";
-
-// The contract, for clients
-export { AuthService } from "../gen/flowgate/v1/auth_pb.ts";
-export { DeploymentType as DeploymentTypeMessage, FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
-export { SettingsService } from "../gen/flowgate/v1/settings_pb.ts";

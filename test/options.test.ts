@@ -33,8 +33,12 @@ test("has a default for everything", () => {
     host: "127.0.0.1",
     port: 8080,
     dataDir: "./data",
+    trustedProxies: [],
     allowUnauthenticated: false,
+    hosts: [],
     docs: true,
+    reflection: "open",
+    metrics: { enabled: true, host: "127.0.0.1" },
     runtime: {
       host: "127.0.0.1",
       port: 1880,
@@ -51,7 +55,28 @@ test("has a default for everything", () => {
         env: [],
       },
     },
-    limits: { bodyBytes: 16_777_216 },
+    limits: {
+      bodyBytes: 16_777_216,
+      inFlight: 1000,
+      inFlightPerSource: 250,
+      eventLoopDelayMs: 500,
+      deadlineMs: 3_600_000,
+      connections: 10_000,
+      connectionsPerSource: 1000,
+      callsPerConnection: 250,
+      headerBytes: 16_384,
+      headerFields: 128,
+      firstByteTimeoutMs: 10_000,
+      headersTimeoutMs: 20_000,
+      requestTimeoutMs: 300_000,
+      idleTimeoutMs: 72_000,
+      stallTimeoutMs: 30_000,
+      minBytesPerSecond: 240,
+      resetsPerSecond: 100,
+      invalidFrames: 1000,
+      overheadBytesPerSecond: 65_536,
+    },
+    drain: { delayMs: 0, graceMs: 10_000 },
     log: { level: "info" },
   });
 });
@@ -75,12 +100,23 @@ test("reads adminAuth, with permissions as a word or a list", () => {
   });
 });
 
+test("lets everyone reflect only where nothing needs a token, unless it is told otherwise", () => {
+  const adminAuth = { users: [ada] };
+  expect(parseOptions({}).reflection).toBe("open");
+  expect(parseOptions({ adminAuth }).reflection).toBe("authenticated");
+  expect(parseOptions({ adminAuth, reflection: "open" }).reflection).toBe("open");
+  expect(parseOptions({ reflection: "off" }).reflection).toBe("off");
+  expect(problems({ reflection: "authenticated" })).toEqual([
+    "reflection: can't be authenticated, since neither adminAuth nor identity is set: set one of them, or say off or open",
+  ]);
+});
+
 test("keeps the runtime's directory in the data directory, unless it is told another", () => {
   expect(parseOptions({ dataDir: "/var/lib/flowgate" }).runtime.dir).toBe("/var/lib/flowgate/runtime");
   expect(parseOptions({ runtime: { dir: "/srv" } }).runtime.dir).toBe("/srv");
 });
 
-const permissionNames = "must be one or several of: *, read, flows.read, flows.write, settings.read";
+const permissionNames = "must be one or several of: *, read, flows.read, flows.write, settings.read, metrics.read";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],
@@ -91,11 +127,12 @@ test.each<[unknown, string[]]>([
   [{ dataDir: "" }, ["dataDir: must not be empty"]],
   [{ runtime: null }, ["runtime: must be keys and values"]],
   [{ runtime: { allow: { env: "PATH" } } }, ["runtime.allow.env: must be a list of names"]],
+  [{ reflection: "closed" }, ["reflection: must be one of: off, authenticated, open"]],
   [{ log: { level: "loud" } }, ["log.level: must be one of: trace, debug, info, warn, error, fatal, silent"]],
   [{ limits: { bodyBites: 1 }, hots: 1 }, ["limits.bodyBites: unknown key", "hots: unknown key"]],
   [JSON.parse('{"__proto__": {"port": 1}}'), ["__proto__: unknown key"]],
   [{ adminAuth: null }, ["adminAuth: must be keys and values"]],
-  [{ adminAuth: {} }, ["adminAuth.users: must be a list of users"]],
+  [{ adminAuth: {} }, ["adminAuth.users: is missing: it must be a list of users"]],
   [{ adminAuth: { users: [] } }, ["adminAuth.users: must name at least one user"]],
   [{ adminAuth: { users: [ada, ada] } }, ["adminAuth.users[1].username: is the same as that of users[0]"]],
   [
@@ -123,6 +160,148 @@ test.each<[unknown, string[]]>([
   expect(problems(input)).toEqual(expected);
 });
 
+const files = { certFile: "tls.crt", keyFile: "tls.key" };
+const mutual = { ...files, clientCaFile: "ca.crt", clientCertificate: "require" };
+const rule = { id: "spiffe://example.org/ns/prod/sa/deployer", permissions: "read" } as const;
+const forwarded = { source: "forwarded", rules: [rule] } as const;
+const subnet = "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, and not everyone";
+const spiffe = "must be a SPIFFE ID with a path, such as spiffe://example.org/ns/prod/sa/deployer, or end in /*";
+
+test.each<[unknown, string[]]>([
+  [{ tls: files }, []],
+  [{ tls: mutual }, []],
+  [{ tls: mutual, identity: { source: "certificate", rules: [rule] } }, []],
+  [{ identity: forwarded, trustedProxies: ["10.0.0.0/8", "::1", "127.0.0.6"] }, []],
+  [{ identity: { ...forwarded, rules: [{ ...rule, id: "spiffe://example.org/*" }] }, trustedProxies: ["::1"] }, []],
+  [{ tls: {} }, ["tls.certFile: is missing: it must be text", "tls.keyFile: is missing: it must be text"]],
+  [{ tls: { ...files, minVersion: "TLSv1.1" } }, ["tls.minVersion: must be one of: TLSv1.2, TLSv1.3"]],
+  [
+    { tls: { ...files, clientCertificate: "require" } },
+    ["tls.clientCaFile: is missing: it says whose client certificates are good"],
+  ],
+  [
+    { tls: { ...files, clientCaFile: "ca.crt" } },
+    ['tls.clientCaFile: is for nothing, unless tls.clientCertificate is "request" or "require"'],
+  ],
+  [
+    { tls: files, identity: { ...forwarded, source: "certificate" } },
+    ['identity.source: needs client certificates: set tls.clientCertificate to "request" or "require"'],
+  ],
+  [
+    { identity: forwarded },
+    ["identity.source: needs trustedProxies: from others than them anyone could claim to be anyone"],
+  ],
+  [{ trustedProxies: ["proxy.example"] }, [`trustedProxies[0]: ${subnet}`]],
+  [{ trustedProxies: ["10.0.0.0/33"] }, [`trustedProxies[0]: ${subnet}`]],
+  [{ trustedProxies: ["::1", "0.0.0.0/0"] }, [`trustedProxies[1]: ${subnet}`]],
+  [{ trustedProxies: ["::/0"] }, [`trustedProxies[0]: ${subnet}`]],
+  [{ identity: { ...forwarded, rules: [] }, trustedProxies: ["::1"] }, ["identity.rules: must have at least one rule"]],
+  [
+    { identity: { ...forwarded, rules: [rule, rule] }, trustedProxies: ["::1"] },
+    ["identity.rules[1].id: is the same as that of rules[0]"],
+  ],
+  [
+    { identity: { ...forwarded, rules: [{ ...rule, id: "spiffe://*" }] }, trustedProxies: ["::1"] },
+    [`identity.rules[0].id: ${spiffe}`],
+  ],
+])("says what of TLS and of workloads does not fit in %j", (input, expected) => {
+  expect(problems(input)).toEqual(expected);
+});
+
+const endpoint = "http://127.0.0.1:4318/v1/traces";
+const plainUrl =
+  "tracing.endpoint: must be an http or https URL such as http://127.0.0.1:4318/v1/traces, without user and password: those go into tracing.headers";
+
+test.each<[unknown, string[]]>([
+  [{ metrics: { port: 9464 } }, []],
+  [{ metrics: { port: 8080, host: "127.0.0.2" } }, []],
+  [{ port: 0, metrics: { port: 0 } }, []],
+  [{ metrics: { port: 8080, host: "::1" }, host: "0.0.0.0", allowUnauthenticated: true }, []],
+  ...["0.0.0.0", "::"].flatMap((any): [unknown, string[]][] => [
+    [
+      { metrics: { port: 8080, host: any } },
+      ["metrics.port: must be another than port and runtime.port; without it, the metrics are on port"],
+    ],
+    [
+      { metrics: { port: 9464 }, port: 9464, host: any, allowUnauthenticated: true },
+      ["metrics.port: must be another than port and runtime.port; without it, the metrics are on port"],
+    ],
+    [
+      { port: 1880, host: any, allowUnauthenticated: true },
+      ["runtime.port: must be another than port, which the API takes"],
+    ],
+  ]),
+  [
+    { metrics: { port: 8080 } },
+    ["metrics.port: must be another than port and runtime.port; without it, the metrics are on port"],
+  ],
+  [
+    { metrics: { port: 1880 } },
+    ["metrics.port: must be another than port and runtime.port; without it, the metrics are on port"],
+  ],
+  [{ tracing: { endpoint, headers: { authorization: "Bearer abc" }, sampleRatio: 0 } }, []],
+  [{ tracing: {} }, ["tracing.endpoint: is missing: it must be a URL"]],
+  [
+    { tracing: { endpont: endpoint } as never },
+    ["tracing.endpoint: is missing: it must be a URL", "tracing.endpont: unknown key"],
+  ],
+  [{ tracing: { endpoint: "127.0.0.1:4318" } }, [plainUrl]],
+  [{ tracing: { endpoint: "grpc://127.0.0.1:4317" } }, [plainUrl]],
+  [{ tracing: { endpoint: "http://user:hunter2@127.0.0.1:4318" } }, [plainUrl]],
+  [{ tracing: { endpoint, sampleRatio: 1.5 } }, ["tracing.sampleRatio: must be a number from 0 to 1"]],
+  [
+    { tracing: { endpoint, headers: { "no name": "hunter2" } } },
+    ["tracing.headers: must be names and values of HTTP headers"],
+  ],
+  [
+    { tracing: { endpoint, headers: { name: "hunter2\r\n" } } },
+    ["tracing.headers: must be names and values of HTTP headers"],
+  ],
+  [{ tracing: { endpoint, headers: { name: 1 } } }, ["tracing.headers.name: must be text"]],
+])("says what of metrics and traces does not fit in %j", (input, expected) => {
+  expect(problems(input)).toEqual(expected);
+});
+
+const notAnOrigin = 'must be "*" or an origin as browsers send it, such as https://app.example, without path';
+const notAName = "must be a name such as flows.example, without scheme, port and path";
+
+test.each([
+  ["https://app.example", []],
+  ["http://localhost:5173", []],
+  ["http://[::1]:5173", []],
+  ["chrome-extension://abcdefghijklmnop", []],
+  ["https://app.example/", [notAnOrigin]],
+  ["https://app.example:443", [notAnOrigin]],
+  ["https://App.example", [notAnOrigin]],
+  ["https://*.app.example", [notAnOrigin]],
+  ["app.example", [notAnOrigin]],
+  ["null", [notAnOrigin]],
+  ["", [notAnOrigin]],
+])("whether %j is an origin: %j", (origin, expected) => {
+  expect(problems({ cors: { origins: [origin] } })).toEqual(expected.map((problem) => `cors.origins[0]: ${problem}`));
+});
+
+test("lets every page in only where something keeps it from doing everything, or this is said to be meant", () => {
+  const cors = { origins: ["*"] };
+  expect(problems({ cors })).toEqual([
+    'cors.origins: would let every page on the web do everything with "*", since adminAuth is not set: name the origins, set adminAuth, or set allowUnauthenticated: true',
+  ]);
+  expect(problems({ cors, adminAuth: { users: [ada] } })).toEqual([]);
+  expect(problems({ cors, allowUnauthenticated: true })).toEqual([]);
+  expect(problems({ cors: { origins: [] } })).toEqual(["cors.origins: must name at least one origin"]);
+});
+
+test.each([
+  ["flows.example", []],
+  ["flowgate", []],
+  ["flows.example:80", [notAName]],
+  ["http://flows.example", [notAName]],
+  ["*.flows.example", [notAName]],
+  ["*", [notAName]],
+])("whether %j is a name of the service: %j", (name, expected) => {
+  expect(problems({ hosts: [name] })).toEqual(expected.map((problem) => `hosts[0]: ${problem}`));
+});
+
 const exposed =
   "host: would let everyone on the network in, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true";
 
@@ -141,6 +320,7 @@ test.each([
   expect(problems({ host })).toEqual(expected);
   expect(problems({ host, allowUnauthenticated: true })).toEqual([]);
   expect(problems({ host, adminAuth: { users: [ada] } })).toEqual([]);
+  expect(problems({ host, identity: forwarded, trustedProxies: ["10.0.0.1"] })).toEqual([]);
 });
 
 /** The rows of the document's table, as the schema has them. */

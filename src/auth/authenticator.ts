@@ -3,10 +3,11 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import type { TokenStore } from "../store/store.ts";
 import type { AdminAuth } from "./admin-auth.ts";
-import { createLimiter } from "./limiter.ts";
+import { createLimiter, type OnLockOut } from "./limiter.ts";
 import { createLogins } from "./logins.ts";
 import { covers, narrow, parseScope } from "./permissions.ts";
-import type { Principal } from "./principal.ts";
+import { createIdentities, type IdentityRule } from "./identities.ts";
+import type { Peer, Principal } from "./principal.ts";
 import { tokenError } from "./token-error.ts";
 import { invalidToken } from "./unauthorized.ts";
 
@@ -27,7 +28,7 @@ type IssuedToken = {
 };
 
 export interface Authenticator {
-  /** Whether there is an adminAuth at all. */
+  /** Whether callers have to say who they are: there is an adminAuth, or workloads are told apart. */
   readonly required: boolean;
   /** What a client must collect before it asks for a token; empty where it needs none. */
   login(): MessageInitShape<typeof GetLoginResponseSchema>;
@@ -37,12 +38,14 @@ export interface Authenticator {
   revokeToken(token: string): Promise<void>;
   /**
    * Who sends this Authorization header; null where none was sent. Throws or rejects with
-   * `invalid_token`, also where a request without any token would do.
+   * `invalid_token`, also where a request without any token would do. Without a token, and only then, the
+   * workload's identity decides; one that no rule knows is no one in particular.
    */
-  authenticate(authorization: string | null): Principal | Promise<Principal>;
+  authenticate(authorization: string | null, workload?: Peer["workload"]): Principal | Promise<Principal>;
 }
 
 const everyone: Principal = { username: undefined, permissions: ["*"] };
+const nobody: Principal = { username: undefined, permissions: [] };
 const sweepEveryMs = 60 * 60_000;
 const parameters = [
   ["client_id", "clientId"],
@@ -57,9 +60,18 @@ export function createAuthenticator(options: {
   adminAuth: AdminAuth | undefined;
   tokens: TokenStore;
   permissions: ReadonlySet<string>;
+  /** What workloads may do. Absent: they are not told apart. */
+  identities?: readonly IdentityRule[];
   now?: () => number;
+  /** Hears of each failed login that was the last one for a while. */
+  onLockOut?: OnLockOut;
 }): Authenticator {
-  const { adminAuth, tokens, permissions, now = Date.now } = options;
+  const { adminAuth, tokens, permissions, identities, now = Date.now, onLockOut } = options;
+  const principalOf = createIdentities(identities ?? []);
+  const withoutToken = (workload: Peer["workload"], anonymous: Principal): Principal => {
+    const id = workload?.();
+    return (id === undefined ? undefined : principalOf(id)) ?? anonymous;
+  };
   const revokeToken = async (token: string): Promise<void> => {
     if (token === "") {
       throw tokenError("invalid_request", "The parameter token is missing or empty.");
@@ -68,19 +80,28 @@ export function createAuthenticator(options: {
   };
 
   if (adminAuth === undefined) {
+    const required = identities !== undefined;
     return {
-      required: false,
+      required,
       login: () => ({}),
       async issueToken() {
         throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
       },
       revokeToken,
-      authenticate: () => everyone,
+      authenticate(authorization, workload) {
+        if (!required) {
+          return everyone;
+        }
+        if (authorization !== null) {
+          throw invalidToken();
+        }
+        return withoutToken(workload, nobody);
+      },
     };
   }
 
   const users = new Map(adminAuth.users.map((user) => [user.username, user]));
-  const logins = createLogins(adminAuth.users, createLimiter(now));
+  const logins = createLogins(adminAuth.users, createLimiter(now, onLockOut));
   const anonymous: Principal = { username: undefined, permissions: adminAuth.default?.permissions ?? [] };
   let sweptAtMs = Number.NEGATIVE_INFINITY;
 
@@ -132,9 +153,9 @@ export function createAuthenticator(options: {
 
     revokeToken,
 
-    authenticate(authorization) {
+    authenticate(authorization, workload) {
       if (authorization === null) {
-        return anonymous;
+        return withoutToken(workload, anonymous);
       }
       // As issued above; the scheme is case-insensitive (RFC 9110, section 11.1).
       const token = /^bearer +([\w-]{43})$/i.exec(authorization)?.[1];

@@ -3,28 +3,25 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { type AccessRule, compileAccess } from "./access.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { allows } from "./permissions.ts";
-import { type Principal, principalKey } from "./principal.ts";
+import { peerKey, type Principal, principalKey } from "./principal.ts";
 import { insufficientScope, invalidToken, noToken } from "./unauthorized.ts";
 
 /**
  * A requestGate of Connect's: lets a call in, and tells who makes it, before its body is read. Throws
- * where a service has a method that does not say who may call it.
+ * where a service has a method that does not say who may call it. `foreign` are the rules of services whose
+ * .proto is not ours, so that it can't say it.
  */
 export function createGate(
   authenticator: Authenticator,
   services: readonly DescService[],
+  foreign: ReadonlyMap<DescService, AccessRule> = new Map(),
 ): (context: HandlerContext) => void | Promise<void> {
-  const rules = compileAccess(services);
-
-  const admit = (context: HandlerContext, rule: AccessRule, principal: Principal): void => {
-    if (rule.kind === "authenticated" && authenticator.required && principal.username === undefined) {
-      throw noToken();
+  const rules = new Map(compileAccess(services));
+  for (const [{ methods }, rule] of foreign) {
+    for (const method of methods) {
+      rules.set(method, rule);
     }
-    if (rule.kind === "permission" && !allows(principal.permissions, rule.permission)) {
-      throw principal.username === undefined ? noToken() : insufficientScope(rule.permission);
-    }
-    context.values.set(principalKey, principal);
-  };
+  }
 
   return (context) => {
     const rule = rules.get(context.method);
@@ -33,17 +30,41 @@ export function createGate(
         `${context.service.typeName}.${context.method.name} is served, but the gate was not told of it`,
       );
     }
-    if (rule.kind === "public") {
-      return undefined;
-    }
-    if (authenticator.required && hasTokenInQuery(context.url)) {
-      throw invalidToken("An access token belongs in the Authorization header, never in the address.");
-    }
-    const principal = authenticator.authenticate(context.requestHeader.get("authorization"));
-    return principal instanceof Promise
-      ? principal.then((principal) => admit(context, rule, principal))
-      : admit(context, rule, principal);
+    return enter(authenticator, context, rule);
   };
+}
+
+/** What the gate looks at, of a call or of any other request. */
+type Entrance = Pick<HandlerContext, "url" | "requestHeader" | "values">;
+
+export type Guard = (entrance: Entrance) => void | Promise<void>;
+
+/** The same for what is no RPC: lets in who has this permission. */
+export function createGuard(authenticator: Authenticator, permission: string): Guard {
+  return (entrance) => enter(authenticator, entrance, { kind: "permission", permission });
+}
+
+function enter(authenticator: Authenticator, entrance: Entrance, rule: AccessRule): void | Promise<void> {
+  if (rule.kind === "public") {
+    return undefined;
+  }
+  if (authenticator.required && hasTokenInQuery(entrance.url)) {
+    throw invalidToken("An access token belongs in the Authorization header, never in the address.");
+  }
+  const admit = (principal: Principal): void => {
+    if (rule.kind === "authenticated" && authenticator.required && principal.username === undefined) {
+      throw noToken();
+    }
+    if (rule.kind === "permission" && !allows(principal.permissions, rule.permission)) {
+      throw principal.username === undefined ? noToken() : insufficientScope(rule.permission);
+    }
+    entrance.values.set(principalKey, principal);
+  };
+  const principal = authenticator.authenticate(
+    entrance.requestHeader.get("authorization"),
+    entrance.values.get(peerKey).workload,
+  );
+  return principal instanceof Promise ? principal.then(admit) : admit(principal);
 }
 
 /** RFC 6750 (section 2.3) knows such tokens, and advises against them: addresses end up in logs. */

@@ -29,8 +29,11 @@ const maxWaiting = 100;
 
 type Entry = { failedAtMs: number[]; inFlight: number };
 
+/** Told whose tries are refused from now on, and where the last one came from; no name, for it may be a mistyped password. */
+export type OnLockOut = (locked: "user" | "client", address: string) => void;
+
 /** Counts failed tries, of users that exist and of those that don't, and of where they come from. */
-export function createLimiter(now: () => number): Limiter {
+export function createLimiter(now: () => number, onLockOut: OnLockOut = () => {}): Limiter {
   const users = createFailures(maxOfUser, now);
   const sources = createFailures(maxOfSource, now);
   let waiting = 0;
@@ -64,6 +67,12 @@ export function createLimiter(now: () => number): Limiter {
         sources.leave(source, failed);
         if (clear) {
           users.clear(user);
+        }
+        if (failed && users.blockedSeconds(user) > 0) {
+          onLockOut("user", address);
+        }
+        if (failed && sources.blockedSeconds(source) > 0) {
+          onLockOut("client", address);
         }
         settled.resolve();
         settled = Promise.withResolvers();

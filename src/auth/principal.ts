@@ -16,10 +16,15 @@ export const principalKey = createContextKey<Principal>(
 
 /** The connection that a call came over. Set by the server. */
 export type Peer = {
-  /** The peer's IP address. */
+  /** The client's IP address; behind a trusted proxy the one that it tells. */
   readonly address: string;
   /** Stands in the log with whatever this request caused. */
   readonly requestId: string;
+  /**
+   * The SPIFFE ID of the workload that calls; undefined where nothing vouches for one. Throws
+   * `invalid_identity` where what came can't be relied on. Absent: workloads are not told apart.
+   */
+  readonly workload?: () => string | undefined;
 };
 
 export const peerKey = createContextKey<Peer>({ address: "", requestId: "" }, { description: "peer" });

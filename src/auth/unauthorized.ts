@@ -13,6 +13,11 @@ export function invalidToken(
   return unauthorized("invalid_token", message, `, error="invalid_token"`);
 }
 
+/** No token came, and who the workload is that calls can't be told for sure. `message` says why. */
+export function invalidIdentity(message: string): FlowgateError {
+  return unauthorized("invalid_identity", message, "");
+}
+
 /** The token is good, but not for this. */
 export function insufficientScope(permission: string): FlowgateError {
   return unauthorized(
@@ -24,7 +29,7 @@ export function insufficientScope(permission: string): FlowgateError {
 
 /** The challenge is the one of RFC 6750, section 3. */
 function unauthorized(
-  reason: "no_token" | "invalid_token" | "insufficient_scope",
+  reason: "no_token" | "invalid_token" | "invalid_identity" | "insufficient_scope",
   message: string,
   parameters: string,
 ): FlowgateError {

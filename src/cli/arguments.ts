@@ -7,16 +7,19 @@ export type Flags = ReadonlyMap<string, string>;
 
 export type Command =
   | { readonly kind: "start"; readonly flags: Flags }
+  | { readonly kind: "backup" | "restore"; readonly file: string; readonly flags: Flags }
   | { readonly kind: "hash-password" }
   | { readonly kind: "help" }
   | { readonly kind: "version" };
 
-const commands = ["start", "hash-password", "help"] as const;
-const valueFlags = ["config", ...settings.map(({ flag }) => flag)];
+const commands = ["start", "backup", "restore", "hash-password", "help"] as const;
+const allFlags = ["config", ...settings.map(({ flag }) => flag)];
+/** All that matters to those that copy the store. */
+const copyFlags = ["config", "data-dir"];
 const options = {
   help: { type: "boolean", short: "h" },
   version: { type: "boolean", short: "V" },
-  ...Object.fromEntries(valueFlags.map((flag) => [flag, { type: "string" } as const])),
+  ...Object.fromEntries(allFlags.map((flag) => [flag, { type: "string" } as const])),
 } as const;
 
 /** Reads the command line. Throws a CliFailure that names what it does not know, and what is near it. */
@@ -24,12 +27,12 @@ export function parseArguments(argv: readonly string[]): Command {
   // Not strict: parseArgs would say what is wrong, but neither what is near nor how to go on.
   const { tokens } = parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true });
   const flags = new Map<string, string>();
-  const words: string[] = [];
+  const words = tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : []));
+  const [command = "start"] = words;
+  const valueFlags = command === "backup" || command === "restore" ? copyFlags : allFlags;
   for (const token of tokens) {
-    if (token.kind === "positional") {
-      words.push(token.value);
-    } else if (token.kind === "option") {
-      flags.set(token.name, readFlag(token));
+    if (token.kind === "option") {
+      flags.set(token.name, readFlag(token, valueFlags));
     }
   }
   if (flags.has("help")) {
@@ -43,7 +46,7 @@ export function parseArguments(argv: readonly string[]): Command {
 
 type OptionToken = { name: string; rawName: string; value?: string | undefined; inlineValue?: boolean | undefined };
 
-function readFlag({ name, rawName, value, inlineValue }: OptionToken): string {
+function readFlag({ name, rawName, value, inlineValue }: OptionToken, valueFlags: readonly string[]): string {
   if (name === "help" || name === "version") {
     if (value !== undefined) {
       throw usageFailure(`${rawName} takes no value.`);
@@ -54,7 +57,7 @@ function readFlag({ name, rawName, value, inlineValue }: OptionToken): string {
     throw usageFailure(
       `There is no flag ${rawName}.${meant(
         `--${name}`,
-        Object.keys(options).map((flag) => `--${flag}`),
+        [...valueFlags, "help", "version"].map((flag) => `--${flag}`),
       )}`,
     );
   }
@@ -73,6 +76,13 @@ function toCommand([name = "start", ...rest]: readonly string[], flags: Flags): 
     throw usageFailure(
       "hash-password takes no arguments: others on this machine could see them. It asks, or reads a line.",
     );
+  }
+  if (kind === "backup" || kind === "restore") {
+    const [file] = rest;
+    if (file === undefined || rest.length > 1) {
+      throw usageFailure(`${kind} needs the path of one file.`);
+    }
+    return { kind, file, flags };
   }
   if (rest.length > 0) {
     throw usageFailure(`${kind} takes no arguments besides flags.`);

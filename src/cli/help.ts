@@ -13,10 +13,12 @@ Serves the administration API of a flow runtime, over HTTP, Connect, gRPC and gR
 
 Commands:
   start            Start the service (the default)
+  backup <file>    Copy the revisions to a new file, also while the service runs
+  restore <file>   Put such a copy back; the service must not run
   hash-password    Ask for a password, or read one line, and print its hash
   help             Show this
 
-Flags of start, and the variables that say the same:
+Flags, and the variables that say the same; backup and restore take --config and --data-dir:
 ${rows.map(({ flag, variable, help }) => `  ${flag.padEnd(flagWidth)}${variable.padEnd(variableWidth)}${help}`).join("\n")}
   ${"-h, --help".padEnd(flagWidth + variableWidth)}Show this
   ${"-V, --version".padEnd(flagWidth + variableWidth)}Show the version

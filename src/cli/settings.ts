@@ -32,6 +32,30 @@ export const settings = [
     hint: "number",
     help: "The port of the flows' own HTTP-in nodes",
   },
+  {
+    flag: "metrics-port",
+    variable: "FLOWGATE_METRICS_PORT",
+    path: ["metrics", "port"],
+    kind: "number",
+    hint: "number",
+    help: "Serve /metrics on a port of its own, without a token",
+  },
+  {
+    flag: "tracing-endpoint",
+    variable: "FLOWGATE_TRACING_ENDPOINT",
+    path: ["tracing", "endpoint"],
+    kind: "text",
+    hint: "url",
+    help: "Send traces to this OpenTelemetry collector",
+  },
+  {
+    flag: "drain-delay-ms",
+    variable: "FLOWGATE_DRAIN_DELAY_MS",
+    path: ["drain", "delayMs"],
+    kind: "number",
+    hint: "number",
+    help: "Take calls for so long after SIGTERM, while health says not ready",
+  },
 ] as const;
 
 export type Setting = (typeof settings)[number];

@@ -3,7 +3,8 @@ import { CliFailure } from "./failure.ts";
 
 /** What keeps a gateway from starting, in one line that says what to do. */
 export function explainStartFailure(error: unknown, options: Options): CliFailure {
-  const { code, port, message } = readError(error);
+  const { code, port, address, message } = readError(error);
+  const { metrics } = options;
   if (code === "EADDRINUSE" || code === "EACCES") {
     const because = code === "EADDRINUSE" ? "is in use" : "is not for this user to take";
     if (port === options.port) {
@@ -11,8 +12,16 @@ export function explainStartFailure(error: unknown, options: Options): CliFailur
         `Port ${port} on ${options.host} ${because}: choose another with --port, FLOWGATE_PORT or port.`,
       );
     }
+    if (metrics.port !== undefined && port === metrics.port) {
+      return new CliFailure(
+        `Port ${metrics.port} on ${metrics.host} ${because}: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
+      );
+    }
   }
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN") {
+    if (metrics.port !== undefined && address === metrics.host && address !== options.host) {
+      return new CliFailure(`${metrics.host} is no address of this machine: choose another with metrics.host.`);
+    }
     return new CliFailure(
       `${options.host} is no address of this machine: choose another with --host, FLOWGATE_HOST or host.`,
     );
@@ -37,14 +46,15 @@ const storageCodes = new Set([
   "ERR_SQLITE_ERROR",
 ]);
 
-function readError(error: unknown): { code: string | undefined; port: unknown; message: string } {
+function readError(error: unknown): { code: string | undefined; port: unknown; address: unknown; message: string } {
   if (!(error instanceof Error)) {
-    return { code: undefined, port: undefined, message: String(error) };
+    return { code: undefined, port: undefined, address: undefined, message: String(error) };
   }
   const [message = error.name] = error.message.split("\n");
   return {
     code: "code" in error && typeof error.code === "string" ? error.code : undefined,
     port: "port" in error ? error.port : undefined,
+    address: "address" in error ? error.address : "hostname" in error ? error.hostname : undefined,
     message,
   };
 }

@@ -1,15 +1,15 @@
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** Resolves at the first SIGTERM or SIGINT. A second one ends the process at once. */
-export function untilSignal(): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
+/** Resolves with the first SIGTERM or SIGINT. A second one ends the process at once. */
+export function untilSignal(): Promise<NodeJS.Signals> {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
   let signalled = false;
   const onSignal = (signal: NodeJS.Signals): void => {
     if (signalled) {
       process.exit(signal === "SIGINT" ? exitCodes.SIGINT : exitCodes.SIGTERM);
     }
     signalled = true;
-    resolve();
+    resolve(signal);
   };
   process.on("SIGINT", onSignal);
   process.on("SIGTERM", onSignal);

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { openChildChannel } from "./child-channel.ts";
 import { confinedEnvironment, confinementFlags } from "./confinement.ts";
 import { createLogBudget } from "./log-budget.ts";
+import { launchArguments } from "./launch.ts";
 import { type Begun, type Booted, type Deployed, type ToChild, messageFd, watchFd } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { readOutput } from "./output.ts";
@@ -47,11 +48,13 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   if (pipes === undefined) return unborn;
   // Never written to; see orphan-watch.ts.
   pipes[watchFd]?.on("error", ignore);
-  if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }));
-  if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }));
+  if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }, "flows"));
+  if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }, "flows"));
 
   // The child keeps within such a budget too; but flows can reach the channel past it.
-  const budget = createLogBudget((lines) => log({ level: "warn", message: `${lines} log entries were dropped` }));
+  const budget = createLogBudget((lines) =>
+    log({ level: "warn", message: `${lines} log entries were dropped` }, "runtime"),
+  );
 
   const channel = openChildChannel(pipes[messageFd] as Duplex, {
     message(message) {
@@ -60,7 +63,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
         case "beat":
           return;
         case "log":
-          if (budget.pass()) log(message.entry);
+          if (budget.pass()) log(message.entry, "flows");
           else budget.drop(1);
           return;
         case "unbound":
@@ -69,7 +72,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
         case "dying":
           if (cause !== undefined) return;
           cause = `it crashed: ${firstLine(message.cause)}`;
-          log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` });
+          log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "runtime");
           return;
         case "booted":
         case "begun":
@@ -105,11 +108,13 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
 function spawnWith({ entry, userDir, allow, maxOldSpaceMb }: CompleteOptions): ChildProcess {
   return spawn(
     process.execPath,
-    [
-      ...confinementFlags(entry, userDir, allow),
-      ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
+    launchArguments(
+      [
+        ...confinementFlags(entry, userDir, allow),
+        ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
+      ],
       fileURLToPath(entry),
-    ],
+    ),
     {
       cwd: userDir,
       env: confinedEnvironment(userDir, allow),

@@ -40,8 +40,11 @@ process.on("SIGTERM", () => {});
 setInterval(() => parent.send({ kind: "beat" }), beatEveryMs);
 parent.send({ kind: "beat" });
 
+/** Of the deployment that is being started. */
+let traceparent: string | undefined;
+
 const log = createRuntimeLog(
-  (entry) => parent.send({ kind: "log", entry }),
+  (entry) => parent.send({ kind: "log", entry: traceparent === undefined ? entry : { ...entry, traceparent } }),
   ({ level, message }) => {
     // They are encrypted at rest, by the parent: this warning would be false.
     if (message === util.log._("nodes.credentials.unencrypted")) return undefined;
@@ -216,7 +219,9 @@ async function obey(message: ToChild): Promise<void> {
       return;
     case "deploy": {
       parent.send({ kind: "begun", id: message.id });
+      traceparent = message.traceparent;
       const outcome = await deploy(message);
+      traceparent = undefined;
       parent.send({ kind: "deployed", id: message.id, ...outcome });
       return;
     }

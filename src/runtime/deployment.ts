@@ -1,38 +1,49 @@
+import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/store.ts";
+import type { Patience } from "./runtime.ts";
 
 /** A revision to be run, and those who wait for it. */
 export type Deployment = {
   readonly revision: Revision;
   readonly type: DeploymentType;
   readonly waiters: Set<Waiter>;
+  /** Where it belongs. */
+  readonly trace: Context;
 };
 
-export type Waiter = { settle(): void };
+type Task = Pick<Deployment, "revision" | "type">;
+
+export type Waiter = { settle(isRunning: boolean): void };
 
 /** Constructing a function node costs about 0.4 ms: the rest is for slow machines and dear nodes. */
 export function deploymentBudgetMs(revision: Revision, deadlineMs: number): number {
   return Math.max(deadlineMs, 1_000 + 5 * revision.flows.length);
 }
 
-export function createWaiter(deadlineMs: number): Waiter & { readonly settled: Promise<void> } {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, deadlineMs);
-  return {
-    settled: promise,
-    settle() {
-      clearTimeout(timer);
-      resolve();
-    },
+export function createWaiter(
+  deadlineMs: number,
+  { withinMs = deadlineMs, signal }: Patience = {},
+): Waiter & { readonly settled: Promise<boolean> } {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const settle = (isRunning: boolean): void => {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", leave);
+    resolve(isRunning);
   };
+  const leave = (): void => settle(false);
+  const timer = setTimeout(leave, Math.min(deadlineMs, withinMs));
+  signal?.addEventListener("abort", leave);
+  if (signal?.aborted === true) leave();
+  return { settled: promise, settle };
 }
 
-export function settle(deployment: Deployment | undefined): void {
-  for (const waiter of deployment?.waiters ?? []) waiter.settle();
+export function settle(deployment: Deployment | undefined, isRunning: boolean): void {
+  for (const waiter of deployment?.waiters ?? []) waiter.settle(isRunning);
 }
 
 /** Whether running the one leaves nothing to do for the other. */
-export function covers(one: Omit<Deployment, "waiters">, other: Omit<Deployment, "waiters">): boolean {
+export function covers(one: Task, other: Task): boolean {
   if (one.revision.seq < other.revision.seq || other.type === "reload") return false;
   return other.type !== "full" || isFull(one);
 }
@@ -49,6 +60,7 @@ export function mergeDeployments(one: Deployment | undefined, other: Deployment)
     revision: newer(one.revision, other.revision),
     type: mergeTypes(one.type, other.type),
     waiters: new Set([...one.waiters, ...other.waiters]),
+    trace: one.revision.seq > other.revision.seq || other.trace === ROOT_CONTEXT ? one.trace : other.trace,
   };
 }
 

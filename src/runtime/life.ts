@@ -1,5 +1,7 @@
+import type { Context } from "@opentelemetry/api";
 import type { CredentialSets } from "../flows/configuration.ts";
 import type { Revision } from "../store/store.ts";
+import { type OpenSpan, beginSpan, formatTraceparent } from "../telemetry/trace.ts";
 import { spawnChild } from "./child-process.ts";
 import { type Deployment, changedCredentials, deploymentBudgetMs, isFull } from "./deployment.ts";
 import { type Deployed, beatEveryMs } from "./messages.ts";
@@ -7,6 +9,8 @@ import type { CompleteOptions } from "./options.ts";
 import { watchSilence } from "./silence.ts";
 
 export type LifeEvents = {
+  /** It gave a sign of life. */
+  readonly heard: () => void;
   readonly booted: (httpPort: number) => void;
   /** `failure` is why the runtime can't start these flows. */
   readonly deployed: (deployment: Deployment, failure: string | undefined) => void;
@@ -42,11 +46,13 @@ export type Life = {
   deploy(deployment: Deployment): void;
   /** Resolves when the process is gone. */
   stop(): Promise<void>;
+  kill(): void;
 };
 
 type Phase = "booting" | "idle" | "deploying" | "stopping";
 
-export function startLife(options: CompleteOptions, events: LifeEvents): Life {
+/** `trace` is where its start belongs. */
+export function startLife(options: CompleteOptions, events: LifeEvents, trace: Context): Life {
   const ended = Promise.withResolvers<void>();
   let phase: Phase = "booting";
   let phaseMs = 0;
@@ -60,18 +66,27 @@ export function startLife(options: CompleteOptions, events: LifeEvents): Life {
   let runningSinceMs: number | undefined;
   let killed: { readonly cause: string; readonly isOvertaken: boolean } | undefined;
 
+  const boot = beginSpan(trace, "runtime.boot");
+  let start: OpenSpan | undefined;
+
   const child = spawnChild(options, {
-    heard: () => silence.heard(),
+    heard() {
+      silence.heard();
+      events.heard();
+    },
     answered(message) {
       if (message.kind === "deployed") deployed(message);
       else if (message.kind === "begun") hasBegun ||= message.id === deploymentId;
       else if (phase === "booting") {
+        boot.end();
         enter("idle");
         events.booted(message.httpPort);
       }
     },
     gone(how) {
       silence.stop();
+      if (phase === "booting") boot.end("ended");
+      start?.end("ended");
       ended.resolve();
       const ranMs = runningSinceMs === undefined ? 0 : performance.now() - runningSinceMs;
       events.over({
@@ -135,6 +150,8 @@ export function startLife(options: CompleteOptions, events: LifeEvents): Life {
       if (isFull(deployment)) fullSeq = deployment.revision.seq;
     }
     runningSinceMs ??= performance.now();
+    start?.end(failure === undefined ? undefined : "failed");
+    start = undefined;
     enter("idle");
     events.deployed(deployment, failure);
   }
@@ -149,6 +166,11 @@ export function startLife(options: CompleteOptions, events: LifeEvents): Life {
     },
     deploy(deployment) {
       const { revision, type } = deployment;
+      start = beginSpan(deployment.trace, "runtime.start", {
+        "flowgate.rev": revision.rev,
+        "flowgate.deployment.type": type,
+      });
+      const traceparent = formatTraceparent(start.context);
       unfinished = deployment;
       hasBegun = false;
       deploymentId += 1;
@@ -160,6 +182,7 @@ export function startLife(options: CompleteOptions, events: LifeEvents): Life {
         flows: revision.flows,
         credentials: [...revision.credentials].map(([id, set]) => [id, [...set]] as const),
         credentialsChanged: changedCredentials(credentials, revision.credentials),
+        ...(traceparent !== undefined && { traceparent }),
       });
     },
     async stop() {
@@ -167,5 +190,6 @@ export function startLife(options: CompleteOptions, events: LifeEvents): Life {
       child.send({ kind: "stop" });
       await ended.promise;
     },
+    kill: () => child.kill(),
   };
 }

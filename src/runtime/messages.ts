@@ -12,6 +12,8 @@ export type LogEntry = {
   /** Of the node that said it; absent where it was not a node. */
   readonly nodeId?: string;
   readonly nodeType?: string;
+  /** Of the deployment that it was said during; absent where that belongs to no trace. */
+  readonly traceparent?: string;
 };
 
 /** Credentials as JSON carries them: a node may be called `__proto__`, so entries and not an object. */
@@ -39,6 +41,8 @@ export type Deploy = {
   readonly credentials: CredentialEntries;
   /** The nodes whose credentials are others than in the deployment before this one. */
   readonly credentialsChanged: readonly string[];
+  /** Where it belongs (W3C Trace Context, section 3.2); absent outside of any trace. */
+  readonly traceparent?: string;
 };
 
 type Stop = { readonly kind: "stop" };
@@ -122,7 +126,7 @@ export function parseFromChild(value: unknown): FromChild | undefined {
 
 function parseLogEntry(value: unknown): LogEntry | undefined {
   if (!isRecord(value)) return undefined;
-  const { message, nodeId, nodeType } = value;
+  const { message, nodeId, nodeType, traceparent } = value;
   const level = logLevels.find((known) => known === value["level"]);
   if (level === undefined || typeof message !== "string") return undefined;
   return {
@@ -130,6 +134,7 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
     message: message.slice(0, maxLineChars),
     ...(typeof nodeId === "string" && { nodeId: nodeId.slice(0, maxNameChars) }),
     ...(typeof nodeType === "string" && { nodeType: nodeType.slice(0, maxNameChars) }),
+    ...(typeof traceparent === "string" && { traceparent: traceparent.slice(0, maxNameChars) }),
   };
 }
 

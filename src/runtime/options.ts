@@ -25,7 +25,8 @@ export type RuntimeOptions = {
   /** Where HTTP-in nodes listen; port 0 is any free one, which `status` tells. */
   readonly host: string;
   readonly httpPort: number;
-  readonly log: (entry: LogEntry) => void;
+  /** `runtime`: what is said of the runtime here, outside of its process; `flows`: what anyone may have said within. */
+  readonly log: (entry: LogEntry, source: LogSource) => void;
   /** The least grave that is logged of the flows. Default `info`. */
   readonly logLevel?: LogLevel;
   /** How long a deployment may take: longer for very large ones. Default 30 s. */
@@ -54,6 +55,8 @@ export type CompleteOptions = Required<Omit<RuntimeOptions, "maxOldSpaceMb" | "a
   readonly maxOldSpaceMb: number | undefined;
   readonly allow: Required<Allowance>;
 };
+
+type LogSource = "runtime" | "flows";
 
 export function completeOptions(options: RuntimeOptions): CompleteOptions {
   return {

@@ -1,3 +1,4 @@
+import type { Context } from "@opentelemetry/api";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/store.ts";
 
@@ -5,7 +6,9 @@ import type { Revision } from "../store/store.ts";
  * `failed`: the runtime said why it can't start the flows. `restarting`: it ended, another one is due.
  * `safe`: it ended too often in a row, and holds the flows back until the next deployment.
  */
-export type RuntimeState = "starting" | "running" | "failed" | "restarting" | "safe" | "stopped";
+export type RuntimeState = (typeof runtimeStates)[number];
+
+export const runtimeStates = ["starting", "running", "failed", "restarting", "safe", "stopped"] as const;
 
 export type RuntimeStatus = {
   /** Of the runtime that is embedded, and its version. */
@@ -18,6 +21,22 @@ export type RuntimeStatus = {
   readonly message: string | undefined;
 };
 
+/** How the process itself does. */
+type RuntimeVitals = {
+  /** How often it was started again, for whatever reason. */
+  readonly restarts: number;
+  /** Since it was last heard; while there is none, since the one before was. */
+  readonly silentMs: number;
+};
+
+/** How long someone waits for a deployment. */
+export type Patience = {
+  /** Besides the runtime's own deadline. */
+  readonly withinMs?: number | undefined;
+  /** Aborted when there is no one left to wait. */
+  readonly signal?: AbortSignal | undefined;
+};
+
 /**
  * Runs flows, in a process of its own that it supervises.
  *
@@ -25,12 +44,18 @@ export type RuntimeStatus = {
  */
 export interface Runtime extends AsyncDisposable {
   /**
-   * Resolves when the runtime runs this revision or a newer one, has said why it can't, or has ended on
-   * it (the status tells); at the latest at the deadline. Rejects never: the deployment stands all the
-   * same. Calls may overlap, and come in any order.
+   * Resolves, with whether it runs them, when the runtime runs this revision or a newer one, has said why it
+   * can't, or has ended on it (the status tells); at the latest at the deadline, or when the caller's patience
+   * ends. Rejects never: the deployment stands all the same. Calls may overlap, and come in any order. What is
+   * done for it stands in the trace below `trace`.
    */
-  apply(revision: Revision, type: DeploymentType): Promise<void>;
+  apply(revision: Revision, type: DeploymentType, trace?: Context, patience?: Patience): Promise<boolean>;
   status(): RuntimeStatus;
+  vitals(): RuntimeVitals;
+  /** Calls the listener after each change of the state, for as long as there is a runtime. */
+  onChange(listener: () => void): void;
   /** The service is about to stop: from now on `apply` waits for nothing, and whoever waits is released. */
   release(): void;
+  /** Ends the process at once; of use where it takes too long to stop. */
+  kill(): void;
 }

@@ -1,6 +1,9 @@
+import { EventEmitter } from "node:events";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Revision } from "../store/store.ts";
+import { formatTraceparent } from "../telemetry/trace.ts";
 import { createBackOff } from "./back-off.ts";
 import {
   type Deployment,
@@ -11,7 +14,7 @@ import {
   newer,
   settle,
 } from "./deployment.ts";
-import { type Life, type LifeEnd, startLife } from "./life.ts";
+import { type Life, type LifeEnd, type LifeEvents, startLife } from "./life.ts";
 import { type RuntimeOptions, completeOptions } from "./options.ts";
 import type { Runtime, RuntimeState } from "./runtime.ts";
 import { prepareUserDir } from "./user-dir.ts";
@@ -24,6 +27,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
   const options = completeOptions({ ...given, userDir: prepareUserDir(given.userDir) });
   const version = flowRuntimeVersion();
   const backOff = createBackOff(options);
+  const changes = new EventEmitter();
 
   let state: RuntimeState = "starting";
   let message: string | undefined;
@@ -32,6 +36,8 @@ export function openRuntime(given: RuntimeOptions): Runtime {
   /** The child of now; none while a restart is due. */
   let life: Life | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let restarts = 0;
+  let heardMs = performance.now();
   /** Known of; the store may have a newer one when the child starts. */
   let newest: Revision | undefined;
   /** What the child will be given next. */
@@ -39,18 +45,29 @@ export function openRuntime(given: RuntimeOptions): Runtime {
   /** Why the flows are to be held back; undefined where they are not. */
   let crashLoop: string | undefined;
 
-  function tell(next: RuntimeState, why?: string): void {
+  function tell(next: RuntimeState, why?: string, trace: Context = ROOT_CONTEXT): void {
+    const traceparent = formatTraceparent(trace);
+    const isNews = next !== state || why !== message;
     state = next;
     message = why;
-    options.log({
-      level: next === "running" || next === "stopped" ? "info" : "warn",
-      message: `the flow runtime is ${next}${why === undefined ? "" : `: ${why}`}`,
-    });
+    const level = next === "running" || next === "stopped" ? "info" : "warn";
+    options.log(
+      {
+        level: isNews ? level : "debug",
+        message: `the flow runtime is ${next}${why === undefined ? "" : `: ${why}`}`,
+        ...(traceparent !== undefined && { traceparent }),
+      },
+      "runtime",
+    );
+    changes.emit("change");
   }
 
   function start(heldBackBecause: string | undefined): void {
     clearTimeout(timer);
-    const born = startLife(options, {
+    const events: LifeEvents = {
+      heard() {
+        heardMs = performance.now();
+      },
       isOvertaken: () => waiting !== undefined,
       booted(port) {
         httpPort = port;
@@ -60,13 +77,14 @@ export function openRuntime(given: RuntimeOptions): Runtime {
         } else void deployStored(born);
       },
       deployed(deployment, failure) {
-        if (failure === undefined) tell("running");
-        else tell("failed", failure);
-        settle(deployment);
+        if (failure === undefined) tell("running", undefined, deployment.trace);
+        else tell("failed", failure, deployment.trace);
+        settle(deployment, failure === undefined);
         deployNext();
       },
       over,
-    });
+    };
+    const born = startLife(options, events, waiting?.trace ?? ROOT_CONTEXT);
     life = born;
   }
 
@@ -75,7 +93,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     try {
       newest = newer(newest, await options.active());
     } catch (error) {
-      options.log({ level: "error", message: `the active revision could not be read: ${describe(error)}` });
+      options.log({ level: "error", message: `the active revision could not be read: ${describe(error)}` }, "runtime");
     }
     if (state === "stopped" || life !== born || !born.isEmpty()) return;
     if (newest === undefined) {
@@ -84,7 +102,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
       return;
     }
     clearTimeout(timer);
-    waiting = mergeDeployments(waiting, { revision: newest, type: "full", waiters: new Set() });
+    waiting = mergeDeployments(waiting, { revision: newest, type: "full", waiters: new Set(), trace: ROOT_CONTEXT });
     deployNext();
   }
 
@@ -105,6 +123,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     life = undefined;
     httpPort = 0;
     if (state === "stopped") return;
+    if (!end.isWanted) restarts += 1;
     if (end.unseen !== undefined) waiting = mergeDeployments(waiting, end.unseen);
     // The deployment stands, and the next child starts with it; the status tells what became of this one.
     const { delayMs, isCrashLoop } = end.isWanted ? { delayMs: 0, isCrashLoop: false } : backOff.died(end);
@@ -114,45 +133,51 @@ export function openRuntime(given: RuntimeOptions): Runtime {
       why = `it ended ${options.maxShortLives} times in a row, at last because ${end.cause}`;
       crashLoop = why;
     }
-    tell("restarting", why);
+    tell("restarting", why, end.unfinished?.trace);
     timer = setTimeout(() => start(crashLoop), delayMs);
-    settle(end.unfinished);
+    settle(end.unfinished, false);
   }
 
   function release(): void {
     isReleased = true;
-    settle(waiting);
-    settle(life?.deploying());
+    settle(waiting, false);
+    settle(life?.deploying(), false);
+  }
+
+  async function stop(): Promise<void> {
+    clearTimeout(timer);
+    tell("stopped");
+    release();
+    await life?.stop();
   }
 
   start(undefined);
+  let stopped: Promise<void> | undefined;
 
   return {
-    async apply(revision, type) {
-      if (isReleased || state === "stopped" || life?.hasDone({ revision, type })) return;
+    async apply(revision, type, trace = ROOT_CONTEXT, patience = {}) {
+      if (isReleased || state === "stopped") return false;
+      if (life?.hasDone({ revision, type })) return state === "running";
       newest = newer(newest, revision);
-      const waiter = createWaiter(deploymentBudgetMs(newest, options.deadlineMs));
+      const waiter = createWaiter(deploymentBudgetMs(newest, options.deadlineMs), patience);
       const deploying = life?.deploying();
       if (deploying !== undefined && covers(deploying, { revision, type })) {
         // The child has just started with it.
         deploying.waiters.add(waiter);
-        await waiter.settled;
-        return;
+        return waiter.settled;
       }
-      waiting = mergeDeployments(waiting, { revision: newest, type, waiters: new Set([waiter]) });
+      waiting = mergeDeployments(waiting, { revision: newest, type, waiters: new Set([waiter]), trace });
       backOff.reset();
       if (life === undefined) start(undefined);
       else deployNext();
-      await waiter.settled;
+      return waiter.settled;
     },
+    vitals: () => ({ restarts, silentMs: performance.now() - heardMs }),
     status: () => ({ name: "node-red", version, state, httpPort, message }),
+    onChange: (listener) => void changes.on("change", listener),
     release,
-    async [Symbol.asyncDispose]() {
-      clearTimeout(timer);
-      tell("stopped");
-      release();
-      await life?.stop();
-    },
+    kill: () => life?.kill(),
+    [Symbol.asyncDispose]: () => (stopped ??= stop()),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
+import { traceIdsOf } from "./exchange.ts";
 import { internalMessage } from "./interceptors.ts";
 import { sendRefusal } from "./refusal.ts";
 
@@ -24,7 +25,7 @@ export function createFaultHandler(log: Logger): FaultHandler {
       sendRefusal(reply.raw, status, messages[status] ?? "the request can't be served as it was sent");
       return;
     }
-    log.error({ requestId: request.id, err: error }, "a request failed unexpectedly");
+    log.error({ requestId: request.id, ...traceIdsOf(request.raw), err: error }, "a request failed unexpectedly");
     if (reply.raw.headersSent) {
       reply.raw.destroy();
     } else {

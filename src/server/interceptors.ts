@@ -1,7 +1,9 @@
-import { ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { peerKey } from "../auth/principal.ts";
 import { FlowgateError } from "../errors.ts";
+import { traceIds, traceKey } from "../telemetry/trace.ts";
+import { exchangeKey } from "./exchange.ts";
 
 export type Gate = (context: HandlerContext) => void | Promise<void>;
 
@@ -37,23 +39,65 @@ export function gateWithFailures(gate: Gate, log: Logger): Gate {
   };
 }
 
+/** Lets the exchange know of the call that is made in it, whether the gate then lets it in or not. */
+export function gateWithExchange(gate: Gate): Gate {
+  return (context) => {
+    context.values.get(exchangeKey)?.begin(context);
+    return gate(context);
+  };
+}
+
+/** A call whose time is over when it is let in is not begun, however short it would be. */
+export function gateWithDeadline(gate: Gate): Gate {
+  return (context) => {
+    const admitted = gate(context);
+    return admitted === undefined ? assertInTime(context) : admitted.then(() => assertInTime(context));
+  };
+}
+
+function assertInTime(context: HandlerContext): void {
+  const leftMs = context.timeoutMs();
+  if (leftMs !== undefined && leftMs <= 0) {
+    throw new ConnectError("the operation timed out", Code.DeadlineExceeded);
+  }
+}
+
 type Call = Pick<HandlerContext, "method" | "values" | "signal">;
 
 function failureOf(error: unknown, log: Logger, call: Call): ConnectError {
+  const failure = explain(error, log, call);
+  call.values.get(exchangeKey)?.fail(failure.code);
+  return failure;
+}
+
+function explain(error: unknown, log: Logger, call: Call): ConnectError {
   if (error instanceof ConnectError) {
     return error;
   }
   const { method, values, signal } = call;
   // A call that its client gave up, or whose time is over, ends with whatever the abort threw.
-  if (signal.aborted && (error === signal.reason || (error instanceof Error && error.name === "AbortError"))) {
+  if (signal.aborted && (error === signal.reason || isAbort(error))) {
     return ConnectError.from(signal.reason);
   }
   const { requestId } = values.get(peerKey);
   log.error(
-    { requestId, procedure: `${method.parent.typeName}/${method.name}`, err: error },
+    {
+      requestId,
+      ...traceIds(values.get(traceKey)),
+      procedure: `${method.parent.typeName}/${method.name}`,
+      err: error,
+    },
     "a call failed unexpectedly",
   );
   return new FlowgateError("internal", internalMessage(requestId));
+}
+
+/** Of a signal, or of a request stream whose client went away. */
+function isAbort(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    (error.name === "AbortError" || ("code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE"))
+  );
 }
 
 export function internalMessage(requestId: string): string {

@@ -17,8 +17,8 @@ const reasons: Readonly<Record<number, string>> = {
   503: "unavailable",
 };
 
-function refusalOf(status: number, message: string): Refusal {
-  return { code: reasons[status] ?? (status < 500 ? "invalid_request" : "internal"), message };
+function refusalOf(status: number, message: string, code = reasons[status]): Refusal {
+  return { code: code ?? (status < 500 ? "invalid_request" : "internal"), message };
 }
 
 export function sendRefusal(
@@ -26,8 +26,9 @@ export function sendRefusal(
   status: number,
   message: string,
   headers: Record<string, string> = {},
+  code?: string,
 ): void {
-  const body = JSON.stringify(refusalOf(status, message));
+  const body = JSON.stringify(refusalOf(status, message, code));
   response.writeHead(status, {
     ...headers,
     "Content-Type": "application/json",

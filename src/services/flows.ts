@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
+import type { Context } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import {
   DeploymentType as DeploymentTypeMessage,
@@ -17,6 +18,8 @@ import { parseFlows } from "../flows/parse-flows.ts";
 import { toNodes } from "../flows/to-nodes.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { FlowStore, Revision } from "../store/store.ts";
+import type { DeploymentOutcome } from "../telemetry/metrics.ts";
+import { inSpan, traceIds, traceKey } from "../telemetry/trace.ts";
 
 export type FlowsServiceOptions = {
   readonly store: FlowStore;
@@ -24,9 +27,17 @@ export type FlowsServiceOptions = {
   /** Opens the encrypted form of credentials; throws `invalid_credentials` where it can't. */
   readonly decrypt: (encrypted: string) => CredentialSets;
   readonly log: Logger;
+  /** Told what became of each deployment, and in how many seconds. */
+  readonly deployed?: ((type: DeploymentType, outcome: DeploymentOutcome, seconds: number) => void) | undefined;
 };
 
-export function flowsService({ store, runtime, decrypt, log }: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
+export function flowsService({
+  store,
+  runtime,
+  decrypt,
+  log,
+  deployed,
+}: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
   const answers = new WeakMap<Revision, GetFlowsResponse>();
 
   return {
@@ -41,17 +52,37 @@ export function flowsService({ store, runtime, decrypt, log }: FlowsServiceOptio
       return answer;
     },
 
-    async setFlows(request, { values }) {
+    async setFlows(request, { values, signal, timeoutMs }) {
       const startMs = performance.now();
       const type = deploymentTypeOf(request);
       const by = values.get(principalKey).username;
-      // Store first: a runtime that dies on these flows must find them again when it restarts.
-      const revision =
-        type === "reload" ? await store.reload() : await commit(store, request, { deploymentType: type, by, decrypt });
-      await runtime.apply(revision, type);
+      const trace = values.get(traceKey);
+      const end = (outcome: DeploymentOutcome): void => deployed?.(type, outcome, (performance.now() - startMs) / 1000);
+      let revision: Revision;
+      try {
+        // A body may have come too late.
+        signal.throwIfAborted();
+        // Store first: a runtime that dies on these flows must find them again when it restarts.
+        revision =
+          type === "reload"
+            ? await inSpan(trace, "store.reload", {}, () => store.reload())
+            : await commit(store, request, { deploymentType: type, by, decrypt, trace, signal });
+      } catch (error) {
+        end(signal.aborted ? "canceled" : outcomeOf(error));
+        throw error;
+      }
+      const attributes = { "flowgate.rev": revision.rev, "flowgate.deployment.type": type };
+      const isRunning = await inSpan(trace, "runtime.apply", attributes, async (span) => {
+        const withinMs = answerWithin(timeoutMs());
+        const applied = await runtime.apply(revision, type, span.context, { withinMs, signal });
+        span.set("flowgate.deployment.outcome", applied ? "running" : "not_running");
+        return applied;
+      });
+      end(isRunning ? "running" : "not_running");
       log.info(
         {
           requestId: values.get(peerKey).requestId,
+          ...traceIds(trace),
           rev: revision.rev,
           type,
           by,
@@ -66,6 +97,14 @@ export function flowsService({ store, runtime, decrypt, log }: FlowsServiceOptio
   };
 }
 
+/** What a committed deployment keeps of its caller's deadline to tell of it. */
+const answerMs = 250;
+
+/** Once it is committed, the caller had better learn of that in time than wait in vain for the runtime. */
+function answerWithin(timeoutMs: number | undefined): number | undefined {
+  return timeoutMs && timeoutMs - Math.min(answerMs, timeoutMs / 2);
+}
+
 const deploymentTypes: ReadonlyMap<DeploymentTypeMessage, DeploymentType> = new Map([
   [DeploymentTypeMessage.UNSPECIFIED, "full"],
   [DeploymentTypeMessage.FULL, "full"],
@@ -73,6 +112,9 @@ const deploymentTypes: ReadonlyMap<DeploymentTypeMessage, DeploymentType> = new 
   [DeploymentTypeMessage.FLOWS, "flows"],
   [DeploymentTypeMessage.RELOAD, "reload"],
 ]);
+
+/** Every type, once. */
+export const deploymentTypeNames: readonly DeploymentType[] = [...new Set(deploymentTypes.values())];
 
 /** An open enum can hold any number. */
 function deploymentTypeOf({ deploymentType }: SetFlowsRequest): DeploymentType {
@@ -86,10 +128,19 @@ function deploymentTypeOf({ deploymentType }: SetFlowsRequest): DeploymentType {
   return type;
 }
 
-type CommitOptions = Pick<FlowsServiceOptions, "decrypt"> & Pick<Revision, "deploymentType" | "by">;
+function outcomeOf(error: unknown): DeploymentOutcome {
+  // What is unavailable is the store.
+  if (!(error instanceof FlowgateError) || error.reason === "unavailable") {
+    return "error";
+  }
+  return error.reason === "version_mismatch" ? "conflict" : "refused";
+}
+
+type CommitOptions = Pick<FlowsServiceOptions, "decrypt"> &
+  Pick<Revision, "deploymentType" | "by"> & { readonly trace: Context; readonly signal: AbortSignal };
 
 async function commit(store: FlowStore, request: SetFlowsRequest, options: CommitOptions): Promise<Revision> {
-  const { deploymentType, by, decrypt } = options;
+  const { deploymentType, by, decrypt, trace, signal } = options;
   // Between the reading of a large body, its check and the commit, other requests get their turn.
   await setImmediate();
   const { flows, inline } = parseFlows(request.flows);
@@ -104,7 +155,10 @@ async function commit(store: FlowStore, request: SetFlowsRequest, options: Commi
       decrypt,
     });
     try {
-      return await store.commit({ parent: request.rev ?? active.rev, deploymentType, by, flows, credentials });
+      const draft = { parent: request.rev ?? active.rev, deploymentType, by, flows, credentials };
+      return await inSpan(trace, "store.commit", { "flowgate.deployment.type": deploymentType }, () =>
+        store.commit(draft, signal),
+      );
     } catch (error) {
       // A forced deployment has no revision to compare: it only lost a race, and another one won it.
       if (request.rev === undefined && error instanceof FlowgateError && error.reason === "version_mismatch") {

@@ -2,9 +2,13 @@ import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
+import { permissionsOf } from "../auth/access.ts";
 
 /** All services of the API: the gate asks each of their methods who may call it. */
 export const services = [AuthService, FlowsService, SettingsService] as const;
+
+/** All permissions that there are: those that the RPCs ask for, and that of what is served beside them. */
+export const permissions: ReadonlySet<string> = new Set([...permissionsOf(services), "metrics.read"]);
 
 export type Implementations = {
   readonly auth: ServiceImpl<typeof AuthService>;

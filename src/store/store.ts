@@ -26,13 +26,15 @@ export type RevisionDraft = Pick<Revision, "by" | "deploymentType" | "flows" | "
  * - `commit` is all or nothing, and durable before it resolves. Of two drafts with one parent exactly
  *   one wins, whichever process they come from; the other rejects with `version_mismatch`, and its
  *   message names the active revision.
+ * - A commit whose signal is aborted before it begins to write rejects with the signal's reason, and nothing has
+ *   changed. From then on the signal means nothing: what is written stands.
  * - Credentials are never at rest in clear.
  * - Earlier revisions stay.
  */
 export interface FlowStore extends AsyncDisposable {
   /** The newest revision; the same object until there is a newer one. */
   active(): Promise<Revision>;
-  commit(draft: RevisionDraft): Promise<Revision>;
+  commit(draft: RevisionDraft, signal?: AbortSignal): Promise<Revision>;
   /** The newest revision, read anew from storage: another object than `active` gives, which stays. */
   reload(): Promise<Revision>;
 }

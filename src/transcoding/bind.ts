@@ -8,7 +8,7 @@ import { createIfMatchReader } from "./if-match.ts";
 import type { ParameterOptions } from "./parameter-name.ts";
 import { createParameterReader } from "./parameters.ts";
 import type { TranscodingRequest } from "./request.ts";
-import { fieldRule, methodRule } from "./rules.ts";
+import { fieldRule, maxBodyBytesOf, methodRule } from "./rules.ts";
 import { createTakenFields, type Source, type TakenFields } from "./taken.ts";
 
 /** Makes the request message of a request; `captures` are what the path's variables matched, raw, in order. */
@@ -31,7 +31,7 @@ export function createBinder(binding: Binding, variant: Variant, options: BindOp
     body: variant.body,
     consumes: rule.consumes,
     ignoreUnknown: rule.ignoreUnknown,
-    maxBytes: options.maxBodyBytes,
+    maxBytes: maxBodyBytesOf(binding.method, options.maxBodyBytes),
     maxDepth: options.maxDepth,
     registry: options.registry,
     parameters: {

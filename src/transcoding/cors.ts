@@ -95,6 +95,14 @@ export function createCors(options: CorsOptions, methods: Iterable<DescMethod>, 
   };
 }
 
+/** The headers that the methods' options and messages name; for those who have CORS done elsewhere, too. */
+export function headersOf(methods: readonly DescMethod[]): {
+  readonly request: string[];
+  readonly response: string[];
+} {
+  return { request: methods.flatMap(ownRequestHeaders), response: methods.flatMap(ownResponseHeaders) };
+}
+
 function ownRequestHeaders(method: DescMethod): string[] {
   const { variants } = methodRule(method);
   return [...(variants === undefined ? [] : [variants.header]), ...boundHeaders(method.input)];

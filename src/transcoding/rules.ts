@@ -37,6 +37,16 @@ export function methodRule(method: DescMethod): MethodRule {
   return getOption(method, methodExtension);
 }
 
+/** Room for what a later version of a message that has no fields yet may hold. */
+const EMPTY_BYTES = 4 * 1024;
+
+/** The longest request message, where a server takes `most`. */
+export function maxBodyBytesOf(method: DescMethod, most: number): number {
+  const { maxBodyBytes } = methodRule(method);
+  const own = maxBodyBytes === 0 && method.input.fields.length === 0 ? EMPTY_BYTES : maxBodyBytes;
+  return own === 0 ? most : Math.min(own, most);
+}
+
 /** The method as if its .proto had this for its (transcoding.v1.method) option; all else is the same. */
 export function withMethodRule<M extends DescMethod>(method: M, rule: MessageInitShape<typeof MethodRuleSchema>): M {
   const { options } = method.proto;

@@ -13,7 +13,7 @@ import type { StreamImplementation } from "./implementations.ts";
 import type { Operation, OperationOptions } from "./operation.ts";
 import type { TranscodingRequest } from "./request.ts";
 import { createResponder } from "./respond.ts";
-import { methodRule } from "./rules.ts";
+import { maxBodyBytesOf, methodRule } from "./rules.ts";
 import { createRequestMessages } from "./stream/request-messages.ts";
 import { createStreamResponder, type StreamCall } from "./stream/respond.ts";
 import { openSource } from "./stream/source.ts";
@@ -102,7 +102,7 @@ function createStreamReader(binding: Binding, variant: Variant, options: Operati
     body: variant.body,
     consumes,
     ignoreUnknown,
-    maxBytes: options.maxBodyBytes,
+    maxBytes: maxBodyBytesOf(binding.method, options.maxBodyBytes),
     maxDepth: options.maxDepth,
     registry: options.registry,
   });

@@ -8,19 +8,22 @@ const mode = process.argv[2];
 const alive = setInterval(() => {}, 60_000);
 
 try {
-  await start(parseOptions({ runtime: { port: 0 } }), async () => {
+  await start(parseOptions({ runtime: { port: 0 }, drain: { delayMs: 7 } }), async () => {
     if (mode === "fails") {
       throw Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE", port: 8080 });
     }
     return {
       url: "http://127.0.0.1:8080",
-      async [Symbol.asyncDispose]() {
-        process.stdout.write("stopping\n");
+      metricsUrl: undefined,
+      reloadCertificates: async () => {},
+      async drain(delayMs: number) {
+        process.stdout.write(`stopping in ${delayMs} ms\n`);
         if (mode === "hangs") {
           await new Promise(() => {});
         }
         clearInterval(alive);
       },
+      async [Symbol.asyncDispose]() {},
     };
   });
 } catch (error) {

@@ -2,13 +2,16 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { runCli } from "./run-cli.ts";
 
-test.each([["--help"], ["-h"], ["help"], ["start", "--help"]])("%s %s teaches how to use it", async (...args) => {
-  const { code, stdout, stderr } = await runCli(args);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  for (const part of ["hash-password", "--data-dir <path>", "FLOWGATE_RUNTIME_PORT", "adminAuth:", "curl "]) {
-    expect(stdout).toContain(part);
-  }
-});
+test.each([["--help"], ["-h"], ["help"], ["start", "--help"], ["backup", "--help"]])(
+  "%s %s teaches how to use it",
+  async (...args) => {
+    const { code, stdout, stderr } = await runCli(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    for (const part of ["hash-password", "--data-dir <path>", "FLOWGATE_RUNTIME_PORT", "adminAuth:", "curl "]) {
+      expect(stdout).toContain(part);
+    }
+  },
+);
 
 test("--version tells the package's version", async () => {
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
@@ -26,6 +29,11 @@ test.each([
   [["--port="], "--port needs a value."],
   [["--config", "--help"], "--config needs a value."],
   [["--help=yes"], "--help takes no value."],
+  [["restore", "file.db", "--bar", "x"], "There is no flag --bar."],
+  [["backup", "file.db", "--port", "1"], "There is no flag --port."],
+  [["--dat-dir", "x", "restore", "file.db"], "There is no flag --dat-dir. Did you mean --data-dir?"],
+  [["backup"], "backup needs the path of one file."],
+  [["restore", "one", "two"], "restore needs the path of one file."],
   [["start", "now"], "start takes no arguments besides flags."],
   [
     ["hash-password", "hunter2"],

@@ -56,7 +56,7 @@ test.each([
   [users, `flowgate.yaml:4: adminAuth.users[0].password: ${notHash}`],
   [
     "adminAuth:\n  users:\n    - username: ada\n",
-    "flowgate.yaml:3: adminAuth.users[0].password: must be a password hash; `flowgate hash-password` makes one\n" +
+    "flowgate.yaml:3: adminAuth.users[0].password: is missing: it must be a password hash; `flowgate hash-password` makes one\n" +
       "flowgate.yaml:3: adminAuth.users[0].permissions: must be a permission or a list of permissions",
   ],
   [

@@ -10,9 +10,13 @@ export type Outcome = { readonly code: number | null; readonly stdout: string; r
 /** Runs flowgate to its end, with this on its stdin and none of our own FLOWGATE variables. */
 export async function runCli(
   args: readonly string[],
-  { input = "", env = {}, cwd }: { input?: string | Buffer; env?: Record<string, string>; cwd?: string } = {},
+  {
+    input = "",
+    env = {},
+    ...as
+  }: { input?: string | Buffer; env?: Record<string, string>; cwd?: string; uid?: number; gid?: number } = {},
 ): Promise<Outcome> {
-  const child = spawn(process.execPath, [mainPath, ...args], { env: { PATH: process.env["PATH"], ...env }, cwd });
+  const child = spawn(process.execPath, [mainPath, ...args], { env: { PATH: process.env["PATH"], ...env }, ...as });
   child.stdin.end(input);
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exitCode(child)]);
   return { code, stdout, stderr };

@@ -32,8 +32,12 @@ const banner =
   "Authentication: off: everyone who reaches this port may do everything (set adminAuth to change that)\n" +
   "HTTP-in nodes of the flows: a free port (see GET /settings) on 127.0.0.1\n";
 
-test.each(["SIGTERM", "SIGINT"] as const)("stops in order at %s", async (signal) => {
-  expect(await run("stops", [["HTTP-in", signal]])).toEqual({ code: 0, shown: `${banner}stopping\n`, stderr: "" });
+test.each([
+  ["SIGTERM", 7],
+  ["SIGINT", 0],
+] as const)("drains at %s, with a delay of %i ms", async (signal, delayMs) => {
+  const shown = `${banner}stopping in ${delayMs} ms\n`;
+  expect(await run("stops", [["HTTP-in", signal]])).toEqual({ code: 0, shown, stderr: "" });
 });
 
 test.each([
@@ -44,7 +48,7 @@ test.each([
     ["HTTP-in", "SIGTERM"],
     ["stopping", signal],
   ]);
-  expect(outcome).toEqual({ code, shown: `${banner}stopping\n`, stderr: "" });
+  expect(outcome).toEqual({ code, shown: `${banner}stopping in 7 ms\n`, stderr: "" });
 });
 
 test("says in one line why it can't start", async () => {

@@ -18,7 +18,8 @@ export type Browser = AsyncDisposable & {
   readonly requests: readonly string[];
 };
 
-export async function openBrowser(): Promise<Browser> {
+/** `args` are chromium's own, beside those that keep it quiet. */
+export async function openBrowser(args: readonly string[] = []): Promise<Browser> {
   const userData = await mkdtemp(join(tmpdir(), "flowgate-browser-"));
   const context = await chromium.launchPersistentContext(userData, {
     executablePath,
@@ -31,6 +32,7 @@ export async function openBrowser(): Promise<Browser> {
       "--disable-background-networking",
       "--disable-component-update",
       "--disable-sync",
+      ...args,
     ],
   });
   const page = context.pages()[0] ?? (await context.newPage());

@@ -370,7 +370,9 @@ describe("a length that lies", () => {
 
   test.each(target)("over %s: more than is sent changes nothing", async (_protocol, path, type, body) => {
     const socket = connect({ port: service.port, host: "127.0.0.1" });
-    socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\nContent-Length: 100\r\n\r\n${body}`);
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\nContent-Length: 100\r\n\r\n${body}`,
+    );
     socket.end();
     socket.resume();
     await once(socket, "close");
@@ -380,7 +382,7 @@ describe("a length that lies", () => {
   test("less than is sent: what is left is another request, and no valid one", async () => {
     const socket = connect({ port: service.port, host: "127.0.0.1" });
     socket.write(
-      `POST /flows HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n[]\r\n\r\n`,
+      `POST /flows HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n[]\r\n\r\n`,
     );
     let answers = "";
     socket.on("data", (chunk: Buffer) => (answers += chunk.toString()));
@@ -397,7 +399,7 @@ describe("a length that lies", () => {
     ["an unknown transfer encoding", "Transfer-Encoding: zip\r\n"],
   ])("%s", async (_name, header) => {
     const socket = connect({ port: service.port, host: "127.0.0.1" });
-    socket.write(`POST /flows HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${header}\r\n[]`);
+    socket.write(`POST /flows HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${header}\r\n[]`);
     const [answer] = (await once(socket, "data")) as [Buffer];
     socket.destroy();
     expect(answer.toString()).toMatch(/^HTTP\/1\.1 4\d\d /);
@@ -408,7 +410,7 @@ describe("a length that lies", () => {
     for (const framing of ["Content-Length: 1000000000", "Transfer-Encoding: chunked"]) {
       const socket = connect({ port: service.port, host: "127.0.0.1" });
       socket.on("error", () => {});
-      socket.write(`POST /flows HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`);
+      socket.write(`POST /flows HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`);
       if (framing.startsWith("Transfer")) {
         const chunk = "x".repeat(64 * 1024);
         for (let sent = 0; sent <= limit; sent += chunk.length) {
@@ -428,7 +430,9 @@ test("clients that leave in the middle of a body, or of an answer, do no harm", 
     const socket = connect({ port: service.port, host: "127.0.0.1" });
     await once(socket, "connect");
     const path = index % 2 === 0 ? "/flows" : setFlows;
-    socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n[`);
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n[`,
+    );
     socket.resetAndDestroy();
   });
   await Promise.all(leavers);

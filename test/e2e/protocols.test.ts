@@ -903,7 +903,7 @@ describe("refusal comes before the body is read", () => {
     ["gRPC-Web", "/flowgate.v1.FlowsService/SetFlows", "application/grpc-web+proto"],
   ])("over %s", async (_protocol, path, type) => {
     const socket = connect(service.port, "127.0.0.1");
-    socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\nContent-Length: 60000\r\n\r\n[`);
+    socket.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\nContent-Length: 60000\r\n\r\n[`);
     const [head] = (await once(socket, "data")) as [Buffer];
     socket.destroy();
     expect(head.toString()).toMatch(

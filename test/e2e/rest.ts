@@ -1,4 +1,6 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { SecureContextOptions } from "node:tls";
 
 export type Reply = {
   readonly status: number;
@@ -12,17 +14,25 @@ export type Sending = {
   readonly headers?: Readonly<Record<string, string>>;
   /** As it is; the Content-Type is for the caller to say. */
   readonly body?: string | Uint8Array;
+  /** For an https URL. */
+  readonly tls?: SecureContextOptions;
 };
 
 const agent = new Agent({ keepAlive: false });
 
 /** Sends one request over HTTP/1.1, exactly as told. */
-export function send(url: string, method: string, path: string, { headers = {}, body }: Sending = {}): Promise<Reply> {
-  const { hostname, port } = new URL(url);
+export function send(
+  url: string,
+  method: string,
+  path: string,
+  { headers = {}, body, tls }: Sending = {},
+): Promise<Reply> {
+  const { hostname, port, protocol } = new URL(url);
+  const secure = protocol === "https:";
   return new Promise((resolve, reject) => {
     const length = body === undefined || "transfer-encoding" in headers ? {} : { "content-length": lengthOf(body) };
-    const request = httpRequest(
-      { agent, hostname, port, method, path, headers: { ...length, ...headers } },
+    const request = (secure ? httpsRequest : httpRequest)(
+      { ...tls, agent: secure ? false : agent, hostname, port, method, path, headers: { ...length, ...headers } },
       (response) => {
         const chunks: Buffer[] = [];
         response.on("data", (chunk: Buffer) => chunks.push(chunk));

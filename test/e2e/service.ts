@@ -5,16 +5,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import type { SecureContextOptions } from "node:tls";
 import { type Reply, type Sending, send } from "./rest.ts";
 
 const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 export type ServiceOptions = {
+  /** Another way to start it than from its source. */
+  readonly command?: readonly [program: string, ...args: string[]];
+  /** Its working directory; without it, the tests'. */
+  readonly cwd?: string;
   /** What its configuration file says: an object, or YAML. */
   readonly config?: object | string;
   /** Kept when the service is disposed; without it there is one of its own, which is not. */
   readonly dataDir?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** How its own `send` connects, where the configuration has `tls`. */
+  readonly tls?: SecureContextOptions;
   /** Called before it starts, with the data directory. */
   readonly prepare?: (dataDir: string) => Promise<void>;
 };
@@ -34,28 +41,37 @@ export type Service = AsyncDisposable & {
   get(path: string, headers?: Readonly<Record<string, string>>): Promise<string>;
   /** The processes that it has started and that run still. */
   childPids(): Promise<number[]>;
-  /** Stops it in order, and gives its exit code. */
-  stop(): Promise<number | null>;
+  /** Stops it in order, by SIGTERM unless told otherwise, and gives its exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
   kill9(): Promise<void>;
 };
 
-export async function startService({ config = {}, dataDir, env = {}, prepare }: ServiceOptions = {}): Promise<Service> {
+export async function startService({
+  command = [process.execPath, program],
+  cwd,
+  config = {},
+  dataDir,
+  env = {},
+  tls,
+  prepare,
+}: ServiceOptions = {}): Promise<Service> {
   const directory = await mkdtemp(join(tmpdir(), "flowgate-e2e-"));
   const configPath = join(directory, "flowgate.yaml");
   await writeFile(configPath, typeof config === "string" ? config : JSON.stringify(config));
   const data = dataDir ?? join(directory, "data");
   await prepare?.(data);
 
+  const [file, ...args] = command;
   const child = spawn(
-    process.execPath,
-    [program, "--config", configPath, "--port", "0", "--runtime-port", "0", "--data-dir", data],
-    { env: { PATH: process.env["PATH"], ...env }, stdio: ["ignore", "pipe", "pipe"] },
+    file,
+    [...args, "--config", configPath, "--port", "0", "--runtime-port", "0", "--data-dir", data],
+    { cwd, env: { PATH: process.env["PATH"], ...env }, stdio: ["ignore", "pipe", "pipe"] },
   );
   const exited = once(child, "exit") as Promise<[number | null]>;
   const output = collect(child);
   const { pid } = child;
   try {
-    const url = await output.until(/^Flowgate listens on (http:\/\/\S+)\n/m);
+    const url = await output.until(/^Flowgate listens on (https?:\/\/\S+)\n/m);
     if (pid === undefined) {
       throw new Error("the service has no process id");
     }
@@ -66,14 +82,14 @@ export async function startService({ config = {}, dataDir, env = {}, prepare }: 
       dataDir: data,
       log: () => output.text(),
       untilLogged: async (pattern) => void (await output.until(pattern)),
-      send: (method, path, sending) => send(url, method, path, sending),
+      send: (method, path, sending) => send(url, method, path, { ...(tls && { tls }), ...sending }),
       async get(path, headers = {}) {
         const settings = (await send(url, "GET", "/settings", { headers })).json() as { runtime: { httpPort: number } };
         return (await send(`http://127.0.0.1:${settings.runtime.httpPort}`, "GET", path)).body;
       },
       childPids: () => childrenOf(pid),
-      async stop() {
-        child.kill("SIGTERM");
+      async stop(signal = "SIGTERM") {
+        child.kill(signal);
         return (await exited)[0];
       },
       async kill9() {

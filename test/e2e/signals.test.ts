@@ -15,6 +15,14 @@ test("SIGUSR1 opens no debugger, and does no harm", async () => {
   expect(service.log()).not.toContain("Debugger");
 });
 
+test("SIGHUP without files of tls reloads nothing, and does no harm", async () => {
+  await using service = await startService();
+  process.kill(service.pid, "SIGHUP");
+  await service.untilLogged(/"level":"info".*"msg":"nothing to reload: /);
+  expect((await service.send("GET", "/healthz")).status).toBe(200);
+  expect(await service.stop()).toBe(0);
+});
+
 test("a reader that has stopped reading the log does not keep the service from stopping", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-signals-"));
   const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));

@@ -210,6 +210,18 @@ test("keeps of a flood of output what can be read", async () => {
   expect(Math.max(...text.map((line) => line.length))).toBeLessThanOrEqual(8192);
 });
 
+test("ends a child that takes its time to stop, when it is told to", async () => {
+  const hour = 3_600_000;
+  const patience = { nodeCloseTimeoutMs: hour, unresponsiveMs: hour };
+  const runtime = await runtimeUnderTest({ entry: fixture("ignores-stop"), ...patience });
+  await runtime.untilState("running");
+  const pid = runtime.status().httpPort;
+  const stopped = runtime[Symbol.asyncDispose]();
+  runtime.kill();
+  await stopped;
+  expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+});
+
 test("leaves no process behind when it is disposed of, though the child ignores it", async () => {
   const runtime = await runtimeUnderTest({ entry: fixture("ignores-stop"), nodeCloseTimeoutMs: 0 });
   await runtime.untilState("running");

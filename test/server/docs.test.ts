@@ -46,6 +46,9 @@ describe("the description of the API", () => {
       "x-content-type-options": "nosniff",
       "x-frame-options": "DENY",
       "referrer-policy": "no-referrer",
+      "cross-origin-opener-policy": "same-origin",
+      "cross-origin-resource-policy": "same-origin",
+      "permissions-policy": expect.stringContaining("camera=()"),
       "cache-control": "no-cache",
       etag: expect.stringMatching(/^"[\w-]{43}"$/),
     });

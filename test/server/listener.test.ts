@@ -4,8 +4,9 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { createListener, type ListenerOptions } from "../../src/server/listener.ts";
-import type { RequestHandler } from "../../src/server/request-handler.ts";
+import { createListener } from "../../src/server/listener/listener.ts";
+import type { ListenerOptions } from "../../src/server/listener/options.ts";
+import type { RequestHandler } from "../../src/server/listener/request-handler.ts";
 import { openRaw } from "./raw.ts";
 
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -41,6 +42,23 @@ function held() {
 function get2(session: http2.ClientHttp2Session): Promise<string> {
   return text(session.request({ ":path": "/" }));
 }
+
+describe("Host", () => {
+  const ask = async (hosts: string) => {
+    await using server = await listen();
+    using raw = await openRaw(server.port);
+    raw.write(`GET / HTTP/1.1\r\n${hosts}Connection: close\r\n\r\n`);
+    return await raw.closed();
+  };
+
+  test.each(["Host: a\r\nHost: b\r\n", "Host: a\r\nX: y\r\nhOST: a\r\n", ""])("is there once: %j", async (hosts) => {
+    expect(await ask(hosts)).toMatch(/^HTTP\/1.1 400 /);
+  });
+
+  test("that is there once is served", async () => {
+    expect(await ask("Host: a\r\nHosts: b\r\nX-Host: c\r\n")).toMatch(/^HTTP\/1.1 200 .*hello$/s);
+  });
+});
 
 describe("one port", () => {
   test("serves HTTP/1.1 and keeps the connection", async () => {
@@ -234,7 +252,7 @@ describe("close", () => {
     await server.close();
     expect(await Promise.all([silent.closed(), partial.closed()])).toEqual(["", ""]);
     expect(await idle.closed()).toMatch(/hello$/);
-    expect(await goaway).toEqual([http2.constants.NGHTTP2_NO_ERROR, 1, undefined]);
+    expect(await goaway).toEqual([http2.constants.NGHTTP2_NO_ERROR, 2 ** 31 - 1, undefined]);
   });
 
   test("lets calls in flight finish, and HTTP/1 knows that the connection ends", async () => {

@@ -13,6 +13,8 @@ export interface RawConnection extends Disposable {
   write(data: string | Buffer): void;
   /** Everything received so far, once it matches. */
   until(pattern: RegExp): Promise<string>;
+  /** Everything received so far, once this holds of it. */
+  untilThat(holds: (received: string) => boolean): Promise<string>;
   /** Everything received, once the server has ended the connection. */
   closed(): Promise<string>;
 }
@@ -54,6 +56,11 @@ function createRaw(socket: Socket): RawConnection {
     until: (pattern) =>
       when(
         () => pattern.test(received),
+        () => hasClosed,
+      ),
+    untilThat: (holds) =>
+      when(
+        () => holds(received),
         () => hasClosed,
       ),
     closed: () => when(() => hasClosed),

@@ -23,6 +23,21 @@ export function flowStoreContract(createPlace: () => Promise<Place<FlowStore>>):
     expect(await another.active()).toEqual(root);
   });
 
+  test("a commit that its caller no longer waits for changes nothing; one that does not begin too late does", async () => {
+    await using place = await createPlace();
+    await using store = await place.open();
+    const root = await store.active();
+    const reason = new Error("too late");
+    await expect(store.commit(draft(root.rev), AbortSignal.abort(reason))).rejects.toBe(reason);
+    const leaving = new AbortController();
+    const committing = store.commit(draft(root.rev), leaving.signal);
+    leaving.abort(reason);
+    await expect(committing).rejects.toBe(reason);
+    expect(await store.active()).toBe(root);
+    await store.commit(draft(root.rev), new AbortController().signal);
+    expect((await store.active()).seq).toBe(root.seq + 1);
+  });
+
   test("two stores opened at once make one root", async () => {
     await using place = await createPlace();
     const stores = await Promise.all(Array.from({ length: 8 }, () => place.open()));

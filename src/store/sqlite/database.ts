@@ -93,6 +93,13 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
 }
 
+/** Throws where the database is not one of ours, of this version. */
+export function assertOurs(db: DatabaseSync, path: string): void {
+  if (checkIdentity(db, path)) {
+    throw new Error(`${path} is empty: it holds no flows.`);
+  }
+}
+
 /** Tells whether the database is empty; throws where it is not ours to use. */
 function checkIdentity(db: DatabaseSync, path: string): boolean {
   const row = db
@@ -115,7 +122,8 @@ function checkIdentity(db: DatabaseSync, path: string): boolean {
   return false;
 }
 
-function explain(error: unknown, path: string): unknown {
+/** Says what to do about an error of SQLite's; others stay as they are. */
+export function explain(error: unknown, path: string): unknown {
   switch (sqliteCode(error)) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:

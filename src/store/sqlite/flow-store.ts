@@ -61,11 +61,12 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer): Promise<Om
       return revision;
     },
 
-    async commit({ parent, by, deploymentType, flows, credentials }) {
+    async commit({ parent, by, deploymentType, flows, credentials }, signal) {
       assertActive(parent, newest());
       const rev = createRev();
       const packed = await packFlows(flows);
       const sealed = sealCredentials(key, rev, credentials);
+      signal?.throwIfAborted();
       const revision = inTransaction(db, (): Revision => {
         const active = newest();
         assertActive(parent, active);

@@ -6,12 +6,14 @@ import { SQLITE_BUSY, sqliteCode } from "./sqlite-error.ts";
 /**
  * Takes a data directory for this process: two services on one would each run flows that the other
  * does not know of. It is a lock of the operating system's on a file of its own, so that it ends with the
- * process, however that ends. Throws where another process has it.
+ * process, however that ends. Throws where another process has it. `prepare` is called with the file before.
  */
-export function lockDataDir(dataDir: string): Disposable {
+export function lockDataDir(dataDir: string, prepare: (file: string) => void = () => {}): Disposable {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const db = new DatabaseSync(join(dataDir, "flowgate.lock"), { timeout: 0 });
+  const file = join(dataDir, "flowgate.lock");
+  const db = new DatabaseSync(file, { timeout: 0 });
   try {
+    prepare(file);
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (error) {
     db.close();

@@ -50,7 +50,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
     return {
       flows: {
         active: () => run(() => flows.active()),
-        commit: (draft) => run(() => flows.commit(draft)),
+        commit: (draft, signal) => run(() => flows.commit(draft, signal)),
         reload: () => run(() => flows.reload()),
         [Symbol.asyncDispose]: dispose,
       },

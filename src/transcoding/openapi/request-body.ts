@@ -1,6 +1,6 @@
 import type { Binding, Variant } from "../binding.ts";
 import { isHttpBody } from "../http-body.ts";
-import { fieldRule, methodRule } from "../rules.ts";
+import { fieldRule, maxBodyBytesOf, methodRule } from "../rules.ts";
 import { requestForm } from "./components.ts";
 import { JSON_TYPE, mergeContents, NDJSON_LINES, streamed } from "./content.ts";
 import { boundPaths, fieldOf, type OperationContext } from "./context.ts";
@@ -21,8 +21,10 @@ export function describeRequestBody(binding: Binding, context: OperationContext)
     ([header, values]) =>
       `With \`${header}: ${values.join("`, `")}\` the body is ignored and may be absent; else there must be one.`,
   );
+  const most = maxBodyBytesOf(method, Infinity);
+  const longest = most === Infinity ? [] : [`A body of more than ${most} bytes is answered 413.`];
   return {
-    ...describe(...ignored),
+    ...describe(...ignored, ...longest),
     required:
       ignored.length === 0 &&
       shapes.length === variants.length &&

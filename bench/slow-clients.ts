@@ -1,0 +1,85 @@
+import { once } from "node:events";
+import { connect } from "node:http2";
+import { Worker } from "node:worker_threads";
+import type { Benchmark } from "./benchmark.ts";
+import { openService, type Service } from "./server.ts";
+import type { Attack, Attackers } from "./slow-client.ts";
+import { median, quantile } from "./statistics.ts";
+
+const connections = 200;
+const everyMs = 500;
+const calls = 1_000;
+
+export const slowClients: Benchmark = {
+  name: "slow-clients",
+  title: `p99 of an honest client's GET /settings beside ${connections} slow connections, against none`,
+  goal: { kind: "atMost", value: 2, unit: "x" },
+  async run({ starts, rounds, profileDir }) {
+    const alone: number[] = [];
+    const results = Object.entries(attacks).map(([name, attack]) => ({ name, attack, p99s: new Array<number>() }));
+    for (let start = 0; start < starts; start++) {
+      await using service = await openService({ profileDir });
+      await measure(service);
+      for (let round = 0; round < rounds; round++) {
+        for (const { attack, p99s } of results) {
+          alone.push(await measure(service));
+          p99s.push(await measureBeside(service, attack));
+        }
+      }
+    }
+    const ratioOf = (p99s: readonly number[]): number => median(p99s) / median(alone);
+    return {
+      value: Math.max(...results.map(({ p99s }) => ratioOf(p99s))),
+      rows: [{ name: "no one", p99s: alone }, ...results].map(({ name, p99s }) => ({
+        "the others send": name,
+        p99: `${median(p99s).toFixed(2)} ms`,
+        ratio: `${ratioOf(p99s).toFixed(2)} x`,
+      })),
+    };
+  },
+};
+
+const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+const http2 = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settings]);
+const ping = Buffer.concat([Buffer.from([0, 0, 8, 6, 0, 0, 0, 0, 0]), Buffer.alloc(8)]);
+/** The head of a HEADERS frame of 10,000 bytes, without END_HEADERS. */
+const beginOfHeader = Buffer.from([0, 0x27, 0x10, 1, 0, 0, 0, 0, 1]);
+const head = (rest: string): Buffer => Buffer.from(`POST /auth/token HTTP/1.1\r\nHost: localhost\r\n${rest}`);
+
+const attacks: Record<string, Attack> = {
+  nothing: { first: Buffer.alloc(0), more: Buffer.alloc(0) },
+  "HTTP/2's preface": { first: http2, more: Buffer.alloc(0) },
+  PINGs: { first: http2, more: ping },
+  "a header byte by byte, HTTP/1": { first: head("X: "), more: Buffer.from("x") },
+  "a header byte by byte, HTTP/2": { first: Buffer.concat([http2, beginOfHeader]), more: Buffer.from([0x82]) },
+  "a body byte by byte": {
+    first: head("Content-Length: 9999\r\nContent-Type: application/json\r\n\r\n"),
+    more: Buffer.from(" "),
+  },
+};
+
+async function measureBeside(service: Service, attack: Attack): Promise<number> {
+  const workerData: Attackers = { ...attack, port: Number(new URL(service.url).port), connections, everyMs };
+  const worker = new Worker(new URL("slow-client.ts", import.meta.url), { workerData });
+  try {
+    await once(worker, "message");
+    return await measure(service);
+  } finally {
+    await worker.terminate();
+  }
+}
+
+/** The p99 of calls one after the other, in ms. */
+async function measure({ url, authorization }: Service): Promise<number> {
+  const session = connect(url);
+  const times: number[] = [];
+  for (let call = 0; call < calls; call++) {
+    const started = performance.now();
+    const stream = session.request({ ":path": "/settings", authorization });
+    stream.resume();
+    await once(stream, "end");
+    times.push(performance.now() - started);
+  }
+  session.close();
+  return quantile(times, 0.99);
+}

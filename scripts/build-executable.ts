@@ -1,0 +1,114 @@
+// Makes flowgate a single file that needs no Node: `npm run build:executable [-- <file>]`, after `npm run build`.
+import { execFile } from "node:child_process";
+import { hash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative, resolve } from "node:path";
+import { promisify } from "node:util";
+import { zstdCompressSync } from "node:zlib";
+import { build } from "vite";
+import type { PackedFile } from "../src/cli/unpack.ts";
+
+const root = resolve(import.meta.dirname, "..");
+const output = resolve(process.argv[2] ?? "dist/flowgate");
+
+const work = await mkdtemp(join(tmpdir(), "flowgate-executable-"));
+try {
+  const main = await bundle(join(root, "src/cli/executable.ts"), work);
+  const { files, content } = await pack(await programFiles());
+  await writeFile(join(work, "files.json"), JSON.stringify(files));
+  await writeFile(join(work, "files"), content);
+  const config = join(work, "sea-config.json");
+  await writeFile(
+    config,
+    JSON.stringify({
+      main,
+      mainFormat: "module",
+      output,
+      disableExperimentalSEAWarning: true,
+      // Not from the environment: whoever can set a variable of the service would run code in it.
+      execArgvExtension: "cli",
+      // Few and large: each look for one costs as much as there are.
+      assets: {
+        "package.json": join(root, "package.json"),
+        "files.json": join(work, "files.json"),
+        files: join(work, "files"),
+      },
+    }),
+  );
+  await promisify(execFile)(process.execPath, ["--build-sea", config]);
+  process.stdout.write(`${output}: ${files.length} files inside\n`);
+} finally {
+  await rm(work, { recursive: true });
+}
+
+/** What runs inside of the executable can import nothing from the disk: all that it needs becomes one file. */
+async function bundle(entry: string, outDir: string): Promise<string> {
+  await build({
+    configFile: false,
+    root,
+    logLevel: "warn",
+    ssr: { noExternal: true },
+    build: {
+      ssr: entry,
+      outDir,
+      emptyOutDir: false,
+      target: "esnext",
+      rolldownOptions: { output: { format: "es", codeSplitting: false, entryFileNames: "main.mjs" } },
+    },
+  });
+  return join(outDir, "main.mjs");
+}
+
+/** All that the service needs on a disk: the package as npm would install it. Paths are relative to the root. */
+async function programFiles(): Promise<string[]> {
+  const folders = ["dist/src", "dist/gen", ...(await productionPackages())];
+  const found = await Promise.all(folders.map(filesIn));
+  return ["package.json", "openapi.json", "LICENSE", ...found.flat().filter(isNeeded)].toSorted();
+}
+
+/** The folders of the packages that an installation without the dependencies of development has. */
+async function productionPackages(): Promise<string[]> {
+  const { packages } = JSON.parse(await readFile(join(root, "package-lock.json"), "utf8")) as Lockfile;
+  return Object.entries(packages)
+    .filter(([path, { dev, optional, devOptional }]) => path !== "" && !(dev ?? optional ?? devOptional ?? false))
+    .map(([path]) => path)
+    .filter((path) => existsSync(join(root, path)));
+}
+
+type Lockfile = {
+  readonly packages: Readonly<
+    Record<string, { readonly dev?: boolean; readonly optional?: boolean; readonly devOptional?: boolean }>
+  >;
+};
+
+/** Packages within packages are listed for themselves. */
+async function filesIn(folder: string): Promise<string[]> {
+  const path = join(root, folder);
+  const entries = await readdir(path, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .filter((file) => !file.slice(folder.length).includes("/node_modules/"));
+}
+
+/** Neither maps of sources, nor declarations of types, nor readmes; but licences. */
+function isNeeded(file: string): boolean {
+  return /licen[cs]e|copying|notice/i.test(file) || !/\.(?:map|md|markdown)$|\.d\.[cm]?ts$/.test(file);
+}
+
+/** The files one after another, compressed. */
+async function pack(paths: readonly string[]): Promise<{ files: PackedFile[]; content: Buffer }> {
+  const files: PackedFile[] = [];
+  const contents: Buffer[] = [];
+  let start = 0;
+  for (const path of paths) {
+    const content = await readFile(join(root, path));
+    const end = start + content.length;
+    files.push({ path, start, end, sha256: hash("sha256", content) });
+    contents.push(content);
+    start = end;
+  }
+  return { files, content: zstdCompressSync(Buffer.concat(contents)) };
+}

@@ -1,0 +1,34 @@
+/** What one proxy tells of the certificate of its client: keys in lower case, and their values, unquoted. */
+type ForwardedCertificate = readonly (readonly [key: string, value: string])[];
+
+/**
+ * Reads a value of X-Forwarded-Client-Cert, as Envoy documents it:
+ *
+ *     header  = element *( OWS "," OWS element )
+ *     element = pair *( ";" pair )
+ *     pair    = key "=" ( plain / DQUOTE *( character / "\" character ) DQUOTE )
+ *     plain   = *( any but "," ";" "=" DQUOTE "\" or space )
+ *
+ * Each proxy on the way puts its element at the end. undefined where it is anything else.
+ */
+export function parseForwardedCertificates(header: string): readonly ForwardedCertificate[] | undefined {
+  const pair = /[ \t]*([a-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^",;=\\\s]*))[ \t]*([,;]|$)/giy;
+  const elements: ForwardedCertificate[] = [];
+  let element: [string, string][] = [];
+  for (;;) {
+    const match = pair.exec(header);
+    if (match === null) {
+      return undefined;
+    }
+    const [, key = "", quoted, plain = "", delimiter] = match;
+    element.push([key.toLowerCase(), quoted?.replaceAll(/\\(.)/g, "$1") ?? plain]);
+    if (delimiter === ";") {
+      continue;
+    }
+    elements.push(element);
+    element = [];
+    if (delimiter === "") {
+      return elements;
+    }
+  }
+}

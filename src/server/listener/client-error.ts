@@ -1,0 +1,36 @@
+import type { Socket } from "node:net";
+import { linger } from "./linger.ts";
+import { formatRefusal } from "../refusal.ts";
+import { responseOn } from "./response-on.ts";
+
+/**
+ * Answers what is no HTTP/1 request, or did not become one in time, and ends its connection. Gives the status;
+ * undefined where there is no one to answer, or an answer has begun.
+ */
+export function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): number | undefined {
+  // An answer that has begun must not be followed by another.
+  if (!socket.writable || responseOn(socket)?.headersSent === true) {
+    socket.destroy();
+    return undefined;
+  }
+  const [status, message] = answerTo(error);
+  socket.write(formatRefusal(status, message));
+  // The parser has given up; what else comes goes to no one.
+  socket.removeAllListeners("data");
+  socket.resume();
+  linger(socket);
+  return status;
+}
+
+function answerTo(error: NodeJS.ErrnoException): [status: number, message: string] {
+  switch (error.code) {
+    case "HPE_HEADER_OVERFLOW":
+      return [431, "the header of the request is too large"];
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return [413, "the chunk extensions of the body are too large"];
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return [408, "the request did not arrive in time"];
+    default:
+      return [400, "this is no valid HTTP/1.1 request"];
+  }
+}

@@ -1,0 +1,341 @@
+import http2 from "node:http2";
+import type { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { refuseExpectation, serveWhenContinued } from "./expectation.ts";
+import { lingerMs } from "./linger.ts";
+import type { RequestHandler } from "./request-handler.ts";
+import type { ListenerLimits, ListenerOptions } from "./options.ts";
+import { createOverhead, type Overhead } from "./overhead.ts";
+import { createPace, type Window } from "./pace.ts";
+import type { Protocol } from "./protocol.ts";
+import { sendShutdownNotice } from "./shutdown-notice.ts";
+import { sentOn } from "./wire.ts";
+
+const { NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM } = http2.constants;
+
+/** Before the next look whether a connection has sent what it had to. */
+const unsentPauseMs = 5;
+
+type Call = {
+  readonly stream: http2.ServerHttp2Stream;
+  readonly startMs: number;
+  bodyBytes: number;
+  readonly body: Window;
+  /** What of the answer waits to be taken, and since when nothing of it was. */
+  unsentBytes: number;
+  unsentMs: number;
+};
+
+type Connection = {
+  readonly session: http2.ServerHttp2Session;
+  /** The one that was accepted, under TLS. */
+  readonly accepted: Socket;
+  readonly isSecure: boolean;
+  readonly startMs: number;
+  readonly calls: Set<Call>;
+  readonly overhead: Overhead;
+  readonly answer: Window;
+  /** Whether the client has sent the SETTINGS that its side begins with (RFC 9113, section 3.4). */
+  isIntroduced: boolean;
+  lastStreamId: number;
+  /** When there was last a call. */
+  busyMs: number;
+  /** Since when a header has been arriving; undefined: none is. */
+  headerMs: number | undefined;
+  /** Resolves when its client knows that it ends; undefined: no one wants that yet. */
+  told: Promise<void> | undefined;
+};
+
+/** Of each stream, for whoever is told of the stream alone. */
+const callOf = new WeakMap<http2.Http2Stream, { call: Call; overhead: Overhead }>();
+
+class Request extends http2.Http2ServerRequest {
+  override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
+    const known = chunk === null ? undefined : callOf.get(this.stream);
+    if (known !== undefined && chunk !== null) {
+      known.call.bodyBytes += chunk.length;
+      known.overhead.body(chunk.length);
+    }
+    return super.push(chunk, encoding);
+  }
+}
+
+class Response extends http2.Http2ServerResponse {
+  override end(...rest: unknown[]): this {
+    const { stream } = this;
+    if (stream !== undefined && !stream.endAfterHeaders && !stream.readableEnded && !stream.destroyed) {
+      // Node resets a stream whose body no one began to read (RFC 9113, section 8.1), and only that: clients
+      // that stop sending once they are answered would leave the others half open.
+      const timer = setTimeout(() => {
+        stream.close();
+        // A stream is not closed while bytes of it wait to be read.
+        this.req.resume();
+      }, lingerMs);
+      stream.once("close", () => clearTimeout(timer));
+    }
+    return super.end(...(rest as []));
+  }
+}
+
+/** HTTP/2, on connections whose first bytes were its preface. */
+export function createHttp2(handler: RequestHandler, options: ListenerOptions): Protocol {
+  const connections = new Map<Socket, Connection>();
+  const pace = createPace(options);
+  let isClosing = false;
+
+  const server = http2.createServer({
+    settings: {
+      maxConcurrentStreams: options.callsPerConnection,
+      maxHeaderListSize: options.headerBytes,
+      initialWindowSize: 256 * 1024,
+    },
+    // Enforced also before the client has seen the setting.
+    maxHeaderListPairs: options.headerFields,
+    // In MB. Node's default of 10 ends a session that carries some thousands of streams.
+    maxSessionMemory: 100,
+    // The client's resets. Those that it makes the server send are few as well: most faults of a stream end the
+    // session, and the others count as invalid frames.
+    streamResetRate: options.resetsPerSecond,
+    streamResetBurst: 10 * options.resetsPerSecond,
+    maxSessionInvalidFrames: options.invalidFrames,
+    // Of streams that were opened beyond maxConcurrentStreams.
+    maxSessionRejectedStreams: 100,
+    maxSettings: 32,
+    Http2ServerRequest: Request,
+    Http2ServerResponse: Response,
+  });
+  const compatible = (serve: RequestHandler) =>
+    options.observer.observe(serve) as unknown as (
+      request: http2.Http2ServerRequest,
+      response: http2.Http2ServerResponse,
+    ) => void;
+  server.on("request", compatible(handler));
+  server.on("checkContinue", compatible(serveWhenContinued(handler)));
+  server.on("checkExpectation", compatible(refuseExpectation));
+
+  function watch(session: http2.ServerHttp2Session, socket: Socket, accepted: Socket): void {
+    const nowMs = performance.now();
+    const connection: Connection = {
+      session,
+      accepted,
+      isSecure: socket !== accepted,
+      startMs: nowMs,
+      calls: new Set(),
+      overhead: createOverhead(options.overheadBytesPerSecond, accepted.bytesRead, nowMs),
+      answer: { startMs: nowMs, bytes: 0 },
+      isIntroduced: false,
+      lastStreamId: 0,
+      busyMs: nowMs,
+      headerMs: undefined,
+      told: undefined,
+    };
+    connections.set(socket, connection);
+    socket.once("close", () => connections.delete(socket));
+    session.once("close", () => {
+      // The other side may have read GOAWAY, and stay.
+      const timer = setTimeout(() => socket.destroy(), lingerMs);
+      socket.once("close", () => clearTimeout(timer));
+    });
+    session.once("remoteSettings", () => {
+      connection.isIntroduced = true;
+    });
+    // Before whoever serves it.
+    session.prependListener("stream", (stream, _headers, _flags, rawHeaders) => open(connection, stream, rawHeaders));
+    session.setLocalWindowSize(1024 * 1024);
+    if (isClosing) {
+      void retire(connection);
+    }
+  }
+
+  function open(connection: Connection, stream: http2.ServerHttp2Stream, header: readonly string[]): void {
+    const { calls, overhead } = connection;
+    const startMs = performance.now();
+    const call: Call = {
+      stream,
+      startMs,
+      bodyBytes: 0,
+      body: { startMs, bytes: 0 },
+      unsentBytes: 0,
+      unsentMs: startMs,
+    };
+    connection.lastStreamId = stream.id ?? connection.lastStreamId;
+    calls.add(call);
+    callOf.set(stream, { call, overhead });
+    overhead.header(header);
+    stream.once("close", () => {
+      calls.delete(call);
+      connection.busyMs = performance.now();
+      if (!stream.endAfterHeaders && !stream.readableEnded) {
+        overhead.unread();
+      }
+    });
+  }
+
+  function sweepOne(socket: Socket, connection: Connection, nowMs: number): void {
+    const { session, accepted, calls, overhead } = connection;
+    if (session.destroyed) {
+      return;
+    }
+    const { sentBytes, unsentBytes } = sentOn(accepted);
+    const end = (limit: keyof ListenerLimits): void => {
+      options.onLimit(limit);
+      // Without an error, Node takes no code.
+      session.destroy(new Error(`beyond ${limit}`), NGHTTP2_ENHANCE_YOUR_CALM);
+      // Node would wait until everything is sent.
+      setImmediate(() => socket.destroy());
+    };
+
+    let unreadBytes = 0;
+    for (const { stream } of calls) {
+      unreadBytes += stream.readableLength;
+    }
+    if (overhead.isSpent(accepted.bytesRead - unreadBytes, sentBytes, nowMs)) {
+      end("overheadBytesPerSecond");
+      return;
+    }
+    if (!connection.isIntroduced && nowMs - connection.startMs > options.firstByteTimeoutMs) {
+      end("firstByteTimeoutMs");
+      return;
+    }
+    if (isHeaderLate(connection, nowMs)) {
+      end("headersTimeoutMs");
+      return;
+    }
+    // Other frames, such as PING, do not make a connection busy.
+    if (calls.size > 0) {
+      connection.busyMs = nowMs;
+    } else if (nowMs - connection.busyMs > options.idleTimeoutMs && !session.closed) {
+      options.onLimit("idleTimeoutMs");
+      session.close();
+      return;
+    }
+    let isWaiting = unsentBytes > 0;
+    for (const call of calls) {
+      isWaiting = sweepCall(call, nowMs) || isWaiting;
+    }
+    if (!isWaiting) {
+      pace.rest(connection.answer, sentBytes, nowMs);
+    } else if (pace.isTooSlow(connection.answer, sentBytes, nowMs)) {
+      if (unsentBytes > 0) {
+        end("stallTimeoutMs");
+        return;
+      }
+      // The windows are shut, not the connection: others may share it through a proxy.
+      for (const call of calls) {
+        if (call.unsentBytes > 0 && nowMs - call.unsentMs >= options.stallTimeoutMs) {
+          abandon(call, "stallTimeoutMs");
+        }
+      }
+    }
+  }
+
+  /** Tells whether its answer waits for the client. */
+  function sweepCall(call: Call, nowMs: number): boolean {
+    const { stream } = call;
+    // Once an answer has begun, the two may talk at any pace.
+    const isArriving = !stream.endAfterHeaders && !stream.readableEnded && !stream.headersSent && !stream.destroyed;
+    if (!isArriving || stream.readableLength > 0) {
+      pace.rest(call.body, call.bodyBytes, nowMs);
+    } else if (pace.isTooSlow(call.body, call.bodyBytes, nowMs) && !hasEnded(stream)) {
+      abandon(call, "stallTimeoutMs");
+      return false;
+    }
+    if (isArriving && nowMs - call.startMs > options.requestTimeoutMs && !hasEnded(stream)) {
+      abandon(call, "requestTimeoutMs");
+      return false;
+    }
+    const { writableLength } = stream;
+    if (writableLength === 0 || writableLength < call.unsentBytes) {
+      call.unsentMs = nowMs;
+    } else if (nowMs - call.unsentMs > options.requestTimeoutMs) {
+      // Slower than this, but not so slow as to stall, a single piece of an answer may not be taken.
+      abandon(call, "requestTimeoutMs");
+      return false;
+    }
+    call.unsentBytes = writableLength;
+    return writableLength > 0;
+  }
+
+  function abandon({ stream }: Call, limit: keyof ListenerLimits): void {
+    options.onLimit(limit);
+    stream.close(NGHTTP2_CANCEL);
+  }
+
+  /**
+   * A header block that does not end holds up the whole connection (RFC 9113, section 4.3), and no one is told
+   * of it: its stream is known to nghttp2 alone. One that was refused looks the same until the next comes.
+   */
+  function isHeaderLate(connection: Connection, nowMs: number): boolean {
+    const begun = connection.session.state.lastProcStreamID ?? 0;
+    if (begun <= connection.lastStreamId) {
+      connection.headerMs = undefined;
+      return false;
+    }
+    connection.headerMs ??= nowMs;
+    return nowMs - connection.headerMs > options.headersTimeoutMs;
+  }
+
+  function retire(connection: Connection): Promise<void> {
+    connection.told ??= tell(connection);
+    return connection.told;
+  }
+
+  return {
+    serve(socket, accepted) {
+      const begin = (session: http2.ServerHttp2Session): void => watch(session, socket, accepted);
+      server.once("session", begin);
+      server.emit("connection", socket);
+      server.off("session", begin);
+    },
+    retire(socket) {
+      const connection = connections.get(socket);
+      if (connection !== undefined) {
+        void retire(connection);
+      }
+    },
+    sweep(nowMs) {
+      for (const [socket, connection] of connections) {
+        sweepOne(socket, connection, nowMs);
+      }
+    },
+    async close() {
+      isClosing = true;
+      await Promise.all([...connections.values()].map(retire));
+    },
+  };
+}
+
+/**
+ * RFC 9113, section 6.8: the client learns that the connection will end and then, when it opens no more streams, which
+ * of them were taken. Over TLS the latter alone: streams that are on their way were not, and may be repeated.
+ */
+async function tell({ session, accepted, isSecure }: Connection): Promise<void> {
+  const untilMs = performance.now() + (isSecure ? 0 : lingerMs);
+  while (!session.closed && performance.now() < untilMs) {
+    // Not before our SETTINGS, which come first (section 3.4).
+    if (!session.pendingSettingsAck && sendShutdownNotice(accepted)) {
+      await roundTrip(session, untilMs - performance.now());
+      break;
+    }
+    await delay(unsentPauseMs);
+  }
+  if (!session.closed) {
+    session.close();
+  }
+}
+
+/** Resolves when the client has read all that it was sent so far, or has gone; at the latest in so long. */
+function roundTrip(session: http2.Http2Session, atMostMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, atMostMs);
+    session.ping(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** Whether the client has sent all of its request, even if no one has read it. */
+function hasEnded(stream: http2.ServerHttp2Stream): boolean {
+  return stream.state.remoteClose === 1;
+}

@@ -1,0 +1,89 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import {
+  type Health as HealthService,
+  HealthCheckResponse_ServingStatus as Status,
+} from "../../../gen/grpc/health/v1/health_pb.ts";
+import { peerKey } from "../../auth/principal.ts";
+import { FlowgateError } from "../../errors.ts";
+import type { Health } from "../health.ts";
+import type { Sources } from "../listener/sources.ts";
+
+/** Each is open for as long as its client likes, and needs no token. */
+const maxWatches = 1_000;
+/** Of one address, or one /64 of IPv6. */
+export const maxWatchesPerSource = 100;
+/** As the List of health.proto has it. */
+const maxListed = 100;
+
+/**
+ * gRPC's health checking protocol: https://github.com/grpc/grpc/blob/master/doc/health-checking.md. `watchers` counts
+ * the watches of each client.
+ */
+export function healthService(health: Health, watchers: Sources): ServiceImpl<typeof HealthService> {
+  return {
+    check({ service }) {
+      const status = statusOf(health, service);
+      if (status === Status.SERVICE_UNKNOWN) {
+        throw new FlowgateError("not_found", "this server has no such service; List tells which there are");
+      }
+      return { status };
+    },
+
+    list() {
+      const { services } = health;
+      if (services.length > maxListed) {
+        throw new FlowgateError("limit_exceeded", `there are more than ${maxListed} services: ask with Check`);
+      }
+      return { statuses: Object.fromEntries(services.map((name) => [name, { status: statusOf(health, name) }])) };
+    },
+
+    watch: ({ service }, { signal, values }) =>
+      // A watch may last: it keeps nothing of what its client sent.
+      watch(health, watchers, {
+        service: health.services.find((name) => name === service),
+        address: values.get(peerKey).address,
+        signal,
+      }),
+  };
+}
+
+type Watch = {
+  /** undefined: there is none of the name that was asked for, and there will be none. */
+  readonly service: string | undefined;
+  readonly address: string;
+  readonly signal: AbortSignal;
+};
+
+async function* watch(
+  health: Health,
+  watchers: Sources,
+  { service, address, signal }: Watch,
+): AsyncGenerator<{ status: Status }> {
+  const leave = health.followers() < maxWatches ? watchers.admit(address) : undefined;
+  if (leave === undefined) {
+    throw new FlowgateError("limit_exceeded", "there are too many watches already: ask with Check");
+  }
+  try {
+    const changes = health.changes(signal);
+    let told = statusOf(health, service);
+    yield { status: told };
+    for await (const _ of changes) {
+      const status = statusOf(health, service);
+      if (status !== told) {
+        told = status;
+        yield { status };
+      }
+    }
+  } finally {
+    leave();
+  }
+  throw new FlowgateError("unavailable", "the service is closing");
+}
+
+function statusOf(health: Health, service: string | undefined): Status {
+  const serves = service === undefined ? undefined : health.serves(service);
+  if (serves === undefined) {
+    return Status.SERVICE_UNKNOWN;
+  }
+  return serves ? Status.SERVING : Status.NOT_SERVING;
+}

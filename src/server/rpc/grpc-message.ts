@@ -1,0 +1,7 @@
+/**
+ * A text as the value of grpc-message: `%` and what is outside of 0x20 to 0x7E are escaped, and nothing else
+ * (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, Status-Message).
+ */
+export function formatGrpcMessage(text: string): string {
+  return text.replaceAll(/[^\u0020-\u0024\u0026-\u007e]+/gu, (part) => encodeURIComponent(part));
+}

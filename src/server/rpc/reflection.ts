@@ -1,0 +1,188 @@
+import { type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
+import {
+  type DescriptorProto,
+  type EnumDescriptorProto,
+  type FieldDescriptorProto,
+  FileDescriptorProtoSchema,
+} from "@bufbuild/protobuf/wkt";
+import { Code, type ConnectRouter, type ConnectRouterOptions } from "@connectrpc/connect";
+import {
+  ServerReflection as ReflectionV1,
+  type ServerReflectionRequest as RequestV1,
+} from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
+import {
+  ServerReflection as ReflectionV1Alpha,
+  type ServerReflectionRequest as RequestV1Alpha,
+} from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
+
+/** Both names that clients ask for; what they say is the same. */
+export const reflectionServices = [ReflectionV1, ReflectionV1Alpha] as const;
+
+/**
+ * gRPC's server reflection: https://github.com/grpc/grpc/blob/master/doc/server-reflection.md. It tells of
+ * these services, of what their files declare and of all that these import.
+ */
+export function registerReflection(
+  router: ConnectRouter,
+  services: readonly DescService[],
+  options: Partial<ConnectRouterOptions> = {},
+): void {
+  const index = createIndex(services);
+  const serverReflectionInfo = <R extends Request>(requests: AsyncIterable<R>) => answerAll(index, requests);
+  router
+    .service(ReflectionV1, { serverReflectionInfo }, options)
+    .service(ReflectionV1Alpha, { serverReflectionInfo }, options);
+}
+
+type Request = RequestV1 | RequestV1Alpha;
+
+/** Where things are declared. */
+type Index = {
+  readonly serviceNames: readonly string[];
+  readonly files: ReadonlyMap<string, DescFile>;
+  readonly encoded: ReadonlyMap<DescFile, Uint8Array>;
+  readonly symbols: ReadonlyMap<string, DescFile>;
+  /** By the message that is extended, and the number. */
+  readonly extensions: ReadonlyMap<string, ReadonlyMap<number, DescFile>>;
+};
+
+function createIndex(services: readonly DescService[]): Index {
+  const files = new Map<string, DescFile>();
+  // Details of errors are named by no file that the services import.
+  for (const file of [...services.map(({ file }) => file), ErrorInfoSchema.file]) {
+    for (const needed of withDependencies(file)) {
+      files.set(needed.proto.name, needed);
+    }
+  }
+  const symbols = new Map<string, DescFile>();
+  const extensions = new Map<string, Map<number, DescFile>>();
+  for (const file of files.values()) {
+    for (const { name, extension } of declarationsOf(file)) {
+      symbols.set(name, file);
+      if (extension !== undefined) {
+        // The extendee is written with a leading dot.
+        const extended = extension.extendee.slice(1);
+        extensions.set(extended, (extensions.get(extended) ?? new Map<number, DescFile>()).set(extension.number, file));
+      }
+    }
+  }
+  return {
+    serviceNames: services.map(({ typeName }) => typeName).toSorted(),
+    files,
+    encoded: new Map([...files.values()].map((file) => [file, toBinary(FileDescriptorProtoSchema, file.proto)])),
+    symbols,
+    extensions,
+  };
+}
+
+/** The file first, then all that it needs, each once. */
+function withDependencies(file: DescFile): ReadonlySet<DescFile> {
+  const found = new Set([file]);
+  // A set that grows while it is iterated is iterated to its new end.
+  for (const { dependencies } of found) {
+    for (const dependency of dependencies) {
+      found.add(dependency);
+    }
+  }
+  return found;
+}
+
+type Declaration = { readonly name: string; readonly extension?: FieldDescriptorProto };
+
+function* declarationsOf({ proto }: DescFile): Generator<Declaration> {
+  yield* declarationsIn(proto.package, proto.messageType, proto.enumType, proto.extension);
+  for (const { name, method } of proto.service) {
+    const service = join(proto.package, name);
+    yield { name: service };
+    yield* method.map(({ name }) => ({ name: join(service, name) }));
+  }
+}
+
+function* declarationsIn(
+  scope: string,
+  messages: readonly DescriptorProto[],
+  enums: readonly EnumDescriptorProto[],
+  extensions: readonly FieldDescriptorProto[],
+): Generator<Declaration> {
+  for (const { name, field, oneofDecl, nestedType, enumType, extension } of messages) {
+    const message = join(scope, name);
+    yield { name: message };
+    yield* [...field, ...oneofDecl].map(({ name }) => ({ name: join(message, name) }));
+    yield* declarationsIn(message, nestedType, enumType, extension);
+  }
+  for (const { name, value } of enums) {
+    yield { name: join(scope, name) };
+    // The values of an enum are its siblings, as in C++.
+    yield* value.map(({ name }) => ({ name: join(scope, name) }));
+  }
+  yield* extensions.map((extension) => ({ name: join(scope, extension.name), extension }));
+}
+
+function join(scope: string, name: string): string {
+  return scope === "" ? name : `${scope}.${name}`;
+}
+
+async function* answerAll<R extends Request>(index: Index, requests: AsyncIterable<R>) {
+  const sent = new Set<DescFile>();
+  for await (const request of requests) {
+    yield { validHost: request.host, originalRequest: request, messageResponse: answer(index, request, sent) };
+  }
+}
+
+/** `sent` are the files that this stream had before; those of the answer are added. */
+function answer(index: Index, request: Request, sent: Set<DescFile>) {
+  const { serviceNames, files, symbols, extensions } = index;
+  const { messageRequest: asked } = request;
+  switch (asked.case) {
+    case "listServices":
+      return {
+        case: "listServicesResponse" as const,
+        value: { service: serviceNames.map((name) => ({ name })) },
+      };
+    case "fileByFilename":
+      return fileResponse(index, files.get(asked.value), sent, "there is no such file");
+    case "fileContainingSymbol":
+      return fileResponse(index, symbols.get(asked.value), sent, "no file declares this name");
+    case "fileContainingExtension": {
+      const { containingType, extensionNumber } = asked.value;
+      return fileResponse(
+        index,
+        extensions.get(containingType)?.get(extensionNumber),
+        sent,
+        "there is no such extension",
+      );
+    }
+    case "allExtensionNumbersOfType": {
+      const numbers = [...(extensions.get(asked.value)?.keys() ?? [])].toSorted((a, b) => a - b);
+      if (numbers.length === 0 && !symbols.has(asked.value)) {
+        return errorResponse(Code.NotFound, "no file declares this name");
+      }
+      return {
+        case: "allExtensionNumbersResponse" as const,
+        value: { baseTypeName: asked.value, extensionNumber: numbers },
+      };
+    }
+    case undefined:
+      return errorResponse(Code.Unimplemented, "the request asks for nothing that is known here");
+  }
+}
+
+function fileResponse({ encoded }: Index, file: DescFile | undefined, sent: Set<DescFile>, otherwise: string) {
+  if (file === undefined) {
+    return errorResponse(Code.NotFound, otherwise);
+  }
+  // What was asked for comes in each case, as from other servers: a client may have forgotten it.
+  const due = [...withDependencies(file)].filter((needed) => needed === file || !sent.has(needed));
+  for (const each of due) {
+    sent.add(each);
+  }
+  return {
+    case: "fileDescriptorResponse" as const,
+    value: { fileDescriptorProto: due.flatMap((each) => encoded.get(each) ?? []) },
+  };
+}
+
+function errorResponse(errorCode: Code, errorMessage: string) {
+  return { case: "errorResponse" as const, value: { errorCode, errorMessage } };
+}

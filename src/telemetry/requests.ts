@@ -1,0 +1,85 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { Code } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
+import type { Registry } from "prom-client";
+import { Series, registerSamples } from "./series.ts";
+
+/** How a request speaks; "rest" is the documented HTTP API. */
+export type Protocol = "rest" | "connect" | "grpc" | "grpc-web";
+
+/** undefined: ok. */
+export type Outcome = Code | undefined;
+
+export interface RequestMetrics {
+  began(): void;
+  /** Of a call its method; undefined where the request led to none. */
+  ended(method: DescMethod | undefined, protocol: Protocol, outcome: Outcome, seconds: number): void;
+}
+
+const name = "flowgate_request_duration_seconds";
+
+/** Of one method over one protocol. */
+type Measured = {
+  readonly durations: Series;
+  readonly counts: Map<Outcome, number>;
+};
+
+/** Few labels, and no more values than the contract has methods: what callers send is in none of them. */
+export function createRequestMetrics(registry: Registry): RequestMetrics {
+  const all: Measured[] = [];
+  const byMethod = new Map<DescMethod | undefined, Partial<Record<Protocol, Measured>>>();
+  let inFlight = 0;
+
+  const add = (method: DescMethod | undefined, protocol: Protocol): Measured => {
+    const name = method === undefined ? "other" : `${method.parent.typeName}/${method.name}`;
+    const measured = { durations: new Series({ method: name, protocol }), counts: new Map() };
+    all.push(measured);
+    return measured;
+  };
+
+  registerSamples(registry, {
+    name: "flowgate_requests_total",
+    help: "Requests answered, by RPC (other: none of the contract), protocol and code.",
+    type: "counter",
+    *values() {
+      for (const { durations, counts } of all) {
+        for (const [outcome, value] of counts) {
+          yield { labels: { ...durations.labels, code: outcome === undefined ? "ok" : codeToString(outcome) }, value };
+        }
+      }
+    },
+  });
+  registerSamples(registry, {
+    name,
+    help: "Time from the head of a request to the end of its answer; of a stream, to its end.",
+    type: "histogram",
+    *values() {
+      for (const { durations } of all) {
+        yield* durations.samples(name);
+      }
+    },
+  });
+  registerSamples(registry, {
+    name: "flowgate_requests_in_flight",
+    help: "Requests that are not answered yet, open streams included.",
+    type: "gauge",
+    values: () => [{ value: inFlight }],
+  });
+
+  return {
+    began() {
+      inFlight += 1;
+    },
+    ended(method, protocol, outcome, seconds) {
+      inFlight -= 1;
+      let byProtocol = byMethod.get(method);
+      if (byProtocol === undefined) {
+        byProtocol = {};
+        byMethod.set(method, byProtocol);
+      }
+      const { durations, counts } = (byProtocol[protocol] ??= add(method, protocol));
+      durations.observe(seconds);
+      counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+    },
+  };
+}

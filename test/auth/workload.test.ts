@@ -1,0 +1,152 @@
+import { X509Certificate } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { createIdentities } from "../../src/auth/identities.ts";
+import { isSpiffeId, isSpiffePattern } from "../../src/auth/spiffe.ts";
+import { workloadOfCertificate, workloadOfForwarded } from "../../src/auth/workload.ts";
+import { createAuthority } from "../certificates.ts";
+
+const authority = createAuthority();
+const alice = "spiffe://example.org/ns/prod/sa/alice";
+const bob = "spiffe://example.org/ns/prod/sa/bob";
+
+test.each([
+  [alice, true],
+  ["spiffe://a/b", true],
+  ["spiffe://my-domain_1.example/A.b-c_9/...", true],
+  [`spiffe://${"d".repeat(255)}/p`, true],
+  [`spiffe://${"d".repeat(256)}/p`, false],
+  [`spiffe://d/${"p".repeat(2037)}`, true],
+  [`spiffe://d/${"p".repeat(2038)}`, false],
+  ["", false],
+  ["spiffe://", false],
+  ["spiffe:///path", false],
+  ["spiffe://example.org", false],
+  ["spiffe://example.org/", false],
+  ["spiffe://example.org/a/", false],
+  ["spiffe://example.org//a", false],
+  ["spiffe://example.org/./a", false],
+  ["spiffe://example.org/a/..", false],
+  ["spiffe://Example.org/a", false],
+  ["SPIFFE://example.org/a", false],
+  ["https://example.org/a", false],
+  ["spiffe://example.org:443/a", false],
+  ["spiffe://user@example.org/a", false],
+  ["spiffe://example.org/a?b", false],
+  ["spiffe://example.org/a#b", false],
+  ["spiffe://example.org/%61", false],
+  ["spiffe://example.org/*", false],
+  ["spiffe://example.org/é", false],
+  [" spiffe://example.org/a", false],
+  ["spiffe://example.org/a\n", false],
+])("whether %j is the SPIFFE ID of a workload: %j", (text, expected) => {
+  expect(isSpiffeId(text)).toBe(expected);
+});
+
+test.each([
+  [alice, true],
+  ["spiffe://example.org/*", true],
+  ["spiffe://example.org/ns/prod/*", true],
+  ["spiffe://*", false],
+  ["spiffe://*/a", false],
+  ["spiffe://example.org*", false],
+  ["spiffe://example.org/a*", false],
+  ["spiffe://example.org/*/a", false],
+  ["spiffe://example.org/**", false],
+  ["*", false],
+])("whether rules may be for %j: %j", (text, expected) => {
+  expect(isSpiffePattern(text)).toBe(expected);
+});
+
+test("the most specific rule is a workload's, whatever their order, and none reaches beyond its path", () => {
+  const rules = [
+    { id: "spiffe://example.org/*", permissions: ["read"] },
+    { id: "spiffe://example.org/ns/prod/*", permissions: ["flows.read"] },
+    { id: alice, permissions: ["*"] },
+  ];
+  for (const ordered of [rules, rules.toReversed()]) {
+    const permissions = (id: string) => createIdentities(ordered)(id)?.permissions;
+    expect(permissions(alice)).toEqual(["*"]);
+    expect(permissions(bob)).toEqual(["flows.read"]);
+    expect(permissions("spiffe://example.org/ns/production/sa/bob")).toEqual(["read"]);
+    expect(permissions("spiffe://example.org/ns/prod")).toEqual(["read"]);
+    expect(permissions("spiffe://example.org.evil.example/ns/prod/sa/alice")).toBeUndefined();
+    expect(permissions("spiffe://example.or/ns/prod/sa/alice")).toBeUndefined();
+  }
+  expect(createIdentities(rules)(bob)?.username).toBe(bob);
+});
+
+/** The ID, or what the refusal says. */
+function tried(read: () => string | undefined): string | undefined {
+  try {
+    return read();
+  } catch (error) {
+    return `refused: ${(error as Error).message}`;
+  }
+}
+
+const unclear = (source: string) => `${source} must name one URI, and that a SPIFFE ID with a path.`;
+
+describe("of a certificate", () => {
+  const refused = `refused: [unauthenticated] ${unclear("The client certificate")}`;
+  test.each([
+    ["one SPIFFE ID", { uris: [alice], dnsNames: ["a.example"], addresses: ["10.0.0.1"] }, alice],
+    ["no URI", { dnsNames: ["a.example"] }, undefined],
+    ["no name at all", {}, undefined],
+    ["two SPIFFE IDs", { uris: [alice, bob] }, refused],
+    ["another URI too", { uris: [alice, "https://example.org/"] }, refused],
+    ["another URI alone", { uris: ["https://example.org/"] }, refused],
+    ["an ID without a path", { uris: ["spiffe://example.org"] }, refused],
+    ["an ID inside of another URI", { uris: [`https://a, URI:${alice}`] }, refused],
+    ["an ID inside of a DNS name", { dnsNames: [`a.example, URI:${alice}`] }, undefined],
+    ["an ID inside of a quoted DNS name", { dnsNames: [`a", URI:${alice}, DNS:"`] }, undefined],
+    [
+      "that of an authority",
+      { uris: [alice], ca: true },
+      "refused: [unauthenticated] The client certificate is that of an authority, which identifies no workload.",
+    ],
+  ])("with %s", (_name, certificate, expected) => {
+    expect(tried(() => workloadOfCertificate(new X509Certificate(authority.issue(certificate).cert)))).toBe(expected);
+  });
+});
+
+describe("of X-Forwarded-Client-Cert", () => {
+  const refused = `refused: [unauthenticated] ${unclear("The header X-Forwarded-Client-Cert")}`;
+  const hash = `Hash=${"ab".repeat(32)}`;
+  test.each([
+    [`URI=${alice}`, alice],
+    [`uri=${alice}`, alice],
+    [`By=spiffe://example.org/gateway;${hash};Subject="";URI=${alice}`, alice],
+    [`${hash};Cert="-----BEGIN%20CERTIFICATE%3B";Subject="CN=a,O=\\"b;c\\"";URI=${alice};DNS=a.example;DNS=b`, alice],
+    [`URI="${alice}"`, alice],
+    // The nearest proxy's word counts, whatever came with the request.
+    [`${hash};URI=${bob},${hash};URI=${alice}`, alice],
+    [`URI=${bob}, URI=${alice}`, alice],
+    [`URI=${bob};URI=${bob},URI=${alice}`, alice],
+    [`URI=${bob},${hash};Subject="CN=no workload"`, undefined],
+    [`Subject="x;URI=${bob},URI=${bob}";URI=${alice}`, alice],
+    [`Subject="ends in \\\\";URI=${alice}`, alice],
+    [`${hash};Subject="CN=a"`, undefined],
+    [`URI=${alice};URI=${bob}`, refused],
+    [`URI=${alice};URI=${alice}`, refused],
+    ["URI=https://example.org/", refused],
+    // As Envoy writes it of a certificate without one.
+    ["URI=", undefined],
+    [`${hash};URI=;DNS=a.example`, undefined],
+    [`URI=${bob},URI=`, undefined],
+    [`URI=${alice},`, refused],
+    [`URI=${alice};`, refused],
+    [`,URI=${alice}`, refused],
+    ["", refused],
+    ["URI", refused],
+    [`URI=${alice}=b`, refused],
+    [`URI=${alice} b`, refused],
+    [`URI="${alice}`, refused],
+    [`URI="${alice}"x`, refused],
+    [`URI=${alice}"`, refused],
+    // What a client left open swallows what the proxy has added; neither then counts.
+    [`a=",By=spiffe://example.org/gateway;${hash};Subject="CN=x";URI=${alice}`, refused],
+    [`a="\\,By=spiffe://example.org/gateway;${hash};Subject="";URI=${alice}`, refused],
+  ])("%s", (header, expected) => {
+    expect(tried(() => workloadOfForwarded(header))).toBe(expected);
+  });
+});

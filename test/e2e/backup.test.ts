@@ -1,0 +1,176 @@
+import { chmod, chown, copyFile, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { mainPath, runCli, type Outcome } from "../cli/run-cli.ts";
+import { deploy } from "./deploy.ts";
+import { installTeller, tab, teller } from "./flow-builders.ts";
+import { isMissing, run as program } from "./program.ts";
+import { bearer, v2 } from "./rest.ts";
+import { startService } from "./service.ts";
+import { login, user } from "./users.ts";
+
+const config = { adminAuth: { users: [user("admin", "*")] } };
+
+async function createFolder(): Promise<AsyncDisposable & { at: (name: string) => string }> {
+  const path = await mkdtemp(join(tmpdir(), "flowgate-backup-"));
+  return { at: (name) => join(path, name), [Symbol.asyncDispose]: () => rm(path, { recursive: true }) };
+}
+
+const run = (command: string, file: string, dataDir: string): Promise<Outcome> =>
+  runCli([command, file, "--data-dir", dataDir]);
+
+test("a backup that is made under load is restored elsewhere, with credentials and without tokens", async () => {
+  await using folder = await createFolder();
+  const file = folder.at("backup.db");
+  const dataDir = folder.at("restored");
+  let before: unknown;
+  let token = "";
+  {
+    await using service = await startService({ config, prepare: installTeller });
+    token = await login(service, {});
+    const headers = bearer(token);
+    const flows = [tab("T"), teller("a", "T", { n: 1 })];
+    await deploy(service, { flows, credentials: { a: { password: "the secret" } } }, "full", headers);
+    before = (await service.send("GET", "/flows", { headers: { ...headers, ...v2 } })).json();
+
+    const over = new AbortController();
+    const load = (async () => {
+      let others = 0;
+      for (; !over.signal.aborted; others++) {
+        // Of another revision each; the flows stay the same.
+        await deploy(service, { flows }, "nodes", headers);
+      }
+      return others;
+    })();
+    const outcome = await run("backup", file, service.dataDir);
+    over.abort();
+    expect(await load).toBeGreaterThan(0);
+    expect(outcome).toMatchObject({ code: 0, stderr: "" });
+    expect(outcome.stdout).toContain("credential.key");
+
+    await mkdir(dataDir, { mode: 0o700 });
+    await copyFile(join(service.dataDir, "credential.key"), join(dataDir, "credential.key"));
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect(await readdir(folder.at("."))).not.toContain("backup.db-wal");
+  }
+  expect(await run("restore", file, dataDir)).toMatchObject({ code: 0, stderr: "" });
+  await installTeller(dataDir);
+  await using restored = await startService({ config, dataDir });
+  expect((await restored.send("GET", "/flows", { headers: bearer(token) })).status).toBe(401);
+  const headers = bearer(await login(restored, {}));
+  expect((await restored.send("GET", "/flows", { headers: { ...headers, ...v2 } })).json()).toMatchObject({
+    flows: (before as { flows: unknown }).flows,
+  });
+  expect(JSON.parse(await restored.get("/teller", headers))).toMatchObject({
+    credentials: { "the a": { password: "the secret" } },
+  });
+});
+
+test("restoring over a store keeps what was there, and is refused while a service runs on it", async () => {
+  await using folder = await createFolder();
+  const dataDir = folder.at("data");
+  const early = folder.at("early.db");
+  const flowsOf = async (): Promise<unknown> => {
+    await using service = await startService({ dataDir });
+    return (await service.send("GET", "/flows")).json();
+  };
+  {
+    await using service = await startService({ dataDir });
+    await deploy(service, { flows: [tab("early")] });
+    await run("backup", early, dataDir);
+    await deploy(service, { flows: [tab("late")] });
+    const refused = await run("restore", early, dataDir);
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toContain("another Flowgate runs on the data directory");
+  }
+  const { stdout } = await run("restore", early, dataDir);
+  expect(stdout).toContain(` What was there before is in ${dataDir}/flowgate.db.replaced-1.`);
+  expect(await flowsOf()).toEqual([tab("early")]);
+
+  // What was replaced is as good a backup as any.
+  const again = await run("restore", `${dataDir}/flowgate.db.replaced-1`, dataDir);
+  expect(again.stdout).toContain(` What was there before is in ${dataDir}/flowgate.db.replaced-2.`);
+  expect(await flowsOf()).toEqual([tab("late")]);
+  expect(await run("restore", `${dataDir}/flowgate.db.replaced-2`, dataDir)).toMatchObject({ code: 0 });
+  expect(await flowsOf()).toEqual([tab("early")]);
+});
+
+/** Of the service; `other` is no one who has anything to do with it. */
+const [own, other] = [65532, 65533];
+
+test.skipIf(isMissing("restoring as root", process.getuid?.() === 0))(
+  "what root restores belongs to the service, whose data directory no one else can restore",
+  async () => {
+    await using folder = await createFolder();
+    const [file, dataDir] = [folder.at("backup.db"), folder.at("data")];
+    {
+      await using service = await startService();
+      await deploy(service, { flows: [tab("restored")] });
+      await run("backup", file, service.dataDir);
+    }
+    await mkdir(dataDir);
+    await chmod(folder.at("."), 0o755);
+    await chmod(dataDir, 0o777);
+    await chmod(file, 0o644);
+    await chown(dataDir, own, own);
+
+    const asOther = await runCli(["restore", file, "--data-dir", dataDir], { uid: other, gid: other });
+    expect(asOther).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `flowgate: The restore failed: ${dataDir} belongs to the user ${own}: run this as that user, or as root.\n`,
+    });
+    const weak = ["--bounding-set", "-chown", process.execPath, mainPath, "restore", file, "--data-dir", dataDir];
+    expect((await program("setpriv", ...weak)).stderr).toContain(
+      `root may not give files to the user ${own}, who has ${dataDir}: run this as that user.`,
+    );
+    expect(await readdir(dataDir)).toEqual([]);
+
+    for (let round = 0; round < 2; round += 1) {
+      expect(await run("restore", file, dataDir)).toMatchObject({ code: 0, stderr: "" });
+    }
+    const files = await readdir(dataDir);
+    expect(files.toSorted()).toEqual(["flowgate.db", "flowgate.db.replaced-1", "flowgate.lock"]);
+    for (const name of files) {
+      expect(await stat(join(dataDir, name))).toMatchObject({ uid: own, gid: own });
+    }
+    // The service's user can use it all: it takes the lock, and reads the database.
+    expect(
+      await runCli(["restore", `${dataDir}/flowgate.db`, "--data-dir", dataDir], { uid: own, gid: own }),
+    ).toMatchObject({ code: 0 });
+  },
+);
+
+test("what can't be copied is told, and leaves everything as it was", async () => {
+  await using folder = await createFolder();
+  const { at } = folder;
+  const dataDir = at("data");
+  {
+    await using service = await startService({ dataDir });
+    await deploy(service, { flows: [tab("kept")] });
+  }
+  await writeFile(at("text.db"), "this is no database, but long enough to be read as one".repeat(100));
+  const failures: [command: string, file: string, message: string][] = [
+    ["backup", at("text.db"), `${at("text.db")} exists already: move it away, or name another file.`],
+    ["restore", at("none.db"), `there is no ${at("none.db")}: name a file that flowgate backup has made`],
+    [
+      "restore",
+      at("text.db"),
+      `${at("text.db")} is no SQLite database, or a damaged one: restore it from a backup, or name another file.`,
+    ],
+  ];
+  for (const [command, file, message] of failures) {
+    expect(await run(command, file, dataDir)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `flowgate: The ${command} failed: ${message}\n`,
+    });
+  }
+  expect((await readdir(dataDir)).filter((name) => /replaced|restored/.test(name))).toEqual([]);
+  expect((await run("backup", at("new.db"), at("nowhere"))).stderr).toContain(
+    `there is no ${at("nowhere")}/flowgate.db`,
+  );
+  await using service = await startService({ dataDir });
+  expect((await service.send("GET", "/flows")).json()).toEqual([tab("kept")]);
+});

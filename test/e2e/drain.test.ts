@@ -1,0 +1,88 @@
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { openGateway } from "../../src/gateway.ts";
+import { parseOptions } from "../../src/options.ts";
+import { openRaw } from "../server/raw.ts";
+import { deploy } from "./deploy.ts";
+import { eventually, type Service, startService } from "./service.ts";
+
+/** Longer than any test may take. */
+const hourMs = 3_600_000;
+
+/** The steps that it has logged. */
+function steps(service: Service): string[] {
+  return [...service.log().matchAll(/"msg":"draining: (.*?)"/g)].map(([, step]) => step ?? "");
+}
+
+test("between SIGTERM and the end of the delay it is not ready, and does all else", async () => {
+  await using service = await startService({ config: { drain: { delayMs: hourMs } } });
+  process.kill(service.pid, "SIGTERM");
+  await service.untilLogged(/draining/);
+  const { status, headers, body } = await service.send("GET", "/readyz");
+  expect([status, headers.connection, body]).toEqual([503, "close", '{"status":"draining"}']);
+  const rev = await deploy(service, { flows: [{ id: "t", type: "tab" }] });
+  expect((await service.send("GET", "/flows")).headers["etag"]).toBe(`"${rev}"`);
+  expect((await service.send("GET", "/healthz")).status).toBe(200);
+  // A second signal does not wait.
+  expect(await service.stop()).toBe(143);
+  expect(steps(service)).toEqual([`not ready any more; calls are still taken for ${hourMs} ms`]);
+});
+
+test("SIGINT takes no delay", async () => {
+  await using service = await startService({ config: { drain: { delayMs: hourMs } } });
+  expect(await service.stop("SIGINT")).toBe(0);
+  await service.untilLogged(/the flows have stopped/);
+  expect(steps(service)).toEqual([
+    "no new connections; calls in flight may take 10000 ms",
+    "calls have finished; stopping the flows",
+    "the flows have stopped",
+  ]);
+});
+
+test("a call that outlasts the grace is cut off, and keeps neither the flows nor the service from ending", async () => {
+  await using service = await startService({ config: { drain: { delayMs: 1, graceMs: 600 } } });
+  using raw = await openRaw(service.port);
+  // Its body never comes.
+  raw.write("POST /flows HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n");
+  raw.write("Expect: 100-continue\r\n\r\n");
+  await raw.until(/100 Continue/);
+  expect(await service.stop()).toBe(0);
+  await Promise.all([raw.closed(), service.untilLogged(/the flows have stopped/)]);
+  expect(steps(service)).toEqual([
+    "not ready any more; calls are still taken for 1 ms",
+    "no new connections; calls in flight may take 600 ms",
+    "calls take long; stopping the flows",
+    "connections were cut off with calls in flight",
+    "the flows have stopped",
+  ]);
+});
+
+test("a deployment that waits for the runtime is answered, and stands", async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), "flowgate-drain-"));
+  const waits = join(dataDir, "runtime", "node_modules", "node-red-contrib-waits");
+  const options = parseOptions({ port: 0, dataDir, runtime: { port: 0 }, log: { level: "silent" } });
+  try {
+    await cp(fileURLToPath(new URL("../fixtures/e2e/node-red-contrib-waits", import.meta.url)), waits, {
+      recursive: true,
+    });
+    const flows = [{ id: "t", type: "tab" }];
+    const first = await openGateway(options);
+    const answer = fetch(`${first.url}/flows`, {
+      method: "POST",
+      body: JSON.stringify(flows),
+      headers: { "content-type": "application/json" },
+    });
+    const readFlows = async (url: string) => (await fetch(`${url}/flows`)).json();
+    await eventually(async () => expect(await readFlows(first.url)).toEqual(flows));
+    await first.drain();
+    expect((await answer).status).toBe(204);
+    await writeFile(join(waits, "go"), "");
+    await using second = await openGateway(options);
+    expect(await readFlows(second.url)).toEqual(flows);
+  } finally {
+    await rm(dataDir, { recursive: true });
+  }
+});

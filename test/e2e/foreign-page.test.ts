@@ -1,0 +1,236 @@
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { type AddressInfo, connect, createServer as createRelay, type Socket } from "node:net";
+import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
+import type { Page, Request } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import { missingBrowser, openBrowser } from "./browser.ts";
+import { deploy } from "./deploy.ts";
+import { bearer, v2 } from "./rest.ts";
+import { type Service, startService } from "./service.ts";
+import { login, user } from "./users.ts";
+
+if (missingBrowser !== undefined) {
+  process.stderr.write(`The tests of foreign pages are skipped: ${missingBrowser}.\n`);
+}
+
+/** What a page could read of an answer. */
+type Read = { readonly attempt: string; readonly status: number; readonly text: string };
+
+const evil = create(SetFlowsRequestSchema, { flows: [{ id: "evil", type: "tab", label: "evil" }] });
+const setFlows = { json: toJsonString(SetFlowsRequestSchema, evil), bytes: [...toBinary(SetFlowsRequestSchema, evil)] };
+
+/** A web site of someone else's, on a port where any name leads. */
+type Site = AsyncDisposable & {
+  readonly port: number;
+  /** From now on, its name and port lead there: what DNS rebinding does to a browser that has its page. */
+  leadTo(port: number): void;
+};
+
+async function serveSite(): Promise<Site> {
+  const pages = createServer((_request, response) => {
+    response.writeHead(200, { "content-type": "text/html", connection: "close" });
+    response.end("<!doctype html><title>Foreign</title><body>A page</body>");
+  });
+  pages.listen(0, "127.0.0.1");
+  await once(pages, "listening");
+  let leadsTo = (pages.address() as AddressInfo).port;
+  const sockets = new Set<Socket>();
+  const relay = createRelay((socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+    const upstream = connect(leadsTo, "127.0.0.1");
+    socket.pipe(upstream).pipe(socket);
+    for (const [one, other] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const) {
+      one.on("error", () => other.destroy());
+      one.on("close", () => other.destroy());
+    }
+  });
+  relay.listen(0, "127.0.0.1");
+  await once(relay, "listening");
+  return {
+    port: (relay.address() as AddressInfo).port,
+    leadTo: (port) => {
+      leadsTo = port;
+      // Those that a browser has opened in advance lead elsewhere still.
+      for (const socket of sockets) {
+        socket.destroy();
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      pages.close();
+      pages.closeAllConnections();
+      relay.close();
+      await once(relay, "close");
+    },
+  };
+}
+
+/** Lets the page do its worst, and gives what it read when all that it has sent is answered. */
+async function unleash(page: Page, target: string): Promise<Read[]> {
+  const requests: Request[] = [];
+  page.context().on("request", (request) => requests.push(request));
+  const source = await readFile(new URL("../fixtures/e2e/foreign-page.js", import.meta.url), "utf8");
+  const read = await page.evaluate<Read[]>(`${source}; attack(${JSON.stringify({ target, setFlows })})`);
+  await Promise.all(requests.map((request) => request.response()));
+  expect(requests.length).toBeGreaterThan(20);
+  return read;
+}
+
+const label = "a label that no one else may know";
+const rebound = ["--host-resolver-rules=MAP evil.example 127.0.0.1"];
+const mine = { "x-request-id": "mine" };
+
+/** A service with something to read, and what became of it. */
+async function startVictim(config: object) {
+  const service = await startService({ config: { log: { level: "debug" }, ...config } });
+  await deploy(service, { flows: [{ id: "a", type: "tab", label }] }, "full", mine);
+  return Object.assign(service, {
+    flows: async () => (await service.send("GET", "/flows", { headers: { ...v2, ...mine } })).json(),
+    /** The requests that were not refused, but ours. */
+    served: () =>
+      requestsOf(service).filter(({ status, requestId }) => status < 400 && requestId !== mine["x-request-id"]),
+  });
+}
+
+type Logged = { readonly msg: string; readonly requestId: string; readonly path: string; readonly status: number };
+
+function requestsOf(service: Service): Logged[] {
+  return service
+    .log()
+    .split("\n")
+    .filter((line) => line.includes('"request completed"'))
+    .map((line) => JSON.parse(line) as Logged)
+    .filter(({ path }) => path !== "/readyz");
+}
+
+const configs: [string, object][] = [
+  ["open", {}],
+  ["open to whoever has no token", { adminAuth: { users: [user("admin", "*")], default: { permissions: "*" } } }],
+];
+
+describe.skipIf(missingBrowser !== undefined)("a service on loopback", () => {
+  describe.each(configs)("%s", (_what, config) => {
+    test.each(["127.0.0.1", "evil.example"])("gives a page of %s nothing, and obeys it in nothing", async (host) => {
+      await using service = await startVictim(config);
+      await using site = await serveSite();
+      await using browser = await openBrowser(rebound);
+      const before = await service.flows();
+      await browser.page.goto(`http://${host}:${site.port}/`);
+      expect(await unleash(browser.page, service.url)).toEqual([]);
+      expect(await service.flows()).toEqual(before);
+      expect(service.served()).toEqual([]);
+      expect(requestsOf(service).filter(({ status }) => status === 403).length).toBeGreaterThan(10);
+    });
+
+    test("gives a page nothing that has its own name lead here", async () => {
+      await using service = await startVictim(config);
+      await using site = await serveSite();
+      await using browser = await openBrowser(rebound);
+      const before = await service.flows();
+      const read = await rebind(browser.page, site, service);
+      expect(read.length).toBeGreaterThan(10);
+      const refused = read.filter(({ attempt }) => !attempt.endsWith("with a token"));
+      for (const { attempt, status, text } of refused.filter(({ attempt }) => !attempt.endsWith("over gRPC-Web"))) {
+        expect({ attempt, status, text }).toMatchObject({ status: 421, text: expect.stringContaining(" is no name ") });
+      }
+      for (const { attempt, status, text } of refused.filter(({ attempt }) => attempt.endsWith("over gRPC-Web"))) {
+        expect({ attempt, status, text }).toEqual({ attempt, status: 200, text: "" });
+      }
+      expect(JSON.stringify(read)).not.toContain(label);
+      expect(await service.flows()).toEqual(before);
+    });
+  });
+
+  test("is read and changed by the same page, where its origin is listed", async () => {
+    await using site = await serveSite();
+    const origin = `http://evil.example:${site.port}`;
+    await using service = await startVictim({ cors: { origins: [origin] } });
+    await using browser = await openBrowser(rebound);
+    await browser.page.goto(`${origin}/`);
+    const read = await unleash(browser.page, service.url);
+    expect(read.find(({ attempt }) => attempt === "read the flows")?.text).toContain(label);
+    const succeeded = read.filter(({ status }) => status < 400).map(({ attempt }) => attempt);
+    expect(succeeded).toEqual(
+      expect.arrayContaining([
+        "read over Connect",
+        "read over Connect GET",
+        "read over gRPC-Web",
+        "deploy",
+        "deploy over Connect",
+        "deploy over gRPC-Web",
+        "revoke a token",
+      ]),
+    );
+    expect(JSON.stringify(await service.flows())).toContain("evil");
+  });
+
+  test("is read and changed by the same page, where the name that leads here is one of its hosts", async () => {
+    await using service = await startVictim({ hosts: ["evil.example"] });
+    await using site = await serveSite();
+    await using browser = await openBrowser(rebound);
+    const read = await rebind(browser.page, site, service);
+    expect(read.find(({ attempt }) => attempt === "read the flows")?.text).toContain(label);
+    expect(JSON.stringify(await service.flows())).toContain("evil");
+  });
+
+  test("is still used by its own page, and found by links of others", async () => {
+    await using service = await startVictim({});
+    await using site = await serveSite();
+    await using browser = await openBrowser(rebound);
+    const { page } = browser;
+    await page.goto(`http://evil.example:${site.port}/`);
+    await page.setContent(`<a href="${service.url}/docs">The API</a>`);
+    await page.getByText("The API").click();
+    await page.locator(".opblock").first().waitFor();
+    const status = await page.evaluate(async () => {
+      const body = JSON.stringify([{ id: "own", type: "tab", label: "from its own page" }]);
+      return (await fetch("/flows", { method: "POST", headers: { "content-type": "application/json" }, body })).status;
+    });
+    expect(status).toBe(204);
+    expect(JSON.stringify(await service.flows())).toContain("from its own page");
+  });
+});
+
+const users = [user("admin", "*")];
+const workloads = {
+  trustedProxies: ["10.9.8.7"],
+  identity: { source: "forwarded", rules: [{ id: "spiffe://a.example/b", permissions: "*" }] },
+};
+
+test.each<[string, object, { host: number; origin: number }]>([
+  ["open to all", {}, { host: 421, origin: 403 }],
+  ["open for reading", { adminAuth: { users, default: { permissions: "read" } } }, { host: 421, origin: 403 }],
+  // Each name of a service in a mesh will do: a page that has its own lead here brings no certificate.
+  ["for workloads", workloads, { host: 401, origin: 403 }],
+  ["for those with a token", { adminAuth: { users } }, { host: 401, origin: 401 }],
+])("what a request without a token is asked depends on what it could gain: %s", async (_what, config, expected) => {
+  await using service = await startService({ config });
+  const ask = async (headers: Readonly<Record<string, string>>) =>
+    (await service.send("GET", "/flows", { headers })).status;
+  expect({
+    host: await ask({ host: "evil.example" }),
+    origin: await ask({ origin: "http://evil.example" }),
+  }).toEqual(expected);
+});
+
+test("a request with a token may come from anywhere", async () => {
+  await using service = await startService({ config: { adminAuth: { users, default: { permissions: "read" } } } });
+  const token = await login(service, { username: "admin" });
+  const headers = { host: "flows.example", origin: "https://app.example" };
+  expect((await service.send("GET", "/flows", { headers: { ...headers, ...bearer(token) } })).status).toBe(200);
+  expect((await service.send("GET", "/flows", { headers: { ...headers, ...bearer("guessed") } })).status).toBe(401);
+});
+
+/** Loads the page from the site, and then has the site's name lead to the service. */
+async function rebind(page: Page, site: Site, service: Service): Promise<Read[]> {
+  const url = `http://evil.example:${site.port}`;
+  await page.goto(`${url}/`);
+  site.leadTo(service.port);
+  return unleash(page, url);
+}

@@ -1,0 +1,307 @@
+import http from "node:http";
+import http2 from "node:http2";
+import https from "node:https";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import type { SecureContextOptions, TLSSocket } from "node:tls";
+import { ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import { describe, expect, test } from "vitest";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
+import { createAuthority, issueServer } from "../certificates.ts";
+import { tryDeploy } from "./deploy.ts";
+import { bearer, form } from "./rest.ts";
+import { type Service, type ServiceOptions, startService } from "./service.ts";
+import { login, tokenParameters, user } from "./users.ts";
+
+const authority = createAuthority();
+const workloads = createAuthority("Workloads");
+const deployer = "spiffe://example.org/ns/prod/sa/deployer";
+const reader = "spiffe://example.org/ns/prod/sa/reader";
+const stranger = "spiffe://example.net/ns/prod/sa/deployer";
+const rules = [
+  { id: "spiffe://example.org/*", permissions: "read" },
+  { id: deployer, permissions: "*" },
+];
+const adminAuth = { users: [user("admin", "*"), user("guest", "read")] };
+
+/** How a client connects: over TLS with a certificate, or from an address. */
+type Connecting = SecureContextOptions & { readonly localAddress?: string };
+type Caller = (service: Service, headers?: Record<string, string>, connecting?: Connecting) => Promise<string>;
+
+/** Gives the name by which a caller is known, or why it is not let in; the same over every protocol. */
+const callers: Record<string, Caller> = {
+  async "REST over HTTP/1.1"(service, headers = {}, connecting = {}) {
+    const { get } = service.url.startsWith("https:") ? https : http;
+    const request = get(`${service.url}/settings`, { headers, agent: false, ...connecting });
+    const [response] = (await once(request, "response")) as [http.IncomingMessage];
+    return readRest(response.statusCode ?? 0, response.headers["www-authenticate"], await text(response));
+  },
+  async "REST over HTTP/2"(service, headers = {}, connecting = {}) {
+    const session = http2.connect(service.url, connecting);
+    const stream = session.request({ ":path": "/settings", ...headers });
+    const [response] = (await once(stream, "response")) as [http2.IncomingHttpHeaders & { ":status": number }];
+    const body = await text(stream);
+    session.close();
+    return readRest(response[":status"], response["www-authenticate"], body);
+  },
+  "Connect over HTTP/1.1": callRpc((baseUrl, nodeOptions) =>
+    createConnectTransport({ baseUrl, httpVersion: "1.1", nodeOptions }),
+  ),
+  "Connect over HTTP/2": callRpc((baseUrl, nodeOptions) =>
+    createConnectTransport({ baseUrl, httpVersion: "2", nodeOptions }),
+  ),
+  gRPC: callRpc((baseUrl, nodeOptions) => createGrpcTransport({ baseUrl, nodeOptions })),
+  "gRPC-Web over HTTP/1.1": callRpc((baseUrl, nodeOptions) =>
+    createGrpcWebTransport({ baseUrl, httpVersion: "1.1", nodeOptions }),
+  ),
+  "gRPC-Web over HTTP/2": callRpc((baseUrl, nodeOptions) =>
+    createGrpcWebTransport({ baseUrl, httpVersion: "2", nodeOptions }),
+  ),
+};
+
+function callRpc(createTransport: (baseUrl: string, nodeOptions: object) => Transport): Caller {
+  return async ({ url }, headers = {}, connecting = {}) => {
+    try {
+      const { user } = await createClient(SettingsService, createTransport(url, connecting)).getSettings(
+        {},
+        { headers },
+      );
+      return user?.username ?? "anonymous";
+    } catch (error) {
+      const reason = ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason;
+      if (reason === undefined) {
+        throw error;
+      }
+      return reason;
+    }
+  };
+}
+
+/** REST tells no more of the reason than its challenge does. */
+function readRest(status: number, challenge: string | undefined, body: string): string {
+  if (status === 401) {
+    const error = /error="(\w+)"/.exec(challenge ?? "")?.[1];
+    return error ?? "no_token";
+  }
+  return (JSON.parse(body) as { user?: { username: string } }).user?.username ?? "anonymous";
+}
+
+/** What all of them say; where they differ, all that is said. REST has one challenge for two reasons. */
+async function everyone(...parameters: Parameters<Caller>): Promise<string> {
+  const told = new Set<string>();
+  const ofRest = new Set<string>();
+  for (const [name, call] of Object.entries(callers)) {
+    (name.startsWith("REST") ? ofRest : told).add(await call(...parameters));
+  }
+  const [only = ""] = told;
+  const challenged = only === "invalid_identity" ? "no_token" : only;
+  const agree = told.size === 1 && ofRest.size === 1 && ofRest.has(challenged);
+  return agree ? only : `RPC: ${[...told].join()}; REST: ${[...ofRest].join()}`;
+}
+
+/** The code by which a connection fails. */
+async function failure(call: Promise<unknown>): Promise<string | undefined> {
+  return call.then(
+    () => undefined,
+    (error: unknown) => (error as NodeJS.ErrnoException).code,
+  );
+}
+
+describe("by client certificate", () => {
+  const { cert, key } = issueServer(authority);
+  const clientOf = (...uris: string[]) => ({ ca: authority.cert, ...workloads.issue({ uris }) });
+
+  async function start(config: object, options: ServiceOptions = {}) {
+    const directory = await mkdtemp(join(tmpdir(), "flowgate-tls-"));
+    const path = (name: string) => join(directory, name);
+    await writeFile(path("tls.crt"), cert);
+    await writeFile(path("tls.key"), key);
+    await writeFile(path("ca.crt"), workloads.cert);
+    const tls = {
+      certFile: path("tls.crt"),
+      keyFile: path("tls.key"),
+      clientCaFile: path("ca.crt"),
+      clientCertificate: "request",
+    };
+    const service = await startService({
+      ...options,
+      config: { adminAuth, tls, log: { level: "info" }, ...config },
+      tls: { ca: authority.cert },
+    }).catch(async (error: unknown) => {
+      await rm(directory, { recursive: true });
+      throw error;
+    });
+    return {
+      ...service,
+      path,
+      async [Symbol.asyncDispose]() {
+        await service[Symbol.asyncDispose]();
+        await rm(directory, { recursive: true });
+      },
+    };
+  }
+
+  const identity = { source: "certificate", rules };
+
+  test("a workload is who its certificate says, over every protocol", async () => {
+    await using service = await start({ identity });
+    expect(await everyone(service, {}, clientOf(deployer))).toBe(deployer);
+    expect(await everyone(service, {}, clientOf(reader))).toBe(reader);
+    expect(await everyone(service, {}, clientOf(stranger))).toBe("no_token");
+    expect(await everyone(service, {}, clientOf())).toBe("no_token");
+    expect(await everyone(service, {}, { ca: authority.cert })).toBe("no_token");
+    expect(await everyone(service, {}, clientOf(deployer, reader))).toBe("invalid_identity");
+    // A header is no one's word here.
+    const forged = { "x-forwarded-client-cert": `URI=${deployer}` };
+    expect(await everyone(service, forged, clientOf(reader))).toBe(reader);
+    expect(await everyone(service, forged, { ca: authority.cert })).toBe("no_token");
+  });
+
+  test("a token, if there is one, decides alone", async () => {
+    await using service = await start({ identity });
+    const guest = bearer(await login(service, { username: "guest", scope: "read" }));
+    expect(await everyone(service, guest, clientOf(deployer))).toBe("guest");
+    expect(await everyone(service, guest, clientOf(deployer, reader))).toBe("guest");
+    expect(await everyone(service, bearer("A".repeat(43)), clientOf(deployer))).toBe("invalid_token");
+
+    const as = (...uris: string[]): Pick<Service, "send"> => ({
+      send: (method, path, sending) => service.send(method, path, { ...sending, tls: clientOf(...uris) }),
+    });
+    expect((await tryDeploy(as(deployer), { flows: [] }, "full", guest)).status).toBe(401);
+    expect((await tryDeploy(as(reader), { flows: [] })).status).toBe(401);
+    expect((await tryDeploy(as(deployer), { flows: [] })).status).toBe(200);
+    await service.untilLogged(new RegExp(`"by":"${deployer}"`));
+    // A workload with a rule is someone, and may do what any user may.
+    const token = guest.authorization.slice("Bearer ".length);
+    const revoke = { headers: form, body: `token=${token}` };
+    expect((await as(stranger).send("POST", "/auth/revoke", revoke)).status).toBe(401);
+    expect((await as(reader).send("POST", "/auth/revoke", revoke)).status).toBe(200);
+  });
+
+  test("nothing of it counts unless it is switched on", async () => {
+    await using service = await start({});
+    expect(await everyone(service, {}, clientOf(deployer))).toBe("no_token");
+  });
+
+  test("who has no rule may do nothing where there is no adminAuth", async () => {
+    await using service = await start({ identity, adminAuth: undefined, host: "127.0.0.1" });
+    expect(service.log()).toContain("Authentication: on, for workloads with a SPIFFE ID\n");
+    expect(await everyone(service, {}, clientOf(reader))).toBe(reader);
+    expect(await everyone(service, {}, clientOf(stranger))).toBe("no_token");
+    expect(await everyone(service, bearer("A".repeat(43)), clientOf(deployer))).toBe("invalid_token");
+  });
+
+  test("a session that is resumed is still the workload's", async () => {
+    await using service = await start({ identity });
+    const agent = new https.Agent({ maxCachedSessions: 10, ...clientOf(deployer) });
+    const resumed: boolean[] = [];
+    for (let i = 0; i < 3; i++) {
+      const request = https.get(`${service.url}/settings`, { agent });
+      const [response] = (await once(request, "response")) as [http.IncomingMessage];
+      resumed.push((request.socket as TLSSocket).isSessionReused());
+      expect(readRest(response.statusCode ?? 0, undefined, await text(response))).toBe(deployer);
+    }
+    expect(resumed).toContain(true);
+  });
+
+  test("SIGHUP takes rotated files at once", async () => {
+    await using service = await start({ identity });
+    const next = createAuthority("Next");
+    const young = { ca: authority.cert, ...next.issue({ uris: [reader] }) };
+    const [call = () => Promise.reject(new Error("no caller"))] = Object.values(callers);
+    expect(await failure(call(service, {}, young))).toBe("ECONNRESET");
+    await writeFile(service.path("ca.crt"), next.cert);
+    process.kill(service.pid, "SIGHUP");
+    await service.untilLogged(/the certificate files were read again/);
+    expect(await call(service, {}, young)).toBe(reader);
+    expect(await failure(call(service, {}, clientOf(reader)))).toBe("ECONNRESET");
+  });
+
+  test("files that can't be used keep it from starting", async () => {
+    const tls = { certFile: "/nowhere/tls.crt", keyFile: "/nowhere/tls.key" };
+    await expect(startService({ config: { adminAuth, tls } })).rejects.toThrow(
+      "flowgate: Flowgate cannot start: tls.certFile: /nowhere/tls.crt can't be read (ENOENT)\n",
+    );
+  });
+});
+
+describe("by the word of a proxy", () => {
+  const identity = { source: "forwarded", rules };
+  const config = { adminAuth, identity, trustedProxies: ["127.0.0.1"] };
+  const proxy = { localAddress: "127.0.0.1" };
+  const forger = { localAddress: "127.0.0.2" };
+  const xfcc = (value: string) => ({ "x-forwarded-client-cert": value });
+
+  test("a workload is who a trusted proxy says, over every protocol, and no one else's word counts", async () => {
+    await using service = await startService({ config });
+    const said = xfcc(`By=spiffe://example.org/gateway;Hash=00;Subject="CN=a,b";URI=${deployer}`);
+    expect(await everyone(service, said, proxy)).toBe(deployer);
+    expect(await everyone(service, said, forger)).toBe("no_token");
+    // That of a forger through a proxy that appends to it.
+    expect(await everyone(service, xfcc(`URI=${deployer},By=spiffe://example.org/gateway;URI=${reader}`), proxy)).toBe(
+      reader,
+    );
+    expect(await everyone(service, xfcc(`URI=${stranger}`), proxy)).toBe("no_token");
+    expect(await everyone(service, xfcc(`URI=${deployer};URI=${reader}`), proxy)).toBe("invalid_identity");
+    expect(await everyone(service, xfcc(`x=",URI=${deployer}`), proxy)).toBe("invalid_identity");
+    expect(await everyone(service, xfcc(`URI=${deployer};URI=${reader}`), forger)).toBe("no_token");
+    expect(await everyone(service, {}, proxy)).toBe("no_token");
+    // What is forwarded for someone else does not make the peer any other.
+    expect(await everyone(service, { ...said, "x-forwarded-for": "127.0.0.1" }, forger)).toBe("no_token");
+  });
+
+  test("a header that is there twice is no one's word", async () => {
+    await using service = await startService({ config });
+    const said = `URI=${deployer}`;
+    const request = http.get(`${service.url}/settings`, {
+      agent: false,
+      headers: { "X-Forwarded-Client-Cert": [said, said] },
+    });
+    const [one] = (await once(request, "response")) as [http.IncomingMessage];
+    expect(one.statusCode).toBe(401);
+    const session = http2.connect(service.url);
+    const stream = session.request({ ":path": "/settings", "x-forwarded-client-cert": [said, said] });
+    const [two] = (await once(stream, "response")) as [http2.IncomingHttpHeaders & { ":status": number }];
+    expect(two[":status"]).toBe(401);
+    session.destroy();
+  });
+
+  test("nothing of it counts unless it is switched on", async () => {
+    await using service = await startService({ config: { adminAuth, trustedProxies: ["127.0.0.1"] } });
+    expect(await everyone(service, xfcc(`URI=${deployer}`), proxy)).toBe("no_token");
+  });
+});
+
+describe("failed logins are counted by the address", () => {
+  /** Whether a 51st one is still tried, when each says that it comes from elsewhere. */
+  async function outcome(trustedProxies: string[], forwardedFor: (at: number) => string): Promise<number> {
+    await using service = await startService({ config: { adminAuth, trustedProxies } });
+    const attempt = async (at: number): Promise<number> => {
+      const body = new URLSearchParams(tokenParameters({ username: `u${at}`, password: "wrong" })).toString();
+      const headers = { ...form, "x-forwarded-for": forwardedFor(at) };
+      return (await service.send("POST", "/auth/token", { headers, body })).status;
+    };
+    for (let at = 0; at < 50; at++) {
+      expect(await attempt(at)).toBe(400);
+    }
+    // Awaited before the service is disposed.
+    return await attempt(50);
+  }
+
+  test("of the peer, whatever an untrusted one says of others", async () => {
+    expect(await outcome([], (at) => `192.0.2.${at}`)).toBe(429);
+  });
+
+  test("that a trusted proxy tells", async () => {
+    expect(await outcome(["127.0.0.1"], (at) => `192.0.2.${at}`)).toBe(400);
+  });
+
+  test("that the nearest trusted proxy tells, not those that a client has put before it", async () => {
+    expect(await outcome(["127.0.0.1"], (at) => `192.0.2.${at}, 198.51.100.1`)).toBe(429);
+  });
+});

@@ -1,0 +1,61 @@
+import { readFile } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { deploy } from "./deploy.ts";
+import { functionNode, tab } from "./flow-builders.ts";
+import { bearer, json } from "./rest.ts";
+import { type Service, startService } from "./service.ts";
+import { login, tokenParameters, user } from "./users.ts";
+
+type Line = Readonly<Record<string, unknown>>;
+
+/** The lines of JSON that a service has logged. */
+function linesOf(service: Service, chosen: (line: Line) => boolean): Line[] {
+  return service
+    .log()
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as Line)
+    .filter(chosen);
+}
+
+test("the start is a line of the log too, beside those for people", async () => {
+  const { version } = JSON.parse(await readFile("package.json", "utf8")) as Line;
+  await using service = await startService({ config: { metrics: { port: 0 } } });
+  await service.untilLogged(/"msg":"started"/);
+  expect(linesOf(service, ({ msg }) => msg === "started")).toMatchObject([
+    { level: "info", version, url: service.url, metricsUrl: expect.stringMatching(/\/metrics$/) },
+  ]);
+});
+
+test("a state of the runtime is told when it changes, and what flows say is never taken for it", async () => {
+  await using service = await startService();
+  const running = "the flow runtime is running";
+  const forger = functionNode("f", { z: "T", initialize: `node.log("${running}"); node.warn("forged")` });
+  for (const flows of [[tab("T")], [tab("T"), tab("U")], [tab("T"), forger]]) {
+    await deploy(service, { flows });
+  }
+  await service.untilLogged(/forged[^]*"msg":"deployed"/);
+  const told = linesOf(service, ({ msg }) => String(msg).includes(running));
+  expect(told.map(({ source }) => source)).toEqual(["runtime", "flows"]);
+  expect(linesOf(service, ({ msg }) => msg === "deployed")).toHaveLength(3);
+});
+
+test("failed logins are told of once they are too many, without the name that was typed", async () => {
+  await using service = await startService({ config: { adminAuth: { users: [user("admin", "*")] } } });
+  const fail = (username: string) =>
+    service.send("POST", "/auth/token", {
+      headers: json,
+      body: JSON.stringify(tokenParameters({ username, password: "wrong" })),
+    });
+  for (let time = 0; time < 7; time += 1) {
+    await fail("mistyped-password");
+  }
+  await fail("another");
+  // And all others come in.
+  await deploy(service, { flows: [] }, "full", bearer(await login(service, {})));
+  await service.untilLogged(/"msg":"deployed"/);
+  expect(linesOf(service, ({ msg }) => /failed logins/.test(String(msg)))).toMatchObject([
+    { level: "info", locked: "user", client: "127.0.0.1" },
+  ]);
+  expect(service.log()).not.toContain("mistyped-password");
+});

@@ -1,0 +1,139 @@
+import { execFile } from "node:child_process";
+import { mkdir, readFile, readdir, truncate, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { deploy } from "../e2e/deploy.ts";
+import { endpoint } from "../e2e/flow-builders.ts";
+import { bearer } from "../e2e/rest.ts";
+import { type Service, type ServiceOptions, startService } from "../e2e/service.ts";
+import { login, user } from "../e2e/users.ts";
+import { escape } from "../runtime/flow-builders.ts";
+import { type Stage, openStage } from "./stage.ts";
+
+let stage: Stage;
+let executable: string;
+/** Its path needs quotes, for Node's flags are one argument here. */
+let dataDir: string;
+
+beforeAll(async () => {
+  stage = await openStage();
+  executable = join(stage.checkout, "dist/flowgate");
+  dataDir = join(stage.checkout, 'data of "one" service');
+  await stage.run("npm", ["run", "--silent", "build:executable"]);
+}, 240_000);
+afterAll(() => stage[Symbol.asyncDispose]());
+
+/** In an empty folder and with nothing on its path; flags of Node's in the environment must do nothing. */
+function start(options: ServiceOptions = {}): Promise<Service> {
+  const env = { PATH: "", NODE_OPTIONS: "--require=/nowhere.js" };
+  return startService({ command: [executable], cwd: stage.empty, dataDir, env, ...options });
+}
+
+async function runExecutable(args: readonly string[]) {
+  return promisify(execFile)(executable, args, { cwd: stage.empty, env: {} }).catch((error: unknown) => error);
+}
+
+/** Where it has unpacked what it holds. */
+async function programFolder(): Promise<string> {
+  const programs = join(dataDir, "program");
+  const [folder = ""] = await readdir(programs);
+  return join(programs, folder);
+}
+
+test("tells its version, help and faults without unpacking anything", async () => {
+  const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
+  expect(await runExecutable(["--version"])).toMatchObject({ stdout: `${version}\n` });
+  expect(await runExecutable(["--help"])).toMatchObject({
+    stdout: expect.stringContaining("hash-password") as unknown,
+  });
+  expect(await runExecutable(["--port", "x"])).toMatchObject({
+    code: 1,
+    stderr: "flowgate: --port: must be a whole number from 0 to 65535\n",
+  });
+  expect(await readdir(stage.empty)).toEqual([]);
+});
+
+test("is the whole service: logins, deployments, flows, its pages, and an end in order", async () => {
+  await using service = await start({ config: { adminAuth: { users: [user("admin", "*")] } } });
+  // A bcrypt hash, which is verified on a thread of its own.
+  const authorization = bearer(await login(service, { username: "admin" }));
+  await deploy(service, { flows: endpoint("/hello", "msg.payload = `Hello`") }, "full", authorization);
+  expect(await service.get("/hello", authorization)).toBe("Hello");
+  for (const page of ["/openapi.json", "/docs", "/docs/swagger-ui-bundle.js"]) {
+    expect(await service.send("GET", page)).toMatchObject({ status: 200 });
+  }
+  expect(await readdir(stage.empty)).toEqual([]);
+  const copy = join(stage.checkout, "backup.db");
+  const restored = join(stage.checkout, "restored");
+  expect(await runExecutable(["backup", copy, "--data-dir", dataDir])).toMatchObject({ stderr: "" });
+  expect(await runExecutable(["restore", copy, "--data-dir", restored])).toMatchObject({ stderr: "" });
+  expect(await readdir(restored)).toEqual(["flowgate.db", "flowgate.lock"]);
+  expect(await service.stop()).toBe(0);
+});
+
+/** What an expression comes to inside of a flow, or the code of its error. */
+async function outcome(service: Service, expression: string): Promise<unknown> {
+  const code = `${escape} const load = (name) => host.getBuiltinModule(name);
+    try { msg.payload = { value: ${expression} }; } catch (error) { msg.payload = { code: error.code }; }`;
+  await deploy(service, { flows: endpoint("/try", code) });
+  return JSON.parse(await service.get("/try")) as unknown;
+}
+
+const denied = { code: "ERR_ACCESS_DENIED" };
+
+test("its flows are as confined as elsewhere", async () => {
+  await using service = await start();
+  for (const expression of [
+    `load("fs").readFileSync("/etc/hostname")`,
+    `load("fs").readFileSync("../credential.key")`,
+    `load("fs").readFileSync("../flowgate.db")`,
+    `load("fs").readdirSync("..")`,
+    `load("fs").readFileSync("/proc/" + host.ppid + "/environ")`,
+    `load("fs").writeFileSync("../written", "")`,
+    `load("child_process").execFileSync(host.execPath, ["--version"])`,
+    `new (load("worker_threads").Worker)("1", { eval: true }) && 1`,
+    `load("v8").setFlagsFromString("--redirect-code-traces-to=../trace")`,
+  ]) {
+    expect([expression, await outcome(service, expression)]).toEqual([expression, denied]);
+  }
+  // What it runs is not for it to change.
+  const unpacked = JSON.stringify(join(await programFolder(), "dist/src/runtime/child.js"));
+  expect(await outcome(service, `load("fs").writeFileSync(${unpacked}, "")`)).toEqual(denied);
+  expect(await outcome(service, `host.kill(host.ppid, 0)`)).toEqual({ code: "EPERM" });
+  expect(await outcome(service, `typeof load("node:sqlite")`)).toEqual({ value: "undefined" });
+  expect(await outcome(service, `Object.keys(host.env).toSorted()`)).toEqual({ value: ["HOME", "PATH"] });
+  expect(await outcome(service, `load("fs").writeFileSync("mine", "") ?? 1`)).toEqual({ value: 1 });
+});
+
+test("its flows may do what the options allow", async () => {
+  await using service = await start({
+    config: { runtime: { allow: { fileSystemRead: ["/etc/hostname"], worker: true } } },
+  });
+  expect(await outcome(service, `load("fs").readFileSync("/etc/hostname").length > 0`)).toEqual({ value: true });
+  expect(await outcome(service, `new (load("worker_threads").Worker)("1", { eval: true }) && 1`)).toEqual({ value: 1 });
+});
+
+test("runs no program of flows without the permission model", async () => {
+  await writeFile(join(stage.checkout, "program.cjs"), `console.log("it ran")`);
+  const program = join(stage.checkout, "program.cjs");
+  expect(await runExecutable(["flow-runtime", program])).toMatchObject({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringContaining("There is no command flow-runtime.") as unknown,
+  });
+  expect(
+    await runExecutable([`--node-options=--permission --allow-fs-read=${program}`, "flow-runtime", program]),
+  ).toMatchObject({ stdout: "it ran\n" });
+});
+
+test("mends what it has unpacked, and leaves nothing of other versions", async () => {
+  const folder = await programFolder();
+  await truncate(join(folder, "dist/src/gateway.js"), 100);
+  await writeFile(join(folder, "dist/src/runtime/child.js"), "throw new Error('changed')");
+  const old = join(dataDir, "program/older");
+  await mkdir(old);
+  await using service = await start();
+  expect(await service.stop()).toBe(0);
+  expect(await readdir(join(dataDir, "program"))).toEqual([basename(folder)]);
+});

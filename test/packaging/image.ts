@@ -1,0 +1,139 @@
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type Stage as DockerStage, last, parseCopy, parseDockerfile } from "./dockerfile-check.ts";
+import type { Stage } from "./stage.ts";
+
+export type Image = {
+  /** The folder that stands for the image's root. */
+  readonly root: string;
+  /** Runs its entry point as a container engine would, as far as `isolated` says. */
+  readonly command: readonly [program: string, ...args: string[]];
+  readonly env: Readonly<Record<string, string>>;
+  /** Its part of the Dockerfile. */
+  readonly stage: DockerStage;
+};
+
+/** The paths that .dockerignore lets through, which must name each of them. */
+export function readContext(checkout: string): Set<string> {
+  const lines = readFileSync(join(checkout, ".dockerignore"), "utf8").split("\n");
+  const [all, ...excepted] = lines.filter((line) => line !== "" && !line.startsWith("#"));
+  if (all !== "*" || excepted.some((line) => !/^![\w.-]+$/.test(line))) {
+    throw new Error(".dockerignore must leave everything out, and then name what goes in");
+  }
+  return new Set(excepted.map((line) => line.slice(1)).filter((path) => existsSync(join(checkout, path))));
+}
+
+/** Whether a process can get a root of its own here: that is for root, and not in every container. */
+export const isolated = (() => {
+  try {
+    execFileSync("unshare", ["--mount", "--pid", "--fork", "mount", "--make-rprivate", "/"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+/**
+ * Does what the Dockerfile says, without a container engine: each stage is a folder. The base image is this
+ * machine's /usr and Node, and what is installed to build is taken from the checkout.
+ */
+export function buildImage({ checkout }: Stage, folder: string): Image {
+  const context = readContext(checkout);
+  const stages = parseDockerfile(readFileSync(join(checkout, "Dockerfile"), "utf8"));
+  const roots = stages.map((stage, at) => join(folder, stage.as ?? String(at)));
+  const image = stages.at(-1);
+  const root = roots.at(-1);
+  if (image === undefined || root === undefined) throw new Error("the Dockerfile has no stages");
+  prepareRoot(root);
+
+  for (const [at, stage] of stages.entries()) {
+    const stageRoot = roots[at] ?? folder;
+    let workdir = "/";
+    for (const { name, value } of stage.instructions) {
+      if (name === "WORKDIR") workdir = value;
+      const cwd = join(stageRoot, workdir);
+      mkdirSync(cwd, { recursive: true });
+      if (name === "COPY") {
+        const { from, sources, target } = parseCopy(value);
+        const origin = from === undefined ? checkout : (roots[stages.findIndex(({ as }) => as === from)] ?? "");
+        for (const source of sources) {
+          if (from === undefined && !context.has(source)) throw new Error(`${source} is not in the context`);
+          const to = target.endsWith("/") ? join(target, source.slice(source.lastIndexOf("/") + 1)) : target;
+          cpSync(join(origin, source), join(stageRoot, resolve(workdir, to)), {
+            recursive: true,
+            verbatimSymlinks: true,
+          });
+        }
+      }
+      if (name === "RUN") run(value, cwd, stage === image ? root : undefined, checkout);
+    }
+  }
+  const env = Object.fromEntries(
+    [...(last(image, "ENV") ?? "").matchAll(/(\w+)=(\S+)/g)].map(([, key, value]) => [key, value]),
+  );
+  return { root, env, stage: image, command: entryCommand(image, root) };
+}
+
+function run(command: string, cwd: string, root: string | undefined, checkout: string): void {
+  if (command === "npm install --no-audit --no-fund") {
+    symlinkSync(join(checkout, "node_modules"), join(cwd, "node_modules"));
+    return;
+  }
+  if (root === undefined) {
+    execFileSync("sh", ["-c", command], {
+      cwd,
+      env: { ...process.env, npm_config_prefer_offline: "true" },
+      stdio: "pipe",
+    });
+  } else if (isolated) {
+    execFileSync("unshare", ["--mount", "sh", writeScript(root, "exec chroot . sh -c", command)], { stdio: "pipe" });
+  }
+}
+
+function entryCommand(image: DockerStage, root: string): Image["command"] {
+  const words = ["ENTRYPOINT", "CMD"].flatMap((name) => JSON.parse(last(image, name) ?? "[]") as string[]);
+  if (!isolated) {
+    return [process.execPath, ...words.slice(1).map((word) => (word.startsWith("/") ? join(root, word) : word))];
+  }
+  const [uid = "", gid = ""] = (last(image, "USER") ?? "").split(":");
+  const volume = last(image, "VOLUME") ?? "";
+  const drop = `setpriv --reuid=${uid} --regid=${gid} --clear-groups --no-new-privs --bounding-set=-all`;
+  const script = writeScript(
+    root,
+    `mount --bind .${volume} .${volume}; mount -t proc proc proc; mount -o remount,bind,ro .; exec chroot . ${drop}`,
+    ...words,
+  );
+  return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", script];
+}
+
+/** What the image has of its base: places for this machine's. */
+function prepareRoot(root: string): void {
+  for (const folder of ["usr", "proc", "dev", "tmp", "etc"]) {
+    mkdirSync(join(root, folder), { recursive: true });
+  }
+  writeFileSync(join(root, "node"), "");
+  for (const name of ["bin", "sbin", "lib", "lib64"]) {
+    symlinkSync(`usr/${name}`, join(root, name));
+  }
+}
+
+/** A script that makes a root of this folder, and does there what `then` and the words say. */
+function writeScript(root: string, then: string, ...words: readonly string[]): string {
+  const script = `${root}.${words[0]?.replaceAll(/\W/g, "-").slice(0, 20) ?? ""}.sh`;
+  const quoted = words.map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`).join(" ");
+  writeFileSync(
+    script,
+    `set -e
+mount --make-rprivate /
+mount --bind '${root}' '${root}'
+cd '${root}'
+mount --rbind /usr usr
+mount --rbind /dev dev
+mount --bind '${process.execPath}' node
+export PATH=/:/usr/bin:/usr/sbin
+${then} ${quoted}
+`,
+  );
+  return script;
+}

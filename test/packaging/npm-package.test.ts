@@ -1,0 +1,63 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { delimiter, dirname, join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { deploy } from "../e2e/deploy.ts";
+import { endpoint } from "../e2e/flow-builders.ts";
+import { startService } from "../e2e/service.ts";
+import { type Stage, openStage, root } from "./stage.ts";
+
+let stage: Stage;
+
+/** As in a user's shell, and not as in a script of npm's; Node 26 first, for npm may come with an older one. */
+const env = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"))),
+  PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
+};
+
+beforeAll(async () => {
+  stage = await openStage();
+  const [{ filename }] = JSON.parse(await stage.run("npm", ["pack", "--json", "--silent"])) as [{ filename: string }];
+  const settings = ["--prefix", stage.empty, "--prefer-offline", "--no-audit", "--no-fund"];
+  await stage.run("npm", ["install", ...settings, join(stage.checkout, filename)], { cwd: stage.empty, env });
+}, 300_000);
+afterAll(() => stage[Symbol.asyncDispose]());
+
+test("is installed into an empty folder, and tells its version there", async () => {
+  const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
+  expect(await stage.run("npx", ["flowgate", "--version"], { cwd: stage.empty, env })).toBe(`${version}\n`);
+});
+
+test("is the whole service: deployments, flows, its pages, and an end in order", async () => {
+  await using service = await startService({
+    command: [join(stage.empty, "node_modules/.bin/flowgate")],
+    cwd: stage.empty,
+    env: { PATH: env.PATH },
+  });
+  await deploy(service, { flows: endpoint("/hello", "msg.payload = `Hello`") });
+  expect(await service.get("/hello")).toBe("Hello");
+  for (const page of ["/openapi.json", "/docs", "/docs/swagger-ui-bundle.js"]) {
+    expect(await service.send("GET", page)).toMatchObject({ status: 200 });
+  }
+  expect(await service.stop()).toBe(0);
+});
+
+test("is a library with types", async () => {
+  const program = join(stage.empty, "program.mts");
+  await writeFile(
+    program,
+    `import { type Gateway, openGateway, parseOptions } from "flowgate";
+     import { createTranscoder, openapi } from "flowgate/transcoding";
+     import document from "flowgate/openapi.json" with { type: "json" };
+     export const open: () => Promise<Gateway> = () => openGateway(parseOptions({ port: 0 }));
+     // @ts-expect-error: a port is a number
+     export const wrong = () => parseOptions({ port: "0" });
+     console.log(typeof openGateway, typeof openapi, typeof createTranscoder, document.info.title);`,
+  );
+  const settings = ["--module", "nodenext", "--target", "esnext", "--strict", "--noEmit", "--resolveJsonModule"];
+  const types = ["--typeRoots", join(root, "node_modules/@types"), "--types", "node"];
+  await stage.run(join(root, "node_modules/.bin/tsc"), [...settings, ...types, "--skipLibCheck", program], {
+    cwd: stage.empty,
+    env,
+  });
+  expect(await stage.run(process.execPath, [program])).toBe("function function function Flowgate\n");
+});

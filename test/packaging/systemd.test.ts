@@ -1,0 +1,78 @@
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { parseArguments } from "../../src/cli/arguments.ts";
+import { settings } from "../../src/cli/settings.ts";
+import { parseOptions } from "../../src/options.ts";
+import { root } from "./stage.ts";
+
+const unit = readFileSync(join(root, "deploy/systemd/flowgate.service"), "utf8");
+const isThere = existsSync("/usr/bin/systemd-analyze");
+if (!isThere) {
+  process.stderr.write("systemd-analyze is not installed: the unit's checks are skipped.\n");
+}
+
+/** What systemd-analyze says of a unit, with its exit code. */
+async function analyze(text: string, ...args: string[]): Promise<{ code: number; stderr: string }> {
+  const folder = await mkdtemp(join(tmpdir(), "flowgate-unit-"));
+  const path = join(folder, "flowgate.service");
+  // It has to be a program that is there.
+  await writeFile(path, text.replace("/usr/local/bin/flowgate", process.execPath));
+  try {
+    const { stderr } = await promisify(execFile)("/usr/bin/systemd-analyze", [...args, path]);
+    return { code: 0, stderr };
+  } catch (error) {
+    return error as { code: number; stderr: string };
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+test.runIf(isThere)("systemd understands every line of the unit", async () => {
+  expect(await analyze(unit, "verify")).toMatchObject({ code: 0, stderr: "" });
+  const misspelt = await analyze(unit.replace("ProtectHome", "ProtectHomes"), "verify");
+  expect(misspelt.stderr).toContain("ProtectHomes");
+});
+
+test.runIf(isThere)("the unit leaves the service little to abuse", async () => {
+  // In tenths: 1.5 of 10.
+  const audit = ["security", "--offline=true", "--threshold=15"];
+  expect(await analyze(unit, ...audit)).toMatchObject({ code: 0 });
+  for (const line of [/^SystemCallFilter=.*\n/gm, /^CapabilityBoundingSet=.*\n/m, /^RestrictNamespaces=.*\n/m]) {
+    const softer = unit.replace(line, "");
+    expect(softer).not.toBe(unit);
+    expect((await analyze(softer, ...audit)).code).not.toBe(0);
+  }
+});
+
+/** The values of a key, in their order. */
+function valuesOf(key: string): string[] {
+  return [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
+}
+
+test("what the unit asks of the service is there", () => {
+  const [, ...args] = valuesOf("ExecStart")[0]?.split(" ") ?? [];
+  expect(parseArguments(args)).toMatchObject({ kind: "start" });
+  const variables = valuesOf("Environment").flatMap((line) => line.split(" ").map((pair) => pair.split("=")));
+  const known = ["FLOWGATE_CONFIG", ...settings.map(({ variable }) => variable)];
+  expect(variables.filter(([name = ""]) => !known.includes(name))).toEqual([]);
+  const [credential] = valuesOf("LoadCredential")[0]?.split(":") ?? [];
+  expect(Object.fromEntries(variables)).toEqual({
+    FLOWGATE_CONFIG: `%d/${credential}`,
+    FLOWGATE_DATA_DIR: `%S/${valuesOf("StateDirectory")[0]}`,
+  });
+});
+
+test("the unit gives the service the time to drain", () => {
+  const { drain, runtime } = parseOptions({});
+  const neededMs = drain.delayMs + drain.graceMs + runtime.nodeCloseTimeoutMs;
+  expect(Number(valuesOf("TimeoutStopSec")[0]) * 1000).toBeGreaterThan(neededMs);
+});
+
+test("the unit lets V8 compile", () => {
+  expect(valuesOf("MemoryDenyWriteExecute")).toEqual([]);
+});

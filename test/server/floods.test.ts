@@ -1,0 +1,266 @@
+import { describe, expect, test } from "vitest";
+import type { RequestHandler } from "../../src/server/listener/request-handler.ts";
+import {
+  errorCode,
+  flag,
+  frame,
+  framesIn,
+  get,
+  goawayCode,
+  headerBlock,
+  openRaw2,
+  post,
+  type,
+  uint32,
+  untilFrame,
+} from "./frames.ts";
+import { flood, hello, type Limit, listen } from "./limits.ts";
+import { openRaw, type RawConnection } from "./raw.ts";
+
+const rst = (streamId: number) => frame(type.rstStream, 0, streamId, uint32(errorCode.cancel));
+const repeat = (count: number, make: (at: number) => Buffer): Buffer =>
+  Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
+
+/** Never answers. */
+const silent: RequestHandler = (request) => void request.resume();
+
+/** The call that is made when the attack is over. */
+const last = 1_000_001;
+
+type Flood = {
+  readonly limit: Limit;
+  /** Whoever is below it is served. */
+  readonly most: number;
+  readonly bytes: Buffer;
+  /** What the service ends the connection with. */
+  readonly code: number;
+  readonly handler?: RequestHandler;
+};
+
+const overhead = { limit: "overheadBytesPerSecond", most: 1_000, code: errorCode.enhanceYourCalm } as const;
+
+const floods: Record<string, Flood> = {
+  PING: { ...overhead, bytes: repeat(10_000, () => frame(type.ping, 0, 0, Buffer.alloc(8))) },
+  SETTINGS: { ...overhead, bytes: repeat(10_000, () => frame(type.settings, 0, 0)) },
+  WINDOW_UPDATE: { ...overhead, bytes: repeat(10_000, () => frame(type.windowUpdate, 0, 0, uint32(1))) },
+  PRIORITY: { ...overhead, bytes: repeat(9_000, () => frame(type.priority, 0, 1, Buffer.from([0, 0, 0, 0, 1]))) },
+  "an unknown type": { ...overhead, bytes: repeat(9_000, () => frame(0x42, 0, 0, Buffer.alloc(8))) },
+  "DATA that is all padding": {
+    ...overhead,
+    bytes: Buffer.concat([
+      post(1),
+      repeat(2_000, () => frame(type.data, flag.padded, 1, Buffer.concat([Buffer.from([100]), Buffer.alloc(100)]))),
+      frame(type.data, flag.endStream, 1),
+    ]),
+  },
+  // Refused by nghttp2, which tells no one.
+  "headers of too many fields": {
+    ...overhead,
+    bytes: repeat(3_000, (at) =>
+      frame(
+        type.headers,
+        flag.endStream | flag.endHeaders,
+        2 * at + 1,
+        headerBlock(
+          "GET",
+          Array.from({ length: 20 }, () => ["x", "y"] as const),
+        ),
+      ),
+    ),
+  },
+  "empty DATA": {
+    limit: "invalidFrames",
+    most: 100,
+    code: errorCode.internal,
+    bytes: Buffer.concat([post(1), repeat(1_000, () => frame(type.data, 0, 1)), frame(type.data, flag.endStream, 1)]),
+  },
+  // CVE-2025-8671: the server is made to reset what it is working on.
+  "trailers that are none": {
+    limit: "invalidFrames",
+    most: 100,
+    code: errorCode.internal,
+    bytes: repeat(1_000, (at) => Buffer.concat([post(2 * at + 1), post(2 * at + 1)])),
+    handler: silent,
+  },
+  // CVE-2023-44487.
+  "calls that are reset at once": {
+    limit: "resetsPerSecond",
+    most: 10,
+    code: errorCode.internal,
+    bytes: repeat(1_000, (at) => Buffer.concat([get(2 * at + 1), rst(2 * at + 1)])),
+    handler: silent,
+  },
+};
+
+describe("a flood of", () => {
+  test.each(Object.entries(floods))("%s ends its connection, and without the limit does not", async (_what, given) => {
+    const { limit, most, bytes, code, handler = hello } = given;
+    // The shorter a time limit, the more often all are looked at.
+    const fields = { headerFields: 16, firstByteTimeoutMs: 400 };
+    const answering: RequestHandler = (request, response) =>
+      request.headers["x-last"] === undefined ? handler(request, response) : hello(request, response);
+    await using limited = await listen({ ...fields, [limit]: most }, answering);
+    await using unlimited = await listen(fields, answering);
+    using attacker = await openRaw2(limited.port);
+    using tolerated = await openRaw2(unlimited.port);
+    await Promise.all([flood(attacker, bytes), flood(tolerated, bytes)]);
+
+    expect(goawayCode(await attacker.closed())).toBe(code);
+    await expect.poll(() => limited.connections(), { timeout: 5_000 }).toBe(0);
+    using next = await openRaw2(limited.port);
+    for (const raw of [next, tolerated]) {
+      raw.write(frame(type.headers, flag.endStream | flag.endHeaders, last, headerBlock("GET", [["x-last", "1"]])));
+      await untilFrame(raw, type.data, last);
+    }
+  });
+
+  // nghttp2 takes eight; there is no switch.
+  test("CONTINUATION ends its connection, and a few do not", async () => {
+    await using server = await listen();
+    const fragments = (count: number): Buffer =>
+      Buffer.concat([
+        frame(type.headers, flag.endStream, 1, headerBlock("GET")),
+        repeat(count, () => frame(type.continuation, 0, 1, Buffer.from([0, 1, 0x61, 1, 0x62]))),
+        frame(type.continuation, flag.endHeaders, 1),
+      ]);
+    using attacker = await openRaw2(server.port);
+    await flood(attacker, fragments(1_000));
+    expect(goawayCode(await attacker.closed())).toBe(errorCode.internal);
+    using honest = await openRaw2(server.port);
+    honest.write(fragments(7));
+    await untilFrame(honest, type.data, 1);
+  });
+
+  // An entry of the dynamic table (RFC 7541), named again and again: 4 KB a byte.
+  test("references to one large field is refused, and no memory is spent on it", async () => {
+    await using limited = await listen({ headerBytes: 16_384 });
+    using raw = await openRaw2(limited.port);
+    const large = Buffer.concat([
+      headerBlock("GET"),
+      Buffer.from([0x40, 1, 0x78, 127, 0xf1, 0x1d]),
+      Buffer.alloc(3_952, "y"),
+    ]);
+    raw.write(frame(type.headers, flag.endStream | flag.endHeaders, 1, large));
+    await untilFrame(raw, type.data, 1);
+    const bomb = Buffer.concat([headerBlock("GET"), Buffer.alloc(16_000, 0xbe)]);
+    raw.write(frame(type.headers, flag.endStream | flag.endHeaders, 3, bomb));
+    expect((await untilFrame(raw, type.rstStream, 3)).payload.readUInt32BE()).toBe(errorCode.enhanceYourCalm);
+    raw.write(get(5));
+    await untilFrame(raw, type.data, 5);
+  });
+
+  test("requests sent ahead ends its connection, and without the limit all are served", async () => {
+    const pipelined = Buffer.from("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50));
+    const released = Promise.withResolvers<void>();
+    let calls = 0;
+    const late: RequestHandler = (_request, response) => {
+      calls++;
+      void released.promise.then(() => response.end("hello"));
+    };
+    await using limited = await listen({ callsPerConnection: 10 }, late);
+    using attacker = await openRaw(limited.port);
+    attacker.write(pipelined);
+    await attacker.closed();
+    expect(limited.reached).toContain("callsPerConnection");
+    expect(calls).toBe(10);
+
+    await using unlimited = await listen({}, late);
+    using other = await openRaw(unlimited.port);
+    other.write(pipelined);
+    released.resolve();
+    await other.untilThat((received) => received.split("hello").length > 50);
+  });
+
+  test("chunk extensions is refused", async () => {
+    await using server = await listen();
+    using raw = await openRaw(server.port);
+    raw.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    await flood(raw, Buffer.from(`1;${"x".repeat(100_000)}\r\na\r\n`));
+    expect(await raw.closed()).toMatch(/^HTTP\/1.1 413 /);
+  });
+});
+
+test("what calls need besides their bytes is no flood", async () => {
+  const size = 4 * 1024 * 1024;
+  await using server = await listen({ overheadBytesPerSecond: 2_000, idleTimeoutMs: 20 }, (request, response) => {
+    request.resume();
+    request.on("end", () => response.end(Buffer.alloc(size)));
+  });
+  using raw = await openRaw2(server.port);
+  let taken = 0;
+  raw.socket.on("data", (chunk: Buffer) => {
+    // As eager clients do: a WINDOW_UPDATE, twice, for each piece.
+    raw.write(Buffer.concat([0, 1].map((streamId) => frame(type.windowUpdate, 0, streamId, uint32(chunk.length)))));
+    taken += chunk.length;
+  });
+  const body = Buffer.alloc(1_000, "x");
+  raw.write(Buffer.concat([post(1), repeat(1_000, () => frame(type.data, 0, 1, body))]));
+  raw.write(frame(type.data, flag.endStream, 1));
+  await expect.poll(() => taken, { timeout: 20_000 }).toBeGreaterThan(size);
+  expect(server.reached).not.toContain("overheadBytesPerSecond");
+});
+
+describe("what was refused before it could be served", () => {
+  test.each<[string, Limit, Record<string, number>, (raw: RawConnection) => void, RegExp]>([
+    [
+      "a large header (HTTP/1)",
+      "headerBytes",
+      { headerBytes: 2_000 },
+      (raw) => raw.write(`GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(3_000)}\r\n\r\n`),
+      /^HTTP\/1.1 431 .*headers_too_large/s,
+    ],
+    [
+      "many fields (HTTP/1)",
+      "headerBytes",
+      { headerFields: 50 },
+      (raw) => raw.write(`GET / HTTP/1.1\r\nHost: a\r\n${"X: y\r\n".repeat(60)}\r\n`),
+      /^HTTP\/1.1 431 .*headers_too_large/s,
+    ],
+  ])("is answered, and without the limit is served: %s", async (_what, limit, limits, send, answer) => {
+    await using limited = await listen(limits);
+    await using unlimited = await listen();
+    using one = await openRaw(limited.port);
+    using other = await openRaw(unlimited.port);
+    send(one);
+    send(other);
+    await one.until(answer);
+    expect(limited.reached).toEqual([limit]);
+    await other.until(/hello/);
+  });
+
+  test.each([
+    ["a large header", { headerBytes: 2_000 }, [["x", "x".repeat(3_000)]] as const],
+    ["many fields", { headerFields: 50 }, Array.from({ length: 60 }, () => ["x", "y"] as const)],
+  ])("is reset, and without the limit is served: %s (HTTP/2)", async (_what, limits, fields) => {
+    const request = frame(type.headers, flag.endStream | flag.endHeaders, 1, headerBlock("GET", fields));
+    await using limited = await listen(limits);
+    await using unlimited = await listen();
+    using one = await openRaw2(limited.port);
+    using other = await openRaw2(unlimited.port);
+    for (const raw of [one, other]) {
+      // Limits hold once the client has said that it knows of them.
+      await untilFrame(raw, type.settings, 0);
+      raw.write(Buffer.concat([frame(type.settings, flag.ack, 0), request]));
+    }
+    expect((await untilFrame(one, type.rstStream, 1)).payload.readUInt32BE()).toBe(errorCode.enhanceYourCalm);
+    await untilFrame(other, type.data, 1);
+  });
+
+  test("is a stream too many, and without the limit is served", async () => {
+    const released = Promise.withResolvers<void>();
+    const late: RequestHandler = (_request, response) => void released.promise.then(() => response.end("hello"));
+    await using limited = await listen({ callsPerConnection: 2 }, late);
+    await using unlimited = await listen({}, late);
+    using one = await openRaw2(limited.port);
+    using other = await openRaw2(unlimited.port);
+    for (const raw of [one, other]) {
+      raw.write(Buffer.concat([get(1), get(3), get(5)]));
+    }
+    const refused = await untilFrame(one, type.rstStream, 5);
+    expect(refused.payload.readUInt32BE()).toBe(errorCode.refused);
+    released.resolve();
+    await untilFrame(one, type.data, 3);
+    await untilFrame(other, type.data, 5);
+    expect(framesIn(await other.until(/hello/)).filter((each) => each.type === type.rstStream)).toEqual([]);
+  });
+});

@@ -1,0 +1,387 @@
+import { connect } from "node:net";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import {
+  type CallOptions,
+  type Client,
+  Code,
+  ConnectError,
+  createClient,
+  createContextValues,
+  createRouterTransport,
+  type Transport,
+} from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from "@connectrpc/connect-node";
+import { fastify } from "fastify";
+import { describe, expect, test } from "vitest";
+import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { openGateway } from "../../src/gateway.ts";
+import { parseOptions } from "../../src/options.ts";
+import { openServer } from "../../src/server/app.ts";
+import { registerRpcs } from "../../src/server/rpc/connect.ts";
+import { healthService } from "../../src/server/rpc/grpc-health.ts";
+import { createHealth, type Health as HealthOfProcess, type Readiness } from "../../src/server/health.ts";
+import { createListener } from "../../src/server/listener/listener.ts";
+import { createSources } from "../../src/server/listener/sources.ts";
+import { createLog } from "../../src/server/log.ts";
+import { eventually } from "../e2e/service.ts";
+
+const transports: [string, (baseUrl: string) => Transport][] = [
+  [
+    "Connect with JSON over HTTP/1.1",
+    (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
+  ],
+  ["Connect over HTTP/1.1", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "1.1" })],
+  ["Connect over HTTP/2", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "2" })],
+  ["gRPC", (baseUrl) => createGrpcTransport({ baseUrl })],
+  ["gRPC-Web over HTTP/1.1", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],
+  ["gRPC-Web over HTTP/2", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "2" })],
+];
+
+const notReady: Readiness = { ready: false, notServing: [FlowsService.typeName], runtime: "starting" };
+
+/** A server of two services whose readiness is for the test to say. */
+async function open(first: Readiness = { ready: true }) {
+  let now = first;
+  let listener = (): void => {};
+  const server = await openServer({
+    host: "127.0.0.1",
+    port: 0,
+    log: createLog({ level: "silent" }),
+    routes: (router) => void router.service(AuthService, {}).service(FlowsService, {}),
+    gate: () => {},
+    interceptors: [],
+    ready: () => now,
+    onReadyChange: (given) => void (listener = given),
+    limits: { bodyBytes: 1024 },
+  });
+  return Object.assign(server, {
+    become(next: Readiness): void {
+      now = next;
+      listener();
+    },
+  });
+}
+
+/** As openServer serves it, but the test holds the health itself. */
+async function serveAlone(health: HealthOfProcess) {
+  const app = fastify({ serverFactory: (handler) => createListener(handler) });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+  registerRpcs(
+    app,
+    {
+      routes: (router) =>
+        void router.service(
+          Health,
+          healthService(
+            health,
+            createSources(Infinity, () => false),
+          ),
+        ),
+      requestGate: () => {},
+      interceptors: [],
+      contextValues: () => createContextValues(),
+    },
+    createLog({ level: "silent" }),
+  );
+  return { url: await app.listen({ host: "127.0.0.1", port: 0 }), [Symbol.asyncDispose]: () => app.close() };
+}
+
+type Watch = Disposable & {
+  /** The next status that the server tells. */
+  next(): Promise<Status | undefined>;
+};
+
+function watch(client: Client<typeof Health>, service: string, options: CallOptions = {}): Watch {
+  const left = new AbortController();
+  const iterator = client.watch({ service }, { signal: left.signal, ...options })[Symbol.asyncIterator]();
+  return {
+    async next() {
+      const { done, value } = await iterator.next();
+      return done === true ? undefined : value.status;
+    },
+    [Symbol.dispose]: () => left.abort(),
+  };
+}
+
+async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
+  return ConnectError.from(
+    await call.then(
+      () => expect.unreachable(),
+      (error: unknown) => error,
+    ),
+  );
+}
+
+describe.each(transports)("health over %s", (_, transport) => {
+  test("Check tells of the whole and of each service", async () => {
+    await using server = await open(notReady);
+    const client = createClient(Health, transport(server.url));
+    const check = async (service: string) => (await client.check({ service })).status;
+    expect(await check("")).toBe(Status.NOT_SERVING);
+    expect(await check(FlowsService.typeName)).toBe(Status.NOT_SERVING);
+    expect(await check(AuthService.typeName)).toBe(Status.SERVING);
+    expect(await check(Health.typeName)).toBe(Status.SERVING);
+    server.become({ ready: true });
+    expect(await check("")).toBe(Status.SERVING);
+    expect(await check(FlowsService.typeName)).toBe(Status.SERVING);
+  });
+
+  test("Check knows no other service, not by half of its name either", async () => {
+    await using server = await open();
+    const client = createClient(Health, transport(server.url));
+    for (const service of ["flowgate.v1", "FlowsService", `${FlowsService.typeName} `, "constructor"]) {
+      const failure = await failureOf(client.check({ service }));
+      expect(failure.code).toBe(Code.NotFound);
+      expect(failure.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "not_found" }]);
+    }
+  });
+
+  test("List tells of all", async () => {
+    await using server = await open(notReady);
+    const { statuses } = await createClient(Health, transport(server.url)).list({});
+    expect(Object.entries(statuses).map(([name, { status }]) => [name, status])).toEqual([
+      ["", Status.NOT_SERVING],
+      [AuthService.typeName, Status.SERVING],
+      [FlowsService.typeName, Status.NOT_SERVING],
+      [Health.typeName, Status.SERVING],
+    ]);
+  });
+
+  test("Watch tells at once, then of each change and of nothing else", async () => {
+    await using server = await open(notReady);
+    const client = createClient(Health, transport(server.url));
+    using whole = watch(client, "");
+    using flows = watch(client, FlowsService.typeName);
+    expect(await whole.next()).toBe(Status.NOT_SERVING);
+    expect(await flows.next()).toBe(Status.NOT_SERVING);
+    server.become({ ...notReady, runtime: "restarting" });
+    server.become({ ready: false, notServing: [] });
+    expect(await flows.next()).toBe(Status.SERVING);
+    server.become({ ready: true });
+    expect(await whole.next()).toBe(Status.SERVING);
+    server.become({ ready: false });
+    expect(await whole.next()).toBe(Status.NOT_SERVING);
+    expect(await flows.next()).toBe(Status.NOT_SERVING);
+  });
+
+  test("Watch of a service that there is none of goes on", async () => {
+    const server = await open();
+    using nothing = watch(createClient(Health, transport(server.url)), "example.v1.Nothing");
+    expect(await nothing.next()).toBe(Status.SERVICE_UNKNOWN);
+    const after = failureOf(nothing.next());
+    server.become({ ready: false });
+    server.drain();
+    await server[Symbol.asyncDispose]();
+    expect((await after).code).toBe(Code.Unavailable);
+  });
+
+  test("while it drains nothing serves, and a watch is told so before it ends", async () => {
+    const server = await open();
+    const client = createClient(Health, transport(server.url));
+    using auth = watch(client, AuthService.typeName);
+    expect(await auth.next()).toBe(Status.SERVING);
+    server.drain();
+    expect(await auth.next()).toBe(Status.NOT_SERVING);
+    const { statuses } = await client.list({});
+    expect(new Set(Object.values(statuses).map(({ status }) => status))).toEqual(new Set([Status.NOT_SERVING]));
+    expect((await client.check({})).status).toBe(Status.NOT_SERVING);
+    // There is no way back.
+    server.become({ ready: true });
+    expect((await client.check({})).status).toBe(Status.NOT_SERVING);
+    const end = failureOf(auth.next());
+    await server[Symbol.asyncDispose]();
+    expect((await end).code).toBe(Code.Unavailable);
+  });
+
+  test("a server that closes without having drained tells a watch both", async () => {
+    const server = await open();
+    using whole = watch(createClient(Health, transport(server.url)), "");
+    expect(await whole.next()).toBe(Status.SERVING);
+    const closed = server[Symbol.asyncDispose]();
+    expect(await whole.next()).toBe(Status.NOT_SERVING);
+    expect((await failureOf(whole.next())).code).toBe(Code.Unavailable);
+    await closed;
+  });
+
+  test("a watch that its client leaves is forgotten", async () => {
+    const health = createHealth({ ready: () => ({ ready: true }) }, []);
+    await using server = await serveAlone(health);
+    const client = createClient(Health, transport(server.url));
+    const [one, other] = [watch(client, ""), watch(client, "")];
+    expect(await one.next()).toBe(Status.SERVING);
+    expect(await other.next()).toBe(Status.SERVING);
+    expect(health.followers()).toBe(2);
+    one[Symbol.dispose]();
+    await eventually(async () => expect(health.followers()).toBe(1));
+    other[Symbol.dispose]();
+    await eventually(async () => expect(health.followers()).toBe(0));
+  });
+
+  test("a watch ends with its deadline", async () => {
+    await using server = await open();
+    using whole = watch(createClient(Health, transport(server.url)), "", { timeoutMs: 200 });
+    expect(await whole.next()).toBe(Status.SERVING);
+    expect((await failureOf(whole.next())).code).toBe(Code.DeadlineExceeded);
+  });
+});
+
+test("/readyz tells what is missing, and that it drains", async () => {
+  await using server = await open(notReady);
+  const readyz = async () => {
+    const reply = await fetch(`${server.url}/readyz`);
+    return [reply.status, await reply.json()] as const;
+  };
+  expect(await readyz()).toEqual([503, { status: "not ready", runtime: "starting" }]);
+  server.become({ ready: true });
+  expect(await readyz()).toEqual([200, { status: "ready" }]);
+  server.drain();
+  expect(await readyz()).toEqual([503, { status: "draining" }]);
+  expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+});
+
+describe("watches", () => {
+  function serve() {
+    const health = createHealth({ ready: () => ({ ready: true }) }, []);
+    const client = createClient(
+      Health,
+      createRouterTransport(({ service }) =>
+        service(
+          Health,
+          healthService(
+            health,
+            createSources(Infinity, () => false),
+          ),
+        ),
+      ),
+    );
+    return { health, client };
+  }
+
+  test("are 1,000 at most, and leave nothing behind when their clients go", async () => {
+    const { health, client } = serve();
+    const watches = Array.from({ length: 1_000 }, () => watch(client, ""));
+    expect(new Set(await Promise.all(watches.map((each) => each.next())))).toEqual(new Set([Status.SERVING]));
+    const refused = await failureOf(watch(client, "").next());
+    expect(refused.code).toBe(Code.ResourceExhausted);
+    expect(refused.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "limit_exceeded" }]);
+    expect((await client.check({})).status).toBe(Status.SERVING);
+    for (const left of watches.slice(0, 400)) {
+      left[Symbol.dispose]();
+    }
+    await eventually(async () => expect(health.followers()).toBe(600));
+    expect(await watch(client, "").next()).toBe(Status.SERVING);
+    health.close();
+    await eventually(async () => expect(health.followers()).toBe(0));
+  });
+
+  test("are 100 of one client at most, and others have theirs", async () => {
+    await using server = await open();
+    const watches = (count: number, localAddress: string) => {
+      const client = createClient(
+        Health,
+        createGrpcTransport({
+          baseUrl: server.url,
+          sessionManager: new Http2SessionManager(
+            server.url,
+            {},
+            { createConnection: () => connect({ host: "127.0.0.1", port: server.port, localAddress }) },
+          ),
+        }),
+      );
+      return Array.from({ length: count }, () => watch(client, ""));
+    };
+    const all = watches(100, "127.0.0.1");
+    expect(new Set(await Promise.all(all.map((each) => each.next())))).toEqual(new Set([Status.SERVING]));
+    const [late, other] = [...watches(1, "127.0.0.1"), ...watches(1, "127.0.0.2")] as [Watch, Watch];
+    expect((await failureOf(late.next())).code).toBe(Code.ResourceExhausted);
+    expect(await other.next()).toBe(Status.SERVING);
+    [...all, other].forEach((each) => each[Symbol.dispose]());
+    await eventually(async () => {
+      using again = watches(1, "127.0.0.1")[0] as Watch;
+      expect(await again.next()).toBe(Status.SERVING);
+    });
+  });
+
+  test("that come too late are told of the end", async () => {
+    const { health, client } = serve();
+    health.drain();
+    health.close();
+    using whole = watch(client, "");
+    expect(await whole.next()).toBe(Status.NOT_SERVING);
+    expect((await failureOf(whole.next())).code).toBe(Code.Unavailable);
+  });
+});
+
+test.each([
+  [99, 100],
+  [100, Code.ResourceExhausted],
+])("List of %i services and the whole", async (count, expected) => {
+  const names = Array.from({ length: count }, (_, at) => `example.v1.Service${at}`);
+  const health = createHealth({ ready: () => ({ ready: true }) }, names);
+  const client = createClient(
+    Health,
+    createRouterTransport(({ service }) =>
+      service(
+        Health,
+        healthService(
+          health,
+          createSources(Infinity, () => false),
+        ),
+      ),
+    ),
+  );
+  const outcome = await client.list({}).then(
+    ({ statuses }) => Object.keys(statuses).length,
+    (error: unknown) => ConnectError.from(error).code,
+  );
+  expect(outcome).toBe(expected);
+});
+
+test("a gateway serves all but the flows until they have started, and needs no token to tell so", async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), "flowgate-health-"));
+  try {
+    const waits = join(dataDir, "runtime", "node_modules", "node-red-contrib-waits");
+    await cp(fileURLToPath(new URL("../fixtures/e2e/node-red-contrib-waits", import.meta.url)), waits, {
+      recursive: true,
+    });
+    const hash = "$2b$04$abcdefghijklmnopqrstuuJ5ZcKXk0J4o0l3v0cX0b7cQ1V4kZ5mW";
+    await using gateway = await openGateway(
+      parseOptions({
+        port: 0,
+        dataDir,
+        runtime: { port: 0 },
+        log: { level: "silent" },
+        adminAuth: { users: [{ username: "ada", password: hash, permissions: "*" }] },
+      }),
+    );
+    const client = createClient(Health, createGrpcTransport({ baseUrl: gateway.url }));
+    using whole = watch(client, "");
+    using flows = watch(client, FlowsService.typeName);
+    expect(await whole.next()).toBe(Status.NOT_SERVING);
+    expect(await flows.next()).toBe(Status.NOT_SERVING);
+    expect((await client.check({ service: AuthService.typeName })).status).toBe(Status.SERVING);
+    const reply = await fetch(`${gateway.url}/readyz`);
+    expect([reply.status, await reply.json()]).toEqual([
+      503,
+      { status: "not ready", store: "open", runtime: "starting" },
+    ]);
+    await writeFile(join(waits, "go"), "");
+    expect(await whole.next()).toBe(Status.SERVING);
+    expect(await flows.next()).toBe(Status.SERVING);
+    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+  } finally {
+    await rm(dataDir, { recursive: true });
+  }
+});

@@ -1,0 +1,425 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  createClient,
+  type Interceptor,
+  type Transport,
+} from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import { describe, expect, test } from "vitest";
+import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { retryInterceptor, type RetryOptions } from "../../src/client/index.ts";
+import { openServer } from "../../src/server/app.ts";
+import { createDelayMeter } from "../../src/server/guards/event-loop-delay.ts";
+import type { SheddingOptions } from "../../src/server/guards/load-shedding.ts";
+import { createLog } from "../../src/server/log.ts";
+import { eventually } from "../e2e/service.ts";
+import { json, send } from "../e2e/rest.ts";
+import { openRaw } from "./raw.ts";
+
+/** `begun(n)` resolves once n calls have passed the gate. */
+async function open(inFlight: number, more: Partial<SheddingOptions> & { trustedProxies?: readonly string[] } = {}) {
+  const { trustedProxies = [], ...shedding } = more;
+  const shed: string[] = [];
+  const lines: Record<string, unknown>[] = [];
+  const calls = { admitted: 0 };
+  let changed = Promise.withResolvers<void>();
+  const slow = Promise.withResolvers<void>();
+  const server = await openServer({
+    host: "127.0.0.1",
+    port: 0,
+    log: createLog({ level: "warn", destination: { write: (line) => void lines.push(JSON.parse(line)) } }),
+    routes: (router: ConnectRouter) =>
+      void router.service(AuthService, {
+        getLogin: () => ({ type: "none" }),
+        async issueToken() {
+          await slow.promise;
+          return { accessToken: "a" };
+        },
+        revokeToken: () => ({}),
+      }),
+    gate: () => {
+      calls.admitted += 1;
+      changed.resolve();
+      changed = Promise.withResolvers();
+    },
+    interceptors: [],
+    ready: () => ({ ready: true }),
+    reflection: true,
+    trustedProxies,
+    limits: { bodyBytes: 64 * 1024 * 1024, inFlight, ...shedding },
+    onShed: (reason) => void shed.push(reason),
+  });
+  return Object.assign(server, {
+    shed,
+    lines,
+    finish: () => slow.resolve(),
+    async begun(count: number) {
+      while (calls.admitted < count) {
+        await changed.promise;
+      }
+    },
+  });
+}
+
+const overloaded = {
+  code: "overloaded",
+  message: expect.stringMatching(
+    /^the service is overloaded \(as many calls as limits\.inFlight allows are being served\): try again in [1-3] s, or make fewer calls at once$/,
+  ),
+};
+const head = (path: string, length: number) =>
+  `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+const login = (server: { url: string }) => send(server.url, "GET", "/auth/login");
+
+const transports: [string, (baseUrl: string, interceptors?: Interceptor[]) => Transport][] = [
+  ["Connect", (baseUrl, interceptors = []) => createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors })],
+  [
+    "Connect over HTTP/2",
+    (baseUrl, interceptors = []) => createConnectTransport({ baseUrl, httpVersion: "2", interceptors }),
+  ],
+  ["gRPC", (baseUrl, interceptors = []) => createGrpcTransport({ baseUrl, interceptors })],
+  ["gRPC-Web", (baseUrl, interceptors = []) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1", interceptors })],
+];
+
+async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
+  return ConnectError.from(
+    await call.then(
+      () => expect.unreachable(),
+      (error: unknown) => error,
+    ),
+  );
+}
+
+describe("as many calls as limits.inFlight allows", () => {
+  test("are served; one more is refused, until one of them ends", async () => {
+    await using server = await open(2);
+    using one = await openRaw(server.port);
+    one.write(`${head("/auth/token", 2)}{`);
+    const deployment = send(server.url, "POST", "/auth/token", { headers: json, body: "{}" });
+    await server.begun(2);
+
+    const reply = await login(server);
+    expect([reply.status, reply.json()]).toEqual([503, overloaded]);
+    expect(reply.headers["retry-after"]).toMatch(/^[1-3]$/);
+    expect((await send(server.url, "GET", "/nowhere")).status).toBe(503);
+    expect(server.shed).toEqual(["in_flight", "in_flight"]);
+    expect(server.lines).toMatchObject([{ level: "warn", reason: "in_flight" }]);
+
+    one.write("}");
+    server.finish();
+    expect([(await deployment).status, await one.until(/"a"/)]).toEqual([200, expect.stringContaining(" 200 ")]);
+    await eventually(async () => expect((await login(server)).status).toBe(200));
+  });
+
+  test("is no number at all when it is 0: the same call is served", async () => {
+    await using server = await open(0);
+    using one = await openRaw(server.port);
+    one.write(`${head("/auth/token", 2)}{`);
+    using two = await openRaw(server.port);
+    two.write(`${head("/auth/token", 2)}{`);
+    await server.begun(2);
+    expect((await login(server)).status).toBe(200);
+    expect(server.shed).toEqual([]);
+  });
+
+  test.each([
+    ["GET", "/healthz"],
+    ["GET", "/readyz"],
+    ["POST", "/auth/revoke"],
+    ["POST", "/flowgate.v1.AuthService/RevokeToken"],
+    ["POST", "/grpc.health.v1.Health/Check"],
+  ])("do not keep %s %s out", async (method, path) => {
+    await using server = await open(1);
+    using busy = await openRaw(server.port);
+    busy.write(`${head("/auth/token", 2)}{`);
+    await server.begun(1);
+    const sending = method === "GET" ? {} : { headers: json, body: '{"token":"x"}' };
+    // Over RPC an unknown field is ignored: Check has no token.
+    const body = path.endsWith("Check") ? { headers: json, body: "{}" } : sending;
+    expect((await send(server.url, method, path, body)).status).toBe(200);
+    expect((await login(server)).status).toBe(503);
+  });
+
+  test("end also when their clients go away, over either version", async () => {
+    await using server = await open(2);
+    const lost = await openRaw(server.port);
+    // The second one waits behind the first for its answer.
+    lost.write(`${head("/auth/token", 2)}{}${head("/auth/token", 2)}{}`);
+    await server.begun(1);
+    lost[Symbol.dispose]();
+    await eventually(async () => expect((await login(server)).status).toBe(200));
+
+    const session = http2.connect(server.url);
+    const streams = [1, 2].map(() => session.request({ ":method": "POST", ":path": "/auth/token", ...json }));
+    for (const stream of streams) {
+      stream.on("error", () => {});
+      stream.write("{");
+    }
+    await server.begun(4);
+    expect((await login(server)).status).toBe(503);
+    session.destroy();
+    await eventually(async () => expect((await login(server)).status).toBe(200));
+    // No place was given back twice.
+    using three = await openRaw(server.port);
+    three.write(`${head("/auth/token", 2)}{`);
+    using four = await openRaw(server.port);
+    four.write(`${head("/auth/token", 2)}{`);
+    await eventually(async () => expect((await login(server)).status).toBe(503));
+  });
+
+  test("are not counted with streams, which have as many places of their own", async () => {
+    await using server = await open(1);
+    const baseUrl = server.url;
+    const watching = new AbortController();
+    const reflect = async function* () {
+      yield { messageRequest: { case: "listServices", value: "" } } as const;
+      await once(watching.signal, "abort");
+    };
+    const health = createClient(Health, createGrpcTransport({ baseUrl }));
+    const reflection = createClient(ServerReflection, createGrpcTransport({ baseUrl }));
+    const options = { signal: watching.signal };
+    const streams = [
+      health.watch({}, options)[Symbol.asyncIterator](),
+      health.watch({}, options)[Symbol.asyncIterator](),
+      reflection.serverReflectionInfo(reflect(), options)[Symbol.asyncIterator](),
+    ];
+    for (const stream of streams) {
+      expect((await stream.next()).done).toBe(false);
+    }
+    expect((await login(server)).status).toBe(200);
+    const failure = await failureOf(reflection.serverReflectionInfo(reflect(), options)[Symbol.asyncIterator]().next());
+    expect(failure.code).toBe(Code.Unavailable);
+    watching.abort();
+    await Promise.allSettled(streams.map((stream) => stream.next()));
+  });
+
+  test.each(transports)("refuse over %s with UNAVAILABLE, and say when to try again", async (name, transport) => {
+    await using server = await open(1);
+    using busy = await openRaw(server.port);
+    busy.write(`${head("/auth/token", 2)}{`);
+    await server.begun(1);
+    const failure = await failureOf(createClient(AuthService, transport(server.url)).getLogin({}));
+    expect([failure.code, failure.rawMessage]).toEqual([Code.Unavailable, overloaded.message]);
+    expect(failure.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "overloaded" }]);
+    const seconds = Number(failure.metadata.get("retry-after"));
+    expect(failure.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: BigInt(seconds) } }]);
+    expect(failure.metadata.get("grpc-retry-pushback-ms")).toBe(name.startsWith("gRPC") ? `${seconds}000` : null);
+  });
+
+  test("delay what the retrying client sends, also calls that write; nothing of them fails", async () => {
+    await using server = await open(12);
+    const session = http2.connect(server.url);
+    for (let place = 0; place < 12; place += 1) {
+      session.request({ ":method": "POST", ":path": "/auth/token", ...json }).on("error", () => {});
+    }
+    await server.begun(12);
+    const calls = (options: RetryOptions): Promise<unknown>[] =>
+      transports.flatMap(([, transport]) => {
+        const { issueToken } = createClient(AuthService, transport(server.url, [retryInterceptor(options)]));
+        // Each is told to come back after one, two or three seconds.
+        return [1, 2, 3].map(() => issueToken({}));
+      });
+
+    const impatient = await Promise.all(calls({ maxDelayMs: 0 }).map(failureOf));
+    expect(new Set(impatient.map(({ code }) => code))).toEqual(new Set([Code.Unavailable]));
+    expect(server.shed).toHaveLength(12);
+
+    const patient = calls({});
+    await eventually(async () => expect(server.shed.length).toBeGreaterThanOrEqual(24));
+    session.destroy();
+    server.finish();
+    expect(await Promise.all(patient)).toMatchObject(Array.from({ length: 12 }, () => ({ accessToken: "a" })));
+  });
+
+  test.each([
+    ["application/connect+json; charset=utf-8", "application/connect+json"],
+    ["application/connect+x,text/html", "application/json"],
+    ["application/grpc,text/html", "application/grpc"],
+  ])("refuse %s as %s", async (sent, answered) => {
+    await using server = await open(1);
+    using busy = await openRaw(server.port);
+    busy.write(`${head("/auth/token", 2)}{`);
+    await server.begun(1);
+    const reply = await send(server.url, "POST", "/flowgate.v1.AuthService/GetLogin", {
+      headers: { "content-type": sent },
+    });
+    expect(reply.headers["content-type"]).toBe(answered);
+  });
+
+  test("refuse before the body: it is neither read nor asked for", async () => {
+    await using server = await open(1);
+    using busy = await openRaw(server.port);
+    busy.write(`${head("/auth/token", 2)}{`);
+    await server.begun(1);
+    for (const header of ["Content-Length: 20000000", "Transfer-Encoding: chunked"]) {
+      using raw = await openRaw(server.port);
+      raw.write(`POST /flows HTTP/1.1\r\nHost: a\r\n${header}\r\nExpect: 100-continue\r\n\r\n`);
+      expect(await raw.closed()).toMatch(/^HTTP\/1.1 503 .*connection: close/is);
+    }
+    using kept = await openRaw(server.port);
+    kept.write(`${head("/auth/token", 2)}{}GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n`);
+    expect(await kept.until(/"ok"/)).toMatch(/^HTTP\/1.1 503 .*HTTP\/1.1 200 /s);
+  });
+});
+
+describe("as many calls as limits.inFlightPerSource allows to one client", () => {
+  /** What a client of this address is answered. */
+  async function loginFrom(localAddress: string, { port }: { port: number }, headers = {}): Promise<Answered> {
+    const asked = http.get({ port, host: "127.0.0.1", path: "/auth/login", localAddress, headers, agent: false });
+    const [response] = (await once(asked, "response")) as [http.IncomingMessage];
+    return { status: response.statusCode, body: await text(response) };
+  }
+
+  /** Calls whose bodies do not end, as many as there are places. */
+  async function fill(server: Awaited<ReturnType<typeof open>>, count: number, headers = {}): Promise<Disposable> {
+    const session = http2.connect(server.url);
+    for (let call = 0; call < count; call += 1) {
+      session.request({ ":method": "POST", ":path": "/auth/token", ...json, ...headers }).on("error", () => {});
+    }
+    await server.begun(count);
+    return { [Symbol.dispose]: () => session.destroy() };
+  }
+
+  test("are served for it; those of others have their places still", async () => {
+    await using server = await open(4, { inFlightPerSource: 2 });
+    using calls = await fill(server, 2);
+    const refused = await loginFrom("127.0.0.1", server);
+    expect(refused.status).toBe(503);
+    expect(refused.body).toContain(
+      "(as many calls as limits.inFlightPerSource allows are being served for one client)",
+    );
+    expect((await loginFrom("127.0.0.2", server)).status).toBe(200);
+    expect(server.shed).toEqual(["in_flight_per_source"]);
+    calls[Symbol.dispose]();
+    await eventually(async () => expect((await loginFrom("127.0.0.1", server)).status).toBe(200));
+  });
+
+  test("without the limit, one client takes the places of all", async () => {
+    await using server = await open(4, { inFlightPerSource: 0 });
+    using _calls = await fill(server, 4);
+    expect((await loginFrom("127.0.0.2", server)).status).toBe(503);
+    expect(server.shed).toEqual(["in_flight"]);
+  });
+
+  test("are counted behind a trusted proxy for the client that it tells, and else for no one", async () => {
+    await using server = await open(9, { inFlightPerSource: 2, trustedProxies: ["127.0.0.1"] });
+    const [one, other] = ["192.0.2.1", "192.0.2.2"].map((address) => ({ "x-forwarded-for": address }));
+    using _calls = await fill(server, 2, one);
+    expect((await loginFrom("127.0.0.1", server, one)).status).toBe(503);
+    expect((await loginFrom("127.0.0.1", server, other)).status).toBe(200);
+    using _own = await fill(server, 5);
+    expect((await loginFrom("127.0.0.1", server)).status).toBe(200);
+  });
+});
+
+describe("a path that is spelled otherwise", () => {
+  const grpcHead = { ":method": "POST", "content-type": "application/grpc", te: "trailers" };
+
+  test.each([
+    ["/grpc.health.v1.%48ealth/Watch", true],
+    ["/grpc.health.v1.Health/Watch#", true],
+    ["/grpc.reflection.v1.ServerReflection/%53erverReflectionInfo", false],
+    ["/grpc.reflection.v1.ServerReflection/ServerReflectionInfo#", false],
+  ])("takes the places of what it leads to: %s", async (path, endStream) => {
+    await using server = await open(1);
+    const session = http2.connect(server.url);
+    const stream = session.request({ ...grpcHead, ":path": path });
+    stream.on("error", () => {});
+    stream.write(Buffer.alloc(5));
+    if (endStream) {
+      stream.end();
+    }
+    const [head] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
+    expect([head[":status"], head["grpc-status"]]).toEqual([200, undefined]);
+    expect((await login(server)).status).toBe(200);
+    session.destroy();
+  });
+});
+
+type Answered = { readonly status: number | undefined; readonly body: string };
+
+type Said = { readonly url?: string; readonly turn?: true; readonly shed?: string };
+
+/** A server in a process of its own, whose event loop the test can keep busy. */
+async function startBusy(eventLoopDelayMs: number) {
+  const child = fork(fileURLToPath(new URL("../fixtures/server/busy.ts", import.meta.url)), [String(eventLoopDelayMs)]);
+  const exited = once(child, "exit");
+  const shed: string[] = [];
+  child.on("message", (said: Said) => void (said.shed === undefined || shed.push(said.shed)));
+  const [{ url = "" }] = (await once(child, "message")) as [Said];
+  return {
+    url,
+    shed,
+    /** Resolves when that many turns of its event loop were long. */
+    async keepBusy(turns: number) {
+      child.send("busy");
+      for (let count = 0; count < turns;) {
+        const [said] = (await once(child, "message")) as [Said];
+        count += said.turn === true ? 1 : 0;
+      }
+    },
+    relax: () => void child.send("idle"),
+    async [Symbol.asyncDispose]() {
+      child.send("stop");
+      await exited;
+    },
+  };
+}
+
+describe("an event loop that runs late", () => {
+  test("has calls refused until it no longer does, but not what is needed then", async () => {
+    await using server = await startBusy(100);
+    expect((await login(server)).status).toBe(200);
+    await server.keepBusy(4);
+    const reply = await login(server);
+    expect([reply.status, reply.json()]).toEqual([
+      503,
+      {
+        code: "overloaded",
+        message: expect.stringContaining("(the event loop runs later than limits.eventLoopDelayMs allows)"),
+      },
+    ]);
+    expect((await send(server.url, "GET", "/healthz")).status).toBe(200);
+    const revoke = { headers: json, body: '{"token":"x"}' };
+    expect((await send(server.url, "POST", "/auth/revoke", revoke)).status).toBe(200);
+    server.relax();
+    await eventually(async () => expect((await login(server)).status).toBe(200));
+    expect(new Set(server.shed)).toEqual(new Set(["event_loop"]));
+  });
+
+  test("has none refused where the limit is 0: the same call is served", async () => {
+    await using server = await startBusy(0);
+    await server.keepBusy(4);
+    expect((await login(server)).status).toBe(200);
+    expect(server.shed).toEqual([]);
+  });
+});
+
+test.each([
+  ["an idle loop", [0, 0, -1, 0], [false, false, false, false]],
+  ["a machine that was suspended for an hour", [0, 3_600_000, 0, 0], [false, false, false, false]],
+  ["a large deployment now and then", [400, 0, 0, 0, 0, 400, 0], Array<boolean>(7).fill(false)],
+  ["long delays in a row", [400, 400, 400], [false, true, true]],
+  ["delays just above", [120, 120, 120, 120, 120], [false, false, false, true, true]],
+  ["delays just below", Array<number>(50).fill(99), Array<boolean>(50).fill(false)],
+  ["delays that end", [400, 400, 0, 0, 0], [false, true, true, false, false]],
+  [
+    "delays that fall to between half the limit and all of it",
+    [400, 400, ...Array<number>(30).fill(60)],
+    [false, ...Array<boolean>(31).fill(true)],
+  ],
+])("a limit of 100 ms: %s", (_what, delays, expected) => {
+  const isTooLate = createDelayMeter(100);
+  expect(delays.map((delay) => isTooLate(delay))).toEqual(expected);
+});

@@ -1,0 +1,74 @@
+import http2 from "node:http2";
+import { once } from "node:events";
+import { setImmediate } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { createLog } from "../../src/server/log.ts";
+import { openMetricsServer } from "../../src/server/metrics-endpoint.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { send } from "../e2e/rest.ts";
+import { openRaw } from "./raw.ts";
+
+/** Knows how often the metrics were rendered. */
+async function open(hosts?: readonly string[]) {
+  const rendered = { times: 0 };
+  const metrics = createMetrics({ version: "1", deploymentTypes: [], sheddingReasons: [], limits: [] });
+  metrics.watchConnections(async () => {
+    rendered.times += 1;
+    await setImmediate();
+    return 1;
+  });
+  const log = createLog({ level: "silent" });
+  const server = await openMetricsServer({ host: "127.0.0.1", port: 0, metrics, log, ...(hosts && { hosts }) });
+  const { origin, port } = new URL(server.url);
+  return Object.assign(server, { rendered, origin, port: Number(port) });
+}
+
+const scrape = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const answers = (count: number) => new RegExp(`(?:HTTP/1.1 200 OK.*flowgate_connections 1\n.*){${count}}`, "s");
+
+describe("the port of the metrics", () => {
+  test("renders them once for those who ask at once, and anew for who asks later", async () => {
+    await using server = await open();
+    using raw = await openRaw(server.port);
+    raw.write(scrape.repeat(10));
+    await raw.until(answers(10));
+    expect(server.rendered.times).toBe(1);
+    raw.write(scrape);
+    await raw.until(answers(11));
+    expect(server.rendered.times).toBe(2);
+  });
+
+  test("ends a connection that asks for more than it takes", async () => {
+    await using server = await open();
+    using raw = await openRaw(server.port);
+    raw.write(scrape.repeat(11));
+    expect(await raw.closed()).not.toMatch(answers(1));
+    expect((await send(server.url, "GET", "/metrics")).status).toBe(200);
+  });
+
+  test("answers to its own names alone, where those are given", async () => {
+    const ask = (url: string, host: string) => send(url, "GET", "/metrics", { headers: { host } });
+    await using checked = await open(["flows.example"]);
+    for (const host of ["flows.example", "localhost:1", "127.0.0.1"]) {
+      expect((await ask(checked.origin, host)).status).toBe(200);
+    }
+    const refused = await ask(checked.origin, "evil.example");
+    expect([refused.status, refused.body]).toEqual([421, expect.stringContaining("its option hosts")]);
+    await using open_ = await open();
+    expect((await ask(open_.origin, "evil.example")).status).toBe(200);
+  });
+
+  test("answers HTTP/2 too, by :authority", async () => {
+    await using server = await open(["flows.example"]);
+    for (const [authority, status] of [
+      ["flows.example", 200],
+      ["evil.example", 421],
+    ] as const) {
+      const session = http2.connect(server.origin);
+      const stream = session.request({ ":path": "/metrics", ":authority": authority });
+      const [head] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
+      expect(head[":status"]).toBe(status);
+      session.destroy();
+    }
+  });
+});

@@ -1,0 +1,342 @@
+import { describe, expect, test } from "vitest";
+import type { ListenerOptions } from "../../src/server/listener/options.ts";
+import type { RequestHandler } from "../../src/server/listener/request-handler.ts";
+import {
+  errorCode,
+  flag,
+  frame,
+  framesIn,
+  get,
+  goawayCode,
+  headerBlock,
+  openRaw2,
+  post,
+  preface,
+  setting,
+  type,
+  uint32,
+  untilFrame,
+} from "./frames.ts";
+import { drip, type Limit, listen } from "./limits.ts";
+import { openRaw, type RawConnection } from "./raw.ts";
+
+const head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n";
+const getHead = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const ping = frame(type.ping, 0, 0, Buffer.alloc(8));
+const hello = /hello/;
+
+type Slow = {
+  readonly open?: (port: number) => Promise<RawConnection>;
+  /** Comes to where it is slow. What it gives goes on being slow until it is disposed of. */
+  readonly begin?: (raw: RawConnection) => Promise<Disposable | void> | Disposable | void;
+  /** What is missing, for who has the time. */
+  readonly rest: string | Buffer;
+  /** How it ends where there is a limit. */
+  readonly ended: (raw: RawConnection) => Promise<unknown>;
+  readonly limit: Limit;
+  /** Beside the limit itself, which is 100 ms. */
+  readonly with?: Partial<ListenerOptions>;
+  readonly without?: Partial<ListenerOptions>;
+  readonly handler?: RequestHandler;
+};
+
+const closes = async (raw: RawConnection) => expect(await raw.closed()).not.toMatch(hello);
+const timesOut = async (raw: RawConnection) => expect(await raw.closed()).toMatch(/^HTTP\/1.1 408 .*request_timeout/s);
+const goesAway = async (raw: RawConnection) => expect(goawayCode(await raw.closed())).toBe(errorCode.enhanceYourCalm);
+const isReset = async (raw: RawConnection) =>
+  expect((await untilFrame(raw, type.rstStream, 1)).payload.readUInt32BE()).toBe(errorCode.cancel);
+
+const longHeader = frame(type.headers, flag.endStream, 1, headerBlock("GET", [["x-long", "x".repeat(8_000)]]));
+const endOfHeader = frame(type.continuation, flag.endHeaders, 1, Buffer.from([0, 1, 0x61, 1, 0x62]));
+
+const clients: Record<string, Slow> = {
+  "sends nothing": { rest: getHead, ended: closes, limit: "firstByteTimeoutMs" },
+  "stops inside the preface": {
+    begin: (raw) => raw.write(preface.subarray(0, 20)),
+    rest: Buffer.concat([preface.subarray(20), frame(type.settings, 0, 0), get(1)]),
+    ended: closes,
+    limit: "firstByteTimeoutMs",
+  },
+  "sends the preface and no SETTINGS": {
+    begin: (raw) => raw.write(preface),
+    rest: Buffer.concat([frame(type.settings, 0, 0), get(1)]),
+    ended: goesAway,
+    limit: "firstByteTimeoutMs",
+  },
+  "does not end its header (HTTP/1)": {
+    begin: (raw) => raw.write("GET / HTTP/1.1\r\nHost: a\r\nX: "),
+    rest: "\r\n\r\n",
+    ended: timesOut,
+    limit: "headersTimeoutMs",
+  },
+  "sends its header byte by byte (HTTP/1)": {
+    begin(raw) {
+      raw.write("GET / HTTP/1.1\r\nHost: a\r\nX: ");
+      return drip(raw, () => "x");
+    },
+    rest: "\r\n\r\n",
+    ended: timesOut,
+    limit: "headersTimeoutMs",
+  },
+  "does not end its header (HTTP/2)": {
+    open: openRaw2,
+    begin: (raw) => raw.write(frame(type.headers, flag.endStream, 1, headerBlock("GET"))),
+    rest: frame(type.continuation, flag.endHeaders, 1),
+    ended: goesAway,
+    limit: "headersTimeoutMs",
+  },
+  "sends its header byte by byte (HTTP/2)": {
+    open: openRaw2,
+    begin(raw) {
+      let sent = 4_000;
+      raw.write(longHeader.subarray(0, sent));
+      const slowly = drip(raw, () => longHeader.subarray(sent, ++sent));
+      return {
+        [Symbol.dispose]() {
+          slowly[Symbol.dispose]();
+          raw.write(longHeader.subarray(sent));
+        },
+      };
+    },
+    rest: endOfHeader,
+    ended: goesAway,
+    limit: "headersTimeoutMs",
+  },
+  "stops inside its body (HTTP/1)": {
+    begin: (raw) => raw.write(`${head}12345`),
+    rest: "67890",
+    ended: timesOut,
+    limit: "stallTimeoutMs",
+  },
+  "stops inside its body (HTTP/2)": {
+    open: openRaw2,
+    begin: (raw) => raw.write(Buffer.concat([post(1), frame(type.data, 0, 1, Buffer.from("12345"))])),
+    rest: frame(type.data, flag.endStream, 1),
+    ended: isReset,
+    limit: "stallTimeoutMs",
+  },
+  "stops inside a chunk (HTTP/1)": {
+    begin: (raw) => raw.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n123"),
+    rest: "45\r\n0\r\n\r\n",
+    ended: timesOut,
+    limit: "stallTimeoutMs",
+  },
+  "sends its body byte by byte, for as long as it likes (HTTP/1)": {
+    begin(raw) {
+      raw.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+      return drip(raw, () => "1\r\nx\r\n");
+    },
+    rest: "0\r\n\r\n",
+    ended: timesOut,
+    limit: "requestTimeoutMs",
+  },
+  "sends its body byte by byte, for as long as it likes (HTTP/2)": {
+    open: openRaw2,
+    begin(raw) {
+      raw.write(post(1));
+      return drip(raw, () => frame(type.data, 0, 1, Buffer.from("x")));
+    },
+    rest: frame(type.data, flag.endStream, 1),
+    ended: isReset,
+    limit: "requestTimeoutMs",
+  },
+  "makes no second call (HTTP/1)": {
+    async begin(raw) {
+      raw.write(getHead);
+      await raw.until(hello);
+    },
+    rest: getHead,
+    ended: (raw) => raw.closed(),
+    limit: "idleTimeoutMs",
+  },
+  "makes no call (HTTP/2)": {
+    open: openRaw2,
+    rest: get(1),
+    ended: async (raw) => expect(goawayCode(await raw.closed())).toBe(errorCode.noError),
+    limit: "idleTimeoutMs",
+  },
+  "makes no call, but sends PINGs (HTTP/2)": {
+    open: openRaw2,
+    begin: (raw) => drip(raw, () => ping),
+    rest: get(1),
+    ended: async (raw) => expect(goawayCode(await raw.closed())).toBe(errorCode.noError),
+    limit: "idleTimeoutMs",
+  },
+};
+
+/** Those that Node ends by itself, and tells no one. */
+const silent = new Set(["makes no second call (HTTP/1)"]);
+
+describe("a client that", () => {
+  test.each(Object.entries(clients))("%s is ended at the limit, and without one is served", async (name, slow) => {
+    const { open = openRaw, begin, rest, ended, limit, handler } = slow;
+    await using limited = await listen({ [limit]: 100, ...slow.with }, handler);
+    await using unlimited = await listen({ ...slow.without }, handler);
+    using one = await open(limited.port);
+    using other = await open(unlimited.port);
+    using _one = (await begin?.(one)) ?? undefined;
+    using others = (await begin?.(other)) ?? undefined;
+    await ended(one);
+    expect(limited.reached).toEqual(silent.has(name) ? [] : [limit]);
+    others?.[Symbol.dispose]();
+    other.write(rest);
+    await other.until(hello);
+    expect(unlimited.reached).toEqual([]);
+  });
+
+  // Node's own timers know nothing of lines that a server has to ignore.
+  test("sends empty lines between its requests is ended", async () => {
+    await using limited = await listen({ idleTimeoutMs: 100, headersTimeoutMs: 100 });
+    await using unlimited = await listen({ idleTimeoutMs: 100 });
+    using one = await openRaw(limited.port);
+    using other = await openRaw(unlimited.port);
+    for (const raw of [one, other]) {
+      raw.write(getHead);
+      await raw.until(hello);
+    }
+    using _one = drip(one, () => "\r\n");
+    using others = drip(other, () => "\r\n");
+    await one.closed();
+    expect(limited.reached).toEqual(["idleTimeoutMs"]);
+    others[Symbol.dispose]();
+    other.write(getHead);
+    await other.until(/hello.*hello/s);
+  });
+});
+
+describe("a body that comes byte by byte", () => {
+  const pieces = {
+    http1: {
+      open: openRaw,
+      begin: "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+      piece: "1\r\nx\r\n",
+      rest: "0\r\n\r\n",
+      ended: timesOut,
+    },
+    http2: {
+      open: openRaw2,
+      begin: post(1),
+      piece: frame(type.data, 0, 1, Buffer.from("x")),
+      rest: frame(type.data, flag.endStream, 1),
+      ended: isReset,
+    },
+  };
+
+  test.each(["http1", "http2"] as const)("is too slow, unless any pace will do: %s", async (version) => {
+    const { open, begin, piece, rest, ended } = pieces[version];
+    const stallTimeoutMs = 1_000;
+    await using limited = await listen({ stallTimeoutMs, minBytesPerSecond: 10_000 });
+    await using unlimited = await listen({ stallTimeoutMs, minBytesPerSecond: 0 });
+    using one = await open(limited.port);
+    using other = await open(unlimited.port);
+    one.write(begin);
+    other.write(begin);
+    using _one = drip(one, () => piece);
+    using others = drip(other, () => piece);
+    await ended(one);
+    expect(limited.reached).toEqual(["stallTimeoutMs"]);
+    others[Symbol.dispose]();
+    other.write(rest);
+    await other.until(hello);
+    expect(unlimited.reached).toEqual([]);
+  });
+});
+
+describe("an answer that no one takes", () => {
+  const size = 32 * 1024 * 1024;
+  const large: RequestHandler = (_request, response) => {
+    response.end(Buffer.alloc(size));
+  };
+  const widest = 2 ** 31 - 1;
+  const wide = [setting(4, widest)];
+  const widen = frame(type.windowUpdate, 0, 0, uint32(widest - 65_535));
+
+  test.each([
+    ["HTTP/1", openRaw, getHead],
+    ["HTTP/2", (port: number) => openRaw2(port, wide), Buffer.concat([widen, get(1)])],
+  ])("ends its connection, and without the limit waits: %s", async (_version, open, request) => {
+    await using limited = await listen({ stallTimeoutMs: 300 }, large);
+    await using unlimited = await listen({}, large);
+    using one = await open(limited.port);
+    using other = await open(unlimited.port);
+    for (const raw of [one, other]) {
+      raw.socket.pause();
+      raw.write(request);
+    }
+    await expect.poll(() => limited.reached, { timeout: 10_000 }).toEqual(["stallTimeoutMs"]);
+    await expect.poll(() => limited.connections(), { timeout: 10_000 }).toBe(0);
+    let bytes = 0;
+    other.socket.on("data", (chunk: Buffer) => (bytes += chunk.length));
+    other.socket.resume();
+    await expect.poll(() => bytes, { timeout: 20_000 }).toBeGreaterThan(size);
+    expect(unlimited.reached).toEqual([]);
+  });
+
+  test("because its window is shut is reset, and others on the connection are not", async () => {
+    const answers: RequestHandler = (_request, response) => void response.end("hello");
+    await using limited = await listen({ stallTimeoutMs: 100 }, answers);
+    await using unlimited = await listen({}, answers);
+    using one = await openRaw2(limited.port, [setting(4, 0)]);
+    using other = await openRaw2(unlimited.port, [setting(4, 0)]);
+    one.write(get(1));
+    other.write(get(1));
+    await isReset(one);
+    expect(limited.reached).toEqual(["stallTimeoutMs"]);
+    one.write(Buffer.concat([get(3), frame(type.windowUpdate, 0, 3, uint32(100))]));
+    await one.until(hello);
+    other.write(frame(type.windowUpdate, 0, 1, uint32(100)));
+    await other.until(hello);
+  });
+
+  test("because its window is shut is reset in the end, also where others move", async () => {
+    await using limited = await listen({ stallTimeoutMs: 300, requestTimeoutMs: 600 }, (_request, response) => {
+      response.write("hello");
+      const timer = setInterval(() => response.write("hello"), 10);
+      response.on("close", () => clearInterval(timer));
+    });
+    using raw = await openRaw2(limited.port, [setting(4, 0)]);
+    raw.write(Buffer.concat([get(1), get(3), frame(type.windowUpdate, 0, 3, uint32(60_000))]));
+    await isReset(raw);
+    expect(limited.reached).toEqual(["requestTimeoutMs"]);
+    const received = await raw.until(hello);
+    expect(framesIn(received).filter((each) => each.type === type.rstStream && each.streamId === 3)).toEqual([]);
+  });
+});
+
+describe("who has time", () => {
+  test.each(["http1", "http2"])("is a call whose answer has begun, both ways: %s", async (version) => {
+    const talk: RequestHandler = (request, response) => {
+      response.write("begun");
+      request.on("data", () => response.write("heard"));
+      request.on("end", () => response.end("hello"));
+    };
+    const limits = { idleTimeoutMs: 50, stallTimeoutMs: 50, headersTimeoutMs: 50, firstByteTimeoutMs: 5_000 };
+    await using server = await listen({ ...limits, requestTimeoutMs: version === "http2" ? 50 : 5_000 }, talk);
+    using raw = version === "http1" ? await openRaw(server.port) : await openRaw2(server.port);
+    raw.write(version === "http1" ? head : post(1));
+    await raw.until(/begun/);
+    using slower = await openRaw2(server.port);
+    await slower.closed();
+    raw.write(version === "http1" ? "1234567890" : frame(type.data, flag.endStream, 1, Buffer.from("x")));
+    await raw.until(/heard.*hello/s);
+    expect(server.reached).toEqual(["idleTimeoutMs"]);
+  });
+
+  test("is a call whose implementation takes its time", async () => {
+    const released = Promise.withResolvers<void>();
+    const limits = { idleTimeoutMs: 50, stallTimeoutMs: 50, headersTimeoutMs: 50, requestTimeoutMs: 50 };
+    await using server = await listen(limits, (request, response) => {
+      request.resume();
+      void released.promise.then(() => response.end("hello"));
+    });
+    using one = await openRaw(server.port);
+    using two = await openRaw2(server.port);
+    one.write(`${head}1234567890`);
+    two.write(Buffer.concat([post(1), frame(type.data, flag.endStream, 1, Buffer.from("1234567890"))]));
+    using idle = await openRaw2(server.port);
+    await idle.closed();
+    released.resolve();
+    await Promise.all([one.until(hello), two.until(hello)]);
+    expect(server.reached).toEqual(["idleTimeoutMs"]);
+  });
+});

@@ -1,0 +1,99 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setImmediate } from "node:timers/promises";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { context, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
+import { pino } from "pino";
+import { afterEach, expect, test } from "vitest";
+import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { openServer } from "../../src/server/app.ts";
+import { traceIdsOf } from "../../src/server/exchange.ts";
+import { createObserver } from "../../src/server/observer.ts";
+import { openTracing } from "../../src/telemetry/tracing.ts";
+
+afterEach(() => {
+  trace.disable();
+  context.disable();
+});
+
+const log = pino({ level: "silent" });
+
+/** A server whose one implementation begins a span of its own, as an instrumentation would. */
+async function open() {
+  const tracing = await openTracing(undefined, { version: "1", log });
+  const server = await openServer({
+    host: "127.0.0.1",
+    port: 0,
+    log,
+    routes: (router) =>
+      router.service(AuthService, {
+        async getLogin() {
+          await setImmediate();
+          trace.getTracer("an instrumentation").startSpan("a query").end();
+          return {};
+        },
+      }),
+    gate: () => {},
+    interceptors: [],
+    ready: () => ({ ready: true }),
+    limits: { bodyBytes: 1000 },
+    observation: { requests: undefined, tracing },
+  });
+  return server;
+}
+
+test("spans go to the provider that an embedder has registered, and its instrumentations' below them", async () => {
+  const exporter = new InMemorySpanExporter();
+  trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }));
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  await using server = await open();
+  await createClient(AuthService, createGrpcTransport({ baseUrl: server.url })).getLogin({});
+  const connect = createConnectTransport({ baseUrl: server.url, httpVersion: "1.1" });
+  await createClient(AuthService, connect).getLogin({});
+  await fetch(`${server.url}/auth/login`);
+  // Its end waits for the responses to be closed.
+  await server[Symbol.asyncDispose]();
+
+  const spans = exporter.getFinishedSpans();
+  const calls = spans.filter(({ name }) => name === "flowgate.v1.AuthService/GetLogin");
+  expect(calls.length).toBe(3);
+  for (const call of calls) {
+    const { spanId } = call.spanContext();
+    expect(spans.filter(({ parentSpanContext }) => parentSpanContext?.spanId === spanId)).toMatchObject([
+      { name: "a query" },
+    ]);
+  }
+});
+
+test("a request's place is below the span that an embedder's instrumentation has for it", async () => {
+  const provider = new TracerProvider();
+  trace.setGlobalTracerProvider(provider);
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  const outer = provider.getTracer("an HTTP instrumentation").startSpan("GET");
+  const { root } = await openTracing(undefined, { version: "1", log });
+  const places: string[] = [];
+  const observed = createObserver(undefined, root).observe((request, response) => {
+    places.push(traceIdsOf(request).span_id ?? "");
+    response.end();
+  });
+  const server = createServer((request, response) =>
+    context.with(trace.setSpan(context.active(), outer), observed, undefined, request, response),
+  );
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  server.close();
+  server.closeAllConnections();
+  expect(places).toEqual([outer.spanContext().spanId]);
+});
+
+test("where none is registered there are no spans", async () => {
+  const tracing = await openTracing(undefined, { version: "1", log });
+  expect(tracing.isOn).toBe(false);
+  await using server = await open();
+  expect((await fetch(`${server.url}/auth/login`)).status).toBe(200);
+});

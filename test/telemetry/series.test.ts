@@ -1,0 +1,33 @@
+import { Histogram, Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { Series, buckets, registerSamples } from "../../src/telemetry/series.ts";
+
+test("shows what prom-client's own histogram shows of the same observations", async () => {
+  const observations = [0, 0.0005, 0.001, 0.0011, 0.3, 0.5, 10, 10.1, 3600];
+  const theirs = new Registry();
+  const histogram = new Histogram({
+    name: "some_seconds",
+    help: "Some.",
+    labelNames: ["kind"],
+    buckets: [...buckets],
+    registers: [theirs],
+  });
+  const ours = new Registry();
+  const series = new Series({ kind: "a" });
+  registerSamples(ours, {
+    name: "some_seconds",
+    help: "Some.",
+    type: "histogram",
+    values: () => series.samples("some_seconds"),
+  });
+  for (const seconds of observations) {
+    histogram.observe({ kind: "a" }, seconds);
+    series.observe(seconds);
+  }
+  const sorted = (text: string) =>
+    text
+      .split("\n")
+      // Which label comes first means nothing.
+      .map((line) => line.replace(/\{(.*)\}/, (_, labels: string) => `{${labels.split(",").toSorted().join(",")}}`));
+  expect(sorted(await ours.metrics())).toEqual(sorted(await theirs.metrics()));
+});

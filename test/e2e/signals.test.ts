@@ -31,7 +31,7 @@ test("a reader that has stopped reading the log does not keep the service from s
   });
   try {
     const [head] = (await once(service.stdout, "data")) as [Buffer];
-    const url = /http:\/\/\S+/.exec(head.toString())?.[0] ?? "";
+    const url = /http:\/\/[\d.:]+/.exec(head.toString())?.[0] ?? "";
     service.stdout.pause();
     // Each deployment is a line of the log; those with a long name of a type that is missing are long ones.
     const flows = JSON.stringify([{ id: "a", type: "x".repeat(4000), x: 1, y: 1, wires: [] }]);

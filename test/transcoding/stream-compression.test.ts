@@ -219,7 +219,7 @@ describe.each(versions)("over %s", (version) => {
           await new Promise(() => {});
         },
       });
-      const answer = await server.exchange("GET", list, { headers: { ...headers, "connect-timeout-ms": "50" } });
+      const answer = await server.exchange("GET", list, { headers: { ...headers, "connect-timeout-ms": "300" } });
       expect(await read(answer.pieces, encoding)).toEqual({
         text: '{"text":"a"}\n{"error":{"code":"deadline_exceeded","message":"the operation timed out"}}\n',
         isComplete: false,

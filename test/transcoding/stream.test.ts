@@ -336,7 +336,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
         await new Promise(() => {});
       },
     });
-    const headers = { "connect-timeout-ms": "50" };
+    const headers = { "connect-timeout-ms": "300" };
     const late = await server.exchange("GET", "/streams/s/items", { headers });
     expect([late.status, (await late.read()).isComplete]).toEqual([504, true]);
     const later = await server.exchange("GET", "/streams/s/items?count=1", { headers });

@@ -5,7 +5,7 @@ import { isIPv6 } from "node:net";
  * /64, since one host has all of it.
  */
 export function sourceOf(address: string): string {
-  if (!isIPv6(address)) {
+  if (!address.includes(":") || !isIPv6(address)) {
     return address;
   }
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];

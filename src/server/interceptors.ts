@@ -12,17 +12,19 @@ export type Gate = (context: HandlerContext) => void | Promise<void>;
  * the caller learns where to look for it. Outermost, so that it sees what other interceptors throw.
  */
 export function failureInterceptor(log: Logger): Interceptor {
-  return (next) => async (request) => {
+  return (next) => (request) => {
     // Only a failure asks for values and the signal: over HTTP they are not made before.
     const failure = (error: unknown): ConnectError =>
       failureOf(error, log, { method: request.method, values: request.contextValues, signal: request.signal });
-    try {
-      const response = await next(request);
+    return next(request).then(
       // A stream fails while it is read, long after next() has returned.
-      return response.stream ? { ...response, message: rethrowing(response.message, failure) } : response;
-    } catch (error) {
-      throw failure(error);
-    }
+      request.stream
+        ? (response) => (response.stream ? { ...response, message: rethrowing(response.message, failure) } : response)
+        : undefined,
+      (error: unknown) => {
+        throw failure(error);
+      },
+    );
   };
 }
 

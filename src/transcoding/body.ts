@@ -62,20 +62,25 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
   const emptyAllowed =
     options.body === "*" && !bound.some((field) => fieldRule(field).required && takenOf(taken, field) === undefined);
   const understood = [...parsers.keys()].join(", ");
-  return async (request) => {
-    const contentType = request.headers["content-type"];
-    const parse = contentType === undefined ? undefined : findParser(parsers, contentType);
-    if (parse === undefined && (contentType !== undefined || request.hasBody())) {
-      throw unsupportedMediaType(understood);
-    }
-    const bytes = request.hasBody() ? await readDecoded(request, options.maxBytes) : new Uint8Array();
+  const make = (bytes: Uint8Array, parse: BodyParser | undefined, contentType: string): Message | Promise<Message> => {
     if (bytes.length === 0 && emptyAllowed) {
       return create(desc);
     }
     if (parse === undefined) {
       throw new Fault(400, "invalid_json", "the body is empty; a JSON document was expected");
     }
-    return parse(bytes, contentType ?? "");
+    return parse(bytes, contentType);
+  };
+  return (request) => {
+    const { "content-type": contentType } = request.headers;
+    const parse = contentType === undefined ? undefined : findParser(parsers, contentType);
+    const hasBody = request.hasBody();
+    if (parse === undefined && (contentType !== undefined || hasBody)) {
+      throw unsupportedMediaType(understood);
+    }
+    return hasBody
+      ? readDecoded(request, options.maxBytes).then((bytes) => make(bytes, parse, contentType ?? ""))
+      : make(new Uint8Array(), parse, contentType ?? "");
   };
 }
 

@@ -16,7 +16,7 @@ export type UnaryImplementation = (message: Message, context: HandlerContext) =>
 /** A streaming one: it takes a message or an iterable of them, and gives one or the other, as its method says. */
 export type StreamingImplementation = (input: never, context: HandlerContext) => unknown;
 
-/** Runs an implementation behind its interceptors. */
+/** Runs an implementation behind its interceptors. May throw instead of rejecting. */
 export type Invoke = (message: Message, context: CallContext) => Message | Promise<Message>;
 
 /** Builds the chain of a unary method once. */
@@ -33,9 +33,10 @@ export function createInvoke(
       return isThenable(result) ? Promise.resolve(result).then(output) : output(result);
     };
   }
-  const call = createChain(interceptors, async (input, context, original) => {
-    const result = await implementation(input as Message, context);
-    return new CallResponse(false, output(result), original);
+  const call = createChain(interceptors, (input, context, original) => {
+    const respond = (result: unknown): CallResponse => new CallResponse(false, output(result), original);
+    const result = implementation(input as Message, context);
+    return isThenable(result) ? Promise.resolve(result).then(respond) : Promise.resolve(respond(result));
   });
   return (message, context) => call(new CallRequest(false, message, context)) as Promise<Message>;
 }

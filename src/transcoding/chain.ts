@@ -64,7 +64,7 @@ export class CallResponse {
   }
 }
 
-/** Calls the implementation; `original` is the context that `context` is, or is a copy of. */
+/** Calls the implementation; `original` is the context that `context` is, or is a copy of. May throw instead of rejecting. */
 type Innermost = (
   input: Message | AsyncIterable<Message>,
   context: HandlerContext,
@@ -88,24 +88,37 @@ export function createChain(
     const context = request instanceof CallRequest ? original : copyContext(original, request);
     return call(request.message, context, original);
   };
-  const chain = interceptors.reduceRight<(request: CallRequest) => Promise<CallResponse>>((next, interceptor) => {
-    const intercepted = interceptor((async (request: CallRequest) =>
-      completeResponse(await next(completeRequest(request)))) as unknown as Next) as unknown as typeof next;
-    return intercepted;
+  const chain = interceptors.reduceRight<Step>((next, interceptor) => {
+    const isLast = next === innermost;
+    // Not an async function, which would cost a promise more.
+    const step: Step = (request) => {
+      try {
+        const responded = next(completeRequest(request));
+        return isLast ? responded : Promise.resolve(responded).then(completeResponse);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    };
+    return interceptor(step as unknown as Next) as unknown as Step;
   }, innermost);
-  return async (request) => {
+  return (request) => {
     const context = request[contextOf];
     context.assertAwaited();
-    const response = await chain(request);
-    if (!(response instanceof CallResponse)) {
-      const { header } = completeResponse(response);
-      if (header !== context.responseHeader) {
-        replaceHeaders(context.responseHeader, header);
+    // An interceptor that is not an async function may give what is no promise.
+    return Promise.resolve(chain(request)).then((response) => {
+      if (!(response instanceof CallResponse)) {
+        const { header } = completeResponse(response);
+        if (header !== context.responseHeader) {
+          replaceHeaders(context.responseHeader, header);
+        }
       }
-    }
-    return response.message;
+      return response.message;
+    });
   };
 }
+
+/** May throw instead of rejecting. */
+type Step = (request: CallRequest) => Promise<CallResponse>;
 
 type Next = Parameters<Interceptor>[0];
 

@@ -2,6 +2,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { METHODS, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import type { Answer } from "./answer.ts";
 import { Fault } from "./fault.ts";
 import type { TranscoderOptions } from "./options.ts";
 import type { TranscodingRequest } from "./request.ts";
@@ -48,11 +49,12 @@ export function fastifyTranscodingPlugin(
 
   // As fastifyConnectPlugin does, it writes the raw response itself, with the headers that hooks have set:
   // reply.send() would cost a twentieth of a small answer's time.
-  const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+  const send = (
+    { status, headers, body }: Answer,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<void> | undefined => {
     const { raw } = request;
-    const { status, headers, body } = await transcoder.handle(
-      new FastifyTranscodingRequest(request, reply, options.contextValues),
-    );
     let encoding: BufferEncoding = "utf8";
     if (typeof body === "string" || Buffer.isBuffer(body)) {
       const bytes = Buffer.byteLength(body);
@@ -84,22 +86,35 @@ export function fastifyTranscodingPlugin(
     if (body === undefined || typeof body === "string" || Buffer.isBuffer(body)) {
       reply.raw.end(body, encoding);
     } else {
-      await sendStream(body, reply.raw);
+      return sendStream(body, reply.raw).then(() => skipRest(raw));
     }
-    if ("stream" in raw && raw.readableDidRead && !raw.readableEnded) {
-      // Lest its client wait for ever to send what is left. A reset without error would be right too (RFC 9113,
-      // section 8.1), but Node's own client takes the answer for an incomplete one then.
-      raw.resume();
-    }
+    skipRest(raw);
+    return undefined;
   };
   instance.all("/*", {
-    handler: answer,
+    // Not an async function: an answer that is there at once goes out at once.
+    handler(request, reply) {
+      const answered = transcoder.handle(new FastifyTranscodingRequest(request, reply, options.contextValues));
+      return answered instanceof Promise
+        ? answered.then((answer) => send(answer, request, reply))
+        : send(answered, request, reply);
+    },
     preParsing(request, _reply, payload, parsed) {
       hideContentType(request);
       parsed(null, payload);
     },
   });
   done();
+}
+
+/**
+ * Reads away what is left of a body over HTTP/2, lest its client wait for ever to send it. A reset without error would be
+ * right too (RFC 9113, section 8.1), but Node's own client takes the answer for an incomplete one then.
+ */
+function skipRest(request: IncomingMessage | Http2ServerRequest): void {
+  if ("stream" in request && request.readableDidRead && !request.readableEnded) {
+    request.resume();
+  }
 }
 
 /** As Fastify knows one (RFC 9110, section 8.3.1). */

@@ -15,8 +15,8 @@ import type { TranscodingRequest } from "./request.ts";
 import { createStreamOperation } from "./stream-operation.ts";
 
 export type Transcoder = {
-  /** Never rejects. */
-  handle(request: TranscodingRequest): Promise<Answer>;
+  /** Never throws, and never rejects. A promise only where there is something to wait for. */
+  handle(request: TranscodingRequest): Answer | Promise<Answer>;
   /** What is served: each pattern of each RPC. */
   readonly bindings: readonly Binding[];
 };
@@ -62,7 +62,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
       : [...methods.union(new Set(methods.has("GET") ? ["HEAD", "OPTIONS"] : ["OPTIONS"]))].join(", ");
   };
 
-  const answer = (request: TranscodingRequest): Answer | Promise<Answer> => {
+  const handle = (request: TranscodingRequest): Answer | Promise<Answer> => {
     const path = pathOf(request.target);
     const match = matcher.find(request.httpMethod, path);
     if (match instanceof Fault) {
@@ -84,14 +84,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
       : errorAnswers.ofFault(new Fault(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }));
   };
 
-  const transcoder: Transcoder = {
-    bindings,
-    handle(request) {
-      const answered = answer(request);
-      // Not an async function: what is a promise already would be wrapped in another.
-      return answered instanceof Promise ? answered : Promise.resolve(answered);
-    },
-  };
+  const transcoder: Transcoder = { bindings, handle };
   return options.cors === undefined
     ? transcoder
     : withCors(transcoder, options.cors, (httpMethod, target) => {

@@ -1,5 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createContextKey, createContextValues, type ConnectRouter } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  createContextKey,
+  createContextValues,
+  type ConnectRouter,
+  type Interceptor,
+} from "@connectrpc/connect";
 import { connect } from "node:net";
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -340,6 +347,35 @@ describe("interceptors", () => {
     const reply = await server.send("GET", "/things/headers");
     expect(reply.headers).toMatchObject({ "x-other": "o", "x-count": "5" });
     expect(reply.headers["x-seen"]).toBeUndefined();
+  });
+
+  const refuse = (): never => {
+    throw new ConnectError("not now", Code.Unavailable);
+  };
+
+  test.each<[where: string, interceptors: Interceptor[]]>([
+    ["the outer", [() => refuse, (next) => next]],
+    ["the inner", [(next) => next, () => refuse]],
+    [
+      "the inner, which the outer hears as a rejection",
+      [(next) => (request) => next(request).catch(refuse), () => refuse],
+    ],
+  ])("need not be async functions to throw: %s", async (_where, interceptors) => {
+    await using server = await serve({ routes, interceptors });
+    const reply = await server.send("GET", "/things/headers");
+    expect([reply.status, JSON.parse(reply.body)]).toEqual([503, { code: "unavailable", message: "not now" }]);
+  });
+
+  test("hear what an implementation throws at once as a rejection", async () => {
+    await using server = await serve({
+      routes: (router) => {
+        router.rpc(ThingsService.method.getHeaders, () => {
+          throw new ConnectError("none", Code.NotFound);
+        });
+      },
+      interceptors: [(next) => (request) => next(request).catch(refuse)],
+    });
+    expect(await server.send("GET", "/things/headers")).toMatchObject({ status: 503 });
   });
 
   test("abort signals tell when the client has gone", async () => {

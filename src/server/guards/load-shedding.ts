@@ -111,7 +111,7 @@ export function shedLoad(
     }
     kind.taken += 1;
     // Comes once, however the response ends; nothing has waited since the request came, so it is still to come.
-    reply.raw.once("close", () => {
+    reply.raw.on("close", () => {
       kind.taken -= 1;
       leave();
     });

@@ -38,8 +38,11 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
   let isClosing = false;
 
   class Response extends http.ServerResponse {
+    /** Whose it is, once a handler serves it. */
+    served: Connection | undefined;
+
     override writeHead(status: number, ...rest: unknown[]): this {
-      if (isClosing || options.leaving.aborted || connections.get(this.req.socket)?.isOld === true) {
+      if (isClosing || options.leaving.aborted || this.served?.isOld === true) {
         this.shouldKeepAlive = false;
       }
       return super.writeHead(status, ...(rest as [http.OutgoingHttpHeaders?]));
@@ -57,7 +60,7 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
     /** Node calls this when a response is finished. */
     override detachSocket(socket: Socket): void {
       super.detachSocket(socket);
-      const connection = connections.get(socket);
+      const connection = this.served;
       if (connection === undefined) {
         return;
       }
@@ -82,6 +85,7 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
         return;
       }
       if (connection !== undefined) {
+        (response as Response).served = connection;
         connection.served++;
         connection.calls++;
         // Node parses, and so serves, all requests that have come, however many answers are due.

@@ -6,10 +6,12 @@ import { FlowgateError } from "../../errors.ts";
  * Connect's own `shutdownSignal` would break off unary calls as well.
  */
 export function endStreams(closing: AbortSignal): Interceptor {
-  return (next) => async (request) => {
-    const response = await next(request);
-    return response.stream ? { ...response, message: untilAborted(response.message, closing) } : response;
-  };
+  return (next) => (request) =>
+    request.stream
+      ? next(request).then((response) =>
+          response.stream ? { ...response, message: untilAborted(response.message, closing) } : response,
+        )
+      : next(request);
 }
 
 async function* untilAborted<T>(messages: AsyncIterable<T>, closing: AbortSignal): AsyncGenerator<T> {

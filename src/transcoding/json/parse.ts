@@ -29,7 +29,7 @@ export function parseJson(
   if (!isUtf8(bytes)) {
     throw new Fault(400, "invalid_json", "the body is not valid UTF-8");
   }
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const text = buffer.toString("utf8");
   const outline = outlineOf(bytes);
   if (outline.depth > maxDepth) {

@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { readDecoded } from "./content-encoding.ts";
 import { Fault } from "./fault.ts";
@@ -29,10 +28,7 @@ export type BodyOptions = FormOptions & {
 };
 
 /** Makes a message of a document; the Content-Type is that of the request. */
-export type BodyParser = (bytes: Uint8Array, contentType: string) => Message | Promise<Message>;
-
-/** Parsing and reading take some ms for each MB: other requests get their turn in between. */
-const LARGE_BYTES = 256 * 1024;
+export type BodyParser = (bytes: Uint8Array, contentType: string) => Message;
 
 const JSON_TYPE = "application/json";
 const FORM_TYPE = "application/x-www-form-urlencoded";
@@ -62,7 +58,7 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
   const emptyAllowed =
     options.body === "*" && !bound.some((field) => fieldRule(field).required && takenOf(taken, field) === undefined);
   const understood = [...parsers.keys()].join(", ");
-  const make = (bytes: Uint8Array, parse: BodyParser | undefined, contentType: string): Message | Promise<Message> => {
+  const make = (bytes: Uint8Array, parse: BodyParser | undefined, contentType: string): Message => {
     if (bytes.length === 0 && emptyAllowed) {
       return create(desc);
     }
@@ -156,7 +152,7 @@ export function createJsonParser(
   if (options.body === "*") {
     const read = readers.message(desc);
     const exact = messageHoldsInt64(desc);
-    return (bytes) => parseThen(bytes, options.maxDepth, exact, [], (value) => read(value, []) as Message);
+    return (bytes) => read(parseJson(bytes, options.maxDepth, [], exact), []) as Message;
   }
   const [field] = boundFields(desc, options.body);
   if (field === undefined) {
@@ -165,7 +161,8 @@ export function createJsonParser(
   const read = readers.field(field);
   const exact = holdsInt64(field);
   const root = [field.jsonName];
-  const make = (value: unknown): Message => {
+  return (bytes) => {
+    const value = parseJson(bytes, options.maxDepth, root, exact);
     const message = create(desc) as Message & Record<string, unknown>;
     // null clears a message, as it does inside of one.
     if (value !== null || field.fieldKind !== "message" || field.message.typeName === "google.protobuf.Value") {
@@ -173,19 +170,6 @@ export function createJsonParser(
     }
     return message;
   };
-  return (bytes) => parseThen(bytes, options.maxDepth, exact, root, make);
-}
-
-/** At once for a small document: an await would cost more than its parsing. */
-function parseThen(
-  bytes: Uint8Array,
-  maxDepth: number,
-  exact: boolean,
-  root: string[],
-  make: (value: unknown) => Message,
-): Message | Promise<Message> {
-  const value = parseJson(bytes, maxDepth, root, exact);
-  return bytes.length < LARGE_BYTES ? make(value) : setImmediate(value).then(make);
 }
 
 function findParser(parsers: ReadonlyMap<string, BodyParser>, contentType: string): BodyParser | undefined {

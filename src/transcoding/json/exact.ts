@@ -1,4 +1,10 @@
+import { endOfNumber, endOfString } from "./tokens.ts";
 import { isObject, WideInteger } from "./wide-integer.ts";
+
+const QUOTE = 0x22;
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;
 
 /** Documents with wide integers in them. Only for them do readers look for any. */
 const exactDocuments = new WeakMap<object, readonly WideInteger[]>();
@@ -9,27 +15,41 @@ export function wideIntegersOf(document: unknown): readonly WideInteger[] | unde
 }
 
 /**
- * Parses a document that JSON.parse has taken, with a WideInteger for each integer that it rounds. `spans` are the starts
- * and ends of integer literals, those among them; no string of the document has a lone surrogate.
+ * The value of a document, as JSON.parse gave it, with a WideInteger for each integer that was rounded. No string of the
+ * document has a lone surrogate.
  */
-export function parseExact(bytes: Buffer, spans: readonly number[]): unknown {
-  const raw = bytes.toString("latin1");
-  const integers: WideInteger[] = [];
-  for (let at = 0; at < spans.length; at += 2) {
-    const [start, end] = [spans[at] as number, spans[at + 1] as number];
-    const digits = raw.slice(start, end);
-    // 20 characters hold every 64-bit integer.
-    if (digits.length <= 20 && !Number.isSafeInteger(Number(digits))) {
-      integers.push(new WideInteger(digits, start, end));
-    }
+export function withWideIntegers(value: unknown, bytes: Buffer): unknown {
+  const integers = findWideIntegers(bytes.toString("latin1"));
+  if (integers.length === 0) {
+    return value;
   }
   // No other string begins so: which stands for an integer is beyond doubt.
   const text = replaceIntegers(bytes, integers, (_integer, index) => `"\\udc00${index}"`);
   const document = revive(JSON.parse(text), integers);
-  if (integers.length > 0) {
-    exactDocuments.set(document as object, integers);
-  }
+  exactDocuments.set(document as object, integers);
   return document;
+}
+
+/** In a well-formed document, of a character for each byte. */
+function findWideIntegers(document: string): WideInteger[] {
+  const found: WideInteger[] = [];
+  for (let at = 0; at < document.length;) {
+    const code = document.charCodeAt(at);
+    if (code === QUOTE) {
+      at = endOfString(document, at);
+    } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
+      const end = endOfNumber(document, at);
+      // From 16 characters on it may be beyond 2^53; 20 hold every 64-bit integer.
+      const literal = end - at >= 16 && end - at <= 20 ? document.slice(at, end) : "";
+      if (/^-?\d+$/.test(literal) && !Number.isSafeInteger(Number(literal))) {
+        found.push(new WideInteger(literal, at, end));
+      }
+      at = end;
+    } else {
+      at++;
+    }
+  }
+  return found;
 }
 
 function revive(value: unknown, integers: readonly WideInteger[]): unknown {

@@ -1,14 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import { Fault, type JsonPath } from "../fault.ts";
-import { parseExact } from "./exact.ts";
+import { withWideIntegers } from "./exact.ts";
 import { explainJson } from "./explain.ts";
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const MINUS = 0x2d;
-const ZERO = 0x30;
-const NINE = 0x39;
-const COLON = 0x3a;
+import { outlineOf } from "./outline.ts";
 
 /**
  * Parses JSON (RFC 8259) strictly: UTF-8 throughout, no repeated key, no `__proto__` key, no lone
@@ -31,8 +25,8 @@ export function parseJson(
   }
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const text = buffer.toString("utf8");
-  const outline = outlineOf(bytes);
-  if (outline.depth > maxDepth) {
+  const { colons, depth, hasUnicodeEscape } = outlineOf(bytes);
+  if (depth > maxDepth) {
     throw explainJson(text, maxDepth, root);
   }
   let value: unknown;
@@ -43,11 +37,10 @@ export function parseJson(
   }
   const census: Census = { keys: 0, isUnsafe: false };
   countKeys(value, census);
-  if (census.keys !== outline.colons || (hasEscapedSurrogate(text) && !isWellFormed(value))) {
+  if (census.keys !== colons || (hasUnicodeEscape && hasEscapedSurrogate(text) && !isWellFormed(value))) {
     throw explainJson(text, maxDepth, root);
   }
-  const isRounded = census.isUnsafe && outline.integers.length > 0;
-  return exact && isRounded ? parseExact(buffer, outline.integers) : value;
+  return exact && census.isUnsafe ? withWideIntegers(value, buffer) : value;
 }
 
 /** An escape of \uD800 to \uDFFF, or what looks like one: half of a pair, as most encoders of ASCII write an emoji. */
@@ -73,88 +66,6 @@ function isWellFormed(value: unknown): boolean {
   return true;
 }
 
-type Outline = {
-  readonly colons: number;
-  readonly depth: number;
-  /** Starts and ends of integer literals, one after the other: of all those that a double may not hold. */
-  readonly integers: readonly number[];
-};
-
-/** What the bytes of a document show without parsing it; of a malformed one, anything. */
-function outlineOf(bytes: Uint8Array): Outline {
-  const length = bytes.length;
-  let colons = 0;
-  let depth = 0;
-  let open = 0;
-  let quote = -1;
-  let backslash = -1;
-  const integers: number[] = [];
-  for (let i = 0; i < length;) {
-    const byte = bytes[i++] as number;
-    if (byte === QUOTE) {
-      for (let limit = i + LONG_STRING; i < length;) {
-        const inside = bytes[i++];
-        if (inside === QUOTE) {
-          break;
-        }
-        if (inside === BACKSLASH) {
-          i++;
-          limit = i + LONG_STRING;
-        } else if (i >= limit) {
-          // Node looks for a byte several times as fast. What it found is kept: each byte is looked at but once or twice.
-          quote = quote < i ? indexOf(bytes, QUOTE, i) : quote;
-          backslash = backslash < i ? indexOf(bytes, BACKSLASH, i) : backslash;
-          i = Math.min(quote, backslash);
-        }
-      }
-    } else if (byte < COLON) {
-      if (byte >= ZERO) {
-        const start = i - 1;
-        while (i < length && isDigit(bytes[i] as number)) {
-          i++;
-        }
-        // 2^53 has 16 digits, and its first is a 9.
-        if (i - start >= 16 && (byte === NINE || i - start > 16) && isInteger(bytes, start, i)) {
-          integers.push(bytes[start - 1] === MINUS ? start - 1 : start, i);
-        }
-      }
-    } else if (byte === COLON) {
-      colons++;
-    } else if (byte >= 0x5b) {
-      const bracket = byte | 0x20;
-      if (bracket === 0x7b /* [ { */) {
-        open++;
-        if (open > depth) {
-          depth = open;
-        }
-      } else if (bracket === 0x7d /* ] } */) {
-        open--;
-      }
-    }
-  }
-  return { colons, depth, integers };
-}
-
-const isDigit = (byte: number): boolean => byte >= ZERO && byte < COLON;
-
-/** The digits are a number of their own, and not the part of one that has a fraction or an exponent. */
-function isInteger(bytes: Uint8Array, start: number, end: number): boolean {
-  const before = bytes[bytes[start - 1] === MINUS ? start - 2 : start - 1];
-  const after = bytes[end];
-  return !isPartOfNumber(before) && !isPartOfNumber(after);
-}
-
-const isPartOfNumber = (byte: number | undefined): boolean =>
-  byte === 0x2e /* . */ || byte === 0x65 /* e */ || byte === 0x45 /* E */ || byte === 0x2b; /* + */
-
-/** After so many bytes it pays to search. */
-const LONG_STRING = 256;
-
-function indexOf(bytes: Uint8Array, byte: number, from: number): number {
-  const found = bytes.indexOf(byte, from);
-  return found === -1 ? bytes.length : found;
-}
-
 type Census = {
   /** Of all objects; NaN where one is `__proto__`, or a number is not finite. */
   keys: number;
@@ -164,25 +75,37 @@ type Census = {
 
 function countKeys(value: unknown, census: Census): void {
   if (typeof value === "number") {
-    if (!Number.isSafeInteger(value) && Number.isInteger(value)) {
-      census.isUnsafe = true;
-    } else if (!Number.isFinite(value)) {
-      census.keys = Number.NaN;
-    }
+    countNumber(value, census);
   } else if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
       const item = value[i] as unknown;
-      if (typeof item !== "string") {
+      if (typeof item === "object") {
         countKeys(item, census);
+      } else if (typeof item === "number") {
+        countNumber(item, census);
       }
     }
   } else if (typeof value === "object" && value !== null) {
+    let keys = 0;
     for (const key in value) {
-      census.keys += key === "__proto__" ? Number.NaN : 1;
+      keys += key === "__proto__" ? Number.NaN : 1;
       const item = (value as Record<string, unknown>)[key];
-      if (typeof item !== "string") {
+      if (typeof item === "object") {
         countKeys(item, census);
+      } else if (typeof item === "number") {
+        countNumber(item, census);
       }
+    }
+    census.keys += keys;
+  }
+}
+
+function countNumber(value: number, census: Census): void {
+  if (!Number.isSafeInteger(value)) {
+    if (!Number.isFinite(value)) {
+      census.keys = Number.NaN;
+    } else if (Number.isInteger(value)) {
+      census.isUnsafe = true;
     }
   }
 }

@@ -6,10 +6,10 @@ import { enumSpelling, fieldRule, plainSpelling } from "../rules.ts";
 import type { TakenFields } from "../taken.ts";
 import { createAnyReader } from "./any.ts";
 import { wideIntegersOf } from "./exact.ts";
-import { Misfit, within, type Read } from "./misfit.ts";
+import { Misfit, type Read } from "./misfit.ts";
 import { createFieldReader } from "./read-field.ts";
+import { compileMembers, setMember, type FieldReader } from "./read-members.ts";
 import { createWellKnownReader } from "./read-well-known.ts";
-import { expectedOf, scalarFromJson } from "./scalar.ts";
 import { asMessage } from "./struct.ts";
 import { isObject } from "./wide-integer.ts";
 import { createZeroMaker } from "./zero.ts";
@@ -73,21 +73,6 @@ function plainRule(field: DescField): FieldRule {
   return create(FieldRuleSchema, { notNull, invalid });
 }
 
-type FieldReader = {
-  readonly field: DescField;
-  readonly localName: string;
-  readonly read: Read;
-  /** Nothing but null is to be looked at before the value is read. */
-  readonly isSimple: boolean;
-  readonly lenient: boolean;
-  readonly notNull: boolean;
-  /** null is a value, and does not stand for an absent field. */
-  readonly takesNull: boolean;
-  /** The other of its names, under which it must not stand too. */
-  readonly twin: string | undefined;
-  readonly reason: string | undefined;
-};
-
 /** Once a message, so that a recursive one ends. Where documents are exact, wide integers are among the numbers in them. */
 function compileReaders(options: ReadOptions, exact: boolean): Readers {
   const known = new Map<DescMessage, Read>();
@@ -112,14 +97,14 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
   const field = (desc: DescField): Read => createFieldReader(desc, { message, spellingOf, reasonOf });
 
   const compileField = (desc: DescField, twin: string | undefined): FieldReader => {
-    const { lenient, notNull } = ruleOf(desc);
+    const { lenient, notNull, required } = ruleOf(desc);
     return {
       field: desc,
       localName: desc.localName,
       read: field(desc),
-      isSimple: !lenient && twin === undefined && desc.oneof === undefined,
       lenient,
       notNull,
+      required: required && !given.has(desc),
       takesNull: takesNull(desc),
       twin,
       reason: reasonOf(desc),
@@ -135,7 +120,6 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
     }
     const fields = new Map<string, FieldReader>();
     const zero = createZeroMaker(desc);
-    const required: FieldReader[] = [];
     let inline: FieldReader | undefined;
     for (const each of desc.fields) {
       const rule = ruleOf(each);
@@ -144,9 +128,6 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
         inline = reader;
       } else if (rule.header === "") {
         fields.set(each.jsonName, reader);
-        if (rule.required && !given.has(each)) {
-          required.push(reader);
-        }
       }
     }
     // A name of the .proto may be the JSON name of another field: that one has it.
@@ -154,42 +135,16 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
     for (const { field: each } of twins) {
       fields.set(each.name, compileField(each, each.jsonName));
     }
-    const names = [...fields.values()].flatMap(({ field: each, twin }) => (twin === undefined ? [each.jsonName] : []));
-    const unknown = `unknown; ${names.length === 0 ? "there are no fields" : `the fields are ${names.join(", ")}`}`;
+    const readMembers = compileMembers(
+      fields,
+      inline !== undefined ? "keep" : options.ignoreUnknown ? "skip" : "refuse",
+    );
     return (value) => {
       if (!isObject(value)) {
         throw new Misfit("must be an object");
       }
       const result = zero();
-      let open: Record<string, unknown> | undefined;
-      for (const key in value) {
-        const item = value[key];
-        const reader = fields.get(key);
-        if (reader === undefined || (reader.lenient && !fitsField(reader.field, item))) {
-          if (inline !== undefined) {
-            open ??= {};
-            open[key] = item;
-          } else if (reader !== undefined || !options.ignoreUnknown) {
-            throw new Misfit(unknown, undefined, [key]);
-          }
-          continue;
-        }
-        try {
-          if (reader.isSimple && item !== null) {
-            result[reader.localName] = reader.read(item);
-          } else {
-            setCarefully(result, reader, item, value);
-          }
-        } catch (error) {
-          throw within(key, error);
-        }
-      }
-      for (const { field, reason } of required) {
-        const { jsonName, name } = field;
-        if (!Object.hasOwn(value, jsonName) && !(Object.hasOwn(value, name) && fields.get(name)?.field === field)) {
-          throw new Misfit("is missing", reason, [jsonName]);
-        }
-      }
+      const open = readMembers(result, value);
       if (inline !== undefined && open !== undefined) {
         setMember(result, inline, inline.read(open));
       }
@@ -198,33 +153,6 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
   };
 
   return { message, field };
-}
-
-/** Where more is to be looked at than the value: null, both names, the other members of a oneof. */
-function setCarefully(result: Record<string, unknown>, reader: FieldReader, item: unknown, value: object): void {
-  const { field, reason, twin } = reader;
-  if (twin !== undefined && Object.hasOwn(value, twin)) {
-    throw new Misfit("stands twice, by both of its names", reason);
-  }
-  if (item === null && !reader.takesNull) {
-    if (reader.notNull) {
-      throw new Misfit(`must be ${expectedOfField(field)}, not null`, reason);
-    }
-    return;
-  }
-  const rival = field.oneof && (result[field.oneof.localName] as { case?: string }).case;
-  if (rival !== undefined) {
-    throw new Misfit(`${rival} is given already, and only one of them can be`, reason);
-  }
-  setMember(result, reader, reader.read(item));
-}
-
-function setMember(result: Record<string, unknown>, { field, localName }: FieldReader, value: unknown): void {
-  if (field.oneof === undefined) {
-    result[localName] = value;
-  } else {
-    result[field.oneof.localName] = { case: localName, value };
-  }
 }
 
 /** Those of which no part is left to say. */
@@ -244,21 +172,4 @@ function takesNull(field: DescField): boolean {
     (field.fieldKind === "message" && field.message.typeName === "google.protobuf.Value") ||
     (field.fieldKind === "enum" && field.enum.typeName === "google.protobuf.NullValue")
   );
-}
-
-function fitsField(field: DescField, value: unknown): boolean {
-  return field.fieldKind === "scalar" && scalarFromJson(field.scalar, value) !== undefined;
-}
-
-function expectedOfField(field: DescField): string {
-  switch (field.fieldKind) {
-    case "scalar":
-      return expectedOf[field.scalar];
-    case "enum":
-      return "a name";
-    case "list":
-      return "an array";
-    default:
-      return "an object";
-  }
 }

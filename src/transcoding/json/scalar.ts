@@ -1,4 +1,5 @@
 import { ScalarType, type DescField } from "@bufbuild/protobuf";
+import { compile } from "./compile.ts";
 import { WideInteger } from "./wide-integer.ts";
 
 /** What a scalar of this type is called where someone is told to send one. */
@@ -124,6 +125,50 @@ export function scalarToJson(value: Scalar): string | number | boolean | object 
     default:
       return value;
   }
+}
+
+/**
+ * The code of whether what the variable holds is a value of this type in JSON and in memory alike, and needs no look by the
+ * functions above; undefined where that can't be told from here.
+ */
+export function plainCondition(type: ScalarType | undefined, variable: string): string | undefined {
+  switch (type) {
+    case ScalarType.STRING:
+      return `typeof ${variable} === "string"`;
+    case ScalarType.BOOL:
+      return `typeof ${variable} === "boolean"`;
+    case ScalarType.INT32:
+    case ScalarType.SINT32:
+    case ScalarType.SFIXED32:
+      return `Object.is(${variable}, ${variable} | 0)`;
+    case ScalarType.UINT32:
+    case ScalarType.FIXED32:
+      return `Object.is(${variable}, ${variable} >>> 0)`;
+    case ScalarType.DOUBLE:
+      // JSON.stringify would write a negative zero without its sign.
+      return `Number.isFinite(${variable}) && !Object.is(${variable}, -0)`;
+    default:
+      return undefined;
+  }
+}
+
+/** Compiles whether all items of a repeated field are so. */
+export function compilePlainCheck({
+  scalar,
+}: DescField & { fieldKind: "list" }): (items: readonly unknown[]) => boolean {
+  const isPlain = plainCondition(scalar, "item");
+  return isPlain === undefined
+    ? () => false
+    : (compile(
+        {},
+        `return (items) => {
+          for (let i = 0; i < items.length; i++) {
+            const item = items[i];
+            if (!(${isPlain})) return false;
+          }
+          return true;
+        };`,
+      ) as (items: readonly unknown[]) => boolean);
 }
 
 function integer(text: string, min: number, max: number): number | undefined {

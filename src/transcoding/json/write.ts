@@ -18,7 +18,7 @@ import {
 import { enumSpelling, fieldRule } from "../rules.ts";
 import { createAnyWriter } from "./any.ts";
 import { compile, literal } from "./compile.ts";
-import { scalarToJson, type Scalar } from "./scalar.ts";
+import { compilePlainCheck, plainCondition, scalarToJson, type Scalar } from "./scalar.ts";
 import { formatTimestamp } from "./well-known.ts";
 
 /** Gives the JSON value of a message or of a field's value. */
@@ -59,7 +59,11 @@ export function fieldWriter(field: DescField, registry: Registry): JsonWriter {
     }
     case "list": {
       const item = itemWriter(field, registry);
+      const isPlain = compilePlainCheck(field);
       return (value) => {
+        if (isPlain(value as unknown[])) {
+          return value;
+        }
         const result: unknown[] = [];
         for (const each of value as unknown[]) {
           result.push(item(each));
@@ -115,7 +119,6 @@ function refuse(desc: DescField | DescEnum, value: unknown): never {
 function createAssign(fields: readonly DescField[]): (target: Record<string, unknown>, source: object) => void {
   const namesOf = (some: readonly DescField[]): string[] => some.flatMap(({ name, jsonName }) => [name, jsonName]);
   const declared = new Set(namesOf(fields.filter((field) => !fieldRule(field).lenient)));
-  const special = [...new Set(["__proto__", ...namesOf(fields)])];
   const assignSome = (target: Record<string, unknown>, source: object): void => {
     for (const [key, value] of Object.entries(source)) {
       if (!declared.has(key) && !Object.hasOwn(target, key)) {
@@ -123,15 +126,13 @@ function createAssign(fields: readonly DescField[]): (target: Record<string, unk
       }
     }
   };
-  return (target, source) => {
-    for (const name of special) {
-      if (Object.hasOwn(source, name)) {
-        assignSome(target, source);
-        return;
-      }
-    }
-    Object.assign(target, source);
-  };
+  // `in` finds what is inherited too, which does no harm here, and is several times as fast.
+  const names = [...new Set(namesOf(fields))].map((name) => `${literal(name)} in source`);
+  const isSpecial = [...names, `Object.hasOwn(source, "__proto__")`].join(" || ");
+  return compile(
+    { assignSome },
+    `return (target, source) => { if (${isSpecial}) assignSome(target, source); else Object.assign(target, source); };`,
+  ) as ReturnType<typeof createAssign>;
 }
 
 /** A map from another protocol may have a key that would set the prototype. */
@@ -165,11 +166,9 @@ function compileMessage(desc: DescMessage, registry: Registry): JsonWriter {
   const given: Record<string, unknown> = { assign: createAssign(declared), isEmpty, setOwn };
   const statements = [...declared, ...inline].map((field, at) => {
     const { value, condition } = readerOf(field);
-    let written = value;
-    if (!standsAsItIs(field)) {
-      given[`write${at}`] = fieldWriter(field, registry);
-      written = `write${at}(${value})`;
-    }
+    given[`write${at}`] = fieldWriter(field, registry);
+    const isPlain = field.fieldKind === "scalar" ? plainCondition(field.scalar, value) : undefined;
+    const written = isPlain === undefined ? `write${at}(${value})` : `${isPlain} ? ${value} : write${at}(${value})`;
     return `if (${condition}) ${setterOf(field, written)};`;
   });
   return compile(given, `return (m) => { const r = {}; ${statements.join("\n")} return r; };`) as JsonWriter;
@@ -182,12 +181,6 @@ function setterOf(field: DescField, written: string): string {
   const key = literal(field.jsonName);
   return field.jsonName === "__proto__" ? `setOwn(r, ${key}, ${written})` : `r[${key}] = ${written}`;
 }
-
-function standsAsItIs({ fieldKind, scalar }: DescField): boolean {
-  return fieldKind === "scalar" && plainTypes.has(scalar);
-}
-
-const plainTypes: ReadonlySet<ScalarType> = new Set([ScalarType.STRING, ScalarType.BOOL]);
 
 /** The code of a field's value in a message `m`, and of whether it is written: not where it is absent, or zero without presence. */
 function readerOf(field: DescField): { value: string; condition: string } {

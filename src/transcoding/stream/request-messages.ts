@@ -40,7 +40,7 @@ export function createRequestMessages(input: DescMessage, options: Omit<BodyOpti
         throw unsupportedMediaType(NDJSON_TYPE);
       }
     }
-    return readMessages(request.hasBody() ? streamDecoded(request) : [], options.maxBytes, async (bytes) =>
+    return readMessages(request.hasBody() ? streamDecoded(request) : [], options.maxBytes, (bytes) =>
       parse(bytes, NDJSON_TYPE),
     );
   };
@@ -49,12 +49,12 @@ export function createRequestMessages(input: DescMessage, options: Omit<BodyOpti
 async function* readMessages(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,
-  parse: (line: Uint8Array) => Promise<Message>,
+  parse: (line: Uint8Array) => Message,
 ): AsyncGenerator<Message> {
   for await (const { bytes, number } of readLines(body, maxBytes)) {
     let message: Message;
     try {
-      message = await parse(bytes);
+      message = parse(bytes);
     } catch (error) {
       throw error instanceof Fault ? atLine(number, error) : error;
     }

@@ -18,6 +18,7 @@ export class Exchange {
   trace: Context;
   #failure: Code | undefined;
   #span: Span | undefined;
+  #afterwards: (() => void) | undefined;
 
   constructor(place: Context) {
     this.trace = place;
@@ -53,8 +54,21 @@ export class Exchange {
     this.#failure ??= code;
   }
 
+  /** Calls back when it ends. */
+  whenEnded(callback: () => void): void {
+    const before = this.#afterwards;
+    this.#afterwards =
+      before === undefined
+        ? callback
+        : () => {
+            before();
+            callback();
+          };
+  }
+
   /** The response is closed, whatever has closed it. */
   end({ writableEnded, statusCode }: ServerResponse): Outcome {
+    this.#afterwards?.();
     const outcome = this.#outcome(writableEnded, statusCode);
     if (this.#span !== undefined) {
       this.#span.setAttribute("http.response.status_code", statusCode);
@@ -74,14 +88,23 @@ export class Exchange {
 
 const key = Symbol("exchange");
 
-/** What a request or its response is part of; undefined where the server observes nothing. */
-export function exchangeOf(half: IncomingMessage | ServerResponse): Exchange | undefined {
-  return (half as { [key]?: Exchange })[key];
+/** What a request is part of; undefined where the server observes nothing. */
+export function exchangeOf(request: IncomingMessage): Exchange | undefined {
+  return (request as { [key]?: Exchange })[key];
 }
 
-export function joinExchange(exchange: Exchange, request: IncomingMessage, response: ServerResponse): void {
+/** Calls back when a response is closed. Where it is part of an exchange, without a listener of its own, which would cost more. */
+export function whenEnded(response: ServerResponse, callback: () => void): void {
+  const exchange = exchangeOf(response.req);
+  if (exchange === undefined) {
+    response.once("close", callback);
+  } else {
+    exchange.whenEnded(callback);
+  }
+}
+
+export function joinExchange(exchange: Exchange, request: IncomingMessage): void {
   (request as { [key]?: Exchange })[key] = exchange;
-  (response as { [key]?: Exchange })[key] = exchange;
 }
 
 /** The exchange that a call is made in. Set by the server. */

@@ -19,7 +19,7 @@ export function createObserver(metrics: RequestMetrics | undefined, root: Contex
 
   // Not a function for each request: it knows the response that it is called on.
   function settle(this: ServerResponse): void {
-    const exchange = exchangeOf(this);
+    const exchange = exchangeOf(this.req);
     if (exchange === undefined) {
       return;
     }
@@ -35,7 +35,7 @@ export function createObserver(metrics: RequestMetrics | undefined, root: Contex
       if (type !== undefined) {
         exchange.protocol = protocolOf(type);
       }
-      joinExchange(exchange, request, response);
+      joinExchange(exchange, request);
       metrics?.began();
       response.on("close", settle);
       handler(request, response);
@@ -43,7 +43,7 @@ export function createObserver(metrics: RequestMetrics | undefined, root: Contex
 
     malformed(status, response) {
       const code = codeOfStatus(status);
-      const exchange = response && exchangeOf(response);
+      const exchange = response && exchangeOf(response.req);
       if (exchange === undefined) {
         metrics?.began();
         metrics?.ended(undefined, "rest", code, 0);

@@ -8,6 +8,7 @@ import { RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
 import { FlowgateError } from "../../errors.ts";
 import { watchEventLoop } from "./event-loop-delay.ts";
 import { createSources, type Sources } from "../listener/sources.ts";
+import { whenEnded } from "../exchange.ts";
 import { pathOf, refuseRequest, type RpcPaths } from "./refuse-request.ts";
 import { clientAddress } from "../trusted-proxies.ts";
 
@@ -81,12 +82,21 @@ export function shedLoad(
   });
   const calls = places();
   const streams = places();
+  const others = new Map<string, Places | "exempt">();
+  for (const [path, { methodKind }] of rpcs) {
+    if (methodKind !== "unary") {
+      others.set(path, streams);
+    }
+  }
+  for (const path of exempt) {
+    others.set(path, "exempt");
+  }
   const maxInFlight = inFlight || Number.POSITIVE_INFINITY;
   const announce = createAnnouncement(log);
 
   app.addHook("onRequest", (request, reply, done) => {
-    const path = pathOf(request);
-    if (exempt.has(path)) {
+    const kind = others.get(pathOf(request)) ?? calls;
+    if (kind === "exempt") {
       done();
       return;
     }
@@ -99,7 +109,6 @@ export function shedLoad(
       refuse("event_loop");
       return;
     }
-    const kind = (rpcs.get(path)?.methodKind ?? "unary") === "unary" ? calls : streams;
     if (kind.taken >= maxInFlight) {
       refuse("in_flight");
       return;
@@ -110,8 +119,8 @@ export function shedLoad(
       return;
     }
     kind.taken += 1;
-    // Comes once, however the response ends; nothing has waited since the request came, so it is still to come.
-    reply.raw.on("close", () => {
+    // Nothing has waited since the request came: its end is still to come.
+    whenEnded(reply.raw, () => {
       kind.taken -= 1;
       leave();
     });

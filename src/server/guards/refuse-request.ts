@@ -80,13 +80,13 @@ export function refuseRequest(
  * The path of the route that a request leads to, however its target spells it: the router decodes. Of the HTTP API,
  * which is one route, the target without its query; there another spelling has none of the exceptions.
  */
-export function pathOf({ raw: { url = "" }, routeOptions }: FastifyRequest): string {
-  const { url: route } = routeOptions;
-  if (route !== undefined && !route.endsWith("*")) {
-    return route;
-  }
+export function pathOf(request: FastifyRequest): string {
+  const { url = "" } = request.raw;
   const question = url.indexOf("?");
-  return question === -1 ? url : url.slice(0, question);
+  const path = question === -1 ? url : url.slice(0, question);
+  // Fastify makes them anew for each who asks, and a plain path spells its route as it is.
+  const route = /[^\w./-]/.test(path) ? request.routeOptions.url : undefined;
+  return route === undefined || route.endsWith("*") ? path : route;
 }
 
 function sendGrpc(response: ServerResponse, type: string, error: FlowgateError): void {

@@ -1,16 +1,22 @@
 import { promisify } from "node:util";
 import type { DescService } from "@bufbuild/protobuf";
-import { type ConnectRouter, type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
+import {
+  type ConnectRouter,
+  type ContextValues,
+  createConnectRouter,
+  createContextValues,
+  type Interceptor,
+} from "@connectrpc/connect";
 import { fastify, type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import type { Guard } from "../auth/gate.ts";
-import type { Peer } from "../auth/principal.ts";
+import { peerKey } from "../auth/principal.ts";
 import { type BrowserSafetyOptions, guardAgainstPages } from "./guards/browser-safety.ts";
-import { CallValues } from "./call-values.ts";
 import { registerRpcs } from "./rpc/connect.ts";
 import { allowOrigins, type CorsOptions, createOriginList } from "./guards/cors.ts";
 import { registerDocs } from "./docs.ts";
 import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
+import { exchangeKey, exchangeOf } from "./exchange.ts";
 import { endStreams } from "./rpc/ended-streams.ts";
 import { createFaultHandler, refuseUnknown } from "./faults.ts";
 import { healthService, maxWatchesPerSource } from "./rpc/grpc-health.ts";
@@ -193,7 +199,7 @@ function createApp(
       ...(tracing?.isOn === true ? [activateTrace] : []),
       ...options.interceptors,
     ],
-    contextValues: createPeers(options.identity && createReadWorkload(options.identity, isTrusted)),
+    contextValues: createValues(options.identity && createReadWorkload(options.identity, isTrusted)),
   };
   if (options.metrics !== undefined) {
     registerMetrics(app, { ...options.metrics, contextValues: calls.contextValues });
@@ -244,12 +250,17 @@ function servicesOf(routes: ServerOptions["routes"]): DescService[] {
   return [...new Set(router.handlers.map(({ service }) => service))];
 }
 
-/** Tells each call who its peer is. */
-function createPeers(readWorkload: ReadWorkload | undefined): (request: FastifyRequest) => ContextValues {
-  const peerOf = (request: FastifyRequest): Peer => ({
-    address: clientAddress(request),
-    requestId: request.id,
-    ...(readWorkload && { workload: () => readWorkload(request) }),
-  });
-  return (request) => new CallValues(request, peerOf);
+/**
+ * Tells each call what it is part of, and who its peer is: before its body is read, for while it is, the client may go
+ * away, and its address with it.
+ */
+function createValues(readWorkload: ReadWorkload | undefined): (request: FastifyRequest) => ContextValues {
+  return (request) =>
+    createContextValues()
+      .set(exchangeKey, exchangeOf(request.raw))
+      .set(peerKey, {
+        address: clientAddress(request),
+        requestId: request.id,
+        ...(readWorkload && { workload: () => readWorkload(request) }),
+      });
 }

@@ -1,6 +1,6 @@
 // Running a gateway
 export { openGateway, type Gateway } from "./gateway.ts";
-export { OptionsError, parseOptions, type Options, type OptionsInput } from "./options.ts";
+export { OptionsError, parseOptions, type Options, type OptionsInput } from "./options/parse.ts";
 
 // What a gateway is made of, for those who put their own together
 export { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "./store/sqlite/open-store.ts";

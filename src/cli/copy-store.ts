@@ -1,4 +1,4 @@
-import type { Options } from "../options.ts";
+import type { Options } from "../options/parse.ts";
 import { backupStore, restoreStore } from "../store/sqlite/backup.ts";
 import { CliFailure } from "./failure.ts";
 

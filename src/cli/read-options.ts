@@ -5,7 +5,7 @@ import {
   type OptionsProblem,
   formatOptionPath,
   parseOptions,
-} from "../options.ts";
+} from "../options/parse.ts";
 import type { Flags } from "./arguments.ts";
 import { type ConfigFile, readConfigFile } from "./config-file.ts";
 import { CliFailure } from "./failure.ts";

@@ -1,4 +1,4 @@
-import type { Options } from "../options.ts";
+import type { Options } from "../options/parse.ts";
 import { CliFailure } from "./failure.ts";
 
 /** What keeps a gateway from starting, in one line that says what to do. */

@@ -1,4 +1,4 @@
-import type { Options } from "../options.ts";
+import type { Options } from "../options/parse.ts";
 import { explainStartFailure } from "./start-failure.ts";
 import { untilSignal } from "./until-signal.ts";
 

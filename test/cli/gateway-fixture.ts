@@ -1,7 +1,7 @@
 // A process that starts a gateway of no substance: opens when told, and stops at once or never.
 import { CliFailure } from "../../src/cli/failure.ts";
 import { start } from "../../src/cli/start.ts";
-import { parseOptions } from "../../src/options.ts";
+import { parseOptions } from "../../src/options/parse.ts";
 
 const mode = process.argv[2];
 // Held as a server would hold it.

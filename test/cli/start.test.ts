@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { explainStartFailure } from "../../src/cli/start-failure.ts";
-import { parseOptions } from "../../src/options.ts";
+import { parseOptions } from "../../src/options/parse.ts";
 import { exitCode } from "./run-cli.ts";
 
 const fixture = fileURLToPath(new URL("./gateway-fixture.ts", import.meta.url));

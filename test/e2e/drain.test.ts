@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { openGateway } from "../../src/gateway.ts";
-import { parseOptions } from "../../src/options.ts";
+import { parseOptions } from "../../src/options/parse.ts";
 import { openRaw } from "../server/raw.ts";
 import { deploy } from "./deploy.ts";
 import { eventually, type Service, startService } from "./service.ts";

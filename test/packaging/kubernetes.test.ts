@@ -4,7 +4,7 @@ import bcrypt from "bcryptjs";
 import { expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { settings } from "../../src/cli/settings.ts";
-import { OptionsError, type OptionsInput, parseOptions } from "../../src/options.ts";
+import { OptionsError, type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { send } from "../e2e/rest.ts";
 import { startService } from "../e2e/service.ts";
 import { type Kustomization, type Manifest, findProblems, podOf, probesOf } from "./kubernetes-check.ts";

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { parseArguments } from "../../src/cli/arguments.ts";
 import { settings } from "../../src/cli/settings.ts";
-import { parseOptions } from "../../src/options.ts";
+import { parseOptions } from "../../src/options/parse.ts";
 import { root } from "./stage.ts";
 
 const unit = readFileSync(join(root, "deploy/systemd/flowgate.service"), "utf8");

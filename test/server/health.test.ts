@@ -26,7 +26,7 @@ import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { openGateway } from "../../src/gateway.ts";
-import { parseOptions } from "../../src/options.ts";
+import { parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
 import { registerRpcs } from "../../src/server/rpc/connect.ts";
 import { healthService } from "../../src/server/rpc/grpc-health.ts";

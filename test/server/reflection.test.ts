@@ -29,7 +29,7 @@ import {
 import { ServerReflection as ReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
 import { openGateway } from "../../src/gateway.ts";
-import { type OptionsInput, parseOptions } from "../../src/options.ts";
+import { type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
 import { eventually } from "../e2e/service.ts";

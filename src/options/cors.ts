@@ -1,0 +1,23 @@
+import * as z from "zod";
+import { wholeNumber } from "./values.ts";
+
+export const cors = z.strictObject({
+  origins: z
+    .array(
+      z
+        .string("must be an origin")
+        .refine(isOrigin, 'must be "*" or an origin as browsers send it, such as https://app.example, without path'),
+      "must be a list of origins",
+    )
+    .min(1, "must name at least one origin")
+    .readonly()
+    .describe('Their origins, such as `https://app.example`; `"*"` is any page on the web.'),
+  maxAgeSeconds: wholeNumber(0, 86_400).default(600).describe("For how long a browser need not ask again."),
+});
+
+/** As browsers serialize them; those of other schemes, as of an extension, have no port. */
+function isOrigin(text: string): boolean {
+  return /^https?:/.test(text)
+    ? URL.parse(text)?.origin === text && !text.includes("*")
+    : text === "*" || /^[a-z][a-z\d+.-]*:\/\/[\w.-]+$/.test(text);
+}

@@ -1,0 +1,14 @@
+import { BlockList, isIP } from "node:net";
+
+/** 127.0.0.0/8 and ::1, also where the first is mapped into IPv6. */
+export function isLoopback(host: string): boolean {
+  if (host === "localhost") {
+    return true;
+  }
+  const version = isIP(host);
+  return version !== 0 && loopback.check(host, version === 6 ? "ipv6" : "ipv4");
+}
+
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");

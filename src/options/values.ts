@@ -1,0 +1,32 @@
+import * as z from "zod";
+
+// What many options are made of.
+
+export const text = z.string("must be text").min(1, "must not be empty");
+export const flag = z.boolean("must be true or false");
+export const port = wholeNumber(0, 65_535);
+export const milliseconds = wholeNumber(1, 86_400_000);
+export const paths = z.array(text, "must be a list of paths").readonly();
+
+export function wholeNumber(min: number, max: number) {
+  const error = `must be a whole number from ${min} to ${max}`;
+  return z.int(error).min(min, error).max(max, error);
+}
+
+/** Adds an issue for each item whose key another one before it has. */
+export function refuseRepeated<Key extends string>(
+  items: readonly Readonly<Record<Key, string>>[],
+  key: Key,
+  list: string,
+  context: z.RefinementCtx,
+): void {
+  const first = new Map<string, number>();
+  for (const [at, { [key]: value }] of items.entries()) {
+    const earlier = first.get(value);
+    if (earlier === undefined) {
+      first.set(value, at);
+    } else {
+      context.addIssue({ code: "custom", path: [at, key], message: `is the same as that of ${list}[${earlier}]` });
+    }
+  }
+}

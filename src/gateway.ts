@@ -72,7 +72,12 @@ export async function openGateway(options: Options, log: Logger = createLog(opti
     tokens: metrics?.stores.measure("tokens", opened.tokens) ?? opened.tokens,
   };
   const runtime = stack.use(
-    openRuntime({ ...runtimeOptions(options), active: () => store.flows.active(), log: createRuntimeLog(log) }),
+    openRuntime({
+      ...options.runtime,
+      active: () => store.flows.active(),
+      log: createRuntimeLog(log),
+      logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
+    }),
   );
   const authenticator = createAuthenticator({
     adminAuth: options.adminAuth,
@@ -149,24 +154,6 @@ export async function openGateway(options: Options, log: Logger = createLog(opti
     },
     drain: (delayMs = options.drain.delayMs) => (ended ??= end(delayMs)),
     [Symbol.asyncDispose]: () => (ended ??= end(0)),
-  };
-}
-
-function runtimeOptions({ runtime, log }: Options): Omit<RuntimeOptions, "active" | "log"> {
-  const { dir, host, port, deadlineMs, nodeCloseTimeoutMs, allow, restart, maxOldSpaceMb } = runtime;
-  return {
-    userDir: dir,
-    host,
-    httpPort: port,
-    logLevel: log.level === "silent" ? "fatal" : log.level,
-    deadlineMs,
-    nodeCloseTimeoutMs,
-    allow,
-    restartDelayMs: restart.backoffMs,
-    maxRestartDelayMs: restart.maxBackoffMs,
-    healthyAfterMs: restart.shortLifeMs,
-    maxShortLives: restart.safeModeAfter,
-    ...(maxOldSpaceMb === undefined ? {} : { maxOldSpaceMb }),
   };
 }
 

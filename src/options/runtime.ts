@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { runtimeDefaults } from "../runtime/options.ts";
 import { flag, milliseconds, paths, port, text, wholeNumber } from "./values.ts";
 
 export const runtime = z.strictObject({
@@ -12,21 +13,25 @@ export const runtime = z.strictObject({
       "The runtime's working directory. Flows may write here, and nowhere else unless `runtime.allow` says so.",
     ),
   deadlineMs: milliseconds
-    .default(30_000)
+    .default(runtimeDefaults.deadlineMs)
     .describe("How long a deployment's answer waits for the runtime at most; the deployment stands all the same."),
   maxOldSpaceMb: wholeNumber(16, 1_048_576)
     .optional()
     .describe("The heap that the runtime's process may take, in MiB. Absent: Node's own limit."),
-  nodeCloseTimeoutMs: milliseconds.default(5000).describe("How long a node may take to stop before it is left behind."),
+  nodeCloseTimeoutMs: milliseconds
+    .default(runtimeDefaults.nodeCloseTimeoutMs)
+    .describe("How long a node may take to stop before it is left behind."),
   restart: z
     .strictObject({
       backoffMs: milliseconds
-        .default(100)
+        .default(runtimeDefaults.restart.backoffMs)
         .describe("The pause before a runtime that ended is started again; doubled each time."),
-      maxBackoffMs: milliseconds.default(10_000).describe("The longest such pause."),
-      shortLifeMs: milliseconds.default(30_000).describe("A runtime that ends sooner than this had a short life."),
+      maxBackoffMs: milliseconds.default(runtimeDefaults.restart.maxBackoffMs).describe("The longest such pause."),
+      shortLifeMs: milliseconds
+        .default(runtimeDefaults.restart.shortLifeMs)
+        .describe("A runtime that ends sooner than this had a short life."),
       safeModeAfter: wholeNumber(1, 1000)
-        .default(5)
+        .default(runtimeDefaults.restart.safeModeAfter)
         .describe(
           "After so many short lives in a row the flows are loaded but not started, until the next deployment.",
         ),

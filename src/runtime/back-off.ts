@@ -1,8 +1,11 @@
 export type BackOffLimits = {
-  readonly restartDelayMs: number;
-  readonly maxRestartDelayMs: number;
-  readonly healthyAfterMs: number;
-  readonly maxShortLives: number;
+  /** Before the first restart; doubles with each short life up to the maximum. */
+  readonly backoffMs: number;
+  readonly maxBackoffMs: number;
+  /** A life that ran flows for less is a short one. */
+  readonly shortLifeMs: number;
+  /** After so many in a row the flows are held back. */
+  readonly safeModeAfter: number;
 };
 
 export type BackOff = {
@@ -25,15 +28,15 @@ export function createBackOff(limits: BackOffLimits): BackOff {
 
   return {
     died({ ranMs, hadFlows }) {
-      if (ranMs >= limits.healthyAfterMs) {
+      if (ranMs >= limits.shortLifeMs) {
         shortLives = 0;
         crashes = 0;
       }
       shortLives += 1;
       if (hadFlows) crashes += 1;
       return {
-        delayMs: Math.min(limits.restartDelayMs * 2 ** (shortLives - 1), limits.maxRestartDelayMs),
-        isCrashLoop: crashes >= limits.maxShortLives,
+        delayMs: Math.min(limits.backoffMs * 2 ** (shortLives - 1), limits.maxBackoffMs),
+        isCrashLoop: crashes >= limits.safeModeAfter,
       };
     },
     reset() {

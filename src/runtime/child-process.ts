@@ -26,7 +26,7 @@ export type RuntimeProcess = {
 
 /** One process of the flow runtime, and its output in the log. */
 export function spawnChild(options: CompleteOptions, events: ChildEvents): RuntimeProcess {
-  const { host, httpPort, allow, log } = options;
+  const { host, port, allow, log } = options;
   /** What it said of its end; only the first word of it counts. */
   let cause: string | undefined;
   const gone = onceOnly((how: string) => events.gone(cause ?? how));
@@ -67,7 +67,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
           else budget.drop(1);
           return;
         case "unbound":
-          cause ??= `HTTP-in nodes can't listen on ${host}, port ${httpPort} (runtime.port): ${message.code}`;
+          cause ??= `HTTP-in nodes can't listen on ${host}, port ${port} (runtime.port): ${message.code}`;
           return;
         case "dying":
           if (cause !== undefined) return;
@@ -105,19 +105,19 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   };
 }
 
-function spawnWith({ entry, userDir, allow, maxOldSpaceMb }: CompleteOptions): ChildProcess {
+function spawnWith({ entry, dir, allow, maxOldSpaceMb }: CompleteOptions): ChildProcess {
   return spawn(
     process.execPath,
     launchArguments(
       [
-        ...confinementFlags(entry, userDir, allow),
+        ...confinementFlags(entry, dir, allow),
         ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
       ],
       fileURLToPath(entry),
     ),
     {
-      cwd: userDir,
-      env: confinedEnvironment(userDir, allow),
+      cwd: dir,
+      env: confinedEnvironment(dir, allow),
       stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
       // A process group of its own: Ctrl-C in a terminal is for the parent, and what flows spawn can be killed with it.
       detached: true,

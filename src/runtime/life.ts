@@ -108,9 +108,9 @@ export function startLife(options: CompleteOptions, events: LifeEvents, trace: C
   });
   child.send({
     kind: "boot",
-    userDir: options.userDir,
+    userDir: options.dir,
     host: options.host,
-    httpPort: options.httpPort,
+    httpPort: options.port,
     nodeCloseTimeoutMs: options.nodeCloseTimeoutMs,
     logLevel: options.logLevel,
     worker: options.allow.worker,

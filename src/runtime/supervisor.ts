@@ -21,12 +21,12 @@ import { prepareUserDir } from "./user-dir.ts";
 
 /**
  * Starts the flow runtime in a process of its own, in the background, and keeps it running the newest
- * revision. What can be wrong with the flows shows in the status; a `userDir` that can't be made throws.
+ * revision. What can be wrong with the flows shows in the status; a `dir` that can't be made throws.
  */
 export function openRuntime(given: RuntimeOptions): Runtime {
-  const options = completeOptions({ ...given, userDir: prepareUserDir(given.userDir) });
+  const options = completeOptions({ ...given, dir: prepareUserDir(given.dir) });
   const version = flowRuntimeVersion();
-  const backOff = createBackOff(options);
+  const backOff = createBackOff(options.restart);
   const changes = new EventEmitter();
 
   let state: RuntimeState = "starting";
@@ -98,7 +98,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     if (state === "stopped" || life !== born || !born.isEmpty()) return;
     if (newest === undefined) {
       tell("restarting", "the active revision could not be read");
-      timer = setTimeout(() => void deployStored(born), options.maxRestartDelayMs);
+      timer = setTimeout(() => void deployStored(born), options.restart.maxBackoffMs);
       return;
     }
     clearTimeout(timer);
@@ -130,7 +130,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     let why = end.cause;
     if (!isCrashLoop) crashLoop = undefined;
     else if (end.hadFlows) {
-      why = `it ended ${options.maxShortLives} times in a row, at last because ${end.cause}`;
+      why = `it ended ${options.restart.safeModeAfter} times in a row, at last because ${end.cause}`;
       crashLoop = why;
     }
     tell("restarting", why, end.unfinished?.trace);

@@ -44,9 +44,9 @@ export async function runtimeUnderTest(
   const listeners = new Set<() => void>();
   const runtime = openRuntime({
     active: async () => revision(0, []),
-    userDir,
+    dir: userDir,
     host: "127.0.0.1",
-    httpPort: 0,
+    port: 0,
     log(entry) {
       entries.push(entry);
       for (const listener of listeners) listener();

@@ -160,7 +160,7 @@ test.for([
   ["nothing", `"null"`],
   ["a line without an end", `"x".repeat(1024)`, 200],
 ] as const)("a flow that writes %s into the channel ends the child alone", async ([, text, times = 1]) => {
-  await using runtime = await runtimeUnderTest({ restartDelayMs: 60_000 });
+  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
   const write = `${escape} const { writeSync } = host.getBuiltinModule("fs");
     const end = ${times} === 1 ? "\\n" : "";
     for (let left = ${times}; left > 0;) {

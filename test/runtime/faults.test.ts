@@ -19,7 +19,7 @@ test("runs a correction of an endless loop in On Start, long before the deadline
 });
 
 test("runs a correction after an endless loop in a message", async () => {
-  await using runtime = await runtimeUnderTest({ restartDelayMs: 60_000 });
+  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
   await runtime.apply(revision(1, endpoint("/loop", "for (;;);")), "full");
   await expect(runtime.get("/loop")).rejects.toThrow("fetch failed");
   await runtime.untilState("restarting");
@@ -29,7 +29,7 @@ test("runs a correction after an endless loop in a message", async () => {
 });
 
 test("restarts after an exception that a node throws from a timer", async () => {
-  await using runtime = await runtimeUnderTest({ restartDelayMs: 60_000 }, installProbe);
+  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } }, installProbe);
   await runtime.apply(revision(1, [tab("T"), { id: "p", type: "probe-throw", z: "T", wires: [] }]), "full");
   expect(await runtime.untilLogged(/crashed: Error: thrown by a timer/)).toMatchObject({ level: "fatal" });
   await runtime.untilState("restarting");
@@ -37,14 +37,14 @@ test("restarts after an exception that a node throws from a timer", async () => 
 });
 
 test("restarts after a promise that nobody awaits", async () => {
-  await using runtime = await runtimeUnderTest({ restartDelayMs: 60_000 });
+  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
   await runtime.apply(revision(1, starting(`void Promise.reject(new Error("forgotten"));`)), "full");
   await runtime.untilState("restarting");
   expect(runtime.status().message).toBe("it crashed: Error: forgotten");
 });
 
 test("restarts after flows that ate the memory", async () => {
-  await using runtime = await runtimeUnderTest({ restartDelayMs: 60_000, maxOldSpaceMb: 96 });
+  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 }, maxOldSpaceMb: 96 });
   await runtime.apply(revision(1, good), "full");
   await runtime.apply(revision(2, starting("const all = []; for (;;) all.push(new Array(1e5).fill({}));")), "nodes");
   expect(runtime.status()).toMatchObject({ state: "restarting", message: "it was ended by SIGABRT" });
@@ -56,8 +56,7 @@ test("holds crashing flows back, and runs the next deployment of any type", asyn
   const crashing = revision(1, starting(`void Promise.reject(new Error("again"));`));
   await using runtime = await runtimeUnderTest({
     active: async () => crashing,
-    restartDelayMs: 1,
-    maxShortLives: 2,
+    restart: { backoffMs: 1, safeModeAfter: 2 },
   });
   await runtime.untilState("safe");
   expect(await runtime.get("/hello")).toContain("Cannot GET /hello");
@@ -79,9 +78,8 @@ test("runs the flows once the port is free that HTTP-in nodes need", async () =>
   const { port } = holder.address() as AddressInfo;
   await using runtime = await runtimeUnderTest({
     active: async () => revision(1, good),
-    httpPort: port,
-    restartDelayMs: 1,
-    maxShortLives: 1,
+    port,
+    restart: { backoffMs: 1, safeModeAfter: 1 },
   });
   const why = `HTTP-in nodes can't listen on 127.0.0.1, port ${port} (runtime.port): EADDRINUSE`;
   await runtime.untilLogged(/EADDRINUSE/, 2);

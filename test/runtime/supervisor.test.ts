@@ -102,14 +102,14 @@ test("tells why the runtime can't start the flows, and recovers", async () => {
 });
 
 test("resolves a deployment on which the child crashes, long before its deadline", async () => {
-  await using runtime = await runtimeUnderTest({ entry: ready, deadlineMs: 60_000, restartDelayMs: 60_000 });
+  await using runtime = await runtimeUnderTest({ entry: ready, deadlineMs: 60_000, restart: { backoffMs: 60_000 } });
   await runtime.untilState("running");
   await runtime.apply(revision(1, nodes("crash")), "nodes");
   expect(runtime.status()).toMatchObject({ state: "restarting", message: "it exited with code 7" });
 });
 
 test("starts at once with a deployment that arrives while a restart is due", async () => {
-  await using runtime = await runtimeUnderTest({ entry: ready, restartDelayMs: 60_000 });
+  await using runtime = await runtimeUnderTest({ entry: ready, restart: { backoffMs: 60_000 } });
   await runtime.apply(revision(1, nodes("crash")), "nodes");
   await runtime.apply(revision(2, nodes("a")), "nodes");
   expect(runtime.status().state).toBe("running");
@@ -126,7 +126,7 @@ test("replaces a child that blocks on a deployment as soon as a newer one waits"
 });
 
 test("replaces a child that does not finish a deployment by the deadline", async () => {
-  await using runtime = await runtimeUnderTest({ entry: ready, deadlineMs: 1_000, restartDelayMs: 60_000 });
+  await using runtime = await runtimeUnderTest({ entry: ready, deadlineMs: 1_000, restart: { backoffMs: 60_000 } });
   await runtime.untilState("running");
   await runtime.apply(revision(1, nodes("unfinished")), "nodes");
   await runtime.untilState("restarting");
@@ -134,7 +134,7 @@ test("replaces a child that does not finish a deployment by the deadline", async
 });
 
 test("replaces a child that blocks while it is idle", async () => {
-  await using runtime = await runtimeUnderTest({ entry: ready, unresponsiveMs: 1_000, restartDelayMs: 60_000 });
+  await using runtime = await runtimeUnderTest({ entry: ready, unresponsiveMs: 1_000, restart: { backoffMs: 60_000 } });
   await runtime.apply(revision(1, nodes("block-later")), "nodes");
   await runtime.untilState("restarting");
   expect(runtime.status().message).toBe("a flow blocked it");
@@ -154,8 +154,7 @@ test("holds the flows back after a row of crashes, until the next deployment", a
   await using runtime = await runtimeUnderTest({
     entry: ready,
     active: async () => crashing,
-    restartDelayMs: 1,
-    maxShortLives: 3,
+    restart: { backoffMs: 1, safeModeAfter: 3 },
   });
   await runtime.untilState("safe");
   expect(runtime.entries.filter(({ message }) => message.startsWith("deploy"))).toHaveLength(3);
@@ -167,7 +166,7 @@ test("holds the flows back after a row of crashes, until the next deployment", a
 });
 
 test("holds the flows back too where the child that shall do so does not come up at first", async () => {
-  const limits = { restartDelayMs: 1, healthyAfterMs: 1_000, maxRestartDelayMs: 1, maxShortLives: 2 };
+  const limits = { backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 1, safeModeAfter: 2 };
   const backOff = createBackOff(limits);
   const died = (hadFlows: boolean, ranMs = 0) => backOff.died({ ranMs, hadFlows }).isCrashLoop;
   expect([died(false), died(false), died(true), died(false), died(true), died(false)]).toEqual([
@@ -182,7 +181,10 @@ test("holds the flows back too where the child that shall do so does not come up
 });
 
 test("goes on trying with a child that crashes before it is ready", async () => {
-  await using runtime = await runtimeUnderTest({ entry: fixture("crash"), restartDelayMs: 1, maxShortLives: 1 });
+  await using runtime = await runtimeUnderTest({
+    entry: fixture("crash"),
+    restart: { backoffMs: 1, safeModeAfter: 1 },
+  });
   await runtime.untilLogged(/no port for you/, 2);
   await runtime.untilLogged(/is restarting: it exited with code 3/, 2);
   expect(runtime.entries.filter(({ message }) => /in a row/.test(message))).toEqual([]);
@@ -193,7 +195,7 @@ test("replaces a child that never gets ready, and lets no deployment wait beyond
     entry: fixture("never-ready"),
     bootDeadlineMs: 2_000,
     deadlineMs: 500,
-    restartDelayMs: 60_000,
+    restart: { backoffMs: 60_000 },
   });
   await runtime.apply(revision(1, nodes("a")), "nodes");
   expect(runtime.status().state).toBe("starting");

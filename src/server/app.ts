@@ -165,8 +165,6 @@ function createApp(
     // A target in absolute form is taken too (RFC 9112, section 3.2.2).
     rewriteUrl: ({ url = "" }) => (url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?#]*/i, "") || "/"),
     return503OnClosing: false,
-    // The router counts a wildcard as a parameter, and would refuse paths beyond 100 characters.
-    routerOptions: { maxParamLength: 16 * 1024 },
   });
 
   // Bodies are read by whom they are for, after the gate.

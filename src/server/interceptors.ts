@@ -1,4 +1,11 @@
-import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  type HandlerContext,
+  type Interceptor,
+  type StreamResponse,
+  type UnaryResponse,
+} from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { peerKey } from "../auth/principal.ts";
 import { FlowgateError } from "../errors.ts";
@@ -14,17 +21,18 @@ export type Gate = (context: HandlerContext) => void | Promise<void>;
 export function failureInterceptor(log: Logger): Interceptor {
   return (next) => (request) => {
     // Only a failure asks for values and the signal: over HTTP they are not made before.
-    const failure = (error: unknown): ConnectError =>
-      failureOf(error, log, { method: request.method, values: request.contextValues, signal: request.signal });
-    return next(request).then(
-      // A stream fails while it is read, long after next() has returned.
-      request.stream
-        ? (response) => (response.stream ? { ...response, message: rethrowing(response.message, failure) } : response)
-        : undefined,
-      (error: unknown) => {
-        throw failure(error);
-      },
-    );
+    const fail = (error: unknown): never => {
+      throw failureOf(error, log, { method: request.method, values: request.contextValues, signal: request.signal });
+    };
+    // A stream fails while it is read, long after next() has returned.
+    const watch = (response: UnaryResponse | StreamResponse): UnaryResponse | StreamResponse =>
+      response.stream ? { ...response, message: rethrowing(response.message, fail) } : response;
+    try {
+      // An interceptor that is not an async function may throw, or give what is no promise.
+      return Promise.resolve(next(request)).then(request.stream ? watch : undefined, fail);
+    } catch (error) {
+      return fail(error);
+    }
   };
 }
 
@@ -106,13 +114,10 @@ export function internalMessage(requestId: string): string {
   return `internal error; the log has the details under request ${requestId}`;
 }
 
-async function* rethrowing<T>(
-  messages: AsyncIterable<T>,
-  failure: (error: unknown) => ConnectError,
-): AsyncGenerator<T> {
+async function* rethrowing<T>(messages: AsyncIterable<T>, fail: (error: unknown) => never): AsyncGenerator<T> {
   try {
     yield* messages;
   } catch (error) {
-    throw failure(error);
+    fail(error);
   }
 }

@@ -21,7 +21,9 @@ export function createAcceptCheck(
   const isJson = findRawBody(method.output, variant.responseBody) === undefined;
   return (headers) => {
     if (isJson && !accepts(headers.accept, "application/json")) {
-      throw new Fault(406, "not_acceptable", "this operation answers application/json");
+      throw new Fault(406, "not_acceptable", "this operation answers application/json", {
+        headers: { vary: "Accept" },
+      });
     }
     compressor?.assertAccepted(headers["accept-encoding"]);
   };

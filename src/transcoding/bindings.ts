@@ -174,6 +174,10 @@ function checkBodies(method: DescMethod, { body, responseBody }: Variant, pathFi
     if (pathFields.some((fields) => fields.length === 1 && fields[0] === field)) {
       throw new Error(`${field.toString()} is bound from the path, and can't be the body too`);
     }
+    const rival = pathFields.find(([top]) => field.oneof !== undefined && top?.oneof === field.oneof)?.[0];
+    if (rival !== undefined) {
+      throw new Error(`${field.toString()} can't be the body, for the path binds ${rival.name}, of the same oneof`);
+    }
   }
   if (responseBody !== "" && findField(output.fields, responseBody) === undefined) {
     throw new Error(`${output.typeName} has no field "${responseBody}" that can be the response_body`);

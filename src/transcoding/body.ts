@@ -1,4 +1,5 @@
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
+import { hasCustomJsonRepresentation, StructSchema } from "@bufbuild/protobuf/wkt";
 import { readDecoded } from "./content-encoding.ts";
 import { Fault } from "./fault.ts";
 import { createFormReader, type FormOptions } from "./form.ts";
@@ -39,12 +40,8 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
   const bound = boundFields(desc, options.body);
   if (options.body === "") {
     const zero = createZeroMaker(desc);
-    return (request) => {
-      if (request.hasBody()) {
-        throw new Fault(400, undefined, "this operation takes no body");
-      }
-      return zero();
-    };
+    const refuse = (): Fault => new Fault(400, undefined, "this operation takes no body");
+    return (request) => (request.hasBody() ? assertEmpty(request, refuse).then(zero) : zero());
   }
   const raw = findRawBody(desc, options.body);
   if (raw !== undefined) {
@@ -54,30 +51,64 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
   for (const type of options.consumes.length === 0 ? [JSON_TYPE] : options.consumes) {
     parsers.set(type, createParser(desc, type, options));
   }
-  const { taken } = options.parameters;
-  const emptyAllowed =
-    options.body === "*" && !bound.some((field) => fieldRule(field).required && takenOf(taken, field) === undefined);
   const understood = [...parsers.keys()].join(", ");
-  const make = (bytes: Uint8Array, parse: BodyParser | undefined, contentType: string): Message => {
-    if (bytes.length === 0 && emptyAllowed) {
-      return create(desc);
-    }
-    if (parse === undefined) {
-      throw new Fault(400, "invalid_json", "the body is empty; a JSON document was expected");
-    }
-    return parse(bytes, contentType);
-  };
+  const makeEmpty = createEmptyMaker(desc, bound, options);
   return (request) => {
     const { "content-type": contentType } = request.headers;
     const parse = contentType === undefined ? undefined : findParser(parsers, contentType);
-    const hasBody = request.hasBody();
-    if (parse === undefined && (contentType !== undefined || hasBody)) {
-      throw unsupportedMediaType(understood);
+    const readNothing = (): Message => {
+      if (makeEmpty !== undefined) {
+        return makeEmpty();
+      }
+      throw contentType !== undefined && parse === undefined
+        ? unsupportedMediaType(understood)
+        : new Fault(400, "invalid_json", "the body is empty; a JSON document was expected");
+    };
+    if (!request.hasBody()) {
+      return readNothing();
     }
-    return hasBody
-      ? readDecoded(request, options.maxBytes).then((bytes) => make(bytes, parse, contentType ?? ""))
-      : make(new Uint8Array(), parse, contentType ?? "");
+    if (contentType === undefined || parse === undefined) {
+      return assertEmpty(request, () => unsupportedMediaType(understood)).then(readNothing);
+    }
+    // Of another realm's promise each further one would be of that realm too.
+    return Promise.resolve(readDecoded(request, options.maxBytes)).then((bytes) =>
+      bytes.length === 0 && makeEmpty !== undefined ? makeEmpty() : parse(bytes, contentType),
+    );
   };
+}
+
+/** A body of unknown length may be none. Throws the other Fault where it is one, without reading more of it. */
+async function assertEmpty(request: TranscodingRequest, refuse: () => Fault): Promise<void> {
+  let bytes: Uint8Array;
+  try {
+    bytes = await request.readBody(0);
+  } catch (error) {
+    throw error instanceof Fault && error.status === 413 ? refuse() : error;
+  }
+  if (bytes.length > 0) {
+    throw refuse();
+  }
+}
+
+/** What an empty body stands for: `{}`, where no field is missing then. Undefined where it must be sent. */
+function createEmptyMaker(
+  desc: DescMessage,
+  bound: readonly DescField[],
+  { body, parameters: { taken } }: BodyOptions,
+): (() => Message) | undefined {
+  const isMissing = (field: DescField): boolean => fieldRule(field).required && takenOf(taken, field) === undefined;
+  if (body === "*") {
+    return bound.some(isMissing) ? undefined : () => create(desc);
+  }
+  const [field] = bound;
+  if (field?.fieldKind !== "message" || field.message.fields.some((below) => fieldRule(below).required)) {
+    return undefined;
+  }
+  const { message: held } = field;
+  if (held.typeName === StructSchema.typeName) {
+    return () => withField(desc, field, {});
+  }
+  return hasCustomJsonRepresentation(held) ? undefined : () => withField(desc, field, create(held));
 }
 
 /** RFC 9110, section 15.5.16; Accept-Post is what W3C's LDP tells clients by. */
@@ -162,14 +193,15 @@ export function createJsonParser(
   const exact = holdsInt64(field);
   const root = [field.jsonName];
   return (bytes) => {
-    const value = parseJson(bytes, options.maxDepth, root, exact);
-    const message = create(desc) as Message & Record<string, unknown>;
-    // null clears a message, as it does inside of one.
-    if (value !== null || field.fieldKind !== "message" || field.message.typeName === "google.protobuf.Value") {
-      setField(message, field, read(value, [...root]));
-    }
-    return message;
+    const value = read(parseJson(bytes, options.maxDepth, root, exact), root);
+    return value === undefined ? create(desc) : withField(desc, field, value);
   };
+}
+
+function withField(desc: DescMessage, field: DescField, value: unknown): Message {
+  const message = create(desc) as Message & Record<string, unknown>;
+  setField(message, field, value);
+  return message;
 }
 
 function findParser(parsers: ReadonlyMap<string, BodyParser>, contentType: string): BodyParser | undefined {

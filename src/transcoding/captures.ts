@@ -2,6 +2,7 @@ import { create, type DescField, type Message } from "@bufbuild/protobuf";
 import type { Binding } from "./binding.ts";
 import { Fault } from "./fault.ts";
 import type { FieldPath } from "./field-path.ts";
+import { getField } from "./http-body.ts";
 import { decodeCapture } from "./percent.ts";
 import { createTextReader, unfitText } from "./text.ts";
 
@@ -65,14 +66,6 @@ export function createCaptureReader({
       }
     },
   };
-}
-
-function getField(owner: Fields, { oneof, localName }: DescField): unknown {
-  if (oneof === undefined) {
-    return owner[localName];
-  }
-  const member = owner[oneof.localName] as { case: string | undefined; value?: unknown };
-  return member.case === localName ? member.value : undefined;
 }
 
 function setField(owner: Fields, field: DescField, value: unknown, path: FieldPath): unknown {

@@ -31,7 +31,7 @@ export function findRawBody(desc: DescMessage, name: string): RawBodyTarget | un
   if (field?.fieldKind !== "message" || !isHttpBody(field.message)) {
     return undefined;
   }
-  const { message: held, localName, oneof } = field;
+  const { message: held } = field;
   return {
     wrap(body) {
       const message = create(desc) as Message & Record<string, unknown>;
@@ -40,15 +40,17 @@ export function findRawBody(desc: DescMessage, name: string): RawBodyTarget | un
       }
       return message;
     },
-    unwrap(message) {
-      const fields = message as Message & Record<string, unknown>;
-      if (oneof === undefined) {
-        return fields[localName] as RawBody | undefined;
-      }
-      const member = fields[oneof.localName] as { case: string | undefined; value?: RawBody };
-      return member.case === localName ? member.value : undefined;
-    },
+    unwrap: (message) => getField(message, field) as RawBody | undefined,
   };
+}
+
+/** The value of a field, also one that is a member of a oneof; undefined where it is absent. */
+export function getField(message: Message & Record<string, unknown>, { oneof, localName }: DescField): unknown {
+  if (oneof === undefined) {
+    return message[localName];
+  }
+  const member = message[oneof.localName] as { case: string | undefined; value?: unknown };
+  return member.case === localName ? member.value : undefined;
 }
 
 /** Sets a singular field, also one that is a member of a oneof. */

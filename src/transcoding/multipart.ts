@@ -15,24 +15,27 @@ const MAX_PARTS = 1000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
 /**
- * Parses multipart/form-data (RFC 7578) strictly: it begins with a delimiter, ends with the closing one,
- * and every part says its name. Throws a Fault that tells which part is wrong.
+ * Parses multipart/form-data (RFC 7578): every part says its name, and the closing delimiter is there. Text before the
+ * first delimiter and behind the last is discarded (RFC 2046, section 5.1.1). Throws a Fault that tells which part is wrong.
  */
 export function parseMultipart(body: Uint8Array, contentType: string): Part[] {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   const boundary = boundaryOf(contentType);
   const delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
-  // The first delimiter has no line before it.
-  if (!bytes.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2))) {
-    throw malformed("it does not begin with its boundary");
+  // The first delimiter may have no line before it.
+  const isFirst = bytes.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
+  const begin = isFirst ? -2 : bytes.indexOf(delimiter);
+  if (begin === -1) {
+    throw malformed("its boundary is not in it");
   }
   const parts: Part[] = [];
-  let at = delimiter.length - 2;
+  let at = begin + delimiter.length;
   while (!bytes.subarray(at, at + 2).equals(Buffer.from("--"))) {
     const what = `part ${parts.length + 1}`;
     if (parts.length === MAX_PARTS) {
       throw malformed(`more than ${MAX_PARTS} parts`);
     }
+    at = skipPadding(bytes, at);
     if (bytes.subarray(at, at + 2).toString("latin1") !== "\r\n") {
       throw malformed(`${what}: a line break was expected behind its boundary`);
     }
@@ -48,10 +51,20 @@ export function parseMultipart(body: Uint8Array, contentType: string): Part[] {
     parts.push({ ...parseHead(bytes.subarray(at + 2, headEnd), what), data: bytes.subarray(headEnd + 4, end) });
     at = end + delimiter.length;
   }
-  if (!/^(?:\r\n)?$/.test(bytes.subarray(at + 2, at + 5).toString("latin1"))) {
-    throw malformed("more follows behind its end");
+  at = skipPadding(bytes, at + 2);
+  if (!/^(?:\r\n|$)/.test(bytes.subarray(at, at + 2).toString("latin1"))) {
+    throw malformed("a line break was expected behind its end");
   }
   return parts;
+}
+
+/** Blanks behind a delimiter are padding of the transport. */
+function skipPadding(bytes: Buffer, at: number): number {
+  let end = at;
+  while (bytes[end] === 0x20 || bytes[end] === 0x09) {
+    end++;
+  }
+  return end;
 }
 
 function boundaryOf(contentType: string): string {

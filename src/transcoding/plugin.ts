@@ -18,9 +18,9 @@ export type FastifyTranscodingPluginOptions = TranscoderOptions & {
  * Serves the RPCs of `routes` that have a google.api.http rule as plain HTTP, beside
  * fastifyConnectPlugin, which takes the same function.
  *
- * It registers one wildcard route, and matches the raw request target itself: whatever no other route
- * of this Fastify instance takes is answered here, 404 and 405 included. Let Fastify's
- * `routerOptions.maxParamLength` be at least as long as the longest path.
+ * It registers one wildcard route, and matches the raw request target itself, without the instance's prefix: whatever
+ * no other route of this Fastify instance takes is answered here, 404 and 405 included. What Fastify itself refuses
+ * before any route is for `answerFrameworkErrors`.
  */
 export function fastifyTranscodingPlugin(
   instance: FastifyInstance,
@@ -94,7 +94,9 @@ export function fastifyTranscodingPlugin(
   instance.all("/*", {
     // Not an async function: an answer that is there at once goes out at once.
     handler(request, reply) {
-      const answered = transcoder.handle(new FastifyTranscodingRequest(request, reply, options.contextValues));
+      const answered = transcoder.handle(
+        new FastifyTranscodingRequest(request, reply, instance.prefix, options.contextValues),
+      );
       return answered instanceof Promise
         ? answered.then((answer) => send(answer, request, reply))
         : send(answered, request, reply);
@@ -229,10 +231,12 @@ class FastifyTranscodingRequest implements TranscodingRequest {
   constructor(
     request: FastifyRequest,
     reply: FastifyReply,
+    prefix: string,
     contextValues: FastifyTranscodingPluginOptions["contextValues"],
   ) {
-    this.httpMethod = request.raw.method ?? "";
-    this.target = request.raw.url ?? "";
+    const { method = "", url = "" } = request.raw;
+    this.httpMethod = method;
+    this.target = prefix !== "" && url.startsWith(prefix) ? url.slice(prefix.length) : url;
     this.headers = request.raw.headers;
     this.#request = request;
     this.#reply = reply;
@@ -244,7 +248,7 @@ class FastifyTranscodingRequest implements TranscodingRequest {
   }
 
   url(): string {
-    return `${this.#request.protocol}://${this.#request.host}${this.target}`;
+    return `${this.#request.protocol}://${this.#request.host}${this.#request.raw.url}`;
   }
 
   contextValues(): ContextValues | undefined {

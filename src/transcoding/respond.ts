@@ -4,7 +4,7 @@ import { addHeaders, type Answer } from "./answer.ts";
 import { etagSuffix, type CompressionOptions } from "./compression.ts";
 import type { Variant } from "./binding.ts";
 import { createHeaderWriter } from "./header.ts";
-import { contentTypeOf, findRawBody } from "./http-body.ts";
+import { contentTypeOf, findRawBody, getField } from "./http-body.ts";
 import type { Scalar } from "./json/scalar.ts";
 import { asValue } from "./json/struct.ts";
 import { fieldWriter, messageWriter, type JsonWriter } from "./json/write.ts";
@@ -97,18 +97,21 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
   };
 }
 
-/** Writes the value of a response's body: the message, or the field that response_body names. */
+/** Writes the value of a response's body: the message, or the field that response_body names; null where that is absent. */
 export function createBodyWriter(desc: DescMessage, name: string, registry: Registry): JsonWriter {
   if (name === "") {
     const write = messageWriter(desc, registry);
     return desc.typeName === "google.protobuf.Struct" ? (message) => write(asValue(desc, message)) : write;
   }
   const field = desc.fields.find((each) => each.name === name);
-  if (field === undefined || field.oneof !== undefined) {
+  if (field === undefined) {
     throw new Error(`${desc.typeName} has no field "${name}" that can be the response_body`);
   }
   const write = fieldWriter(field, registry);
-  return (message) => write((message as Record<string, unknown>)[field.localName]);
+  return (message) => {
+    const value = getField(message as Message & Record<string, unknown>, field);
+    return value === undefined ? null : write(value);
+  };
 }
 
 /** The same bytes, not a copy. */

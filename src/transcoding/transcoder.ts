@@ -15,7 +15,7 @@ import type { TranscodingRequest } from "./request.ts";
 import { createStreamOperation } from "./stream-operation.ts";
 
 export type Transcoder = {
-  /** Never throws, and never rejects. A promise only where there is something to wait for. */
+  /** Never throws, and never rejects. What need not wait may be there at once. */
   handle(request: TranscodingRequest): Answer | Promise<Answer>;
   /** What is served: each pattern of each RPC. */
   readonly bindings: readonly Binding[];

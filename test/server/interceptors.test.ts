@@ -68,3 +68,11 @@ test("a call that its client gave up is no bug of ours", async () => {
   await expect(bug.response).rejects.toMatchObject({ code: Code.Internal });
   expect(bug.lines).toHaveLength(1);
 });
+
+test("an interceptor that throws at once is heard as one that rejects", () => {
+  const call = (): unknown =>
+    run(() => {
+      throw new TypeError("inside");
+    });
+  expect(call).toThrow("internal error; the log has the details under request r1");
+});

@@ -237,3 +237,61 @@ test("a body sent to a rule without one is refused", async () => {
     body: { code: "invalid_argument", message: "this operation takes no body" },
   });
 });
+
+describe("null, as the body of a field", () => {
+  const bodies = ["name", "count", "nums", "items", "labels", "kind", "wrapped", "attrs"];
+  test.each(bodies)("stands for an absent one: %s", async (field) => {
+    const echo = createEcho(schemas.BodiesSchema, post("/v1/{id}", field));
+    expect(await call(echo, createRequest("POST", "/v1/1", "null"))).toEqual({ status: 200, body: { id: "1" } });
+  });
+
+  test.each(["optional_int32", "optional_value", "map_value15", "oneof_bool_value", "custom_name"])(
+    "of each kind: %s",
+    async (field) => {
+      const echo = createEcho(QueryMsgSchema, post("/v1", field));
+      expect(await call(echo, createRequest("POST", "/v1", "null"))).toEqual({ status: 200, body: {} });
+    },
+  );
+});
+
+describe("a request without content", () => {
+  /** Of unknown length, and then none. */
+  const empty = (method: string, path: string, contentType?: string) => ({
+    ...createRequest(method, path, ""),
+    headers: contentType === undefined ? {} : { "content-type": contentType },
+  });
+
+  test.each([undefined, "application/json", "text/plain"])("has no body to refuse: %s", async (contentType) => {
+    const echo = createEcho(MessageSchema, get("/v1/{message_id}"));
+    expect(await call(echo, empty("GET", "/v1/1", contentType))).toMatchObject({ status: 200 });
+    const all = createEcho(MessageSchema, post("/v1", "*"));
+    expect(await call(all, empty("POST", "/v1", contentType))).toEqual({ status: 200, body: {} });
+  });
+
+  test("is {} for a message, and nothing for another field", async () => {
+    const nested = createEcho(QueryMsgSchema, post("/v1", "nested"));
+    expect(await call(nested, empty("POST", "/v1"))).toEqual({ status: 200, body: { nested: {} } });
+    const scalar = createEcho(QueryMsgSchema, post("/v1", "int32_value"));
+    expect(await call(scalar, empty("POST", "/v1"))).toMatchObject({ status: 400, body: { code: "invalid_json" } });
+    expect(await call(scalar, empty("POST", "/v1", "text/plain"))).toMatchObject({ status: 415 });
+  });
+
+  test("is told from one of another media type", async () => {
+    const echo = createEcho(MessageSchema, post("/v1", "*"));
+    expect(await call(echo, createRequest("POST", "/v1", "x", "text/plain"))).toMatchObject({ status: 415 });
+  });
+});
+
+test("a body that is a oneof's member can't stand beside another in the path", () => {
+  expect(() => createEcho(GetUserRequestSchema, post("/v1/{user_id}", "email"))).toThrow(
+    /email.*can't be the body, for the path binds user_id, of the same oneof/,
+  );
+});
+
+test.each(["*", "a_b,*"])("a FieldMask may have %s, as AIP-134 has it", async (mask) => {
+  const echo = createEcho(QueryMsgSchema, get("/v1"));
+  expect(await call(echo, createRequest("GET", `/v1?fieldmask_value=${mask}`))).toEqual({
+    status: 200,
+    body: { fieldmaskValue: mask.replace("a_b", "aB") },
+  });
+});

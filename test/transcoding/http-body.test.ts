@@ -3,7 +3,7 @@ import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { HttpBodySchema } from "../../gen/google/api/httpbody_pb.ts";
-import { BodiesSchema } from "../../gen/t/v1/vectors_pb.ts";
+import { BodiesSchema, QueryMsgSchema } from "../../gen/t/v1/vectors_pb.ts";
 import { RawService, StreamsService, type NamedBody } from "../../gen/transcodingtest/v1/streams_pb.ts";
 import { createTranscoder } from "../../src/transcoding/index.ts";
 import { collect, serveStreams, type HttpVersion, type Streams } from "./exchange.ts";
@@ -27,6 +27,56 @@ test.each(vectors<ResponseVector>("response"))("%s", async (_id, vector) => {
   expect(typeof expected.body === "string" ? body : Buffer.from(body as Buffer).toString("base64")).toBe(
     typeof expected.body === "string" ? expected.body : expected.body.base64,
   );
+});
+
+describe("a response_body that is absent", () => {
+  const answerOf = (field: string, message: JsonValue) => {
+    const method = createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/x" }, responseBody: field });
+    const transcoder = createTranscoder({
+      routes: (router) => router.rpc(method, () => fromJson(QueryMsgSchema, message)),
+    });
+    return transcoder.handle(createRequest("GET", "/x"));
+  };
+
+  test.each([
+    "optional_value",
+    "optional_int32",
+    "nested",
+    "wrapper_int64_value",
+    "oneof_string_value",
+    "oneof_nested",
+  ])("is null: %s", async (field) => {
+    expect(await answerOf(field, {})).toMatchObject({ status: 200, body: "null" });
+  });
+
+  test.each<[field: string, message: JsonValue, body: string]>([
+    ["optional_value", { optionalValue: "" }, '""'],
+    ["optional_int32", { optionalInt32: 0 }, "0"],
+    ["oneof_string_value", { oneofStringValue: "a" }, '"a"'],
+    ["oneof_string_value", { oneofBoolValue: true }, "null"],
+    ["int32_value", {}, "0"],
+  ])("is no other: %s of %j", async (field, message, body) => {
+    expect(await answerOf(field, message)).toMatchObject({ status: 200, body });
+  });
+
+  test("is null in a stream too", async () => {
+    const method = {
+      ...createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/x" }, responseBody: "optional_value" }),
+      methodKind: "server_streaming",
+    };
+    const transcoder = createTranscoder({
+      routes: (router) =>
+        router.rpc(
+          method as never,
+          async function* () {
+            yield create(QueryMsgSchema, { optionalValue: "a" });
+            yield create(QueryMsgSchema);
+          } as never,
+        ),
+    });
+    const { body } = await transcoder.handle(createRequest("GET", "/x"));
+    expect((await collect(body as AsyncIterable<string>)).join("")).toBe('"a"\nnull\n');
+  });
 });
 
 const raw = async (implementation: Partial<ServiceImpl<typeof RawService>>): Promise<Streams> =>

@@ -64,6 +64,20 @@ describe("integers beyond 2^53", () => {
     });
   });
 
+  test.each<[value: string, expected: bigint]>([
+    ["9007199254740993.0", 2n ** 53n + 1n],
+    ["1e18", 10n ** 18n],
+    ["-9.223372036854775808e18", -(2n ** 63n)],
+    ['"1e2"', 100n],
+    ['"-9.223372036854775808E+18"', -(2n ** 63n)],
+    ['"15.0e-1"', -1n],
+  ])("may have an exponent, in quotes too: %s", (value, expected) => {
+    const text = `{"int64Value":${value}}`;
+    expect(expected === -1n ? faultOf(text) : (read(text) as QueryMsg).int64Value).toBe(
+      expected === -1n ? "int64Value: must be a 64-bit integer" : expected,
+    );
+  });
+
   test("stay doubles where JSON is kept as JSON", () => {
     const message = read(
       '{"int64Value":9007199254740993,"structValue":{"a":[9007199254740993]},"structValueValue":9007199254740993,"listValue":[9007199254740993],"doubleValue":9007199254740993}',
@@ -95,7 +109,9 @@ describe("integers beyond 2^53", () => {
   test.each([
     ['{"int64Value":9223372036854775808}', "int64Value: must be a 64-bit integer"],
     ['{"uint64Value":18446744073709551616}', "uint64Value: must be a 64-bit integer, 0 or more"],
-    ['{"int64Value":9007199254740993.0}', "int64Value: must be a 64-bit integer"],
+    ['{"int64Value":9007199254740993.5}', "int64Value: must be a 64-bit integer"],
+    ['{"int64Value":"9007199254740993.5"}', "int64Value: must be a 64-bit integer"],
+    ['{"int64Value":9.223372036854775808e18}', "int64Value: must be a 64-bit integer"],
     ['{"int64Value":1e20}', "int64Value: must be a 64-bit integer"],
     ['{"int32Value":9007199254740993}', "int32Value: must be a 32-bit integer"],
     ['{"stringValue":9007199254740993}', "stringValue: must be a string"],

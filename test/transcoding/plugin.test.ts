@@ -2,7 +2,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { fastify, type FastifyInstance, type InjectOptions } from "fastify";
 import { describe, expect, test } from "vitest";
 import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
-import { fastifyTranscodingPlugin } from "../../src/transcoding/index.ts";
+import { answerFrameworkErrors, fastifyTranscodingPlugin } from "../../src/transcoding/index.ts";
+import { serveStreams } from "./exchange.ts";
 
 /** An application with the plugin, and a route of its own. */
 function createApp(prepare: (app: FastifyInstance) => void): { app: FastifyInstance; calls: string[] } {
@@ -92,4 +93,63 @@ describe("a Content-Type that Fastify can't read", () => {
       await app.close();
     }
   });
+});
+
+describe("under a prefix", () => {
+  const createPrefixed = (): FastifyInstance => {
+    const app = fastify();
+    app.register(fastifyTranscodingPlugin, {
+      prefix: "/api",
+      routes: (router) =>
+        router.service(ThingsService, { openThing: ({ id }, { url }) => ({ id: `${id} ${new URL(url).pathname}` }) }),
+    });
+    return app;
+  };
+
+  test("paths begin behind it, and the url of a call is that of the request", async () => {
+    const { statusCode, body } = await createPrefixed().inject({ ...put, url: "/api/things/open" });
+    expect([statusCode, JSON.parse(body)]).toMatchObject([201, { id: "1 /api/things/open" }]);
+  });
+
+  test.each([
+    ["/api/things/nothing", { code: "not_found", message: "no operation has this path" }],
+    ["/things/open", expect.objectContaining({ error: "Not Found" })],
+  ])("%s is another path", async (url, answer) => {
+    const { statusCode, body } = await createPrefixed().inject({ ...put, url });
+    expect([statusCode, JSON.parse(body)]).toEqual([404, answer]);
+  });
+});
+
+describe("what Fastify refuses before any plugin sees it", () => {
+  test.each([
+    ["plain", "application/json", { code: "invalid_argument" }],
+    ["problem", "application/problem+json", { status: 400 }],
+  ] as const)("has the shape of other errors: %s", async (errors, type, answer) => {
+    const app = fastify({ frameworkErrors: answerFrameworkErrors({ errors }) });
+    app.register(fastifyTranscodingPlugin, { routes: (router) => router.service(ThingsService, {}), errors });
+    const reply = await app.inject({ url: "/things/%zz" });
+    expect([reply.statusCode, reply.headers["content-type"]]).toEqual([400, type]);
+    expect(reply.json()).toMatchObject(answer);
+    expect(reply.body).toContain("the path is badly encoded: percent-escapes of UTF-8 were expected");
+    expect(reply.body).not.toContain("zz");
+  });
+});
+
+test.each(["HTTP/1.1", "HTTP/2"] as const)("a body that turns out to be empty is none: %s", async (version) => {
+  await using server = await serveStreams(version, {
+    routes: (router) => router.service(ThingsService, { getHeaders: () => ({}), echoThing: () => ({}) }),
+  });
+  // Without END_STREAM on the header, or chunked.
+  const headers: Record<string, string> = version === "HTTP/2" ? {} : { "transfer-encoding": "chunked" };
+  for (const [method, path, status] of [
+    ["GET", "/things/headers", 400],
+    ["POST", "/things/echo", 415],
+  ] as const) {
+    const empty = await server.exchange(method, path, { headers, body: [] });
+    expect([path, empty.status]).toEqual([path, 200]);
+    expect(await empty.read()).toMatchObject({ isComplete: true });
+    const refused = await server.exchange(method, path, { headers, body: ["x"] });
+    expect([path, refused.status]).toEqual([path, status]);
+    await refused.read();
+  }
 });

@@ -8,7 +8,7 @@ import { FlowgateError } from "../../errors.ts";
 export function endStreams(closing: AbortSignal): Interceptor {
   return (next) => (request) =>
     request.stream
-      ? next(request).then((response) =>
+      ? Promise.resolve(next(request)).then((response) =>
           response.stream ? { ...response, message: untilAborted(response.message, closing) } : response,
         )
       : next(request);

@@ -1,3 +1,4 @@
+import { integerDigits } from "./scalar.ts";
 import { endOfNumber, endOfString } from "./tokens.ts";
 import { isObject, WideInteger } from "./wide-integer.ts";
 
@@ -39,10 +40,11 @@ function findWideIntegers(document: string): WideInteger[] {
       at = endOfString(document, at);
     } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       const end = endOfNumber(document, at);
-      // From 16 characters on it may be beyond 2^53; 20 hold every 64-bit integer.
-      const literal = end - at >= 16 && end - at <= 20 ? document.slice(at, end) : "";
-      if (/^-?\d+$/.test(literal) && !Number.isSafeInteger(Number(literal))) {
-        found.push(new WideInteger(literal, at, end));
+      const literal = document.slice(at, end);
+      const value = Number(literal);
+      const digits = Number.isInteger(value) && !Number.isSafeInteger(value) ? integerDigits(literal) : undefined;
+      if (digits !== undefined) {
+        found.push(new WideInteger(digits, at, end));
       }
       at = end;
     } else {

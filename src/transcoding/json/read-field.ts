@@ -3,7 +3,7 @@ import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import type { EnumSpelling } from "../rules.ts";
 import { Misfit, within, type Read } from "./misfit.ts";
 import { createEnumReader } from "./read-enum.ts";
-import { compilePlainCheck, expectedOf, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
+import { expectedOf, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
 import { isObject } from "./wide-integer.ts";
 
 /** What the reader of a field's value stands on. */
@@ -31,7 +31,7 @@ export function createFieldReader(desc: DescField, reading: FieldReading): Read 
     }
     case "list": {
       const item = createItemReader(desc, reading);
-      const isPlain = compilePlainCheck(desc);
+      const isPlain = plainItemsCheck(desc.scalar);
       return (value) => {
         if (!Array.isArray(value)) {
           throw new Misfit("must be an array", reason);

@@ -29,9 +29,7 @@ export type MembersReader = (
   value: Record<string, unknown>,
 ) => Record<string, unknown> | undefined;
 
-/**
- * Compiles a function with a case for each key, such as `case "text": if (item !== null) message["text"] = read0(item);`.
- */
+/** Compiles a function with a case for each key, such as `case "wires": if (item !== null) message["wires"] = read0(item);`. */
 export function compileMembers(fields: ReadonlyMap<string, FieldReader>, beyond: Beyond): MembersReader {
   const names = [...fields.values()].flatMap(({ field, twin }) => (twin === undefined ? [field.jsonName] : []));
   const unknown = `unknown; ${names.length === 0 ? "there are no fields" : `the fields are ${names.join(", ")}`}`;
@@ -44,16 +42,15 @@ export function compileMembers(fields: ReadonlyMap<string, FieldReader>, beyond:
     const field = required[at] as DescField;
     throw new Misfit("is missing", fields.get(field.jsonName)?.reason, [field.jsonName]);
   };
-  const given: Record<string, unknown> = { missing, refuse, setCarefully, within };
+  const given: Record<string, unknown> = { fits, missing, refuse, setCarefully, within };
   const cases = [...fields].map(([key, reader], at) => {
     given[`reader${at}`] = reader;
     given[`read${at}`] = reader.read;
     const carefully = `setCarefully(message, reader${at}, item, value);`;
     let statement = carefully;
     if (reader.lenient) {
-      given[`fits${at}`] = (item: unknown) => fitsField(reader.field, item);
       // Skipped is only what has no field.
-      statement = `if (fits${at}(item)) ${carefully} else { ${leftOver[beyond] || leftOver.refuse} }`;
+      statement = `if (fits(reader${at}, item)) ${carefully} else { ${leftOver[beyond] || leftOver.refuse} }`;
     } else if (reader.twin === undefined && reader.field.oneof === undefined) {
       const set = `message[${literal(reader.localName)}] = ${readingOf(reader.field, `read${at}`)};`;
       statement = `if (item !== null) ${set} else ${carefully}`;
@@ -64,11 +61,10 @@ export function compileMembers(fields: ReadonlyMap<string, FieldReader>, beyond:
   return compile(
     given,
     `return (message, value) => {
-      let open, at;
+      let open, key;
       ${required.map((_field, index) => `let has${index} = false;`).join("\n")}
       try {
-        for (const key in value) {
-          at = key;
+        for (key in value) {
           const item = value[key];
           switch (key) {
             ${cases.join("\n")}
@@ -76,7 +72,7 @@ export function compileMembers(fields: ReadonlyMap<string, FieldReader>, beyond:
           }
         }
       } catch (error) {
-        throw within(at, error);
+        throw within(key, error);
       }
       ${required.map((_field, index) => `if (!has${index}) missing(${index});`).join("\n")}
       return open;
@@ -97,9 +93,7 @@ function setCarefully(message: Record<string, unknown>, reader: FieldReader, ite
     throw new Misfit("stands twice, by both of its names", reason);
   }
   if (item === null && !reader.takesNull) {
-    if (reader.notNull) {
-      throw new Misfit(`must be ${expectedOfField(field)}, not null`, reason);
-    }
+    assertNullable(reader);
     return;
   }
   const rival = field.oneof && (message[field.oneof.localName] as { case?: string }).case;
@@ -107,6 +101,13 @@ function setCarefully(message: Record<string, unknown>, reader: FieldReader, ite
     throw new Misfit(`${rival} is given already, and only one of them can be`, reason);
   }
   setMember(message, reader, reader.read(item));
+}
+
+/** Where null stands for an absent field. */
+export function assertNullable({ field, notNull, reason }: FieldReader): void {
+  if (notNull) {
+    throw new Misfit(`must be ${expectedOfField(field)}, not null`, reason);
+  }
 }
 
 export function setMember(
@@ -121,7 +122,7 @@ export function setMember(
   }
 }
 
-function fitsField(field: DescField, value: unknown): boolean {
+function fits({ field }: FieldReader, value: unknown): boolean {
   return field.fieldKind === "scalar" && scalarFromJson(field.scalar, value) !== undefined;
 }
 

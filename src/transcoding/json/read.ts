@@ -8,7 +8,7 @@ import { createAnyReader } from "./any.ts";
 import { wideIntegersOf } from "./exact.ts";
 import { Misfit, type Read } from "./misfit.ts";
 import { createFieldReader } from "./read-field.ts";
-import { compileMembers, setMember, type FieldReader } from "./read-members.ts";
+import { assertNullable, compileMembers, setMember, type FieldReader } from "./read-members.ts";
 import { createWellKnownReader } from "./read-well-known.ts";
 import { asMessage } from "./struct.ts";
 import { isObject } from "./wide-integer.ts";
@@ -32,6 +32,7 @@ export type ReadOptions = {
 /** Compiles readers of documents as `parseJson` gives them. */
 export function createJsonReaders(options: ReadOptions): {
   message: (desc: DescMessage) => JsonReader;
+  /** Of a field's own value; undefined where it is null, which stands for an absent field. */
   field: (field: DescField) => JsonReader;
 } {
   const usual = compileReaders(options, false);
@@ -152,7 +153,19 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
     };
   };
 
-  return { message, field };
+  return {
+    message,
+    field(desc) {
+      const reader = compileField(desc, undefined);
+      return (value) => {
+        if (value === null && !reader.takesNull) {
+          assertNullable(reader);
+          return undefined;
+        }
+        return reader.read(value);
+      };
+    },
+  };
 }
 
 /** Those of which no part is left to say. */

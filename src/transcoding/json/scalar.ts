@@ -60,23 +60,29 @@ export function scalarFromJson(type: ScalarType, value: unknown): Scalar | undef
       if (typeof value === "number") {
         return value === (value | 0) ? value | 0 : undefined;
       }
-      return typeof value === "string" ? scalarFromText(type, value) : undefined;
+      return typeof value === "string" ? integerFromJson(type, value) : undefined;
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
       if (typeof value === "number") {
         return value === value >>> 0 ? value >>> 0 : undefined;
       }
-      return typeof value === "string" ? scalarFromText(type, value) : undefined;
+      return typeof value === "string" ? integerFromJson(type, value) : undefined;
     default:
       if (typeof value === "number") {
         // Beyond 2^53 the number that was written is not known any more.
         return Number.isSafeInteger(value) ? inRange(type, BigInt(value)) : undefined;
       }
       if (typeof value === "string") {
-        return scalarFromText(type, value);
+        return integerFromJson(type, value);
       }
       return value instanceof WideInteger ? scalarFromText(type, value.digits) : undefined;
   }
+}
+
+/** In quotes, too, an integer may have an exponent. */
+function integerFromJson(type: ScalarType, text: string): Scalar | undefined {
+  const digits = integerDigits(text);
+  return digits === undefined ? undefined : scalarFromText(type, digits);
 }
 
 /** Reads a scalar from a parameter: strict decimals, `true` and `false`, base64; undefined: it does not fit. */
@@ -128,10 +134,11 @@ export function scalarToJson(value: Scalar): string | number | boolean | object 
 }
 
 /**
- * The code of whether what the variable holds is a value of this type in JSON and in memory alike, and needs no look by the
+ * The code of whether a variable holds a value of this type that is the same in JSON and in memory, and needs no look by the
  * functions above; undefined where that can't be told from here.
  */
 export function plainCondition(type: ScalarType | undefined, variable: string): string | undefined {
+  const number = `typeof ${variable} === "number"`;
   switch (type) {
     case ScalarType.STRING:
       return `typeof ${variable} === "string"`;
@@ -140,10 +147,10 @@ export function plainCondition(type: ScalarType | undefined, variable: string): 
     case ScalarType.INT32:
     case ScalarType.SINT32:
     case ScalarType.SFIXED32:
-      return `Object.is(${variable}, ${variable} | 0)`;
+      return `${number} && Object.is(${variable}, ${variable} | 0)`;
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
-      return `Object.is(${variable}, ${variable} >>> 0)`;
+      return `${number} && Object.is(${variable}, ${variable} >>> 0)`;
     case ScalarType.DOUBLE:
       // JSON.stringify would write a negative zero without its sign.
       return `Number.isFinite(${variable}) && !Object.is(${variable}, -0)`;
@@ -152,23 +159,47 @@ export function plainCondition(type: ScalarType | undefined, variable: string): 
   }
 }
 
-/** Compiles whether all items of a repeated field are so. */
-export function compilePlainCheck({
-  scalar,
-}: DescField & { fieldKind: "list" }): (items: readonly unknown[]) => boolean {
-  const isPlain = plainCondition(scalar, "item");
-  return isPlain === undefined
-    ? () => false
-    : (compile(
-        {},
-        `return (items) => {
-          for (let i = 0; i < items.length; i++) {
-            const item = items[i];
-            if (!(${isPlain})) return false;
-          }
-          return true;
-        };`,
-      ) as (items: readonly unknown[]) => boolean);
+type ItemsCheck = (items: readonly unknown[]) => boolean;
+
+const itemsChecks = new Map<string | undefined, ItemsCheck>([[undefined, () => false]]);
+
+/** Whether all items of a repeated field are so; compiled once a condition. */
+export function plainItemsCheck(type: ScalarType | undefined): ItemsCheck {
+  const condition = plainCondition(type, "item");
+  let check = itemsChecks.get(condition);
+  if (check === undefined) {
+    check = compile(
+      {},
+      `return (items) => {
+        for (let i = 0; i < items.length; i++) {
+          const item = items[i];
+          if (!(${condition})) return false;
+        }
+        return true;
+      };`,
+    ) as ItemsCheck;
+    itemsChecks.set(condition, check);
+  }
+  return check;
+}
+
+/** Longer literals of an integer have zeros that say nothing. */
+const longestLiteral = 64;
+
+/**
+ * The digits of the integer that a JSON number says, which may have a fraction of zeros or an exponent: "150" of 1.5e2.
+ * Undefined where it says none, or one of more than 20 digits, which no 64-bit integer has.
+ */
+export function integerDigits(literal: string): string | undefined {
+  const [, sign, whole = "", fraction = "", exponent = "0"] =
+    (literal.length <= longestLiteral && /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(literal)) || [];
+  const digits = `${whole}${fraction}`.replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  const zeros = digits.length - significant.length + Number(exponent) - fraction.length;
+  if (sign === undefined || significant === "") {
+    return sign === undefined ? undefined : "0";
+  }
+  return zeros >= 0 && significant.length + zeros <= 20 ? `${sign}${significant}${"0".repeat(zeros)}` : undefined;
 }
 
 function integer(text: string, min: number, max: number): number | undefined {

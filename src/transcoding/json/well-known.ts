@@ -100,7 +100,8 @@ function nanosOf(fraction: string | undefined): number {
   return fraction === undefined ? 0 : Number(fraction.padEnd(9, "0"));
 }
 
-const maskPath = /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$/;
+/** `*` is all fields to many an API (AIP-134). */
+const maskPath = /^(?:\*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)$/;
 
 /** Takes both spellings: the lowerCamelCase of the proto3 JSON mapping, and the names of the .proto. */
 function parseFieldMask(text: string): FieldMask | undefined {

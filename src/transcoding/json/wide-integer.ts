@@ -3,6 +3,7 @@
  * number, though JavaScript has it for an object.
  */
 export class WideInteger {
+  /** Without fraction and exponent, though the literal may have them. */
   readonly digits: string;
   /** Where it stands in the bytes of the document. */
   readonly start: number;

@@ -18,7 +18,7 @@ import {
 import { enumSpelling, fieldRule } from "../rules.ts";
 import { createAnyWriter } from "./any.ts";
 import { compile, literal } from "./compile.ts";
-import { compilePlainCheck, plainCondition, scalarToJson, type Scalar } from "./scalar.ts";
+import { plainCondition, plainItemsCheck, scalarToJson, type Scalar } from "./scalar.ts";
 import { formatTimestamp } from "./well-known.ts";
 
 /** Gives the JSON value of a message or of a field's value. */
@@ -59,9 +59,9 @@ export function fieldWriter(field: DescField, registry: Registry): JsonWriter {
     }
     case "list": {
       const item = itemWriter(field, registry);
-      const isPlain = compilePlainCheck(field);
+      const isPlain = plainItemsCheck(field.scalar);
       return (value) => {
-        if (isPlain(value as unknown[])) {
+        if (Array.isArray(value) && isPlain(value)) {
           return value;
         }
         const result: unknown[] = [];
@@ -167,11 +167,19 @@ function compileMessage(desc: DescMessage, registry: Registry): JsonWriter {
   const statements = [...declared, ...inline].map((field, at) => {
     const { value, condition } = readerOf(field);
     given[`write${at}`] = fieldWriter(field, registry);
-    const isPlain = field.fieldKind === "scalar" ? plainCondition(field.scalar, value) : undefined;
-    const written = isPlain === undefined ? `write${at}(${value})` : `${isPlain} ? ${value} : write${at}(${value})`;
+    const written = writingOf(field, value, `write${at}`);
     return `if (${condition}) ${setterOf(field, written)};`;
   });
   return compile(given, `return (m) => { const r = {}; ${statements.join("\n")} return r; };`) as JsonWriter;
+}
+
+/** The code of a value written. */
+function writingOf({ fieldKind, scalar }: DescField, value: string, write: string): string {
+  if (fieldKind === "scalar" && (scalar === ScalarType.STRING || scalar === ScalarType.BOOL)) {
+    return value;
+  }
+  const isPlain = fieldKind === "scalar" ? plainCondition(scalar, value) : undefined;
+  return isPlain === undefined ? `${write}(${value})` : `${isPlain} ? ${value} : ${write}(${value})`;
 }
 
 function setterOf(field: DescField, written: string): string {

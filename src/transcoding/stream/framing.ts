@@ -93,7 +93,7 @@ export function createNegotiator(
       }
     }
     if (best === undefined) {
-      throw new Fault(406, "not_acceptable", `this operation answers ${names}`);
+      throw new Fault(406, "not_acceptable", `this operation answers ${names}`, { headers: { vary: "Accept" } });
     }
     return best;
   };

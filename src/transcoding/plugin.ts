@@ -91,16 +91,22 @@ export function fastifyTranscodingPlugin(
     skipRest(raw);
     return undefined;
   };
-  instance.all("/*", {
-    // Not an async function: an answer that is there at once goes out at once.
-    handler(request, reply) {
-      const answered = transcoder.handle(
-        new FastifyTranscodingRequest(request, reply, instance.prefix, options.contextValues),
-      );
-      return answered instanceof Promise
-        ? answered.then((answer) => send(answer, request, reply))
-        : send(answered, request, reply);
-    },
+  // Not an async function: an answer that is there at once goes out at once.
+  const handler = (request: FastifyRequest, reply: FastifyReply): Promise<void> | undefined => {
+    const answered = transcoder.handle(
+      new FastifyTranscodingRequest(request, reply, instance.prefix, options.contextValues),
+    );
+    return answered instanceof Promise
+      ? answered.then((answer) => send(answer, request, reply))
+      : send(answered, request, reply);
+  };
+  // Of these Fastify does not look at a Content-Type.
+  const bodiless = ["GET", "HEAD"];
+  instance.route({ method: bodiless, url: "/*", handler });
+  instance.route({
+    method: instance.supportedMethods.filter((method) => !bodiless.includes(method)),
+    url: "/*",
+    handler,
     preParsing(request, _reply, payload, parsed) {
       hideContentType(request);
       parsed(null, payload);

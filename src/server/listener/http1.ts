@@ -41,15 +41,15 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
     /** Whose it is, once a handler serves it. */
     served: Connection | undefined;
 
-    override writeHead(status: number, ...rest: unknown[]): this {
+    override writeHead(status: number, reason?: unknown, headers?: unknown): this {
       if (isClosing || options.leaving.aborted || this.served?.isOld === true) {
         this.shouldKeepAlive = false;
       }
-      return super.writeHead(status, ...(rest as [http.OutgoingHttpHeaders?]));
+      return super.writeHead(status, reason as string, headers as http.OutgoingHttpHeaders);
     }
 
-    override end(...rest: unknown[]): this {
-      super.end(...(rest as []));
+    override end(chunk?: unknown, encoding?: unknown, callback?: unknown): this {
+      super.end(chunk, encoding as BufferEncoding, callback as () => void);
       // Node itself reads away the rest of a body only where no one has begun to read it.
       if (!this.req.complete || this.req.readableLength > 0) {
         this.req.resume();

@@ -141,7 +141,9 @@ type CommitOptions = Pick<FlowsServiceOptions, "decrypt"> &
 
 async function commit(store: FlowStore, request: SetFlowsRequest, options: CommitOptions): Promise<Revision> {
   const { deploymentType, by, decrypt, trace, signal } = options;
-  // Between the reading of a large body, its check and the commit, other requests get their turn.
+  // Between the reading of a large body, its check and the commit, other requests get their turn. The first one is V8's:
+  // it collects what reading has left.
+  await setImmediate();
   await setImmediate();
   const { flows, inline } = parseFlows(request.flows);
   await setImmediate();

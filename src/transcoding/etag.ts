@@ -6,6 +6,20 @@ export function formatETag(value: string): string | undefined {
   return /^[\x21\x23-\x7e]+$/.test(value) ? `"${value}"` : undefined;
 }
 
+/** What the tag of a compressed form ends with, and that of any whose own value ends so. */
+const suffix = /-(?:br|gzip|zstd|identity)$/;
+
+/** What a value is in the tag of the body as it is: another than any in the tag of a compressed form. */
+export function tagOf(value: string): string {
+  return suffix.test(value) ? `${value}-identity` : value;
+}
+
+/** The value in the tag of whatever form. */
+export function valueOf(tag: string): string {
+  const uncompressed = tag.replace(/-(?:br|gzip|zstd)$/, "");
+  return uncompressed.replace(/-identity$/, "");
+}
+
 /** The tags of an If-Match or If-None-Match; "*" for any; undefined where it is neither that nor a list of tags. */
 export function parseETags(header: string): ETag[] | "*" | undefined {
   const text = header.trim();

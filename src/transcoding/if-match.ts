@@ -1,8 +1,7 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { ScalarType } from "@bufbuild/protobuf";
 import type { IncomingHttpHeaders } from "node:http";
-import { etagSuffix } from "./compression.ts";
-import { parseETags } from "./etag.ts";
+import { parseETags, valueOf } from "./etag.ts";
 import { Fault } from "./fault.ts";
 import { methodRule } from "./rules.ts";
 
@@ -49,7 +48,7 @@ function readTag(header: string): string | undefined {
   }
   // RFC 9110, section 13.1.1: by strong comparison, and so a weak tag matches nothing. The forms of one
   // representation, compressed and not, stand for one state.
-  const strong = new Set(tags.filter(({ weak }) => !weak).map(({ value }) => value.replace(anySuffix, "")));
+  const strong = new Set(tags.filter(({ weak }) => !weak).map(({ value }) => valueOf(value)));
   const [only] = strong;
   if (only === undefined) {
     throw new Fault(412, "precondition_failed", "If-Match: a weak entity tag never matches");
@@ -59,5 +58,3 @@ function readTag(header: string): string | undefined {
   }
   return only;
 }
-
-const anySuffix = new RegExp(`(?:${(["br", "gzip", "zstd"] as const).map(etagSuffix).join("|")})$`);

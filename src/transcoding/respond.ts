@@ -8,7 +8,7 @@ import { contentTypeOf, findRawBody, getField } from "./http-body.ts";
 import type { Scalar } from "./json/scalar.ts";
 import { asValue } from "./json/struct.ts";
 import { fieldWriter, messageWriter, type JsonWriter } from "./json/write.ts";
-import { findMatch, formatETag } from "./etag.ts";
+import { findMatch, formatETag, tagOf } from "./etag.ts";
 import type { TranscodingRequest } from "./request.ts";
 import { methodRule } from "./rules.ts";
 import { addVary } from "./vary.ts";
@@ -66,7 +66,7 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
     }
     setFields(response, headers);
     if (readTag !== undefined) {
-      const value = readTag(response);
+      const value = tagOf(readTag(response));
       const tag = formatETag(value);
       if (tag !== undefined) {
         headers["etag"] = tag;

@@ -143,6 +143,39 @@ describe("If-Match", () => {
     expect([reply.status, JSON.parse(reply.body), deployed]).toEqual([status, { code, message }, []]);
   });
 
+  test.each(["v1", "v1-gzip", "v1-identity", "v1-br-zstd"])(
+    "gives back what any form's ETag was made of: %s",
+    async (rev) => {
+      const seen: unknown[] = [];
+      const method = (value: string, verb: "get" | "put", more: object) => ({
+        ...createMethod(ThingSchema, { pattern: { case: verb, value }, body: verb === "put" ? "*" : "" }, more),
+        name: verb,
+      });
+      const transcoder = createTranscoder({
+        compression: { minBytes: 0 },
+        routes: (router) =>
+          router
+            .rpc(method("/x", "get", { etag: "text" }), () => ({ text: rev }))
+            .rpc(method("/x", "put", { ifMatch: "text" }), (request) => {
+              seen.push((request as { text?: string }).text);
+              return {};
+            }),
+      });
+      const answers = [];
+      for (const encoding of ["identity", "gzip", "br", "zstd"]) {
+        const get = { ...createRequest("GET", "/x"), headers: { "accept-encoding": encoding } };
+        const { etag } = (await transcoder.handle(get)).headers;
+        const matched = { ...get, headers: { ...get.headers, "if-none-match": String(etag) } };
+        expect((await transcoder.handle(matched)).status).toBe(304);
+        const put = createRequest("PUT", "/x", "{}");
+        await transcoder.handle({ ...put, headers: { ...put.headers, "if-match": String(etag) } });
+        answers.push(etag);
+      }
+      expect(seen).toEqual([rev, rev, rev, rev]);
+      expect(new Set(answers).size).toBe(4);
+    },
+  );
+
   test("and the body's own field must say the same", async () => {
     const { routes, deployed } = flows();
     await using server = await serve({ routes });

@@ -37,7 +37,7 @@ export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parame
     const seen = new Set<DescField>();
     for (const part of parseMultipart(bytes, contentType)) {
       const field = fields.get(part.name);
-      const isText = isTextPart(part);
+      const isText = isTextPart(part, field);
       if (field !== undefined && field.fieldKind !== "list") {
         if (seen.has(field)) {
           throw new Fault(400, reasonOf(field), `${field.name}: given more than once`);
@@ -71,9 +71,13 @@ function holdsFile(field: DescField): boolean {
   return field.fieldKind !== "map" && (field.scalar === ScalarType.BYTES || isHttpBody(field.message));
 }
 
-/** RFC 7578, section 4.4: text/plain is what a part is that does not say. */
-function isTextPart({ filename, contentType }: Part): boolean {
-  return filename === undefined && (contentType === undefined || mediaTypeOf(contentType) === "text/plain");
+/**
+ * RFC 7578, section 4.4: text/plain is what a part is that does not say. What is JSON may say so, but in a field for files
+ * that is one.
+ */
+function isTextPart({ filename, contentType = "text/plain" }: Part, field: DescField | undefined): boolean {
+  const type = mediaTypeOf(contentType);
+  return filename === undefined && (type === "text/plain" || (type === "application/json" && field === undefined));
 }
 
 function textOf({ name, contentType, data }: Part): string {

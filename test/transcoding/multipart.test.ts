@@ -1,9 +1,11 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MultipartBytesService, RawService, type Attachment } from "../../gen/transcodingtest/v1/streams_pb.ts";
-import { createTranscoder, Fault } from "../../src/transcoding/index.ts";
+import { ThingSchema } from "../../gen/transcodingtest/v1/things_pb.ts";
+import { createTranscoder, Fault, openapi } from "../../src/transcoding/index.ts";
 import { parseMultipart } from "../../src/transcoding/multipart.ts";
 import { serve, type Send } from "./send.ts";
+import { call, createEcho, createRequest } from "./service.ts";
 
 const type = "multipart/form-data; boundary=b";
 
@@ -237,4 +239,24 @@ test("a message that holds no file is refused at start-up", () => {
   expect(() => createTranscoder({ routes: (router) => router.service(MultipartBytesService, {}) })).toThrow(
     /MultipartBytesService.*has no field of type bytes or google.api.HttpBody for multipart\/form-data/,
   );
+});
+
+test("a part that is JSON may say so, as the OpenAPI document asks for", async () => {
+  const rule = { pattern: { case: "post", value: "/x" }, body: "*" } as const;
+  const { transcoder, seen } = createEcho(ThingSchema, rule, {}, { consumes: ["multipart/form-data"] });
+  const json = "Content-Type: application/json\r\n";
+  const send = async (body: Buffer): Promise<unknown> => call({ transcoder }, createRequest("POST", "/x", body, type));
+  const operation = openapi(transcoder.bindings, { info: { title: "", version: "" } }).paths["/x"]?.["post"];
+  expect(JSON.stringify(operation)).toContain('"struct":{"contentType":"application/json"}');
+  expect(
+    await send(multipart(['"struct"', '{"a":[1]}', json], ['"counts"', '{"b":2}', json], ['"small"', "3", json])),
+  ).toMatchObject({ status: 200 });
+  expect(seen).toMatchObject([{ struct: { a: [1] }, counts: { b: 2 }, small: 3 }]);
+  expect(await send(multipart(['"struct"', "[]", json]))).toMatchObject({
+    status: 400,
+    body: { message: "struct: must be a JSON object" },
+  });
+  // In a field for files it is one, whatever it says.
+  expect(await send(multipart(['"data"', "{}", json]))).toMatchObject({ status: 200 });
+  expect(seen.at(-1)).toMatchObject({ data: Buffer.from("{}") });
 });

@@ -6,6 +6,7 @@ import { type Attributes, type Context, ROOT_CONTEXT, type Span, SpanKind, trace
 import { http } from "../../gen/google/api/annotations_pb.ts";
 import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
 import type { Outcome, Protocol } from "../telemetry/requests.ts";
+import { spanTime } from "../telemetry/span-time.ts";
 import { failSpan, traceIds, type TraceIds, traceKey, tracerOf } from "../telemetry/trace.ts";
 
 /** One request and its answer, as metrics, traces and logs tell of it: whoever learns something of it notes it here. */
@@ -38,7 +39,7 @@ export class Exchange {
     const tracer = context.service.typeName === Health.typeName ? undefined : tracerOf(this.trace);
     this.#span = tracer?.startSpan(
       nameOf(context.method),
-      { kind: SpanKind.SERVER, startTime: this.startMs, attributes: attributesOf(context, this.protocol) },
+      { kind: SpanKind.SERVER, startTime: spanTime(this.startMs), attributes: attributesOf(context, this.protocol) },
       this.trace,
     );
     if (this.#span !== undefined) {
@@ -73,7 +74,7 @@ export class Exchange {
     if (this.#span !== undefined) {
       this.#span.setAttribute("http.response.status_code", statusCode);
       noteOutcome(this.#span, this.protocol, outcome);
-      this.#span.end(performance.now());
+      this.#span.end(spanTime(performance.now()));
     }
     return outcome;
   }

@@ -16,6 +16,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import { FlowgateError } from "../errors.ts";
+import { spanTime } from "./span-time.ts";
 
 // What belongs to a request is told where it is by OpenTelemetry's Context, handed on as a value: no
 // AsyncLocalStorage is needed for that, and where no one traces it is the same empty object for all.
@@ -77,7 +78,7 @@ export type OpenSpan = {
 };
 
 export function beginSpan(parent: Context, name: string, attributes: Attributes = {}): OpenSpan {
-  const span = tracerOf(parent)?.startSpan(name, { attributes }, parent);
+  const span = tracerOf(parent)?.startSpan(name, { attributes, startTime: spanTime(performance.now()) }, parent);
   if (span === undefined) {
     return { context: parent, set() {}, end() {} };
   }
@@ -88,7 +89,7 @@ export function beginSpan(parent: Context, name: string, attributes: Attributes 
       if (failure !== undefined) {
         failSpan(span, failure);
       }
-      span.end();
+      span.end(spanTime(performance.now()));
     },
   };
 }

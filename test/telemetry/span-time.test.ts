@@ -1,0 +1,19 @@
+import { expect, test, vi } from "vitest";
+import { spanTime } from "../../src/telemetry/span-time.ts";
+
+test("is Unix time, and never runs backwards between two readings", () => {
+  const readings = Array.from({ length: 1000 }, () => spanTime(performance.now()));
+  expect(readings).toEqual(readings.toSorted((one, other) => one - other));
+  expect(Math.abs((readings[0] ?? 0) - Date.now())).toBeLessThan(200);
+});
+
+test("follows the system's clock when that is set", () => {
+  const setMs = Date.now() + 3_600_000;
+  const clock = vi.spyOn(Date, "now").mockReturnValue(setMs);
+  try {
+    expect(Math.abs(spanTime(performance.now()) - setMs)).toBeLessThan(1);
+  } finally {
+    clock.mockRestore();
+  }
+  expect(Math.abs(spanTime(performance.now()) - Date.now())).toBeLessThan(10);
+});

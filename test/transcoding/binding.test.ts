@@ -1,3 +1,4 @@
+import { runInNewContext } from "node:vm";
 import { fromJson, toJson, type DescMessage, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
@@ -294,4 +295,17 @@ test.each(["*", "a_b,*"])("a FieldMask may have %s, as AIP-134 has it", async (m
     status: 200,
     body: { fieldmaskValue: mask.replace("a_b", "aB") },
   });
+});
+
+test("a body that another realm's promise gives is read as any", async () => {
+  const Other = runInNewContext("Promise") as PromiseConstructor;
+  const echo = createEcho(MessageSchema, post("/v1", "*"));
+  const request = { ...createRequest("POST", "/v1", "-"), readBody: () => Other.resolve(Buffer.from('{"text":"x"}')) };
+  expect(await call(echo, request)).toEqual({ status: 200, body: { text: "x" } });
+});
+
+test("an answer 406 by Accept says that it varies by it", async () => {
+  const { transcoder } = createEcho(MessageSchema, get("/v1/{message_id}"));
+  const answer = await transcoder.handle({ ...createRequest("GET", "/v1/1"), headers: { accept: "text/html" } });
+  expect(answer).toMatchObject({ status: 406, headers: { vary: "Accept" } });
 });

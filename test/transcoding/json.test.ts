@@ -358,3 +358,8 @@ describe("a message of proto2", () => {
     expect(await call(echo, createRequest("GET", "/q?closed=2"))).toMatchObject({ status: 400 });
   });
 });
+
+test("a list that is no array is written item by item", () => {
+  const message = Object.assign(create(BodiesSchema), { nums: Int32Array.of(1, 2) });
+  expect(write(message, BodiesSchema)).toBe('{"nums":[1,2]}');
+});

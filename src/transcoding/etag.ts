@@ -6,18 +6,18 @@ export function formatETag(value: string): string | undefined {
   return /^[\x21\x23-\x7e]+$/.test(value) ? `"${value}"` : undefined;
 }
 
-/** What the tag of a compressed form ends with, and that of any whose own value ends so. */
-const suffix = /-(?:br|gzip|zstd|identity)$/;
+/** What the tag of a compressed form ends with; and that of the body as it is, where its own value ends with one of these. */
+const compressed = /-(?:br|gzip|zstd)$/;
+const identity = /-identity$/;
 
 /** What a value is in the tag of the body as it is: another than any in the tag of a compressed form. */
 export function tagOf(value: string): string {
-  return suffix.test(value) ? `${value}-identity` : value;
+  return compressed.test(value) || identity.test(value) ? `${value}-identity` : value;
 }
 
 /** The value in the tag of whatever form. */
 export function valueOf(tag: string): string {
-  const uncompressed = tag.replace(/-(?:br|gzip|zstd)$/, "");
-  return uncompressed.replace(/-identity$/, "");
+  return tag.replace(compressed, "").replace(identity, "");
 }
 
 /** The tags of an If-Match or If-None-Match; "*" for any; undefined where it is neither that nor a list of tags. */

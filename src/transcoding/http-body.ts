@@ -54,7 +54,7 @@ export function getField(message: Message & Record<string, unknown>, { oneof, lo
 }
 
 /** Sets a singular field, also one that is a member of a oneof. */
-export function setField(message: Message & Record<string, unknown>, field: DescField, value: unknown): void {
+export function setField(message: Record<string, unknown>, field: DescField, value: unknown): void {
   if (field.oneof === undefined) {
     message[field.localName] = value;
   } else {

@@ -1,4 +1,5 @@
 import type { DescField } from "@bufbuild/protobuf";
+import { setField } from "../http-body.ts";
 import { compile, literal } from "./compile.ts";
 import { Misfit, within, type Read } from "./misfit.ts";
 import { expectedOf, plainCondition, scalarFromJson } from "./scalar.ts";
@@ -6,7 +7,6 @@ import { expectedOf, plainCondition, scalarFromJson } from "./scalar.ts";
 /** How one key of an object is read. */
 export type FieldReader = {
   readonly field: DescField;
-  readonly localName: string;
   readonly read: Read;
   /** A value that does not fit is none of the field's. */
   readonly lenient: boolean;
@@ -52,7 +52,7 @@ export function compileMembers(fields: ReadonlyMap<string, FieldReader>, beyond:
       // Skipped is only what has no field.
       statement = `if (fits(reader${at}, item)) ${carefully} else { ${leftOver[beyond] || leftOver.refuse} }`;
     } else if (reader.twin === undefined && reader.field.oneof === undefined) {
-      const set = `message[${literal(reader.localName)}] = ${readingOf(reader.field, `read${at}`)};`;
+      const set = `message[${literal(reader.field.localName)}] = ${readingOf(reader.field, `read${at}`)};`;
       statement = `if (item !== null) ${set} else ${carefully}`;
     }
     const note = reader.required ? `has${required.indexOf(reader.field)} = true;` : "";
@@ -100,25 +100,13 @@ function setCarefully(message: Record<string, unknown>, reader: FieldReader, ite
   if (rival !== undefined) {
     throw new Misfit(`${rival} is given already, and only one of them can be`, reason);
   }
-  setMember(message, reader, reader.read(item));
+  setField(message, field, reader.read(item));
 }
 
 /** Where null stands for an absent field. */
 export function assertNullable({ field, notNull, reason }: FieldReader): void {
   if (notNull) {
     throw new Misfit(`must be ${expectedOfField(field)}, not null`, reason);
-  }
-}
-
-export function setMember(
-  message: Record<string, unknown>,
-  { field, localName }: Pick<FieldReader, "field" | "localName">,
-  value: unknown,
-): void {
-  if (field.oneof === undefined) {
-    message[localName] = value;
-  } else {
-    message[field.oneof.localName] = { case: localName, value };
   }
 }
 

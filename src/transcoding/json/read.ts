@@ -1,6 +1,7 @@
 import { create, type DescField, type DescMessage, type Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { misfit, type JsonPath } from "../fault.ts";
+import { setField } from "../http-body.ts";
 import { FieldRuleSchema, type FieldRule } from "../../../gen/transcoding/v1/annotations_pb.ts";
 import { enumSpelling, fieldRule, plainSpelling } from "../rules.ts";
 import type { TakenFields } from "../taken.ts";
@@ -8,7 +9,7 @@ import { createAnyReader } from "./any.ts";
 import { wideIntegersOf } from "./exact.ts";
 import { Misfit, type Read } from "./misfit.ts";
 import { createFieldReader } from "./read-field.ts";
-import { assertNullable, compileMembers, setMember, type FieldReader } from "./read-members.ts";
+import { assertNullable, compileMembers, type FieldReader } from "./read-members.ts";
 import { createWellKnownReader } from "./read-well-known.ts";
 import { asMessage } from "./struct.ts";
 import { isObject } from "./wide-integer.ts";
@@ -101,7 +102,6 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
     const { lenient, notNull, required } = ruleOf(desc);
     return {
       field: desc,
-      localName: desc.localName,
       read: field(desc),
       lenient,
       notNull,
@@ -147,7 +147,7 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
       const result = zero();
       const open = readMembers(result, value);
       if (inline !== undefined && open !== undefined) {
-        setMember(result, inline, inline.read(open));
+        setField(result, inline.field, inline.read(open));
       }
       return result;
     };

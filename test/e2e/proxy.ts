@@ -113,16 +113,23 @@ function waysTo({ http, h2c, tls }: Ports): Way[] {
   ];
 }
 
+const found = new Set<number>();
+
 /** Below those that the system gives out by itself, so that no one takes it by accident. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 20_000);
+    // One that was found before is free until its proxy listens.
+    if (found.has(port)) {
+      continue;
+    }
     const server = createServer();
     try {
       server.listen(port, "127.0.0.1");
       await once(server, "listening");
       server.close();
       await once(server, "close");
+      found.add(port);
       return port;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") {

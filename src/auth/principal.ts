@@ -24,7 +24,7 @@ export type Peer = {
    * The SPIFFE ID of the workload that calls; undefined where nothing vouches for one. Throws
    * `invalid_identity` where what came can't be relied on. Absent: workloads are not told apart.
    */
-  readonly workload?: () => string | undefined;
+  readonly workload?: (() => string | undefined) | undefined;
 };
 
 export const peerKey = createContextKey<Peer>({ address: "", requestId: "" }, { description: "peer" });

@@ -1,48 +1,40 @@
+import type { AddressInfo } from "node:net";
 import { promisify } from "node:util";
-import type { DescService } from "@bufbuild/protobuf";
-import {
-  type ConnectRouter,
-  type ContextValues,
-  createConnectRouter,
-  createContextValues,
-  type Interceptor,
-} from "@connectrpc/connect";
-import { fastify, type FastifyInstance, type FastifyRequest } from "fastify";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { type ConnectRouter, createConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import type { Guard } from "../auth/gate.ts";
-import { peerKey } from "../auth/principal.ts";
-import { type BrowserSafetyOptions, guardAgainstPages } from "./guards/browser-safety.ts";
-import { registerRpcs } from "./rpc/connect.ts";
-import { allowOrigins, type CorsOptions, createOriginList } from "./guards/cors.ts";
-import { registerDocs } from "./docs.ts";
+import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
-import { exchangeKey, exchangeOf } from "./exchange.ts";
-import { endStreams } from "./rpc/ended-streams.ts";
-import { createFaultHandler, refuseUnknown } from "./faults.ts";
-import { healthService, maxWatchesPerSource } from "./rpc/grpc-health.ts";
-import { createHealth, type Health, type ReadinessSource, registerHealth } from "./health.ts";
-import { failureInterceptor, type Gate, gateWithDeadline, gateWithExchange, gateWithFailures } from "./interceptors.ts";
-import { createLimitLog } from "./limit-log.ts";
-import { createListener } from "./listener/listener.ts";
-import type { RequestHandler } from "./listener/request-handler.ts";
-import { createSources } from "./listener/sources.ts";
-import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
-import { shedLoad, type SheddingOptions, type SheddingReason } from "./guards/load-shedding.ts";
-import { registerMetrics } from "./metrics-endpoint.ts";
-import { createObserver } from "./observer.ts";
-import { FastifyLog, logRequests } from "./request-log.ts";
-import { createRpcPaths } from "./guards/refuse-request.ts";
-import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
-import { createReadWorkload, type IdentitySource, type ReadWorkload } from "./read-workload.ts";
-import { hardenAnswers } from "./guards/security-headers.ts";
-import { createTls, type TlsFailure, type TlsOptions } from "./listener/tls.ts";
-import { clientAddress, createTrust } from "./trusted-proxies.ts";
+import type { Guard as AccessGuard } from "../auth/gate.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { RequestMetrics } from "../telemetry/requests.ts";
 import { activateTrace } from "../telemetry/trace.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
-import { fastifyTranscodingPlugin } from "../transcoding/index.ts";
-import { answerRequestIds, createRequestIds } from "./request-id.ts";
+import { createReachableRegistry, createTranscoder } from "../transcoding/index.ts";
+import { createDocs } from "./docs.ts";
+import { type BrowserSafetyOptions, createPageGuard } from "./guards/browser-safety.ts";
+import { createCorsGuard, createOriginList, type CorsOptions } from "./guards/cors.ts";
+import { createLoadGuard, type SheddingOptions, type SheddingReason } from "./guards/load-shedding.ts";
+import { addSecurityHeaders } from "./guards/security-headers.ts";
+import { createHealth, createHealthEndpoints, type ReadinessSource } from "./health.ts";
+import { failureInterceptor, type Gate, gateWithDeadline, gateWithFailures, toFailure } from "./interceptors.ts";
+import { createLimitLog } from "./limit-log.ts";
+import { createListener } from "./listener/listener.ts";
+import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
+import { createSources } from "./listener/sources.ts";
+import { createTls, type TlsFailure, type TlsOptions } from "./listener/tls.ts";
+import { createMetricsEndpoint } from "./metrics-endpoint.ts";
+import { createPipeline, type Guard } from "./pipeline/pipeline.ts";
+import { requestKey } from "./pipeline/request-context.ts";
+import { createRouter } from "./pipeline/router.ts";
+import { createReadWorkload, type IdentitySource } from "./read-workload.ts";
+import { createRequestIds, echoRequestId } from "./request-id.ts";
+import { createRequestLog } from "./request-log.ts";
+import { endStreams } from "./rpc/ended-streams.ts";
+import { healthService, maxWatchesPerSource } from "./rpc/grpc-health.ts";
+import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
+import { createRpcRoutes } from "./rpc/routes.ts";
+import { createClientReader, createTrust } from "./trusted-proxies.ts";
 
 export type ServerOptions = ReadinessSource & {
   host: string;
@@ -68,7 +60,7 @@ export type ServerOptions = ReadinessSource & {
   /** Hear of what comes to the port. Absent: no one does. */
   observation?: { readonly requests: RequestMetrics | undefined; readonly tracing: Tracing };
   /** `/metrics` is served here, to whom the guard lets in. Absent: it is not. */
-  metrics?: { readonly metrics: Metrics; readonly guard: Guard };
+  metrics?: { readonly metrics: Metrics; readonly guard: AccessGuard };
   /** Hears of each call that was refused to shed load. */
   onShed?: (reason: SheddingReason) => void;
   /** Hears of each connection and each call that was ended because of a limit. */
@@ -103,172 +95,166 @@ export interface Server extends AsyncDisposable {
 
 /** Serves the RPCs over every protocol, and the health of the service, on one port. */
 export async function openServer(options: ServerOptions): Promise<Server> {
+  await using stack = new AsyncDisposableStack();
   const leaving = new AbortController();
-  const { app, health } = createApp(options, leaving.signal);
+  const { server, health } = createServer(options, leaving.signal, stack);
   const drain = (): void => {
     health.drain();
     leaving.abort();
   };
-  let closed: PromiseLike<void> | undefined;
-  try {
-    const address = await app.listen({ host: options.host, port: options.port });
-    const url = options.tls === undefined ? address : address.replace(/^http:/, "https:");
-    return {
-      url,
-      port: Number(new URL(url).port),
-      drain,
-      connections: () => promisify(app.server.getConnections.bind(app.server))(),
-      async [Symbol.asyncDispose]() {
-        drain();
-        await (closed ??= app.close());
-      },
-    };
-  } catch (error) {
-    await app.close();
-    throw error;
-  }
+  const listening = Promise.withResolvers<void>();
+  server.once("error", listening.reject);
+  server.listen(options.port, options.host, listening.resolve);
+  await listening.promise;
+  server.off("error", listening.reject);
+  stack.defer(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  stack.defer(drain);
+  const all = stack.move();
+  let closed: Promise<void> | undefined;
+  const { address, family, port } = server.address() as AddressInfo;
+  const scheme = options.tls === undefined ? "http" : "https";
+  return {
+    url: `${scheme}://${family === "IPv6" ? `[${address}]` : address}:${port}`,
+    port,
+    drain,
+    connections: () => promisify(server.getConnections.bind(server))(),
+    [Symbol.asyncDispose]: () => (closed ??= all.disposeAsync()),
+  };
 }
 
-function createApp(
+/** What an operator needs most under load: to see what is going on, and to revoke a token. */
+const exempt: ReadonlySet<DescMethod> = new Set([...HealthService.methods, AuthService.method.revokeToken]);
+
+/** What a timer can wait; beyond it, Node lets it fire at once. */
+const maxTimerMs = 2_147_483_647;
+
+/** Neither its .proto files nor ours say it: no request of health or reflection is longer than a name. */
+const maxNameBytes = 4 * 1024;
+
+function createServer(
   { log, limits, trustedProxies = [], ...options }: ServerOptions,
   leaving: AbortSignal,
-): { app: FastifyInstance; health: Health } {
-  const faultHandler = createFaultHandler(log);
+  stack: AsyncDisposableStack,
+) {
   const isTrusted = createTrust(trustedProxies);
   const { requests, tracing } = options.observation ?? {};
-  const logLimit = createLimitLog(log);
+  const { bodyBytes, deadlineMs = maxTimerMs } = limits;
   const closing = new AbortController();
-  const app = fastify({
-    serverFactory: (handler) =>
-      createListener(withOriginForm(handler), {
-        ...limits,
-        isProxy: isTrusted,
-        onLimit(limit) {
-          logLimit(limit);
-          options.onLimit?.(limit);
-        },
-        ...(options.tls && { decide: createTls(options.tls, log, options.onTlsFailure) }),
-        observer: createObserver(requests, tracing?.root),
-        leaving,
-        onTold() {
-          // Streams that only wait would hold up the end. Whoever opens one anew does so elsewhere by now.
-          health.close();
-          closing.abort();
-        },
-        ...options.listener,
-      }),
-    ...(trustedProxies.length > 0 && { trustProxy: isTrusted }),
-    genReqId: createRequestIds(),
-    logController: new FastifyLog(log),
-    frameworkErrors: faultHandler,
-    // The listener answers these, and it decides what a closing server still serves.
-    clientErrorHandler: () => {},
-    return503OnClosing: false,
-  });
 
-  // Bodies are read by whom they are for, after the gate.
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser(/^/, (_request, _payload, done) => done(null));
-
-  app.setErrorHandler(faultHandler);
-  refuseUnknown(app);
-  answerRequestIds(app);
-  logRequests(app, log);
-  const served = servicesOf(options.routes);
-  const described = [...served, HealthService, ...(options.reflection === true ? reflectionServices : [])];
-  hardenAnswers(app);
-  guard(app, { ...options, isProxy: isTrusted }, limits, log, described);
+  const services = [
+    ...servicesOf(options.routes),
+    HealthService,
+    ...(options.reflection === true ? reflectionServices : []),
+  ];
+  const methods = services.flatMap((service) => service.methods);
   const health = createHealth(
     options,
-    described.map(({ typeName }) => typeName),
+    services.map(({ typeName }) => typeName),
   );
-  registerHealth(app, health);
-  if (options.docs === true) {
-    registerDocs(app);
-  }
-
-  const calls = {
-    routes: options.routes,
-    requestGate: gateWithExchange(gateWithFailures(gateWithDeadline(options.gate), log)),
-    interceptors: [
-      failureInterceptor(log),
-      endStreams(closing.signal),
-      ...(tracing?.isOn === true ? [activateTrace] : []),
-      ...options.interceptors,
-    ],
-    contextValues: createValues(options.identity && createReadWorkload(options.identity, isTrusted)),
-  };
-  if (options.metrics !== undefined) {
-    registerMetrics(app, { ...options.metrics, contextValues: calls.contextValues });
-  }
-  // Their .proto files, which are not ours, can't say it: no request is longer than the name that it asks for.
-  const small = { readMaxBytes: Math.min(4 * 1024, limits.bodyBytes) };
-  const withOwn = (router: ConnectRouter): void => {
+  const routes = (router: ConnectRouter): void => {
     options.routes(router);
+    const small = { readMaxBytes: Math.min(maxNameBytes, bodyBytes) };
     router.service(HealthService, healthService(health, createSources(maxWatchesPerSource, isTrusted)), small);
     if (options.reflection === true) {
-      registerReflection(router, described, small);
+      registerReflection(router, services, small);
     }
   };
-  const { bodyBytes, deadlineMs } = limits;
-  const deadline = deadlineMs === undefined ? {} : { maxTimeoutMs: deadlineMs };
-  registerRpcs(app, { ...calls, ...deadline, routes: withOwn, readMaxBytes: bodyBytes }, log);
-  void app.register(fastifyTranscodingPlugin, { ...calls, ...deadline, maxBodyBytes: bodyBytes });
-  return { app, health };
+
+  const interceptors = [...(tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors];
+  const streamInterceptors = [failureInterceptor(log), endStreams(closing.signal), ...interceptors];
+  const rpcs = createRpcRoutes({
+    routes,
+    requestGate: options.gate,
+    streamGate: gateWithFailures(gateWithDeadline(options.gate), log),
+    unaryInterceptors: interceptors,
+    streamInterceptors,
+    registry: createReachableRegistry(methods),
+    readMaxBytes: bodyBytes,
+    maxTimeoutMs: deadlineMs,
+    exempt,
+    log,
+  });
+  const transcoder = createTranscoder({
+    routes: options.routes,
+    requestGate: options.gate,
+    interceptors: [endStreams(closing.signal), ...interceptors],
+    mapError(error, context) {
+      const failure = toFailure(error, log, context);
+      context.values.get(requestKey)?.fail(failure.code);
+      return failure;
+    },
+    maxBodyBytes: bodyBytes,
+    maxTimeoutMs: deadlineMs,
+  });
+
+  const findRoute = createRouter({
+    routes: new Map([
+      ...rpcs,
+      ...createHealthEndpoints(health),
+      ...(options.docs === true ? createDocs() : []),
+      ...(options.metrics === undefined ? [] : [createMetricsEndpoint(options.metrics.metrics, options.metrics.guard)]),
+    ]),
+    transcoder,
+    exempt,
+  });
+  const pipeline = createPipeline({
+    environment: {
+      client: createClientReader(isTrusted),
+      requestIdOf: createRequestIds(),
+      readWorkload: options.identity && createReadWorkload(options.identity, isTrusted),
+      metrics: requests,
+      onEnd: createRequestLog(log),
+      findRoute,
+    },
+    guards: createGuards({ ...options, limits, log }, isTrusted, methods, stack),
+    traceRoot: tracing?.root,
+    log,
+  });
+  const logLimit = createLimitLog(log);
+  const server = createListener(pipeline.handle, {
+    ...limits,
+    isProxy: isTrusted,
+    onLimit(limit) {
+      logLimit(limit);
+      options.onLimit?.(limit);
+    },
+    ...(options.tls && { decide: createTls(options.tls, log, options.onTlsFailure) }),
+    onMalformed: pipeline.malformed,
+    leaving,
+    onTold() {
+      // Streams that only wait would hold up the end. Their clients open them anew elsewhere by now.
+      health.close();
+      closing.abort();
+    },
+    ...options.listener,
+  });
+  return { server, health };
 }
 
-/** What is asked of each request before anything else looks at it. */
-function guard(
-  app: FastifyInstance,
-  {
-    browserSafety,
-    cors,
-    onShed,
-    isProxy,
-  }: Pick<ServerOptions, "browserSafety" | "cors" | "onShed"> & Pick<ListenerOptions, "isProxy">,
-  { inFlight = 0, inFlightPerSource = 0, eventLoopDelayMs = 0 }: ServerOptions["limits"],
-  log: Logger,
-  services: readonly DescService[],
-): void {
-  const methods = services.flatMap((service) => service.methods);
-  const rpcs = createRpcPaths(methods);
+/** In the order in which a request meets them. */
+function createGuards(
+  { browserSafety, cors, onShed, limits, log }: ServerOptions,
+  isProxy: ListenerOptions["isProxy"],
+  methods: readonly DescMethod[],
+  stack: AsyncDisposableStack,
+): Guard[] {
+  const guards: Guard[] = [echoRequestId, addSecurityHeaders];
   if (browserSafety !== undefined) {
-    guardAgainstPages(app, { ...browserSafety, isListed: createOriginList(cors?.origins), rpcs });
+    guards.push(createPageGuard({ ...browserSafety, isListed: createOriginList(cors?.origins) }));
   }
   if (cors !== undefined) {
-    allowOrigins(app, cors, methods);
+    guards.push(createCorsGuard(cors, methods));
   }
-  shedLoad(app, { inFlight, inFlightPerSource, eventLoopDelayMs, isProxy, rpcs, log, onShed });
-}
-
-/** A target in absolute form (RFC 9112, section 3.2.2) is taken too. Fastify's `rewriteUrl` would cost each request something. */
-function withOriginForm(handler: RequestHandler): RequestHandler {
-  return (request, response) => {
-    const { url = "" } = request;
-    if (!url.startsWith("/")) {
-      Object.assign(request, { originalUrl: url, url: url.replace(/^https?:\/\/[^/?#]*/i, "") || "/" });
-    }
-    handler(request, response);
-  };
+  const { inFlight = 0, inFlightPerSource = 0, eventLoopDelayMs = 0 } = limits;
+  if (inFlight > 0 || inFlightPerSource > 0 || eventLoopDelayMs > 0) {
+    const load = stack.use(createLoadGuard({ inFlight, inFlightPerSource, eventLoopDelayMs, isProxy, log, onShed }));
+    guards.push(load.guard);
+  }
+  return guards;
 }
 
 function servicesOf(routes: ServerOptions["routes"]): DescService[] {
   const router = createConnectRouter();
   routes(router);
   return [...new Set(router.handlers.map(({ service }) => service))];
-}
-
-/**
- * Tells each call what it is part of, and who its peer is: before its body is read, for while it is, the client may go
- * away, and its address with it.
- */
-function createValues(readWorkload: ReadWorkload | undefined): (request: FastifyRequest) => ContextValues {
-  return (request) =>
-    createContextValues()
-      .set(exchangeKey, exchangeOf(request.raw))
-      .set(peerKey, {
-        address: clientAddress(request),
-        requestId: request.id,
-        ...(readWorkload && { workload: () => readWorkload(request) }),
-      });
 }

@@ -2,20 +2,20 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { findPackageJSON } from "node:module";
 import { dirname, join } from "node:path";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { sendRefusal } from "./refusal.ts";
+import { createEndpoint } from "./pipeline/endpoint.ts";
+import type { Route } from "./pipeline/route.ts";
 
 /**
- * `/openapi.json`: the API, described. `/docs`: the same as a page to read and to try, which is Swagger UI
- * from its npm package; everything that it loads comes from here.
+ * `/openapi.json`: the description of the API. `/docs`: the same as a page to read and to try, which is Swagger UI
+ * from its npm package; everything that it loads is served here.
  */
-export function registerDocs(app: FastifyInstance): void {
-  serve(app, "/openapi.json", "application/json", () => readFile(join(packageDir, "openapi.json")));
-  serve(app, "/docs", "text/html; charset=utf-8", () => Buffer.from(page));
-  serve(app, "/docs/start.js", "text/javascript; charset=utf-8", () => Buffer.from(start));
-  for (const [name, type] of assets) {
-    serve(app, `/docs/${name}`, type, () => readFile(join(swaggerDir, name)));
-  }
+export function createDocs(): [string, Route][] {
+  return [
+    createFile("/openapi.json", "application/json", () => readFile(join(packageDir, "openapi.json"))),
+    createFile("/docs", "text/html; charset=utf-8", () => Buffer.from(page)),
+    createFile("/docs/start.js", "text/javascript; charset=utf-8", () => Buffer.from(start)),
+    ...assets.map(([name, type]) => createFile(`/docs/${name}`, type, () => readFile(join(swaggerDir, name)))),
+  ];
 }
 
 const packageDir = dirname(findPackageJSON(import.meta.url) ?? ".");
@@ -70,24 +70,19 @@ const securityHeaders = {
     "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), microphone=(), payment=(), usb=()",
 };
 
-/** Serves one file, which is read when it is first asked for. */
-function serve(app: FastifyInstance, path: string, type: string, read: () => Buffer | Promise<Buffer>): void {
+/** One file, which is read when it is first asked for. */
+function createFile(path: string, type: string, read: () => Buffer | Promise<Buffer>): [string, Route] {
   let file: Promise<{ body: Buffer; etag: string }> | undefined;
-  app.all(path, async (request: FastifyRequest, reply: FastifyReply) => {
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      reply.hijack();
-      sendRefusal(reply.raw, 405, `${path} is read with GET`, { Allow: "GET, HEAD" });
-      return undefined;
-    }
+  return createEndpoint(path, false, async ({ headers: { "if-none-match": ifNoneMatch } }) => {
     file ??= Promise.resolve(read()).then((body) => ({
       body,
       etag: `"${createHash("sha256").update(body).digest("base64url")}"`,
     }));
     const { body, etag } = await file;
-    reply.headers({ ...securityHeaders, etag, "cache-control": "no-cache" });
-    return isNamed(request.headers["if-none-match"], etag)
-      ? reply.code(304).send()
-      : reply.header("content-type", type).send(body);
+    const headers = { ...securityHeaders, etag, "cache-control": "no-cache" };
+    return isNamed(ifNoneMatch, etag)
+      ? { status: 304, headers, body: undefined }
+      : { status: 200, headers: { ...headers, "content-type": type }, body };
   });
 }
 

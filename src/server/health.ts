@@ -1,6 +1,7 @@
 import { EventEmitter, on } from "node:events";
-import type { FastifyInstance } from "fastify";
-import { sendRefusal } from "./refusal.ts";
+import type { Answer } from "../transcoding/core.ts";
+import { createEndpoint } from "./pipeline/endpoint.ts";
+import type { Route } from "./pipeline/route.ts";
 
 /** Whether the service can do its work now; what else it holds tells which part can or can't. */
 export type Readiness = {
@@ -81,26 +82,21 @@ export function createHealth({ ready, onReadyChange }: ReadinessSource, services
   };
 }
 
-/** `/healthz`: the process serves. `/readyz`: it has all it needs to serve well, and is not about to leave. */
-export function registerHealth(app: FastifyInstance, health: Health): void {
-  answer(app, "/healthz", () => [200, { status: "ok" }]);
-  answer(app, "/readyz", () => {
-    const { ready, notServing: _, ...checks } = health.readiness();
-    if (health.draining) {
-      return [503, { status: "draining" }];
-    }
-    return ready ? [200, { status: "ready" }] : [503, { status: "not ready", ...checks }];
-  });
+/** `/healthz`: the process serves. `/readyz`: it has all it needs to serve well, and does not drain. */
+export function createHealthEndpoints(health: Health): [string, Route][] {
+  return [
+    createEndpoint("/healthz", true, () => report(200, { status: "ok" })),
+    createEndpoint("/readyz", true, () => {
+      const { ready, notServing: _, ...checks } = health.readiness();
+      if (health.draining) {
+        return report(503, { status: "draining" });
+      }
+      return ready ? report(200, { status: "ready" }) : report(503, { status: "not ready", ...checks });
+    }),
+  ];
 }
 
-function answer(app: FastifyInstance, path: string, state: () => [status: number, body: object]): void {
-  app.all(path, (request, reply) => {
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      reply.hijack();
-      sendRefusal(reply.raw, 405, `${path} is read with GET`, { Allow: "GET, HEAD" });
-      return;
-    }
-    const [status, body] = state();
-    return reply.code(status).header("cache-control", "no-store").send(body);
-  });
+function report(status: number, body: object): Answer {
+  const headers = { "content-type": "application/json", "cache-control": "no-store" };
+  return { status, headers, body: JSON.stringify(body) };
 }

@@ -10,7 +10,7 @@ import type { Logger } from "pino";
 import { peerKey } from "../auth/principal.ts";
 import { FlowgateError } from "../errors.ts";
 import { traceIds, traceKey } from "../telemetry/trace.ts";
-import { exchangeKey } from "./exchange.ts";
+import { requestKey } from "./pipeline/request-context.ts";
 
 export type Gate = (context: HandlerContext) => void | Promise<void>;
 
@@ -49,14 +49,6 @@ export function gateWithFailures(gate: Gate, log: Logger): Gate {
   };
 }
 
-/** Lets the exchange know of the call that is made in it, whether the gate then lets it in or not. */
-export function gateWithExchange(gate: Gate): Gate {
-  return (context) => {
-    context.values.get(exchangeKey)?.begin(context);
-    return gate(context);
-  };
-}
-
 /** A call whose time is over when it is let in is not begun, however short it would be. */
 export function gateWithDeadline(gate: Gate): Gate {
   return (context) => {
@@ -75,12 +67,13 @@ function assertInTime(context: HandlerContext): void {
 type Call = Pick<HandlerContext, "method" | "values" | "signal">;
 
 function failureOf(error: unknown, log: Logger, call: Call): ConnectError {
-  const failure = explain(error, log, call);
-  call.values.get(exchangeKey)?.fail(failure.code);
+  const failure = toFailure(error, log, call);
+  call.values.get(requestKey)?.fail(failure.code);
   return failure;
 }
 
-function explain(error: unknown, log: Logger, call: Call): ConnectError {
+/** Makes a ConnectError of whatever ended a call. What no caller can act on is logged whole, and answered as `internal`. */
+export function toFailure(error: unknown, log: Logger, call: Call): ConnectError {
   if (error instanceof ConnectError) {
     return error;
   }

@@ -1,31 +1,27 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ConnectError } from "@connectrpc/connect";
 import { Code } from "@connectrpc/connect";
-import type { ContextValues } from "@connectrpc/connect";
-import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import type { Guard } from "../auth/gate.ts";
 import { type Metrics, metricsContentType } from "../telemetry/metrics.ts";
 import { createHostCheck } from "./guards/host-check.ts";
 import { createLimitLog } from "./limit-log.ts";
 import { createListener } from "./listener/listener.ts";
-import { sendRefusal } from "./refusal.ts";
-import type { RequestHandler } from "./listener/request-handler.ts";
+import type { Exchange, ExchangeHandler } from "./listener/exchange.ts";
+import type { Answer } from "../transcoding/core.ts";
+import { createEndpoint } from "./pipeline/endpoint.ts";
+import type { Route } from "./pipeline/route.ts";
+import { refusalAnswer } from "./refusal.ts";
 
-/** Serves `/metrics` beside the API, to whom the guard lets in. */
-export function registerMetrics(
-  app: FastifyInstance,
-  options: { metrics: Metrics; guard: Guard; contextValues: (request: FastifyRequest) => ContextValues },
-): void {
-  const { metrics, guard, contextValues } = options;
-  app.all("/metrics", async (request, reply) => {
+/** `/metrics` on the port of the API, for callers that the guard admits. */
+export function createMetricsEndpoint(metrics: Metrics, guard: Guard): [string, Route] {
+  return createEndpoint("/metrics", true, async (request) => {
     const { authorization } = request.headers;
     try {
       await guard({
-        url: request.raw.url ?? "",
+        url: request.target,
         requestHeader: new Headers(authorization === undefined ? {} : { authorization }),
-        values: contextValues(request),
+        values: request.contextValues(),
       });
     } catch (error) {
       const challenge = challengeOf(error);
@@ -33,11 +29,9 @@ export function registerMetrics(
         throw error;
       }
       // As the HTTP API answers: without a body.
-      return reply.code(401).header("www-authenticate", challenge).send();
+      return { status: 401, headers: { "www-authenticate": challenge }, body: undefined };
     }
-    reply.hijack();
-    await answer(metrics, request.raw, reply.raw);
-    return undefined;
+    return metricsAnswer(metrics);
   });
 }
 
@@ -74,21 +68,26 @@ export async function openMetricsServer(options: {
 }): Promise<MetricsServer> {
   const { host, port, metrics, log, hosts } = options;
   const isOwn = hosts === undefined ? () => true : createHostCheck(hosts);
-  const serve: RequestHandler = (request, response) => {
-    const { host: named, ":authority": authority } = request.headers as Record<string, string | undefined>;
+  const answer = (exchange: Exchange): Answer | Promise<Answer> => {
+    const { ":authority": authority, host: named } = exchange.headers as Record<string, string | undefined>;
     if (!isOwn(authority ?? named ?? "")) {
-      sendRefusal(response, 421, "the Host is no name of this service: add it to its option hosts if it is one");
-      return;
+      return refusalAnswer(421, "the Host is no name of this service: add it to its option hosts if it is one");
     }
-    const [path] = (request.url ?? "").split("?", 1);
+    const [path] = exchange.target.split("?", 1);
     if (path !== "/metrics") {
-      sendRefusal(response, 404, "there is nothing at this path but /metrics");
-      return;
+      return refusalAnswer(404, "there is nothing at this path but /metrics");
     }
-    answer(metrics, request, response).catch((error: unknown) => {
-      log.error({ err: error }, "the metrics could not be read");
-      response.destroy();
-    });
+    return exchange.method === "GET" || exchange.method === "HEAD"
+      ? metricsAnswer(metrics)
+      : refusalAnswer(405, "/metrics is read with GET", { headers: { Allow: "GET, HEAD" } });
+  };
+  const serve: ExchangeHandler = (exchange, refusal) => {
+    Promise.resolve(refusal ?? answer(exchange))
+      .then((answered) => exchange.send(answered))
+      .catch((error: unknown) => {
+        log.error({ err: error }, "the metrics could not be read");
+        exchange.abort();
+      });
   };
   const server = createListener(serve, { ...scrapeLimits, onLimit: createLimitLog(log) });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -103,16 +102,10 @@ export async function openMetricsServer(options: {
   };
 }
 
-async function answer(metrics: Metrics, { method }: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (method !== "GET" && method !== "HEAD") {
-    sendRefusal(response, 405, "/metrics is read with GET", { Allow: "GET, HEAD" });
-    return;
-  }
-  const body = Buffer.from(await metrics.text());
-  response.writeHead(200, {
-    "Content-Type": metricsContentType,
-    "Content-Length": body.length,
-    "Cache-Control": "no-store",
-  });
-  response.end(method === "HEAD" ? undefined : body);
+async function metricsAnswer(metrics: Metrics): Promise<Answer> {
+  return {
+    status: 200,
+    headers: { "content-type": metricsContentType, "cache-control": "no-store" },
+    body: Buffer.from(await metrics.text()),
+  };
 }

@@ -1,4 +1,5 @@
-import { STATUS_CODES, type ServerResponse } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { Answer } from "../transcoding/core.ts";
 
 /** What a refused request is told, outside of any RPC: what was wrong, and what to do about it. */
 type Refusal = { code: string; message: string };
@@ -21,20 +22,17 @@ function refusalOf(status: number, message: string, code = reasons[status]): Ref
   return { code: code ?? (status < 500 ? "invalid_request" : "internal"), message };
 }
 
-export function sendRefusal(
-  response: ServerResponse,
+/** The response to a refused request. */
+export function refusalAnswer(
   status: number,
   message: string,
-  headers: Record<string, string> = {},
-  code?: string,
-): void {
-  const body = JSON.stringify(refusalOf(status, message, code));
-  response.writeHead(status, {
-    ...headers,
-    "Content-Type": "application/json",
-    "Content-Length": Buffer.byteLength(body),
-  });
-  response.end(body);
+  { headers = {}, code }: { headers?: Record<string, string>; code?: string | undefined } = {},
+): Answer {
+  return {
+    status,
+    headers: { ...headers, "content-type": "application/json" },
+    body: JSON.stringify(refusalOf(status, message, code)),
+  };
 }
 
 /** The whole of an HTTP/1 response, for a request that could not be parsed and so has none. */

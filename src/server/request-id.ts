@@ -1,14 +1,15 @@
 import { randomBytes } from "node:crypto";
-import type { FastifyInstance } from "fastify";
+import type { IncomingHttpHeaders } from "node:http";
+import type { Guard } from "./pipeline/pipeline.ts";
 
 /**
- * The id of a request: the caller's X-Request-Id where it is printable ASCII and short, else a fresh
- * one. Fresh ones count up behind a random prefix of the process.
+ * The id of a request: the client's X-Request-Id if it is printable ASCII and short, else a fresh one. Fresh ones are
+ * a counter behind a random prefix of the process.
  */
-export function createRequestIds(): (request: { headers: NodeJS.Dict<string | string[]> }) => string {
+export function createRequestIds(): (headers: IncomingHttpHeaders) => string {
   const prefix = randomBytes(6).toString("base64url");
   let count = 0;
-  return ({ headers: { "x-request-id": given } }) => {
+  return ({ "x-request-id": given }) => {
     if (typeof given === "string" && /^[\x21-\x7e]{1,128}$/.test(given)) {
       return given;
     }
@@ -17,12 +18,10 @@ export function createRequestIds(): (request: { headers: NodeJS.Dict<string | st
   };
 }
 
-/** Answers the id to whoever sent one. Set on the raw response, so that hijacked replies carry it too. */
-export function answerRequestIds(app: FastifyInstance): void {
-  app.addHook("onRequest", (request, reply, done) => {
-    if (request.raw.headers["x-request-id"] !== undefined) {
-      reply.raw.setHeader("x-request-id", request.id);
-    }
-    done();
-  });
-}
+/** Returns the id to a client that sent one. */
+export const echoRequestId: Guard = (request) => {
+  if (request.headers["x-request-id"] !== undefined) {
+    request.setResponseHeader("x-request-id", request.requestId);
+  }
+  return undefined;
+};

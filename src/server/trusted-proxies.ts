@@ -1,5 +1,6 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { BlockList, isIP } from "node:net";
-import type { FastifyRequest } from "fastify";
+import type { Exchange } from "./listener/exchange.ts";
 
 type Subnet = { readonly address: string; readonly prefix: number; readonly family: "ipv4" | "ipv6" };
 
@@ -32,16 +33,52 @@ export function createTrust(subnets: readonly string[]): (address: string | unde
   };
 }
 
-/**
- * Where a request comes from: the nearest address in X-Forwarded-For that is no trusted proxy's, and without
- * trusted proxies the peer's. Some proxies write a port behind it; what is no address at all counts for nothing.
- */
-export function clientAddress({ ip, socket }: Pick<FastifyRequest, "ip" | "socket">): string {
-  // Fastify gives none where the connection has gone.
-  const given = (ip as string | undefined) ?? "";
+/** What a request says of its client, and of how the client reached this server. */
+export type ClientReader = {
+  /** The client's address: the nearest one in X-Forwarded-For that is no trusted proxy's, or that of the peer. */
+  addressOf(exchange: Exchange): string;
+  /** The authority that the client asked for: X-Forwarded-Host of a trusted proxy, Host or :authority. */
+  hostOf(exchange: Exchange): string;
+  /** "http" or "https": X-Forwarded-Proto of a trusted proxy, or that of the connection. */
+  schemeOf(exchange: Exchange): string;
+};
+
+export function createClientReader(isTrusted: (address: string | undefined) => boolean): ClientReader {
+  /** The last entry of a header that each proxy appends to; undefined if no trusted proxy sent it. */
+  const forwarded = ({ headers, remoteAddress }: Exchange, name: string): string | undefined => {
+    const value = headers[name];
+    return typeof value === "string" && isTrusted(remoteAddress) ? value.split(",").at(-1)?.trim() : undefined;
+  };
+  return {
+    addressOf({ headers, remoteAddress }) {
+      const { "x-forwarded-for": hops } = headers;
+      if (hops === undefined || !isTrusted(remoteAddress)) {
+        return remoteAddress;
+      }
+      let nearest = remoteAddress;
+      for (const hop of String(hops).split(",").toReversed()) {
+        nearest = hop.trim();
+        if (!isTrusted(nearest)) {
+          break;
+        }
+      }
+      return parseClientAddress(nearest, remoteAddress);
+    },
+    hostOf: (exchange) => forwarded(exchange, "x-forwarded-host") ?? hostHeaderOf(exchange.headers) ?? "",
+    schemeOf: (exchange) =>
+      forwarded(exchange, "x-forwarded-proto") ?? ("encrypted" in exchange.socket ? "https" : "http"),
+  };
+}
+
+function hostHeaderOf(headers: IncomingHttpHeaders & { ":authority"?: string }): string | undefined {
+  return headers.host ?? headers[":authority"];
+}
+
+/** An address as a proxy writes it, some with a port; that of the peer if it is none. */
+export function parseClientAddress(given: string, remoteAddress: string): string {
   if (isIP(given) !== 0) {
     return given;
   }
   const [, address = ""] = /^\[?([^\]]+?)\]?(?::\d{1,5})?$/.exec(given) ?? [];
-  return isIP(address) === 0 ? (socket.remoteAddress ?? "") : address;
+  return isIP(address) === 0 ? remoteAddress : address;
 }

@@ -1,7 +1,7 @@
 import type { ContentEncoding } from "./compression.ts";
 import { addVary } from "./vary.ts";
 
-/** What a call is answered over HTTP; without a body where `body` is undefined. */
+/** The HTTP response to a call; without a body where `body` is undefined. */
 export type Answer = {
   readonly status: number;
   /** By lower-case name. */
@@ -11,6 +11,8 @@ export type Answer = {
    * iterable calls its `return` when the client has gone, and breaks the connection off where it throws.
    */
   readonly body: string | Buffer | AsyncIterable<string | Uint8Array> | undefined;
+  /** Trailer fields, sent after the body; of a body that streams they are read when it has ended. Absent: none. */
+  readonly trailers?: Readonly<Record<string, string | string[]>>;
   /** Where the compressed forms of a body that is sent again are kept; absent: it is compressed for this answer only. */
   readonly compressed?: Map<ContentEncoding, Promise<Buffer>>;
 };

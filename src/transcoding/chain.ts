@@ -107,9 +107,12 @@ export function createChain(
     // An interceptor that is not an async function may give what is no promise.
     return Promise.resolve(chain(request)).then((response) => {
       if (!(response instanceof CallResponse)) {
-        const { header } = completeResponse(response);
+        const { header, trailer } = completeResponse(response);
         if (header !== context.responseHeader) {
           replaceHeaders(context.responseHeader, header);
+        }
+        if (trailer !== context.responseTrailer) {
+          replaceHeaders(context.responseTrailer, trailer);
         }
       }
       return response.message;

@@ -21,7 +21,7 @@ export class CallContext implements HandlerContext {
   readonly method: DescMethod;
   readonly service: DescService;
   readonly requestMethod: string;
-  readonly protocolName = "http";
+  readonly protocolName: string;
   readonly #origin: CallOrigin;
   readonly #deadline: Deadline | undefined;
   #requestHeader: Headers | undefined;
@@ -33,8 +33,9 @@ export class CallContext implements HandlerContext {
   #isOver = false;
   #reason: unknown;
 
-  constructor(method: DescMethod, origin: CallOrigin, deadline?: Deadline) {
+  constructor(method: DescMethod, protocolName: string, origin: CallOrigin, deadline?: Deadline) {
     this.method = method;
+    this.protocolName = protocolName;
     this.service = method.parent;
     this.requestMethod = origin.httpMethod;
     this.#origin = origin;
@@ -82,6 +83,11 @@ export class CallContext implements HandlerContext {
   /** The headers that were set for the answer; undefined where nobody asked for them. */
   setHeaders(): Headers | undefined {
     return this.#responseHeader;
+  }
+
+  /** The trailers that were set for the answer; undefined where nobody asked for them. */
+  setTrailers(): Headers | undefined {
+    return this.#responseTrailer;
   }
 
   /** For whoever waits before the call begins: `assertAwaited` knows of a client that goes only from now on. */

@@ -1,5 +1,5 @@
 export { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "./plugin.ts";
-export { createTranscoder, type Transcoder } from "./transcoder.ts";
+export { createTranscoder, type Transcoder, type TranscodingMatch } from "./transcoder.ts";
 export type { TranscoderOptions } from "./options.ts";
 export type { Rule } from "./bindings.ts";
 export { presets } from "./presets.ts";
@@ -14,6 +14,7 @@ export { answerFrameworkErrors } from "./framework-errors.ts";
 export { createJsonCheck } from "./check.ts";
 export { readTimeout } from "./deadline.ts";
 export { maxBodyBytesOf } from "./rules.ts";
+export { createReachableRegistry } from "./registry.ts";
 export { openapi, type OpenApiOptions, type OpenApiSource } from "./openapi/openapi.ts";
 export { readComments, type Comments } from "./openapi/comments.ts";
 export type { Example, Examples, OperationExamples } from "./openapi/examples.ts";

@@ -1,5 +1,5 @@
 import type { DescMethod, Registry } from "@bufbuild/protobuf";
-import type { ConnectRouter, HandlerContext, Interceptor } from "@connectrpc/connect";
+import type { ConnectError, ConnectRouter, HandlerContext, Interceptor } from "@connectrpc/connect";
 import type { Rule } from "./bindings.ts";
 import type { CompressionOptions } from "./compression.ts";
 import type { CorsOptions } from "./cors.ts";
@@ -15,6 +15,12 @@ export type TranscoderOptions = {
   interceptors?: readonly Interceptor[];
   /** As Connect's own: runs before a request's body is read. Throw a ConnectError to refuse the call. */
   requestGate?: (context: HandlerContext) => void | Promise<void>;
+  /**
+   * Called with whatever ended a call, but not with what is wrong with its request; the returned error is answered in its
+   * place. The place to log unexpected errors, and to give them a code. Must not throw. Default: a ConnectError is answered
+   * as it is, anything else as `internal`, without saying more.
+   */
+  mapError?: (error: unknown, context: HandlerContext) => ConnectError;
   /**
    * Rules from outside the .proto, as in the `http` section of a Google API service configuration: each
    * names its methods by `selector`, the full name of one or a prefix with a wildcard (`acme.v1.*`). Such a
@@ -79,8 +85,11 @@ export type TranscoderOptions = {
 };
 
 /** The options with nothing left open. */
-export type CompleteOptions = Required<Omit<TranscoderOptions, "requestGate" | "cors" | "compression" | "streams">> & {
+export type CompleteOptions = Required<
+  Omit<TranscoderOptions, "requestGate" | "mapError" | "cors" | "compression" | "streams">
+> & {
   readonly requestGate: TranscoderOptions["requestGate"];
+  readonly mapError: TranscoderOptions["mapError"];
   readonly cors: CorsOptions | undefined;
   /** undefined: off. */
   readonly compression: Required<CompressionOptions> | undefined;
@@ -103,6 +112,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     routes: options.routes,
     interceptors: options.interceptors ?? [],
     requestGate: options.requestGate,
+    mapError: options.mapError,
     rules: options.rules ?? [],
     strictTemplates: options.strictTemplates ?? false,
     unknownQuery: options.unknownQuery ?? "reject",

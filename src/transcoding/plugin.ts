@@ -1,9 +1,10 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { METHODS, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
-import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import { METHODS, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
 import type { Answer } from "./answer.ts";
-import { Fault } from "./fault.ts";
+import { readBody, streamBody } from "./node/body.ts";
+import { isDestroyed, sendStream } from "./node/send-stream.ts";
 import type { TranscoderOptions } from "./options.ts";
 import type { TranscodingRequest } from "./request.ts";
 import { createTranscoder, type Transcoder } from "./transcoder.ts";
@@ -139,84 +140,6 @@ function hideContentType(request: FastifyRequest): void {
   }
 }
 
-/**
- * Sends as fast as the client reads, and leaves the body as soon as the client has gone. A body that fails breaks the
- * response off. No `pipeline`: it leaves only between two pieces, and destroys what was not sent yet.
- */
-async function sendStream(
-  body: AsyncIterable<string | Uint8Array>,
-  response: ServerResponse | Http2ServerResponse,
-): Promise<void> {
-  const iterator = body[Symbol.asyncIterator]();
-  let isClosed = isDestroyed(response);
-  let resume = (): void => {};
-  let unsent = 0;
-  let sentAll = (): void => {};
-  const sent = (): void => {
-    unsent--;
-    if (unsent === 0) {
-      sentAll();
-    }
-  };
-  const leave = (): void => {
-    isClosed = true;
-    resume();
-    // What fails now fails for nobody.
-    iterator.return?.().catch(() => {});
-  };
-  response.on("drain", () => resume());
-  response.on("error", () => {});
-  if (isClosed) {
-    leave();
-    return;
-  }
-  response.once("close", leave);
-  try {
-    for (;;) {
-      const { done, value } = await iterator.next();
-      if (isClosed) {
-        return;
-      }
-      if (done === true) {
-        response.off("close", leave);
-        response.end();
-        return;
-      }
-      // Never an empty piece: an HTTP/2 stream of Node gives the memory of those before it free while they wait.
-      if (value.length === 0) {
-        continue;
-      }
-      unsent++;
-      if (!(response as ServerResponse).write(value, sent)) {
-        await new Promise<void>((resolve) => {
-          resume = resolve;
-        });
-      }
-    }
-  } catch {
-    // What could be said was said in the stream; what is left is to let the client see that it did not end well.
-    sentAll = () => breakOff(response);
-    if (unsent === 0) {
-      sentAll();
-    }
-  }
-}
-
-/** Whether the client has gone, or has the answer. */
-function isDestroyed(response: ServerResponse | Http2ServerResponse): boolean {
-  return "stream" in response ? response.stream.destroyed : response.destroyed;
-}
-
-/** Ends a response so that no client takes it for complete. */
-function breakOff(response: ServerResponse | Http2ServerResponse): void {
-  if ("stream" in response) {
-    response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-  } else {
-    // Without the last chunk of a chunked body, its end is none.
-    response.destroy();
-  }
-}
-
 /** A short rest of an unread body is skipped by Node, and the connection lives on; for a long one it may not. */
 const SKIPPED_BYTES = 64 * 1024;
 
@@ -280,7 +203,8 @@ class FastifyTranscodingRequest implements TranscodingRequest {
   }
 
   readBody(maxBytes: number): Promise<Uint8Array> {
-    return readBody(this.#request.raw, maxBytes);
+    const { raw } = this.#request;
+    return readBody(raw, raw.headers["content-length"], maxBytes);
   }
 
   streamBody(): AsyncIterable<Uint8Array> {
@@ -294,53 +218,4 @@ function hasBody(request: IncomingMessage | Http2ServerRequest): boolean {
   }
   const length = request.headers["content-length"];
   return length === undefined ? request.headers["transfer-encoding"] !== undefined : length !== "0";
-}
-
-async function* streamBody(request: IncomingMessage): AsyncGenerator<Uint8Array> {
-  try {
-    yield* request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
-  } catch {
-    throw incomplete();
-  }
-}
-
-function incomplete(): Fault {
-  return new Fault(400, "incomplete_body", "the connection ended before the body did");
-}
-
-function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = (): Fault => new Fault(413, "payload_too_large", `the body is larger than ${maxBytes} bytes`);
-  if (Number(request.headers["content-length"] ?? 0) > maxBytes) {
-    return Promise.reject(tooLarge());
-  }
-  // Its events are over.
-  if (request.destroyed) {
-    return Promise.reject(incomplete());
-  }
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    const take = (chunk: Buffer): void => {
-      bytes += chunk.length;
-      if (bytes > maxBytes) {
-        request.off("data", take);
-        request.pause();
-        reject(tooLarge());
-      } else {
-        chunks.push(chunk);
-      }
-    };
-    // Not taken off when they have done their work: it would cost more than to hear one that comes too late.
-    let isOver = false;
-    const end = (): void => {
-      isOver = true;
-      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, bytes));
-    };
-    const fail = (): void => {
-      if (!isOver) {
-        reject(incomplete());
-      }
-    };
-    request.on("data", take).on("end", end).on("error", fail).on("close", fail);
-  });
 }

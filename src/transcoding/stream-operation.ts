@@ -5,7 +5,8 @@ import type { Answer } from "./answer.ts";
 import { createBinder, createFrameReader } from "./bind.ts";
 import { createSelector, type Binding, type Variant } from "./binding.ts";
 import { createStreamInvoke, iterableOfOne } from "./call.ts";
-import { createEnvelope, type Arrival } from "./envelope.ts";
+import type { Arrival } from "./call-runner.ts";
+import { createEnvelope } from "./envelope.ts";
 import { nameOf } from "./error.ts";
 import { Fault } from "./fault.ts";
 import { findRawBody } from "./http-body.ts";
@@ -77,7 +78,7 @@ export function createStreamOperation(
     const requests = await shape.read(request, captures, (found) => {
       fault = found;
     });
-    const formatError = (error: unknown): string => errorText(envelope.failureAnswer(fault ?? error), error);
+    const formatError = (error: unknown): string => errorText(envelope.failureAnswer(fault ?? error, context), error);
     try {
       const responses = await invoke(requests, context);
       return await respond({ request, context, deadline, responses, formatError });

@@ -12,11 +12,26 @@ import { createOperation, type Operation, type OperationOptions } from "./operat
 import { completeOptions, type TranscoderOptions } from "./options.ts";
 import { createReachableRegistry } from "./registry.ts";
 import type { TranscodingRequest } from "./request.ts";
+import { formatTemplate } from "./template.ts";
 import { createStreamOperation } from "./stream-operation.ts";
 
+/** Where a request leads, before anything of it is read. */
+export type TranscodingMatch = {
+  /** The RPC; undefined where the path is none of any RPC, or the HTTP method is not allowed on it. */
+  readonly method: DescMethod | undefined;
+  /** The URL template that matches. */
+  readonly template: string | undefined;
+  /** Whether any template matches the path, whatever the HTTP method. */
+  readonly isKnownPath: boolean;
+  /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
+  readonly answer: (request: TranscodingRequest) => Answer | Promise<Answer>;
+};
+
 export type Transcoder = {
-  /** Never throws, and never rejects. What need not wait may be there at once. */
-  handle(request: TranscodingRequest): Answer | Promise<Answer>;
+  /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
+  readonly handle: (request: TranscodingRequest) => Answer | Promise<Answer>;
+  /** Routes a request without answering it. `target` is the raw request target. */
+  match(httpMethod: string, target: string): TranscodingMatch;
   /** What is served: each pattern of each RPC. */
   readonly bindings: readonly Binding[];
 };
@@ -39,19 +54,20 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
     findMessage: (name) => reachable.getMessage(name),
   };
   const matcher = createMatcher(
-    bindings.map((binding) => ({
-      httpMethod: binding.httpMethod,
-      template: binding.template,
-      name: binding.method.toString(),
-      value: {
-        binding,
-        operation: compileOperation(
-          implementations.find(({ method }) => isSameRpc(method, binding.method)),
-          binding,
-          operationOptions,
-        ),
-      },
-    })),
+    bindings.map((binding) => {
+      const implementation = implementations.find(({ method }) => isSameRpc(method, binding.method));
+      return {
+        httpMethod: binding.httpMethod,
+        template: binding.template,
+        name: binding.method.toString(),
+        value: {
+          // As it was registered, without what rules in code have changed.
+          method: implementation?.method ?? binding.method,
+          template: formatTemplate(binding.template),
+          operation: compileOperation(implementation, binding, operationOptions),
+        },
+      };
+    }),
   );
 
   /** What OPTIONS and 405 say: the methods of every template that matches; undefined where none does. */
@@ -62,35 +78,50 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
       : [...methods.union(new Set(methods.has("GET") ? ["HEAD", "OPTIONS"] : ["OPTIONS"]))].join(", ");
   };
 
-  const handle = (request: TranscodingRequest): Answer | Promise<Answer> => {
-    const path = pathOf(request.target);
-    const match = matcher.find(request.httpMethod, path);
-    if (match instanceof Fault) {
-      return errorAnswers.ofFault(match);
+  const ofFault = (fault: Fault, isKnownPath: boolean): TranscodingMatch => ({
+    method: undefined,
+    template: undefined,
+    isKnownPath,
+    answer: () => errorAnswers.ofFault(fault),
+  });
+
+  const match = (httpMethod: string, target: string): TranscodingMatch => {
+    const path = pathOf(target);
+    const found = matcher.find(httpMethod, path);
+    if (found instanceof Fault) {
+      return ofFault(found, true);
     }
-    if (match !== undefined) {
-      const answered = match.value.operation.run(request, match.captures);
-      if (request.httpMethod !== "HEAD") {
-        return answered;
-      }
-      return answered instanceof Promise ? answered.then(withoutBody) : withoutBody(answered);
+    if (found !== undefined) {
+      const { value, captures } = found;
+      return {
+        method: value.method,
+        template: value.template,
+        isKnownPath: true,
+        answer: httpMethod === "HEAD" ? answerHead(value.operation, captures) : answerWith(value.operation, captures),
+      };
     }
     const allow = allowOf(path);
     if (allow === undefined) {
-      return errorAnswers.ofFault(new Fault(404, "not_found", "no operation has this path"));
+      return ofFault(new Fault(404, "not_found", "no operation has this path"), false);
     }
-    return request.httpMethod === "OPTIONS"
-      ? { status: 204, headers: { allow }, body: undefined }
-      : errorAnswers.ofFault(new Fault(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }));
+    return httpMethod === "OPTIONS"
+      ? {
+          method: undefined,
+          template: undefined,
+          isKnownPath: true,
+          answer: () => ({ status: 204, headers: { allow }, body: undefined }),
+        }
+      : ofFault(new Fault(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }), true);
   };
 
-  const transcoder: Transcoder = { bindings, handle };
+  const transcoder: Transcoder = {
+    bindings,
+    match,
+    handle: (request) => match(request.httpMethod, request.target).answer(request),
+  };
   return options.cors === undefined
     ? transcoder
-    : withCors(transcoder, options.cors, (httpMethod, target) => {
-        const match = matcher.find(httpMethod, pathOf(target));
-        return match === undefined || match instanceof Fault ? undefined : match.value.binding.method;
-      });
+    : withCors(transcoder, options.cors, (httpMethod, target) => match(httpMethod, target).method);
 }
 
 /** Rules in code may have changed a binding's options, and so its descriptor; not what it describes. */
@@ -101,12 +132,17 @@ function isSameRpc(one: DescMethod, other: DescMethod): boolean {
 function withCors(transcoder: Transcoder, options: CorsOptions, find: FindMethod): Transcoder {
   const methods = new Set(transcoder.bindings.map(({ method }) => method));
   const cors = createCors(options, methods, find);
+  const answered = async (request: TranscodingRequest, handle: Handle): Promise<Answer> => {
+    const answer = await handle(request);
+    cors(request, answer);
+    return answer;
+  };
   return {
-    ...transcoder,
-    async handle(request) {
-      const answer = await transcoder.handle(request);
-      cors(request, answer);
-      return answer;
+    bindings: transcoder.bindings,
+    handle: (request) => answered(request, transcoder.handle),
+    match(httpMethod, target) {
+      const match = transcoder.match(httpMethod, target);
+      return { ...match, answer: (request) => answered(request, match.answer) };
     },
   };
 }
@@ -134,6 +170,19 @@ function pathOf(target: string): string {
   const local = rest === undefined ? target : rest.startsWith("/") ? rest : `/${rest}`;
   const question = local.indexOf("?");
   return question === -1 ? local : local.slice(0, question);
+}
+
+type Handle = TranscodingMatch["answer"];
+
+function answerWith(operation: Operation, captures: readonly string[]): Handle {
+  return (request) => operation.run(request, captures);
+}
+
+function answerHead(operation: Operation, captures: readonly string[]): Handle {
+  return (request) => {
+    const answered = operation.run(request, captures);
+    return answered instanceof Promise ? answered.then(withoutBody) : withoutBody(answered);
+  };
 }
 
 /** An answer to HEAD has the headers of GET, Content-Length included (RFC 9110, section 9.3.2). */

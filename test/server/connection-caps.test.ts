@@ -3,7 +3,7 @@ import http2 from "node:http2";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import type { RequestHandler } from "../../src/server/listener/request-handler.ts";
+import { answer, serving } from "./exchanges.ts";
 import { listen } from "./limits.ts";
 import { openRaw } from "./raw.ts";
 
@@ -65,17 +65,17 @@ describe("connections at once", () => {
 describe("a connection that is old", () => {
   test("takes no more calls, and those that it has finish (HTTP/2)", async () => {
     const released = Promise.withResolvers<void>();
-    const late: RequestHandler = (_request, response) => void released.promise.then(() => response.end("late"));
+    const late = serving((exchange) => void released.promise.then(() => exchange.send(answer("late"))));
     await using server = await listen({ connectionAgeMs: 50 }, late);
     const session = http2.connect(`http://127.0.0.1:${server.port}`);
-    const answer = text(session.request({ ":path": "/" }));
+    const served = text(session.request({ ":path": "/" }));
     const [code, lastStreamId] = (await once(session, "goaway")) as [number, number];
     // The first says that an end will come; what is on its way is served still.
     expect([code, lastStreamId]).toEqual([http2.constants.NGHTTP2_NO_ERROR, 2 ** 31 - 1]);
     const [, taken] = (await once(session, "goaway")) as [number, number];
     expect(taken).toBe(1);
     released.resolve();
-    expect(await answer).toBe("late");
+    expect(await served).toBe("late");
     await once(session, "close");
     expect(server.reached).toEqual(["connectionAgeMs"]);
   });

@@ -11,8 +11,8 @@ import { openServer, type ServerOptions } from "../../src/server/app.ts";
 import { createListener } from "../../src/server/listener/listener.ts";
 import type { ListenerOptions } from "../../src/server/listener/options.ts";
 import { createLog } from "../../src/server/log.ts";
-import type { RequestHandler } from "../../src/server/listener/request-handler.ts";
 import { eventually } from "../e2e/service.ts";
+import { answer, serving } from "./exchanges.ts";
 import { flag, frame, framesIn, get, openRaw2, post, preface, type, uint32, untilFrame } from "./frames.ts";
 import { openRaw, type RawConnection } from "./raw.ts";
 
@@ -22,10 +22,10 @@ const highestStreamId = 2 ** 31 - 1;
 async function listen(options: Partial<ListenerOptions> = {}) {
   const released = Promise.withResolvers<void>();
   let count = 0;
-  const handler: RequestHandler = (_request, response) => {
+  const handler = serving((exchange) => {
     const number = count++;
-    void (number === 0 ? released.promise : Promise.resolve()).then(() => response.end(`answer ${number}`));
-  };
+    void (number === 0 ? released.promise : Promise.resolve()).then(() => exchange.send(answer(`answer ${number}`)));
+  });
   const server = createListener(handler, { closeGraceMs: 60_000, ...options });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

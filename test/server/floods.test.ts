@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { RequestHandler } from "../../src/server/listener/request-handler.ts";
+import type { ExchangeHandler } from "../../src/server/listener/exchange.ts";
 import {
   errorCode,
   flag,
@@ -14,6 +14,7 @@ import {
   uint32,
   untilFrame,
 } from "./frames.ts";
+import { answer, readText, serving } from "./exchanges.ts";
 import { flood, hello, type Limit, listen } from "./limits.ts";
 import { openRaw, type RawConnection } from "./raw.ts";
 
@@ -22,7 +23,7 @@ const repeat = (count: number, make: (at: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
 
 /** Never answers. */
-const silent: RequestHandler = (request) => void request.resume();
+const silent = serving((exchange) => void readText(exchange).catch(() => {}));
 
 /** The call that is made when the attack is over. */
 const last = 1_000_001;
@@ -34,7 +35,7 @@ type Flood = {
   readonly bytes: Buffer;
   /** What the service ends the connection with. */
   readonly code: number;
-  readonly handler?: RequestHandler;
+  readonly handler?: ExchangeHandler;
 };
 
 const overhead = { limit: "overheadBytesPerSecond", most: 1_000, code: errorCode.enhanceYourCalm } as const;
@@ -97,8 +98,8 @@ describe("a flood of", () => {
     const { limit, most, bytes, code, handler = hello } = given;
     // The shorter a time limit, the more often all are looked at.
     const fields = { headerFields: 16, firstByteTimeoutMs: 400 };
-    const answering: RequestHandler = (request, response) =>
-      request.headers["x-last"] === undefined ? handler(request, response) : hello(request, response);
+    const answering: ExchangeHandler = (exchange, refusal) =>
+      exchange.headers["x-last"] === undefined ? handler(exchange, refusal) : hello(exchange, refusal);
     await using limited = await listen({ ...fields, [limit]: most }, answering);
     await using unlimited = await listen(fields, answering);
     using attacker = await openRaw2(limited.port);
@@ -153,10 +154,10 @@ describe("a flood of", () => {
     const pipelined = Buffer.from("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50));
     const released = Promise.withResolvers<void>();
     let calls = 0;
-    const late: RequestHandler = (_request, response) => {
+    const late = serving((exchange) => {
       calls++;
-      void released.promise.then(() => response.end("hello"));
-    };
+      void released.promise.then(() => exchange.send(answer("hello")));
+    });
     await using limited = await listen({ callsPerConnection: 10 }, late);
     using attacker = await openRaw(limited.port);
     attacker.write(pipelined);
@@ -182,10 +183,8 @@ describe("a flood of", () => {
 
 test("what calls need besides their bytes is no flood", async () => {
   const size = 4 * 1024 * 1024;
-  await using server = await listen({ overheadBytesPerSecond: 2_000, idleTimeoutMs: 20 }, (request, response) => {
-    request.resume();
-    request.on("end", () => response.end(Buffer.alloc(size)));
-  });
+  const serve = serving((exchange) => void readText(exchange).then(() => exchange.send(answer(Buffer.alloc(size)))));
+  await using server = await listen({ overheadBytesPerSecond: 2_000, idleTimeoutMs: 20 }, serve);
   using raw = await openRaw2(server.port);
   let taken = 0;
   raw.socket.on("data", (chunk: Buffer) => {
@@ -248,7 +247,7 @@ describe("what was refused before it could be served", () => {
 
   test("is a stream too many, and without the limit is served", async () => {
     const released = Promise.withResolvers<void>();
-    const late: RequestHandler = (_request, response) => void released.promise.then(() => response.end("hello"));
+    const late = serving((exchange) => void released.promise.then(() => exchange.send(answer("hello"))));
     await using limited = await listen({ callsPerConnection: 2 }, late);
     await using unlimited = await listen({}, late);
     using one = await openRaw2(limited.port);

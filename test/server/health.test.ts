@@ -3,13 +3,13 @@ import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createRegistry } from "@bufbuild/protobuf";
 import {
   type CallOptions,
   type Client,
   Code,
   ConnectError,
   createClient,
-  createContextValues,
   createRouterTransport,
   type Transport,
 } from "@connectrpc/connect";
@@ -19,7 +19,6 @@ import {
   createGrpcWebTransport,
   Http2SessionManager,
 } from "@connectrpc/connect-node";
-import { fastify } from "fastify";
 import { describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
@@ -28,13 +27,14 @@ import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { openGateway } from "../../src/gateway.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
-import { registerRpcs } from "../../src/server/rpc/connect.ts";
+import type { Route } from "../../src/server/pipeline/route.ts";
+import { createRpcRoutes } from "../../src/server/rpc/routes.ts";
 import { healthService } from "../../src/server/rpc/grpc-health.ts";
 import { createHealth, type Health as HealthOfProcess, type Readiness } from "../../src/server/health.ts";
-import { createListener } from "../../src/server/listener/listener.ts";
 import { createSources } from "../../src/server/listener/sources.ts";
 import { createLog } from "../../src/server/log.ts";
 import { eventually } from "../e2e/service.ts";
+import { serveRoutes } from "./routed.ts";
 
 const transports: [string, (baseUrl: string) => Transport][] = [
   [
@@ -75,27 +75,20 @@ async function open(first: Readiness = { ready: true }) {
 
 /** As openServer serves it, but the test holds the health itself. */
 async function serveAlone(health: HealthOfProcess) {
-  const app = fastify({ serverFactory: (handler) => createListener(handler) });
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
-  registerRpcs(
-    app,
-    {
-      routes: (router) =>
-        void router.service(
-          Health,
-          healthService(
-            health,
-            createSources(Infinity, () => false),
-          ),
-        ),
-      requestGate: () => {},
-      interceptors: [],
-      contextValues: () => createContextValues(),
-    },
-    createLog({ level: "silent" }),
-  );
-  return { url: await app.listen({ host: "127.0.0.1", port: 0 }), [Symbol.asyncDispose]: () => app.close() };
+  const watchers = createSources(Infinity, () => false);
+  const routes = createRpcRoutes({
+    routes: (router) => void router.service(Health, healthService(health, watchers)),
+    requestGate: () => {},
+    streamGate: () => {},
+    unaryInterceptors: [],
+    streamInterceptors: [],
+    registry: createRegistry(),
+    readMaxBytes: 1024,
+    maxTimeoutMs: 10_000,
+    exempt: new Set(),
+    log: createLog({ level: "silent" }),
+  });
+  return await serveRoutes(({ path }) => routes.get(path) as Route);
 }
 
 type Watch = Disposable & {

@@ -2,9 +2,10 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { promisify } from "node:util";
+import type { ExchangeHandler } from "../../src/server/listener/exchange.ts";
 import { createListener } from "../../src/server/listener/listener.ts";
 import type { ListenerLimits, ListenerOptions } from "../../src/server/listener/options.ts";
-import type { RequestHandler } from "../../src/server/listener/request-handler.ts";
+import { answer, readText, serving } from "./exchanges.ts";
 import type { RawConnection } from "./raw.ts";
 
 export type Limit = keyof ListenerLimits;
@@ -16,13 +17,18 @@ export type Limited = AsyncDisposable & {
   connections(): Promise<number>;
 };
 
-export const hello: RequestHandler = (request, response) => {
-  request.resume();
-  request.on("end", () => response.end("hello"));
-};
+export const hello = serving((exchange) => {
+  void readText(exchange).then(
+    () => exchange.send(answer("hello")),
+    () => {},
+  );
+});
 
 /** A listener with no limits but these, as far as that can be. */
-export async function listen(limits: Partial<ListenerOptions> = {}, handler: RequestHandler = hello): Promise<Limited> {
+export async function listen(
+  limits: Partial<ListenerOptions> = {},
+  handler: ExchangeHandler = hello,
+): Promise<Limited> {
   const reached: Limit[] = [];
   const server = createListener(handler, { ...off, onLimit: (limit) => void reached.push(limit), ...limits });
   server.listen(0, "127.0.0.1");

@@ -4,9 +4,10 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
+import type { ExchangeHandler } from "../../src/server/listener/exchange.ts";
 import { createListener } from "../../src/server/listener/listener.ts";
 import type { ListenerOptions } from "../../src/server/listener/options.ts";
-import type { RequestHandler } from "../../src/server/listener/request-handler.ts";
+import { answer, readText, serving } from "./exchanges.ts";
 import { openRaw } from "./raw.ts";
 
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -15,11 +16,9 @@ const settingsFrame = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 /** A frame of no length, of type SETTINGS, with ACK set, on stream 0. */
 const settingsAcknowledged = new RegExp(Buffer.from([0, 0, 0, 4, 1, 0, 0, 0, 0]).toString("latin1"));
 
-const hello: RequestHandler = (_request, response) => {
-  response.end("hello");
-};
+const hello = serving((exchange) => exchange.send(answer("hello")));
 
-async function listen(handler: RequestHandler = hello, options: Partial<ListenerOptions> = {}) {
+async function listen(handler: ExchangeHandler = hello, options: Partial<ListenerOptions> = {}) {
   const server = createListener(handler, { closeGraceMs: 2_000, ...options });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -32,10 +31,10 @@ async function listen(handler: RequestHandler = hello, options: Partial<Listener
 function held() {
   const arrived = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
-  const handler: RequestHandler = (_request, response) => {
+  const handler = serving((exchange) => {
     arrived.resolve();
-    void released.promise.then(() => response.end("late"));
-  };
+    void released.promise.then(() => exchange.send(answer("late")));
+  });
   return { handler, arrived: arrived.promise, release: released.resolve };
 }
 
@@ -198,9 +197,9 @@ describe("a connection that is no good", () => {
 
 describe("Expect", () => {
   const head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
-  const echo: RequestHandler = (request, response) => {
-    void text(request).then((body) => response.end(`got ${body}`));
-  };
+  const echo = serving((exchange) => {
+    void readText(exchange).then((body) => exchange.send(answer(`got ${body}`)));
+  });
 
   test("100-continue is answered when the body is read", async () => {
     await using server = await listen(echo);
@@ -275,11 +274,13 @@ describe("close", () => {
 
   test("ends a connection whose response had begun before, when that is complete", async () => {
     const released = Promise.withResolvers<void>();
+    async function* body() {
+      yield "begun";
+      await released.promise;
+      yield "ended";
+    }
     const server = await listen(
-      (_request, response) => {
-        response.write("begun");
-        void released.promise.then(() => response.end("ended"));
-      },
+      serving((exchange) => exchange.send(answer(body()))),
       { closeGraceMs: 60_000 },
     );
     using raw = await openRaw(server.port);

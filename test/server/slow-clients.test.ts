@@ -1,6 +1,7 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import type { Exchange, ExchangeHandler } from "../../src/server/listener/exchange.ts";
 import type { ListenerOptions } from "../../src/server/listener/options.ts";
-import type { RequestHandler } from "../../src/server/listener/request-handler.ts";
 import {
   errorCode,
   flag,
@@ -17,6 +18,7 @@ import {
   uint32,
   untilFrame,
 } from "./frames.ts";
+import { answer, readText, serving } from "./exchanges.ts";
 import { drip, type Limit, listen } from "./limits.ts";
 import { openRaw, type RawConnection } from "./raw.ts";
 
@@ -37,7 +39,7 @@ type Slow = {
   /** Beside the limit itself, which is 100 ms. */
   readonly with?: Partial<ListenerOptions>;
   readonly without?: Partial<ListenerOptions>;
-  readonly handler?: RequestHandler;
+  readonly handler?: ExchangeHandler;
 };
 
 const closes = async (raw: RawConnection) => expect(await raw.closed()).not.toMatch(hello);
@@ -244,9 +246,7 @@ describe("a body that comes byte by byte", () => {
 
 describe("an answer that no one takes", () => {
   const size = 32 * 1024 * 1024;
-  const large: RequestHandler = (_request, response) => {
-    response.end(Buffer.alloc(size));
-  };
+  const large = serving((exchange) => exchange.send(answer(Buffer.alloc(size))));
   const widest = 2 ** 31 - 1;
   const wide = [setting(4, widest)];
   const widen = frame(type.windowUpdate, 0, 0, uint32(widest - 65_535));
@@ -273,7 +273,7 @@ describe("an answer that no one takes", () => {
   });
 
   test("because its window is shut is reset, and others on the connection are not", async () => {
-    const answers: RequestHandler = (_request, response) => void response.end("hello");
+    const answers = serving((exchange) => exchange.send(answer("hello")));
     await using limited = await listen({ stallTimeoutMs: 100 }, answers);
     await using unlimited = await listen({}, answers);
     using one = await openRaw2(limited.port, [setting(4, 0)]);
@@ -289,11 +289,14 @@ describe("an answer that no one takes", () => {
   });
 
   test("because its window is shut is reset in the end, also where others move", async () => {
-    await using limited = await listen({ stallTimeoutMs: 300, requestTimeoutMs: 600 }, (_request, response) => {
-      response.write("hello");
-      const timer = setInterval(() => response.write("hello"), 10);
-      response.on("close", () => clearInterval(timer));
-    });
+    async function* endless() {
+      for (;;) {
+        yield "hello";
+        await delay(10);
+      }
+    }
+    const serve = serving((exchange) => exchange.send(answer(endless())));
+    await using limited = await listen({ stallTimeoutMs: 300, requestTimeoutMs: 600 }, serve);
     using raw = await openRaw2(limited.port, [setting(4, 0)]);
     raw.write(Buffer.concat([get(1), get(3), frame(type.windowUpdate, 0, 3, uint32(60_000))]));
     await isReset(raw);
@@ -305,11 +308,14 @@ describe("an answer that no one takes", () => {
 
 describe("who has time", () => {
   test.each(["http1", "http2"])("is a call whose answer has begun, both ways: %s", async (version) => {
-    const talk: RequestHandler = (request, response) => {
-      response.write("begun");
-      request.on("data", () => response.write("heard"));
-      request.on("end", () => response.end("hello"));
-    };
+    async function* converse(exchange: Exchange) {
+      yield "begun";
+      for await (const _chunk of exchange.streamBody()) {
+        yield "heard";
+      }
+      yield "hello";
+    }
+    const talk = serving((exchange) => exchange.send(answer(converse(exchange))));
     const limits = { idleTimeoutMs: 50, stallTimeoutMs: 50, headersTimeoutMs: 50, firstByteTimeoutMs: 5_000 };
     await using server = await listen({ ...limits, requestTimeoutMs: version === "http2" ? 50 : 5_000 }, talk);
     using raw = version === "http1" ? await openRaw(server.port) : await openRaw2(server.port);
@@ -325,10 +331,11 @@ describe("who has time", () => {
   test("is a call whose implementation takes its time", async () => {
     const released = Promise.withResolvers<void>();
     const limits = { idleTimeoutMs: 50, stallTimeoutMs: 50, headersTimeoutMs: 50, requestTimeoutMs: 50 };
-    await using server = await listen(limits, (request, response) => {
-      request.resume();
-      void released.promise.then(() => response.end("hello"));
+    const serve = serving((exchange) => {
+      void readText(exchange);
+      void released.promise.then(() => exchange.send(answer("hello")));
     });
+    await using server = await listen(limits, serve);
     using one = await openRaw(server.port);
     using two = await openRaw2(server.port);
     one.write(`${head}1234567890`);

@@ -1,6 +1,3 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
@@ -11,9 +8,9 @@ import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { openServer } from "../../src/server/app.ts";
-import { traceIdsOf } from "../../src/server/exchange.ts";
-import { createObserver } from "../../src/server/observer.ts";
+import type { Route } from "../../src/server/pipeline/route.ts";
 import { openTracing } from "../../src/telemetry/tracing.ts";
+import { serveRoutes } from "../server/routed.ts";
 
 afterEach(() => {
   trace.disable();
@@ -76,18 +73,21 @@ test("a request's place is below the span that an embedder's instrumentation has
   const outer = provider.getTracer("an HTTP instrumentation").startSpan("GET");
   const { root } = await openTracing(undefined, { version: "1", log });
   const places: string[] = [];
-  const observed = createObserver(undefined, root).observe((request, response) => {
-    places.push(traceIdsOf(request).span_id ?? "");
-    response.end();
+  const route: Route = {
+    kind: "endpoint",
+    method: undefined,
+    isExempt: false,
+    serve(request) {
+      places.push(request.traceIds.span_id ?? "");
+      return { status: 204, headers: {}, body: undefined };
+    },
+  };
+  await using server = await serveRoutes(() => route, {
+    traceRoot: root,
+    around: (handle) => (exchange, refusal) =>
+      context.with(trace.setSpan(context.active(), outer), handle, undefined, exchange, refusal),
   });
-  const server = createServer((request, response) =>
-    context.with(trace.setSpan(context.active(), outer), observed, undefined, request, response),
-  );
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-  server.close();
-  server.closeAllConnections();
+  await fetch(server.url);
   expect(places).toEqual([outer.spanContext().spanId]);
 });
 

@@ -1,8 +1,9 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
 import { FlowgateError } from "../../errors.ts";
 import { createHostCheck } from "./host-check.ts";
 import { isForeign } from "./origin-check.ts";
-import { pathOf, refuseRequest, type RpcPaths } from "./refuse-request.ts";
+import type { Guard } from "../pipeline/pipeline.ts";
+import { refuse } from "../pipeline/refuse.ts";
+import type { RequestContext } from "../pipeline/request-context.ts";
 
 export type BrowserSafetyOptions = {
   /**
@@ -17,51 +18,45 @@ export type BrowserSafetyOptions = {
   readonly checksTokens: boolean;
 };
 
-/** Probes name whatever host they were given, and these tell nothing but whether the service can do its work. */
+/** Probes name any host, and these answer nothing but whether the service can do its work. */
 const probed = /^\/(?:healthz|readyz|grpc\.health\.v1\.Health\/\w+)$/;
 
 /**
- * Keeps web pages of others from what callers may do without a token: from reading by DNS rebinding (421, the Host
- * is not ours), and from changing anything by forged requests (403, the origin is foreign). Before anything else
- * looks at a request.
+ * Keeps foreign web pages from what callers may do without a token: from reading by DNS rebinding (421, the Host
+ * is not ours), and from changing anything by forged requests (403, the origin is foreign).
  */
-export function guardAgainstPages(
-  app: FastifyInstance,
-  {
-    hosts,
-    checksTokens,
-    isListed,
-    rpcs,
-  }: BrowserSafetyOptions & { isListed: (origin: string) => boolean; rpcs: RpcPaths },
-): void {
+export function createPageGuard({
+  hosts,
+  checksTokens,
+  isListed,
+}: BrowserSafetyOptions & { isListed: (origin: string) => boolean }): Guard {
   const isOwn = hosts === undefined ? () => true : createHostCheck(hosts);
-  app.addHook("onRequest", (request, reply, done) => {
-    const { raw } = request;
-    if (checksTokens && raw.headers.authorization !== undefined) {
-      done();
-      return;
+  return (request) => {
+    const { headers } = request;
+    if (checksTokens && headers.authorization !== undefined) {
+      return undefined;
     }
     const named = hostsOf(request);
     const stranger = named.find((host) => !isOwn(host));
-    if (stranger !== undefined && !probed.test(pathOf(request))) {
-      refuseRequest(request, reply, { status: 421, error: misdirected(stranger), rpcs });
-    } else if (isForeign(raw, named[0] ?? "", isListed)) {
-      refuseRequest(request, reply, { status: 403, error: foreignOrigin(raw.headers.origin), rpcs });
-    } else {
-      done();
+    if (stranger !== undefined && !probed.test(request.path)) {
+      return refuse(request, 421, misdirected(stranger));
     }
-  });
+    return isForeign({ method: request.httpMethod, headers }, named[0] ?? "", isListed)
+      ? refuse(request, 403, foreignOrigin(headers.origin))
+      : undefined;
+  };
 }
 
 /**
- * All that the client calls us, what counts most first: to a trusted proxy, in the target (RFC 9112, 3.2.2), in
- * :authority (RFC 9113, 8.3.1) and in Host. Never empty.
+ * All names that the client calls this server by, the decisive one first: by word of a trusted proxy, in the target (RFC
+ * 9112, section 3.2.2), in :authority (RFC 9113, section 8.3.1) and in Host. Never empty.
  */
-function hostsOf(request: FastifyRequest): string[] {
-  const { host, ":authority": authority } = request.raw.headers as Record<string, string | undefined>;
-  const forwarded = request.host === (host ?? authority) ? undefined : request.host;
-  const [, target] = /^https?:\/\/([^/?#]*)/i.exec(request.originalUrl) ?? [];
-  const named = [forwarded, target, authority, host].filter((name) => name !== undefined);
+function hostsOf({ exchange, headers, host: called }: RequestContext): string[] {
+  const { host, ":authority": authority } = headers as Record<string, string | undefined>;
+  const forwarded = called === (host ?? authority ?? "") ? undefined : called;
+  const { target } = exchange;
+  const [, absolute] = target.startsWith("/") ? [] : (/^https?:\/\/([^/?#]*)/i.exec(target) ?? []);
+  const named = [forwarded, absolute, authority, host].filter((name) => name !== undefined);
   return named.length === 0 ? [""] : named;
 }
 

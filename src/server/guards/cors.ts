@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { cors as connectCors } from "@connectrpc/connect";
-import type { FastifyInstance } from "fastify";
 import { headersOf } from "../../transcoding/index.ts";
+import type { Guard } from "../pipeline/pipeline.ts";
 
 export type CorsOptions = {
   /** As browsers send them, `https://app.example`; `"*"` is any. */
@@ -40,43 +40,40 @@ const responseHeaders = [
 ];
 
 /**
- * Lets pages of these origins call: the CORS protocol of the Fetch standard, for whatever is served and refused, in
- * each protocol. Preflights are answered here, before anything else is asked. Credentials that a browser adds by
- * itself are never allowed, nor is the way from a public page into a private network.
+ * Lets pages of these origins call: the CORS protocol of the Fetch standard, for every response and refusal of each
+ * protocol. Preflights are answered here. Credentials that a browser adds by itself are never allowed, nor are requests
+ * from a public page into a private network.
  */
-export function allowOrigins(
-  app: FastifyInstance,
-  { origins, maxAgeSeconds }: CorsOptions,
-  methods: readonly DescMethod[],
-): void {
+export function createCorsGuard({ origins, maxAgeSeconds }: CorsOptions, methods: readonly DescMethod[]): Guard {
   const isListed = createOriginList(origins);
   const isAny = origins.includes("*");
   const own = headersOf(methods);
   const allowHeaders = joinNames([...requestHeaders, ...own.request]);
   const exposeHeaders = joinNames([...responseHeaders, ...own.response]);
 
-  app.addHook("onRequest", (request, { raw }, done) => {
-    const { origin, "access-control-request-method": asked } = request.raw.headers;
+  return (request) => {
+    const { origin, "access-control-request-method": asked } = request.headers;
     if (!isAny) {
-      raw.setHeader("vary", "Origin");
+      request.setResponseHeader("vary", "Origin");
     }
     if (origin === undefined || !isListed(origin)) {
-      done();
-      return;
+      return undefined;
     }
-    raw.setHeader("access-control-allow-origin", isAny ? "*" : origin);
-    if (request.method !== "OPTIONS" || asked === undefined) {
-      raw.setHeader("access-control-expose-headers", exposeHeaders);
-      done();
-      return;
+    request.setResponseHeader("access-control-allow-origin", isAny ? "*" : origin);
+    if (request.httpMethod !== "OPTIONS" || asked === undefined) {
+      request.setResponseHeader("access-control-expose-headers", exposeHeaders);
+      return undefined;
     }
-    raw.writeHead(204, {
-      "access-control-allow-methods": allowedMethods,
-      "access-control-allow-headers": allowHeaders,
-      "access-control-max-age": String(maxAgeSeconds),
-    });
-    raw.end();
-  });
+    return {
+      status: 204,
+      headers: {
+        "access-control-allow-methods": allowedMethods,
+        "access-control-allow-headers": allowHeaders,
+        "access-control-max-age": String(maxAgeSeconds),
+      },
+      body: undefined,
+    };
+  };
 }
 
 /** One list; each name once, whatever its case. */

@@ -8,9 +8,16 @@ import { isIP } from "node:net";
  */
 export function createHostCheck(names: readonly string[]): (host: string) => boolean {
   const own = new Set(["localhost", ...names.map((name) => hostnameOf(name))]);
+  // Most clients use one name, so the last verdict is worth keeping.
+  let last: string | undefined;
+  let isOwn = false;
   return (host) => {
-    const hostname = hostnameOf(host);
-    return hostname !== undefined && (own.has(hostname) || isIP(hostname) !== 0);
+    if (host !== last) {
+      const hostname = hostnameOf(host);
+      isOwn = hostname !== undefined && (own.has(hostname) || isIP(hostname) !== 0);
+      last = host;
+    }
+    return isOwn;
   };
 }
 

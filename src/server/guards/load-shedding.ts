@@ -1,16 +1,12 @@
-import { type DescMethod, getOption } from "@bufbuild/protobuf";
-import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
-import { AuthService } from "../../../gen/flowgate/v1/auth_pb.ts";
-import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
-import { http } from "../../../gen/google/api/annotations_pb.ts";
 import { RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
 import { FlowgateError } from "../../errors.ts";
 import { watchEventLoop } from "./event-loop-delay.ts";
 import { createSources, type Sources } from "../listener/sources.ts";
-import { whenEnded } from "../exchange.ts";
-import { pathOf, refuseRequest, type RpcPaths } from "./refuse-request.ts";
-import { clientAddress } from "../trusted-proxies.ts";
+import type { Answer } from "../../transcoding/core.ts";
+import type { Guard } from "../pipeline/pipeline.ts";
+import { refuse } from "../pipeline/refuse.ts";
+import type { RequestContext } from "../pipeline/request-context.ts";
 
 /** Why a call was refused: too many are being served, of all or of its source, or the event loop has fallen behind. */
 export type SheddingReason = "in_flight" | "in_flight_per_source" | "event_loop";
@@ -26,19 +22,6 @@ export type SheddingOptions = {
   readonly eventLoopDelayMs: number;
 };
 
-const pathsOf = (method: DescMethod): string[] => {
-  const rule = getOption(method, http).pattern;
-  return [`/${method.parent.typeName}/${method.name}`, ...(typeof rule.value === "string" ? [rule.value] : [])];
-};
-
-/** What an operator needs most when all is busy: to see what is going on, and to take a token away. */
-const exempt = new Set([
-  "/healthz",
-  "/readyz",
-  "/metrics",
-  ...[...Health.methods, AuthService.method.revokeToken].flatMap(pathsOf),
-]);
-
 const causes: Readonly<Record<SheddingReason, string>> = {
   in_flight: "as many calls as limits.inFlight allows are being served",
   in_flight_per_source: "as many calls as limits.inFlightPerSource allows are being served for one client",
@@ -49,83 +32,60 @@ const announceEveryMs = 10_000;
 
 /**
  * Refuses calls that could not be served in time: 503, or UNAVAILABLE, with the seconds after which to try again,
- * before the gate and before the body. `onShed` hears of each.
+ * before the gate and before the body. `onShed` is called for each.
  */
-export function shedLoad(
-  app: FastifyInstance,
-  {
-    inFlight,
-    inFlightPerSource,
-    eventLoopDelayMs,
-    isProxy,
-    rpcs,
-    log,
-    onShed,
-  }: SheddingOptions & {
-    isProxy: (address: string | undefined) => boolean;
-    rpcs: RpcPaths;
-    log: Logger;
-    onShed?: ((reason: SheddingReason) => void) | undefined;
-  },
-): void {
-  if (inFlight === 0 && inFlightPerSource === 0 && eventLoopDelayMs === 0) {
-    return;
-  }
+export function createLoadGuard({
+  inFlight,
+  inFlightPerSource,
+  eventLoopDelayMs,
+  isProxy,
+  log,
+  onShed,
+}: SheddingOptions & {
+  isProxy: (address: string | undefined) => boolean;
+  log: Logger;
+  onShed?: ((reason: SheddingReason) => void) | undefined;
+}): { readonly guard: Guard } & Disposable {
   const loop = eventLoopDelayMs === 0 ? undefined : watchEventLoop(eventLoopDelayMs);
-  app.addHook("onClose", (_app, done) => {
-    loop?.[Symbol.dispose]();
-    done();
-  });
   const places = (): Places => ({
     taken: 0,
     sources: createSources(inFlightPerSource || Number.POSITIVE_INFINITY, isProxy),
   });
   const calls = places();
   const streams = places();
-  const others = new Map<string, Places | "exempt">();
-  for (const [path, { methodKind }] of rpcs) {
-    if (methodKind !== "unary") {
-      others.set(path, streams);
-    }
-  }
-  for (const path of exempt) {
-    others.set(path, "exempt");
-  }
   const maxInFlight = inFlight || Number.POSITIVE_INFINITY;
   const announce = createAnnouncement(log);
 
-  app.addHook("onRequest", (request, reply, done) => {
-    const kind = others.get(pathOf(request)) ?? calls;
-    if (kind === "exempt") {
-      done();
-      return;
+  const refuseFor = (request: RequestContext, reason: SheddingReason): Answer => {
+    onShed?.(reason);
+    announce(reason);
+    return refuse(request, 503, overloaded(reason));
+  };
+
+  const guard: Guard = (request) => {
+    const { method, isExempt } = request.route;
+    if (isExempt) {
+      return undefined;
     }
-    const refuse = (reason: SheddingReason): void => {
-      onShed?.(reason);
-      announce(reason);
-      refuseRequest(request, reply, { status: 503, error: overloaded(reason), rpcs });
-    };
+    const kind = method === undefined || method.methodKind === "unary" ? calls : streams;
     if (loop?.isBehind() === true) {
-      refuse("event_loop");
-      return;
+      return refuseFor(request, "event_loop");
     }
     if (kind.taken >= maxInFlight) {
-      refuse("in_flight");
-      return;
+      return refuseFor(request, "in_flight");
     }
-    const leave = kind.sources.admit(clientAddress(request));
+    const leave = kind.sources.admit(request.address);
     if (leave === undefined) {
-      refuse("in_flight_per_source");
-      return;
+      return refuseFor(request, "in_flight_per_source");
     }
     kind.taken += 1;
-    // Nothing has waited since the request came: its end is still to come.
-    whenEnded(reply.raw, () => {
+    request.onClose(() => {
       kind.taken -= 1;
       leave();
     });
-    done();
-  });
+    return undefined;
+  };
+  return { guard, [Symbol.dispose]: () => loop?.[Symbol.dispose]() };
 }
 
 /** Of calls or of streams: how many are taken, and by whom. */

@@ -1,15 +1,19 @@
+import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { linger } from "./linger.ts";
 import { formatRefusal } from "../refusal.ts";
-import { responseOn } from "./response-on.ts";
 
 /**
- * Answers what is no HTTP/1 request, or did not become one in time, and ends its connection. Gives the status;
- * undefined where there is no one to answer, or an answer has begun.
+ * Answers what is no HTTP/1 request, or did not become one in time, and ends its connection. Returns the status;
+ * undefined if nothing can be answered: the client is gone, or `current`, the response under way, has begun.
  */
-export function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): number | undefined {
+export function refuseConnection(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  current: ServerResponse | undefined,
+): number | undefined {
   // An answer that has begun must not be followed by another.
-  if (!socket.writable || responseOn(socket)?.headersSent === true) {
+  if (!socket.writable || current?.headersSent === true) {
     socket.destroy();
     return undefined;
   }

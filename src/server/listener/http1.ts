@@ -2,28 +2,29 @@ import http from "node:http";
 import type { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { refuseConnection } from "./client-error.ts";
-import { refuseExpectation, serveWhenContinued } from "./expectation.ts";
+import type { ExchangeHandler } from "./exchange.ts";
+import { refusalOfExpectation } from "./expectation.ts";
+import { Http1Exchange, type Http1Exchanges } from "./http1-exchange.ts";
 import { linger, lingerMs } from "./linger.ts";
-import { sendRefusal } from "../refusal.ts";
-import type { RequestHandler } from "./request-handler.ts";
-import { responseOn } from "./response-on.ts";
+import { refusalAnswer } from "../refusal.ts";
 import type { ListenerLimits, ListenerOptions } from "./options.ts";
 import { createPace, type Window } from "./pace.ts";
 import type { Protocol } from "./protocol.ts";
 import { sentOn } from "./wire.ts";
 
-type Connection = {
+type Connection = Http1Exchanges & {
   /** The one that was accepted, under TLS. */
   readonly accepted: Socket;
-  /** Requests without a finished response, and all so far. */
-  calls: number;
+  /** Whose response is not finished, in the order of their requests; the first one is being served. */
+  readonly exchanges: Set<Http1Exchange>;
+  /** How many there were so far. */
   served: number;
   /** When there was last something to do, and how many had been served by then. */
   busyMs: number;
   servedThen: number;
   readonly body: Window;
   readonly answer: Window;
-  /** What had come of it when it last fell idle. */
+  /** How much had been received when it last became idle. */
   idleBytes: number;
   /** Its next response is its last. */
   isOld: boolean;
@@ -32,79 +33,31 @@ type Connection = {
 };
 
 /** HTTP/1.1; its server owns the port of both protocols. */
-export function createHttp1(handler: RequestHandler, options: ListenerOptions): Protocol & { server: http.Server } {
+export function createHttp1(handler: ExchangeHandler, options: ListenerOptions): Protocol & { server: http.Server } {
   const connections = new Map<Socket, Connection>();
   const pace = createPace(options);
   let isClosing = false;
 
-  class Response extends http.ServerResponse {
-    /** Whose it is, once a handler serves it. */
-    served: Connection | undefined;
-
-    override writeHead(status: number, reason?: unknown, headers?: unknown): this {
-      if (isClosing || options.leaving.aborted || this.served?.isOld === true) {
-        this.shouldKeepAlive = false;
-      }
-      return super.writeHead(status, reason as string, headers as http.OutgoingHttpHeaders);
+  const serve = (request: http.IncomingMessage, response: http.ServerResponse, expectsContinue: boolean): void => {
+    const { socket } = request;
+    const connection = connections.get(socket);
+    // What gets no answer was not begun here, and may be repeated elsewhere.
+    if (connection === undefined || connection.hasEnded) {
+      return;
     }
-
-    override end(chunk?: unknown, encoding?: unknown, callback?: unknown): this {
-      super.end(chunk, encoding as BufferEncoding, callback as () => void);
-      // Node itself reads away the rest of a body only where no one has begun to read it.
-      if (!this.req.complete || this.req.readableLength > 0) {
-        this.req.resume();
-      }
-      return this;
+    const exchange = new Http1Exchange(request, response, connection, expectsContinue);
+    connection.exchanges.add(exchange);
+    connection.served++;
+    // Node parses, and so serves, all requests that have arrived, however many answers are due.
+    if (connection.exchanges.size > options.callsPerConnection) {
+      options.onLimit("callsPerConnection");
+      socket.destroy();
+      return;
     }
-
-    /** Node calls this when a response is finished. */
-    override detachSocket(socket: Socket): void {
-      super.detachSocket(socket);
-      const connection = this.served;
-      if (connection === undefined) {
-        return;
-      }
-      connection.calls--;
-      if (connection.calls === 0) {
-        connection.idleBytes = socket.bytesRead;
-        if (isClosing) {
-          // Its head may have left before, with the promise to keep the connection.
-          end(socket, connection);
-        }
-      }
-    }
-  }
-
-  /** A handler that serves no more than a connection may ask for. */
-  const limited =
-    (serve: RequestHandler): RequestHandler =>
-    (request, response) => {
-      const connection = connections.get(request.socket);
-      if (connection?.hasEnded === true) {
-        // Whoever gets no answer may repeat what was not begun here.
-        return;
-      }
-      if (connection !== undefined) {
-        (response as Response).served = connection;
-        connection.served++;
-        connection.calls++;
-        // Node parses, and so serves, all requests that have come, however many answers are due.
-        if (connection.calls > options.callsPerConnection) {
-          options.onLimit("callsPerConnection");
-          request.socket.destroy();
-          return;
-        }
-      }
-      if (hasSeveralHosts(request)) {
-        // RFC 9112, section 3.2: which of them counts, others on the way may see otherwise.
-        sendRefusal(response, 400, "there must be one Host field", { Connection: "close" });
-        return;
-      }
-      serve(request, response);
-    };
+    handler(exchange, hasSeveralHosts(request) ? severalHosts() : refusalOfExpectation(request.headers));
+  };
 
   const server = http.createServer({
-    ServerResponse: Response,
     noDelay: true,
     maxHeaderSize: options.headerBytes,
     headersTimeout: Math.min(options.headersTimeoutMs, options.requestTimeoutMs),
@@ -116,12 +69,11 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
     shouldUpgradeCallback: () => false,
   });
   server.maxHeadersCount = options.headerFields;
-  const { observer } = options;
-  server.on("request", observer.observe(limited(handler)));
-  server.on("checkContinue", observer.observe(limited(serveWhenContinued(handler))));
-  server.on("checkExpectation", observer.observe(limited(refuseExpectation)));
+  server.on("request", (request, response) => serve(request, response, false));
+  server.on("checkContinue", (request, response) => serve(request, response, true));
+  server.on("checkExpectation", (request, response) => serve(request, response, false));
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    const limit = limitOf(error, socket as Socket);
+    const limit = limitOf(error, currentOf(connections.get(socket as Socket)));
     if (limit !== undefined) {
       options.onLimit(limit);
     }
@@ -133,16 +85,20 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
   server.removeAllListeners("connection");
 
   function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
-    const brokenInto = responseOn(socket);
-    const status = refuseConnection(error, socket);
+    const current = currentOf(connections.get(socket));
+    const status = refuseConnection(error, socket, current?.response);
     if (status !== undefined) {
-      observer.malformed(status, brokenInto);
+      if (current?.observer === undefined) {
+        options.onMalformed(status);
+      } else {
+        current.observer.interrupted(status);
+      }
     }
   }
 
   function sweepOne(socket: Socket, connection: Connection, nowMs: number): void {
-    const response = responseOn(socket);
-    if (response !== undefined || connection.served > connection.servedThen) {
+    const current = currentOf(connection);
+    if (current !== undefined || connection.served > connection.servedThen) {
       connection.busyMs = nowMs;
       connection.servedThen = connection.served;
     } else if (nowMs - connection.busyMs > options.idleTimeoutMs + options.headersTimeoutMs) {
@@ -153,7 +109,10 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
     }
     // Once an answer has begun, the two may talk at any pace.
     const isArriving =
-      response !== undefined && !response.headersSent && !response.req.complete && response.req.readableLength === 0;
+      current !== undefined &&
+      !current.response.headersSent &&
+      !current.request.complete &&
+      current.request.readableLength === 0;
     if (!isArriving) {
       pace.rest(connection.body, socket.bytesRead, nowMs);
     } else if (pace.isTooSlow(connection.body, socket.bytesRead, nowMs)) {
@@ -175,14 +134,14 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
     linger(socket);
   }
 
-  /** What is under way ends the connection by itself, and a request that has begun to come is served if it comes soon. */
+  /** A response under way ends the connection by itself, and a request that has begun to arrive is served if it comes soon. */
   function endWhenIdle(socket: Socket, connection: Connection): void {
     const endIdle = (): void => {
-      if (responseOn(socket) === undefined && !connection.hasEnded) {
+      if (connection.exchanges.size === 0 && !connection.hasEnded) {
         end(socket, connection);
       }
     };
-    if (responseOn(socket) === undefined && socket.bytesRead > connection.idleBytes) {
+    if (connection.exchanges.size === 0 && socket.bytesRead > connection.idleBytes) {
       const timer = setTimeout(endIdle, lingerMs);
       socket.once("close", () => clearTimeout(timer));
     } else {
@@ -196,7 +155,8 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
       const nowMs = performance.now();
       const connection: Connection = {
         accepted,
-        calls: 0,
+        remoteAddress: accepted.remoteAddress ?? "",
+        exchanges: new Set(),
         served: 0,
         busyMs: nowMs,
         servedThen: 0,
@@ -205,6 +165,17 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
         idleBytes: 0,
         isOld: false,
         hasEnded: false,
+        mustClose: () => isClosing || options.leaving.aborted || connection.isOld,
+        closed(exchange) {
+          connection.exchanges.delete(exchange);
+          if (connection.exchanges.size === 0) {
+            connection.idleBytes = socket.bytesRead;
+            if (isClosing && !connection.hasEnded && !socket.destroyed) {
+              // The head of the response may have been sent before, with the promise to keep the connection.
+              end(socket, connection);
+            }
+          }
+        },
       };
       connections.set(socket, connection);
       socket.once("close", () => connections.delete(socket));
@@ -238,6 +209,10 @@ export function createHttp1(handler: RequestHandler, options: ListenerOptions): 
   };
 }
 
+function currentOf(connection: Connection | undefined): Http1Exchange | undefined {
+  return connection?.exchanges.values().next().value;
+}
+
 function hasSeveralHosts({ rawHeaders }: http.IncomingMessage): boolean {
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -247,13 +222,19 @@ function hasSeveralHosts({ rawHeaders }: http.IncomingMessage): boolean {
   return hosts > 1;
 }
 
-function limitOf({ code }: NodeJS.ErrnoException, socket: Socket): keyof ListenerLimits | undefined {
+/** RFC 9112, section 3.2: which of them counts may differ between the recipients on the way. */
+const severalHosts = () => refusalAnswer(400, "there must be one Host field", { headers: { connection: "close" } });
+
+function limitOf(
+  { code }: NodeJS.ErrnoException,
+  current: Http1Exchange | undefined,
+): keyof ListenerLimits | undefined {
   switch (code) {
     // Of fields too many, too.
     case "HPE_HEADER_OVERFLOW":
       return "headerBytes";
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return responseOn(socket) === undefined ? "headersTimeoutMs" : "requestTimeoutMs";
+      return current === undefined ? "headersTimeoutMs" : "requestTimeoutMs";
     default:
       return undefined;
   }

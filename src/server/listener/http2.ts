@@ -1,13 +1,15 @@
 import http2 from "node:http2";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { refuseExpectation, serveWhenContinued } from "./expectation.ts";
+import type { ExchangeHandler } from "./exchange.ts";
+import { refusalOfExpectation } from "./expectation.ts";
+import { hasArrived, Http2Exchange, type Http2Exchanges } from "./http2-exchange.ts";
 import { lingerMs } from "./linger.ts";
-import type { RequestHandler } from "./request-handler.ts";
 import type { ListenerLimits, ListenerOptions } from "./options.ts";
 import { createOverhead, type Overhead } from "./overhead.ts";
 import { createPace, type Window } from "./pace.ts";
 import type { Protocol } from "./protocol.ts";
+import { refusalAnswer } from "../refusal.ts";
 import { sendShutdownNotice } from "./shutdown-notice.ts";
 import { sentOn } from "./wire.ts";
 
@@ -16,23 +18,13 @@ const { NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM } = http2.constants;
 /** Before the next look whether a connection has sent what it had to. */
 const unsentPauseMs = 5;
 
-type Call = {
-  readonly stream: http2.ServerHttp2Stream;
-  readonly startMs: number;
-  bodyBytes: number;
-  readonly body: Window;
-  /** What of the answer waits to be taken, and since when nothing of it was. */
-  unsentBytes: number;
-  unsentMs: number;
-};
-
-type Connection = {
+type Connection = Http2Exchanges & {
   readonly session: http2.ServerHttp2Session;
   /** The one that was accepted, under TLS. */
   readonly accepted: Socket;
   readonly isSecure: boolean;
   readonly startMs: number;
-  readonly calls: Set<Call>;
+  readonly exchanges: Set<Http2Exchange>;
   readonly overhead: Overhead;
   readonly answer: Window;
   /** Whether the client has sent the SETTINGS that its side begins with (RFC 9113, section 3.4). */
@@ -46,39 +38,8 @@ type Connection = {
   told: Promise<void> | undefined;
 };
 
-/** Of each stream, for whoever is told of the stream alone. */
-const callOf = new WeakMap<http2.Http2Stream, { call: Call; overhead: Overhead }>();
-
-class Request extends http2.Http2ServerRequest {
-  override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
-    const known = chunk === null ? undefined : callOf.get(this.stream);
-    if (known !== undefined && chunk !== null) {
-      known.call.bodyBytes += chunk.length;
-      known.overhead.body(chunk.length);
-    }
-    return super.push(chunk, encoding);
-  }
-}
-
-class Response extends http2.Http2ServerResponse {
-  override end(...rest: unknown[]): this {
-    const { stream } = this;
-    if (stream !== undefined && !stream.endAfterHeaders && !stream.readableEnded && !stream.destroyed) {
-      // Node resets a stream whose body no one began to read (RFC 9113, section 8.1), and only that: clients
-      // that stop sending once they are answered would leave the others half open.
-      const timer = setTimeout(() => {
-        stream.close();
-        // A stream is not closed while bytes of it wait to be read.
-        this.req.resume();
-      }, lingerMs);
-      stream.once("close", () => clearTimeout(timer));
-    }
-    return super.end(...(rest as []));
-  }
-}
-
 /** HTTP/2, on connections whose first bytes were its preface. */
-export function createHttp2(handler: RequestHandler, options: ListenerOptions): Protocol {
+export function createHttp2(handler: ExchangeHandler, options: ListenerOptions): Protocol {
   const connections = new Map<Socket, Connection>();
   const pace = createPace(options);
   let isClosing = false;
@@ -101,33 +62,33 @@ export function createHttp2(handler: RequestHandler, options: ListenerOptions): 
     // Of streams that were opened beyond maxConcurrentStreams.
     maxSessionRejectedStreams: 100,
     maxSettings: 32,
-    Http2ServerRequest: Request,
-    Http2ServerResponse: Response,
   });
-  const compatible = (serve: RequestHandler) =>
-    options.observer.observe(serve) as unknown as (
-      request: http2.Http2ServerRequest,
-      response: http2.Http2ServerResponse,
-    ) => void;
-  server.on("request", compatible(handler));
-  server.on("checkContinue", compatible(serveWhenContinued(handler)));
-  server.on("checkExpectation", compatible(refuseExpectation));
-
   function watch(session: http2.ServerHttp2Session, socket: Socket, accepted: Socket): void {
     const nowMs = performance.now();
+    const overhead = createOverhead(options.overheadBytesPerSecond, accepted.bytesRead, nowMs);
     const connection: Connection = {
       session,
+      socket,
       accepted,
+      remoteAddress: accepted.remoteAddress ?? "",
       isSecure: socket !== accepted,
       startMs: nowMs,
-      calls: new Set(),
-      overhead: createOverhead(options.overheadBytesPerSecond, accepted.bytesRead, nowMs),
+      exchanges: new Set(),
+      overhead,
       answer: { startMs: nowMs, bytes: 0 },
       isIntroduced: false,
       lastStreamId: 0,
       busyMs: nowMs,
       headerMs: undefined,
       told: undefined,
+      received: (bytes) => overhead.body(bytes),
+      closed(exchange) {
+        connection.exchanges.delete(exchange);
+        connection.busyMs = performance.now();
+        if (exchange.hasBody() && !exchange.stream.readableEnded) {
+          overhead.unread();
+        }
+      },
     };
     connections.set(socket, connection);
     socket.once("close", () => connections.delete(socket));
@@ -139,40 +100,28 @@ export function createHttp2(handler: RequestHandler, options: ListenerOptions): 
     session.once("remoteSettings", () => {
       connection.isIntroduced = true;
     });
-    // Before whoever serves it.
-    session.prependListener("stream", (stream, _headers, _flags, rawHeaders) => open(connection, stream, rawHeaders));
+    session.on("stream", (stream, headers, _flags, rawHeaders) => serve(connection, stream, headers, rawHeaders));
     session.setLocalWindowSize(1024 * 1024);
     if (isClosing) {
       void retire(connection);
     }
   }
 
-  function open(connection: Connection, stream: http2.ServerHttp2Stream, header: readonly string[]): void {
-    const { calls, overhead } = connection;
-    const startMs = performance.now();
-    const call: Call = {
-      stream,
-      startMs,
-      bodyBytes: 0,
-      body: { startMs, bytes: 0 },
-      unsentBytes: 0,
-      unsentMs: startMs,
-    };
+  function serve(
+    connection: Connection,
+    stream: http2.ServerHttp2Stream,
+    headers: http2.IncomingHttpHeaders,
+    rawHeaders: readonly string[],
+  ): void {
+    const exchange = new Http2Exchange(stream, headers, rawHeaders, connection);
     connection.lastStreamId = stream.id ?? connection.lastStreamId;
-    calls.add(call);
-    callOf.set(stream, { call, overhead });
-    overhead.header(header);
-    stream.once("close", () => {
-      calls.delete(call);
-      connection.busyMs = performance.now();
-      if (!stream.endAfterHeaders && !stream.readableEnded) {
-        overhead.unread();
-      }
-    });
+    connection.exchanges.add(exchange);
+    connection.overhead.header(rawHeaders);
+    handler(exchange, exchange.method === "CONNECT" ? noTunnel() : refusalOfExpectation(exchange.headers));
   }
 
   function sweepOne(socket: Socket, connection: Connection, nowMs: number): void {
-    const { session, accepted, calls, overhead } = connection;
+    const { session, accepted, exchanges, overhead } = connection;
     if (session.destroyed) {
       return;
     }
@@ -186,7 +135,7 @@ export function createHttp2(handler: RequestHandler, options: ListenerOptions): 
     };
 
     let unreadBytes = 0;
-    for (const { stream } of calls) {
+    for (const { stream } of exchanges) {
       unreadBytes += stream.readableLength;
     }
     if (overhead.isSpent(accepted.bytesRead - unreadBytes, sentBytes, nowMs)) {
@@ -202,7 +151,7 @@ export function createHttp2(handler: RequestHandler, options: ListenerOptions): 
       return;
     }
     // Other frames, such as PING, do not make a connection busy.
-    if (calls.size > 0) {
+    if (exchanges.size > 0) {
       connection.busyMs = nowMs;
     } else if (nowMs - connection.busyMs > options.idleTimeoutMs && !session.closed) {
       options.onLimit("idleTimeoutMs");
@@ -210,8 +159,8 @@ export function createHttp2(handler: RequestHandler, options: ListenerOptions): 
       return;
     }
     let isWaiting = unsentBytes > 0;
-    for (const call of calls) {
-      isWaiting = sweepCall(call, nowMs) || isWaiting;
+    for (const exchange of exchanges) {
+      isWaiting = sweepExchange(exchange, nowMs) || isWaiting;
     }
     if (!isWaiting) {
       pace.rest(connection.answer, sentBytes, nowMs);
@@ -221,42 +170,42 @@ export function createHttp2(handler: RequestHandler, options: ListenerOptions): 
         return;
       }
       // The windows are shut, not the connection: others may share it through a proxy.
-      for (const call of calls) {
-        if (call.unsentBytes > 0 && nowMs - call.unsentMs >= options.stallTimeoutMs) {
-          abandon(call, "stallTimeoutMs");
+      for (const exchange of exchanges) {
+        if (exchange.unsentBytes > 0 && nowMs - exchange.unsentMs >= options.stallTimeoutMs) {
+          abandon(exchange, "stallTimeoutMs");
         }
       }
     }
   }
 
-  /** Tells whether its answer waits for the client. */
-  function sweepCall(call: Call, nowMs: number): boolean {
-    const { stream } = call;
+  /** Returns whether its response waits for the client. */
+  function sweepExchange(exchange: Http2Exchange, nowMs: number): boolean {
+    const { stream } = exchange;
     // Once an answer has begun, the two may talk at any pace.
     const isArriving = !stream.endAfterHeaders && !stream.readableEnded && !stream.headersSent && !stream.destroyed;
     if (!isArriving || stream.readableLength > 0) {
-      pace.rest(call.body, call.bodyBytes, nowMs);
-    } else if (pace.isTooSlow(call.body, call.bodyBytes, nowMs) && !hasEnded(stream)) {
-      abandon(call, "stallTimeoutMs");
+      pace.rest(exchange.body, exchange.bodyBytes, nowMs);
+    } else if (pace.isTooSlow(exchange.body, exchange.bodyBytes, nowMs) && !hasArrived(stream)) {
+      abandon(exchange, "stallTimeoutMs");
       return false;
     }
-    if (isArriving && nowMs - call.startMs > options.requestTimeoutMs && !hasEnded(stream)) {
-      abandon(call, "requestTimeoutMs");
+    if (isArriving && nowMs - exchange.startMs > options.requestTimeoutMs && !hasArrived(stream)) {
+      abandon(exchange, "requestTimeoutMs");
       return false;
     }
     const { writableLength } = stream;
-    if (writableLength === 0 || writableLength < call.unsentBytes) {
-      call.unsentMs = nowMs;
-    } else if (nowMs - call.unsentMs > options.requestTimeoutMs) {
+    if (writableLength === 0 || writableLength < exchange.unsentBytes) {
+      exchange.unsentMs = nowMs;
+    } else if (nowMs - exchange.unsentMs > options.requestTimeoutMs) {
       // Slower than this, but not so slow as to stall, a single piece of an answer may not be taken.
-      abandon(call, "requestTimeoutMs");
+      abandon(exchange, "requestTimeoutMs");
       return false;
     }
-    call.unsentBytes = writableLength;
+    exchange.unsentBytes = writableLength;
     return writableLength > 0;
   }
 
-  function abandon({ stream }: Call, limit: keyof ListenerLimits): void {
+  function abandon({ stream }: Http2Exchange, limit: keyof ListenerLimits): void {
     options.onLimit(limit);
     stream.close(NGHTTP2_CANCEL);
   }
@@ -335,7 +284,4 @@ function roundTrip(session: http2.Http2Session, atMostMs: number): Promise<void>
   });
 }
 
-/** Whether the client has sent all of its request, even if no one has read it. */
-function hasEnded(stream: http2.ServerHttp2Stream): boolean {
-  return stream.state.remoteClose === 1;
-}
+const noTunnel = () => refusalAnswer(405, "this server opens no tunnels");

@@ -1,14 +1,12 @@
 import type http from "node:http";
 import type { Socket } from "node:net";
+import type { ExchangeHandler } from "./exchange.ts";
 import { createHttp1 } from "./http1.ts";
 import { createHttp2 } from "./http2.ts";
 import { lingerMs } from "./linger.ts";
 import { listenerDefaults, type ListenerOptions } from "./options.ts";
 import { createSources } from "./sources.ts";
-import type { RequestHandler } from "./request-handler.ts";
 import type { Decided } from "./sniff.ts";
-
-const ignore = (): void => {};
 
 /** Node's timers wait no longer. */
 const maxTimerMs = 2 ** 31 - 1;
@@ -20,19 +18,13 @@ const maxTimerMs = 2 ** 31 - 1;
  *
  * close() takes no new work and lets calls in flight finish; its callback always comes.
  */
-export function createListener(handler: RequestHandler, given: Partial<ListenerOptions> = {}): http.Server {
+export function createListener(handler: ExchangeHandler, given: Partial<ListenerOptions> = {}): http.Server {
   const options = { ...listenerDefaults, ...given };
   const accepted = new Set<Socket>();
   const undecided = new Set<Socket>();
   const sources = createSources(options.connectionsPerSource, options.isProxy);
-  // Whoever serves it may stop to listen before it breaks, and an error that no one hears would end the process.
-  const heard: RequestHandler = (request, response) => {
-    request.on("error", ignore);
-    response.on("error", ignore);
-    handler(request, response);
-  };
-  const http1 = createHttp1(heard, options);
-  const http2 = createHttp2(heard, options);
+  const http1 = createHttp1(handler, options);
+  const http2 = createHttp2(handler, options);
   const protocols = { http1, http2 };
   const { server } = http1;
 

@@ -1,4 +1,3 @@
-import type { RequestObserver } from "../observer.ts";
 import { type DecideProtocol, sniff } from "./sniff.ts";
 
 /** What a client may take of the server. Whoever goes beyond is refused, or loses the connection. */
@@ -51,8 +50,8 @@ export type ListenerOptions = ListenerLimits & {
   decide: DecideProtocol;
   /** Whether the peer of this address connects for many clients: `connectionsPerSource` is not for it. */
   isProxy: (address: string | undefined) => boolean;
-  /** Sees each request, and what was meant to be one. */
-  observer: RequestObserver;
+  /** Something that is no request, and interrupted none, was answered with this status. */
+  onMalformed: (status: number) => void;
   /** Told each time that a connection or a call was ended because of a limit. */
   onLimit: (limit: keyof ListenerLimits) => void;
 };
@@ -79,6 +78,6 @@ export const listenerDefaults: ListenerOptions = {
   onCut: () => {},
   decide: sniff,
   isProxy: () => false,
-  observer: { observe: (handler) => handler, malformed() {} },
+  onMalformed: () => {},
   onLimit: () => {},
 };

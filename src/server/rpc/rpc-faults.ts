@@ -1,4 +1,3 @@
-import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import {
   Code,
@@ -14,7 +13,7 @@ import {
 } from "@connectrpc/connect";
 import { FlowgateError } from "../../errors.ts";
 import { createJsonCheck, maxBodyBytesOf } from "../../transcoding/index.ts";
-import { exchangeKey } from "../exchange.ts";
+import { requestKey } from "../pipeline/request-context.ts";
 import type { Gate } from "../interceptors.ts";
 
 // Connect 2.2 answers INTERNAL (500) where a message can't be decompressed or decoded, quotes the
@@ -93,7 +92,7 @@ function watch(context: HandlerContext & { abort?: (reason?: unknown) => void })
       blame(reason);
     }
     if (reason instanceof Error) {
-      context.values.get(exchangeKey)?.fail(ConnectError.from(reason, Code.Internal).code);
+      context.values.get(requestKey)?.fail(ConnectError.from(reason, Code.Internal).code);
     }
     abort(reason);
   };
@@ -114,19 +113,4 @@ function blame(error: ConnectError): void {
 /** Connect goes on with the error that it has. */
 function reword(error: ConnectError, { code, details, rawMessage, message }: FlowgateError): void {
   Object.assign(error, { code, details, rawMessage, message });
-}
-
-/** Whether the message in the query of a Connect GET is base64 where it says so; Connect fails on it with 500. */
-export function hasReadableQuery(target: string): boolean {
-  const question = target.indexOf("?");
-  const query = new URLSearchParams(question === -1 ? "" : target.slice(question));
-  if (query.get("base64") !== "1") {
-    return true;
-  }
-  try {
-    base64Decode(query.get("message") ?? "");
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -1,4 +1,5 @@
 import {
+  create,
   ScalarType,
   toJson,
   type DescEnum,
@@ -15,7 +16,8 @@ import {
   type FieldMask,
   type Timestamp,
 } from "@bufbuild/protobuf/wkt";
-import { enumSpelling, fieldRule } from "../rules.ts";
+import { FieldRuleSchema, type FieldRule } from "../../../gen/transcoding/v1/annotations_pb.ts";
+import { enumSpelling, fieldRule, plainSpelling, type EnumSpelling } from "../rules.ts";
 import { createAnyWriter } from "./any.ts";
 import { compile, literal } from "./compile.ts";
 import { plainCondition, plainItemsCheck, scalarToJson, type Scalar } from "./scalar.ts";
@@ -24,41 +26,75 @@ import { formatTimestamp } from "./well-known.ts";
 /** Gives the JSON value of a message or of a field's value. */
 export type JsonWriter = (value: unknown) => unknown;
 
-const knownByRegistry = new WeakMap<Registry, WeakMap<DescMessage, JsonWriter>>();
+/** What the writers of one set of messages share. */
+type WriteOptions = {
+  /** What a google.protobuf.Any may hold. */
+  readonly registry: Registry;
+  /** By the proto3 JSON mapping alone, without our own options. */
+  readonly plain: boolean;
+};
+
+type Context = WriteOptions & {
+  readonly known: WeakMap<DescMessage, JsonWriter>;
+  readonly ruleOf: (field: DescField) => FieldRule;
+  readonly spellingOf: (desc: DescEnum) => EnumSpelling;
+};
+
+const contexts = { plain: new WeakMap<Registry, Context>(), own: new WeakMap<Registry, Context>() };
+
+function contextOf(options: WriteOptions): Context {
+  const known = options.plain ? contexts.plain : contexts.own;
+  let context = known.get(options.registry);
+  if (context === undefined) {
+    const noRule = create(FieldRuleSchema);
+    context = {
+      ...options,
+      known: new WeakMap(),
+      ruleOf: options.plain ? () => noRule : fieldRule,
+      spellingOf: options.plain ? plainSpelling : enumSpelling,
+    };
+    known.set(options.registry, context);
+  }
+  return context;
+}
 
 /** Compiled once a message, so that a recursive one ends. The registry has what a google.protobuf.Any may hold. */
-export function messageWriter(desc: DescMessage, registry: Registry): JsonWriter {
-  let known = knownByRegistry.get(registry);
-  if (known === undefined) {
-    known = new WeakMap();
-    knownByRegistry.set(registry, known);
-  }
+export function messageWriter(desc: DescMessage, registry: Registry, plain = false): JsonWriter {
+  return writerIn(contextOf({ registry, plain }), desc);
+}
+
+function writerIn(context: Context, desc: DescMessage): JsonWriter {
+  const { known } = context;
   const writer = known.get(desc);
   if (writer !== undefined) {
     return writer;
   }
   let compiled: JsonWriter | undefined;
-  const lazy: JsonWriter = (value) => (compiled ??= compileMessage(desc, registry))(value);
+  const lazy: JsonWriter = (value) => (compiled ??= compileMessage(desc, context))(value);
   known.set(desc, lazy);
   return lazy;
 }
 
 /** Writes a field's own value: an array for a repeated field, null for an absent message. */
 export function fieldWriter(field: DescField, registry: Registry): JsonWriter {
+  return fieldWriterIn(contextOf({ registry, plain: false }), field);
+}
+
+function fieldWriterIn(context: Context, field: DescField): JsonWriter {
   switch (field.fieldKind) {
     case "scalar":
       return scalarWriter(field);
     case "enum":
-      return enumWriter(field.enum);
+      return enumWriter(field.enum, context);
     case "message": {
-      const message = messageWriter(field.message, registry);
+      const message = writerIn(context, field.message);
       // As protobuf-es has it: a singular wrapper is its bare value in memory.
       const write =
         field.oneof === undefined && isWrapperDesc(field.message) ? scalarWriter(field.message.fields[0]) : message;
       return (value) => (value === undefined ? null : write(value));
     }
     case "list": {
-      const item = itemWriter(field, registry);
+      const item = itemWriter(field, context);
       const isPlain = plainItemsCheck(field.scalar);
       return (value) => {
         if (Array.isArray(value) && isPlain(value)) {
@@ -72,7 +108,7 @@ export function fieldWriter(field: DescField, registry: Registry): JsonWriter {
       };
     }
     case "map": {
-      const item = itemWriter(field, registry);
+      const item = itemWriter(field, context);
       return (value) => {
         const result: Record<string, unknown> = {};
         for (const key of Object.keys(value as object)) {
@@ -84,11 +120,11 @@ export function fieldWriter(field: DescField, registry: Registry): JsonWriter {
   }
 }
 
-function itemWriter(field: DescField & { fieldKind: "list" | "map" }, registry: Registry): JsonWriter {
+function itemWriter(field: DescField & { fieldKind: "list" | "map" }, context: Context): JsonWriter {
   if (field.message !== undefined) {
-    return messageWriter(field.message, registry);
+    return writerIn(context, field.message);
   }
-  return field.enum === undefined ? scalarWriter(field) : enumWriter(field.enum);
+  return field.enum === undefined ? scalarWriter(field) : enumWriter(field.enum, context);
 }
 
 const writeScalar: JsonWriter = (value) => scalarToJson(value as Scalar);
@@ -116,9 +152,12 @@ function refuse(desc: DescField | DescEnum, value: unknown): never {
  * Compiles what adds the keys of an inline field, but none that another field has for its name: who reads them would take
  * them for that one. What does not fit a lenient field is kept under its name, and so may stand in its place.
  */
-function createAssign(fields: readonly DescField[]): (target: Record<string, unknown>, source: object) => void {
+function createAssign(
+  fields: readonly DescField[],
+  { ruleOf }: Context,
+): (target: Record<string, unknown>, source: object) => void {
   const namesOf = (some: readonly DescField[]): string[] => some.flatMap(({ name, jsonName }) => [name, jsonName]);
-  const declared = new Set(namesOf(fields.filter((field) => !fieldRule(field).lenient)));
+  const declared = new Set(namesOf(fields.filter((field) => !ruleOf(field).lenient)));
   const assignSome = (target: Record<string, unknown>, source: object): void => {
     for (const [key, value] of Object.entries(source)) {
       if (!declared.has(key) && !Object.hasOwn(target, key)) {
@@ -144,11 +183,11 @@ function setOwn(target: Record<string, unknown>, key: string, value: unknown): v
   }
 }
 
-function enumWriter(desc: DescEnum): JsonWriter {
+function enumWriter(desc: DescEnum, { spellingOf }: Context): JsonWriter {
   if (desc.typeName === "google.protobuf.NullValue") {
     return () => null;
   }
-  const { nameOf } = enumSpelling(desc);
+  const { nameOf } = spellingOf(desc);
   return (value) => nameOf.get(value as number) ?? (value === ((value as number) | 0) ? value : refuse(desc, value));
 }
 
@@ -156,19 +195,21 @@ function enumWriter(desc: DescEnum): JsonWriter {
  * Compiles a function with a statement for each field, such as `if (m.text !== "") r["text"] = m.text;`. The values of most fields
  * stand in JSON as they are.
  */
-function compileMessage(desc: DescMessage, registry: Registry): JsonWriter {
+function compileMessage(desc: DescMessage, context: Context): JsonWriter {
+  const { ruleOf } = context;
   if (hasCustomJsonRepresentation(desc)) {
-    return writeWellKnown(desc, registry);
+    return writeWellKnown(desc, context);
   }
-  const inBody = desc.fields.filter((field) => fieldRule(field).header === "");
-  const declared = inBody.filter((field) => !fieldRule(field).inline);
-  const inline = inBody.filter((field) => fieldRule(field).inline);
-  const given: Record<string, unknown> = { assign: createAssign(declared), isEmpty, setOwn };
+  const inBody = desc.fields.filter((field) => ruleOf(field).header === "");
+  const declared = inBody.filter((field) => !ruleOf(field).inline);
+  const inline = inBody.filter((field) => ruleOf(field).inline);
+  const given: Record<string, unknown> = { assign: createAssign(declared, context), isEmpty, setOwn };
   const statements = [...declared, ...inline].map((field, at) => {
-    const { value, condition } = readerOf(field);
-    given[`write${at}`] = fieldWriter(field, registry);
+    const rule = ruleOf(field);
+    const { value, condition } = readerOf(field, rule);
+    given[`write${at}`] = fieldWriterIn(context, field);
     const written = writingOf(field, value, `write${at}`);
-    return `if (${condition}) ${setterOf(field, written)};`;
+    return `if (${condition}) ${setterOf(field, rule, written)};`;
   });
   return compile(given, `return (m) => { const r = {}; ${statements.join("\n")} return r; };`) as JsonWriter;
 }
@@ -182,8 +223,8 @@ function writingOf({ fieldKind, scalar }: DescField, value: string, write: strin
   return isPlain === undefined ? `${write}(${value})` : `${isPlain} ? ${value} : ${write}(${value})`;
 }
 
-function setterOf(field: DescField, written: string): string {
-  if (fieldRule(field).inline) {
+function setterOf(field: DescField, { inline }: FieldRule, written: string): string {
+  if (inline) {
     return `assign(r, ${written})`;
   }
   const key = literal(field.jsonName);
@@ -191,14 +232,14 @@ function setterOf(field: DescField, written: string): string {
 }
 
 /** The code of a field's value in a message `m`, and of whether it is written: not where it is absent, or zero without presence. */
-function readerOf(field: DescField): { value: string; condition: string } {
+function readerOf(field: DescField, { always }: FieldRule): { value: string; condition: string } {
   const { oneof, localName } = field;
   if (oneof !== undefined) {
     const choice = `m[${literal(oneof.localName)}]`;
     return { value: `${choice}.value`, condition: `${choice}.case === ${literal(localName)}` };
   }
   const value = `m[${literal(localName)}]`;
-  return { value, condition: fieldRule(field).always ? `${value} !== undefined` : conditionOf(field, value) };
+  return { value, condition: always ? `${value} !== undefined` : conditionOf(field, value) };
 }
 
 function conditionOf(field: DescField, value: string): string {
@@ -250,7 +291,8 @@ function isEmpty(map: object): boolean {
   return true;
 }
 
-function writeWellKnown(desc: DescMessage, registry: Registry): JsonWriter {
+function writeWellKnown(desc: DescMessage, context: Context): JsonWriter {
+  const { registry } = context;
   if (desc.typeName === "google.protobuf.Struct") {
     return (value) => value;
   }
@@ -265,7 +307,7 @@ function writeWellKnown(desc: DescMessage, registry: Registry): JsonWriter {
     return (value) => (value as FieldMask).paths.map(camelCase).join(",");
   }
   if (desc.typeName === "google.protobuf.Any") {
-    return createAnyWriter(registry, messageWriter);
+    return createAnyWriter(registry, (held) => writerIn(context, held));
   }
   return (value): JsonValue => toJson(desc, value as Message, { registry });
 }

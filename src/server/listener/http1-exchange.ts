@@ -1,0 +1,160 @@
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { type Answer, readBody, sendStream, streamBody } from "../../transcoding/core.ts";
+import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
+
+const ignore = (): void => {};
+
+/** The connection that a request came on. */
+export interface Http1Exchanges {
+  readonly remoteAddress: string;
+  /** The next response is the last one of the connection. */
+  mustClose(): boolean;
+  /** The response is sent, or the connection is closed. */
+  closed(exchange: Http1Exchange): void;
+}
+
+export class Http1Exchange implements Exchange {
+  readonly httpVersionMajor = 1;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  observer: ExchangeObserver | undefined;
+  readonly #connection: Http1Exchanges;
+  #expectsContinue: boolean;
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    connection: Http1Exchanges,
+    expectsContinue: boolean,
+  ) {
+    this.request = request;
+    this.response = response;
+    this.#connection = connection;
+    this.#expectsContinue = expectsContinue;
+    response.on("error", ignore);
+    response.on("close", () => {
+      connection.closed(this);
+      this.observer?.closed();
+    });
+  }
+
+  get httpVersion(): string {
+    return this.request.httpVersion;
+  }
+
+  get method(): string {
+    return this.request.method ?? "";
+  }
+
+  get target(): string {
+    return this.request.url ?? "";
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.request.headers;
+  }
+
+  get rawHeaders(): readonly string[] {
+    return this.request.rawHeaders;
+  }
+
+  get socket(): Socket {
+    return this.request.socket;
+  }
+
+  get remoteAddress(): string {
+    return this.#connection.remoteAddress;
+  }
+
+  get status(): number {
+    return this.response.statusCode;
+  }
+
+  get isSent(): boolean {
+    return this.response.writableEnded;
+  }
+
+  get isClosed(): boolean {
+    return this.response.destroyed || this.response.writableEnded;
+  }
+
+  get hasLongBodyLeft(): boolean {
+    const { "content-length": length, "transfer-encoding": encoding } = this.request.headers;
+    return !this.request.complete && (length === undefined ? encoding !== undefined : Number(length) > skippedBytes);
+  }
+
+  hasBody(): boolean {
+    const { "content-length": length, "transfer-encoding": encoding } = this.request.headers;
+    return length === undefined ? encoding !== undefined : length !== "0";
+  }
+
+  readBody(maxBytes: number): Promise<Uint8Array> {
+    const { "content-length": length } = this.request.headers;
+    if (length === undefined || Number(length) <= maxBytes) {
+      this.#continue();
+    }
+    return readBody(this.request, length, maxBytes);
+  }
+
+  streamBody(): AsyncIterable<Uint8Array> {
+    this.#continue();
+    return streamBody(this.request);
+  }
+
+  send(answer: Answer): void {
+    const { response } = this;
+    if (response.headersSent || response.destroyed) {
+      return;
+    }
+    const { status, headers, body, trailers } = answer;
+    const encoding = describeBody(answer, this.method);
+    if (this.#connection.mustClose()) {
+      response.shouldKeepAlive = false;
+    }
+    response.writeHead(status, headers as OutgoingHttpHeaders);
+    if (body !== undefined && typeof body !== "string" && !Buffer.isBuffer(body)) {
+      void sendStream(body, response, () => this.#addTrailers(trailers)).then(() => this.#skipBody());
+      return;
+    }
+    if (trailers === undefined) {
+      response.end(body, encoding);
+    } else {
+      if (body !== undefined) {
+        response.write(body, encoding);
+      }
+      this.#addTrailers(trailers);
+      response.end();
+    }
+    this.#skipBody();
+  }
+
+  abort(): void {
+    this.response.destroy();
+  }
+
+  #addTrailers(trailers: Answer["trailers"]): void {
+    if (trailers !== undefined) {
+      this.response.addTrailers(Object.entries(trailers) as [string, string][]);
+    }
+  }
+
+  /** Asked for only when the body is going to be read: a refused request never sends it. */
+  #continue(): void {
+    if (this.#expectsContinue) {
+      this.#expectsContinue = false;
+      this.response.writeContinue();
+    }
+  }
+
+  /** Node itself discards the rest of a body only if nothing of it was read. */
+  #skipBody(): void {
+    const { request } = this;
+    if (!request.complete || request.readableLength > 0) {
+      request.resume();
+    }
+  }
+}
+
+/** What may be discarded of a body so that the connection can be kept. */
+const skippedBytes = 64 * 1024;

@@ -1,0 +1,23 @@
+import type { Answer } from "../../transcoding/core.ts";
+import { refusalAnswer } from "../refusal.ts";
+import type { RequestContext } from "./request-context.ts";
+import type { Route } from "./route.ts";
+
+/** The response to GET; that to HEAD goes without its body. */
+export type Read = (request: RequestContext) => Answer | Promise<Answer>;
+
+/** A route that is only read. `isExempt`: it is served under load, too. */
+export function createEndpoint(path: string, isExempt: boolean, read: Read): [string, Route] {
+  return [
+    path,
+    {
+      kind: "endpoint",
+      method: undefined,
+      isExempt,
+      serve: (request) =>
+        request.httpMethod === "GET" || request.httpMethod === "HEAD"
+          ? read(request)
+          : refusalAnswer(405, `${path} is read with GET`, { headers: { Allow: "GET, HEAD" } }),
+    },
+  ];
+}

@@ -1,0 +1,194 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { type Code, type ContextValues, createContextKey, createContextValues } from "@connectrpc/connect";
+import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
+import type { IncomingHttpHeaders } from "node:http";
+import { type Peer, peerKey } from "../../auth/principal.ts";
+import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
+import { addVary, type Answer, type TranscodingRequest } from "../../transcoding/core.ts";
+import type { RequestMetrics } from "../../telemetry/requests.ts";
+import { codeOfStatus } from "../codes.ts";
+import type { Exchange, ExchangeObserver } from "../listener/exchange.ts";
+import { RequestRecord } from "../observability/request-record.ts";
+import type { ReadWorkload } from "../read-workload.ts";
+import type { ClientReader } from "../trusted-proxies.ts";
+import type { Route } from "./route.ts";
+
+/** What all requests of one server share. */
+export type RequestEnvironment = {
+  readonly client: ClientReader;
+  /** The id that the client chose, or a fresh one. */
+  readonly requestIdOf: (headers: IncomingHttpHeaders) => string;
+  /** undefined: workloads are not told apart. */
+  readonly readWorkload: ReadWorkload | undefined;
+  readonly metrics: RequestMetrics | undefined;
+  /** Called for each request that is over. */
+  readonly onEnd: ((request: RequestContext) => void) | undefined;
+  /** Must not throw. */
+  readonly findRoute: (request: RequestContext) => Route;
+};
+
+/** One request on its way through the pipeline, whatever its protocol. What is costly is computed when it is asked for. */
+export class RequestContext implements TranscodingRequest, Peer, ExchangeObserver {
+  readonly exchange: Exchange;
+  readonly httpMethod: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly record: RequestRecord;
+  /** In origin form (RFC 9112, section 3.2.1). */
+  readonly target: string;
+  /** The client's address, as far as trusted proxies say it. */
+  readonly address: string;
+  readonly workload: (() => string | undefined) | undefined;
+  readonly #environment: RequestEnvironment;
+  #route: Route | undefined;
+  #requestId: string | undefined;
+  #responseHeaders: Record<string, string> | undefined;
+  #values: ContextValues | undefined;
+  #onClose: (() => void)[] | undefined;
+
+  constructor(exchange: Exchange, environment: RequestEnvironment, trace: Context) {
+    this.exchange = exchange;
+    this.#environment = environment;
+    this.httpMethod = exchange.method;
+    this.headers = exchange.headers;
+    this.record = new RequestRecord(trace, this.headers["content-type"]);
+    this.target = originFormOf(exchange.target);
+    this.address = environment.client.addressOf(exchange);
+    const { readWorkload } = environment;
+    this.workload = readWorkload && (() => readWorkload(exchange));
+  }
+
+  get httpVersionMajor(): number {
+    return this.exchange.httpVersionMajor;
+  }
+
+  /** The target without its query. */
+  get path(): string {
+    const question = this.target.indexOf("?");
+    return question === -1 ? this.target : this.target.slice(0, question);
+  }
+
+  get route(): Route {
+    if (this.#route === undefined) {
+      this.#route = this.#environment.findRoute(this);
+      this.record.routed(this.#route.method, this.#route.kind);
+    }
+    return this.#route;
+  }
+
+  get requestId(): string {
+    return (this.#requestId ??= this.#environment.requestIdOf(this.headers));
+  }
+
+  /** What the client calls this server, by a trusted proxy's word if there is one. */
+  get host(): string {
+    return this.#environment.client.hostOf(this.exchange);
+  }
+
+  get traceIds(): TraceIds {
+    return traceIds(this.record.trace);
+  }
+
+  url(): string {
+    return `${this.#environment.client.schemeOf(this.exchange)}://${this.host}${this.target}`;
+  }
+
+  contextValues(): ContextValues {
+    if (this.#values === undefined) {
+      this.#values = createContextValues().set(requestKey, this).set(peerKey, this);
+      if (this.record.trace !== ROOT_CONTEXT) {
+        this.#values.set(traceKey, this.record.trace);
+      }
+    }
+    return this.#values;
+  }
+
+  hasBody(): boolean {
+    return this.exchange.hasBody();
+  }
+
+  readBody(maxBytes: number): Promise<Uint8Array> {
+    return this.exchange.readBody(maxBytes);
+  }
+
+  streamBody(): AsyncIterable<Uint8Array> {
+    return this.exchange.streamBody();
+  }
+
+  onAbort(callback: () => void): void {
+    if (this.exchange.isClosed) {
+      if (!this.exchange.isSent) {
+        callback();
+      }
+      return;
+    }
+    this.onClose(() => {
+      if (!this.exchange.isSent) {
+        callback();
+      }
+    });
+  }
+
+  /** Calls back when the exchange is over. */
+  onClose(callback: () => void): void {
+    (this.#onClose ??= []).push(callback);
+  }
+
+  /** Sets a header of the response, whatever that will be; the response's own header of that name wins. */
+  setResponseHeader(name: string, value: string): void {
+    (this.#responseHeaders ??= {})[name] = value;
+  }
+
+  /** A call of this method begins. Its span is the parent of what it does. */
+  begin(method: DescMethod): void {
+    this.record.begin(method, this);
+  }
+
+  /** The first failure counts. */
+  fail(code: Code): void {
+    this.record.fail(code);
+  }
+
+  /** Sends the response. `keepsConnection`: also if a long body is left to be discarded. */
+  send(answer: Answer, keepsConnection = false): void {
+    const { headers } = answer;
+    if (!keepsConnection && this.exchange.hasLongBodyLeft) {
+      headers["connection"] = "close";
+    }
+    const more = this.#responseHeaders;
+    for (const name in more) {
+      const value = more[name] as string;
+      if (name === "vary") {
+        addVary(headers, value);
+      } else {
+        headers[name] ??= value;
+      }
+    }
+    this.exchange.send(answer);
+  }
+
+  closed(): void {
+    for (const callback of this.#onClose ?? []) {
+      callback();
+    }
+    const { record, exchange } = this;
+    const { metrics, onEnd } = this.#environment;
+    const outcome = record.end(exchange.isSent, exchange.status);
+    metrics?.ended(record.method, record.protocol, outcome, (performance.now() - record.startMs) / 1000);
+    onEnd?.(this);
+  }
+
+  interrupted(status: number): void {
+    const code = codeOfStatus(status);
+    if (code !== undefined) {
+      this.fail(code);
+    }
+  }
+}
+
+/** The request that a call was made with. Set by the server. */
+export const requestKey = createContextKey<RequestContext | undefined>(undefined, { description: "request" });
+
+/** A client may send the absolute form to any server (RFC 9112, section 3.2.2). */
+function originFormOf(target: string): string {
+  return target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?#]*/i, "") || "/";
+}

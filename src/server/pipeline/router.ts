@@ -1,0 +1,88 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { Transcoder } from "../../transcoding/index.ts";
+import { refuseUnknownRpc } from "../rpc/refuse-rpc.ts";
+import type { RequestContext } from "./request-context.ts";
+import { refusalAnswer } from "../refusal.ts";
+import type { Route } from "./route.ts";
+
+export type RouterOptions = {
+  /** RPCs and endpoints, by path. */
+  readonly routes: ReadonlyMap<string, Route>;
+  readonly transcoder: Transcoder;
+  /** Of the methods that are served under load, too. */
+  readonly exempt: ReadonlySet<DescMethod>;
+};
+
+/** Finds the route of a request: by its exact path, and else by the transcoder's templates. Never throws. */
+export function createRouter({ routes, transcoder, exempt }: RouterOptions): (request: RequestContext) => Route {
+  const isValidHost = createHostValidator();
+  return (request) => {
+    const { path } = request;
+    const plain = /[%#]/.test(path) ? decode(path) : path;
+    if (plain === undefined) {
+      return malformed;
+    }
+    const exact = routes.get(plain);
+    if (exact !== undefined) {
+      return exact.kind === "rpc" && !isValidHost(request.host) ? invalidHost : exact;
+    }
+    const match = transcoder.match(request.httpMethod, request.target);
+    const { method, template } = match;
+    if (!match.isKnownPath && isRpcRequest(request)) {
+      return unknownRpc;
+    }
+    return {
+      kind: "rest",
+      method,
+      template,
+      isExempt: method !== undefined && exempt.has(method),
+      serve(request) {
+        if (method !== undefined) {
+          request.begin(method);
+        }
+        return match.answer(request);
+      },
+    };
+  };
+}
+
+/** Whether a URL can be made with this authority. Most clients use one, so the last verdict is worth keeping. */
+function createHostValidator(): (host: string) => boolean {
+  let last: string | undefined;
+  let isValid = false;
+  return (host) => {
+    if (host !== last) {
+      isValid = host !== "" && URL.canParse(`http://${host}`);
+      last = host;
+    }
+    return isValid;
+  };
+}
+
+const unknownRpc: Route = { kind: "rpc", method: undefined, isExempt: false, serve: refuseUnknownRpc };
+
+/** A path of an RPC, with what only clients of its protocols send. */
+function isRpcRequest({ path, headers }: RequestContext): boolean {
+  const { "content-type": type = "", "connect-protocol-version": version } = headers;
+  return (
+    /^\/[\w.]+\/\w+$/.test(path) && (version !== undefined || /^application\/(?:grpc|connect\+|proto\b)/i.test(type))
+  );
+}
+
+/** Without a fragment, which has no place in a request; undefined if it is badly encoded. */
+function decode(path: string): string | undefined {
+  const [withoutFragment = ""] = path.split("#", 1);
+  try {
+    return decodeURIComponent(withoutFragment);
+  } catch {
+    return undefined;
+  }
+}
+
+const malformed = createRefusal(400, "the request is malformed");
+
+const invalidHost = createRefusal(400, "the Host header or the request target is no valid part of a URL");
+
+function createRefusal(status: number, message: string): Route {
+  return { kind: "endpoint", method: undefined, isExempt: false, serve: () => refusalAnswer(status, message) };
+}

@@ -1,0 +1,42 @@
+import { promisify } from "node:util";
+import { brotliCompress, brotliDecompress, constants, gunzip, gzip } from "node:zlib";
+import type { Compression } from "@connectrpc/connect/protocol";
+import { FlowgateError } from "../../errors.ts";
+
+type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>;
+
+const compressGzip = promisify(gzip);
+const compressBrotli = promisify(brotliCompress);
+
+/** In the order of preference. */
+export const compressions: readonly Compression[] = [
+  { name: "gzip", compress: (bytes) => compressGzip(bytes), decompress: bounded(promisify(gunzip) as Decompress) },
+  {
+    name: "br",
+    // At quality 4 brotli is as fast as gzip.
+    compress: (bytes) => compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
+    decompress: bounded(promisify(brotliDecompress) as Decompress),
+  },
+];
+
+function bounded(decompress: Decompress): Compression["decompress"] {
+  return async (bytes, maxBytes) => {
+    if (bytes.length === 0) {
+      return bytes as Uint8Array<ArrayBuffer>;
+    }
+    try {
+      return (await decompress(bytes, { maxOutputLength: maxBytes })) as Uint8Array<ArrayBuffer>;
+    } catch (error) {
+      throw error instanceof RangeError ? messageTooLarge(maxBytes) : undecodable();
+    }
+  };
+}
+
+/** Of any protocol: the request message exceeds its limit. */
+export function messageTooLarge(maxBytes: number): FlowgateError {
+  return new FlowgateError("payload_too_large", `the request message is larger than ${maxBytes} bytes`);
+}
+
+export function undecodable(): FlowgateError {
+  return new FlowgateError("invalid_request", "the request message can't be decoded");
+}

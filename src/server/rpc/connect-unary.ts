@@ -1,0 +1,132 @@
+import type { Message } from "@bufbuild/protobuf";
+import { base64Decode } from "@bufbuild/protobuf/wire";
+import type { Compression } from "@connectrpc/connect/protocol";
+import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
+import { FlowgateError } from "../../errors.ts";
+import { addHeaders, type Answer, type Call, type CallContext, createCallRunner } from "../../transcoding/core.ts";
+import type { RequestContext } from "../pipeline/request-context.ts";
+import type { Codec } from "./codec.ts";
+import { messageTooLarge } from "./compression.ts";
+import { compressMinBytes, requestCompression, responseCompression } from "./negotiate.ts";
+import { addSetHeaders, createTimeoutReader, type ServeUnary, type UnaryMethod } from "./unary-method.ts";
+
+/** The request message as it was sent. */
+type Sent = {
+  readonly compression: Compression | undefined;
+  readonly bytes: Uint8Array | Promise<Uint8Array>;
+};
+
+/** Serves a unary method over Connect (https://connectrpc.com/docs/protocol) by POST, with messages in one form. */
+export function createConnectPost(unary: UnaryMethod, codec: Codec): ServeUnary {
+  return createConnectUnary(unary, codec, (request) => ({
+    compression: requestCompression(request.headers["content-encoding"], "accept-encoding"),
+    bytes: request.readBody(unary.maxBytes),
+  }));
+}
+
+/** The same by GET, for a method without side effects: the message is in the query. */
+export function createConnectGet(unary: UnaryMethod, codec: Codec): ServeUnary {
+  return createConnectUnary(unary, codec, (request) => {
+    const query = queryOf(request);
+    const compression = requestCompression(query.get("compression"), "accept-encoding");
+    const message = query.get("message") ?? "";
+    const bytes = query.get("base64") === "1" ? decodeBase64(message) : Buffer.from(message);
+    if (bytes.length > unary.maxBytes) {
+      throw messageTooLarge(unary.maxBytes);
+    }
+    return { compression, bytes };
+  });
+}
+
+export function queryOf({ target }: RequestContext): URLSearchParams {
+  const question = target.indexOf("?");
+  return new URLSearchParams(question === -1 ? "" : target.slice(question));
+}
+
+function decodeBase64(text: string): Uint8Array {
+  try {
+    return base64Decode(text);
+  } catch {
+    throw new FlowgateError("invalid_request", "message: must be base64, as base64=1 says");
+  }
+}
+
+function createConnectUnary(
+  { method, invoke, requestGate, failureOf, maxBytes, maxTimeoutMs }: UnaryMethod,
+  codec: Codec,
+  read: (request: RequestContext) => Sent,
+): ServeUnary {
+  const contentType = `application/${codec.name}`;
+
+  const succeed = (
+    request: RequestContext,
+    context: CallContext,
+    compression: Compression | undefined,
+    message: Message,
+  ): Answer | Promise<Answer> => {
+    const bytes = codec.encode(message);
+    const headers = headersOf(context);
+    headers["content-type"] = contentType;
+    context.finish();
+    const accepted = responseCompression(request.headers["accept-encoding"], compression);
+    if (accepted === undefined || bytes.length < compressMinBytes) {
+      return { status: 200, headers, body: asBuffer(bytes) };
+    }
+    headers["content-encoding"] = accepted.name;
+    return accepted
+      .compress(bytes as Uint8Array<ArrayBuffer>)
+      .then((compressed) => ({ status: 200, headers, body: asBuffer(compressed) }));
+  };
+
+  const call: Call<RequestContext> = ({ request, context }) => {
+    const { compression, bytes } = read(request);
+    const respond = (decompressed: Uint8Array): Answer | Promise<Answer> => {
+      const invoked = invoke(codec.decode(decompressed), context);
+      return invoked instanceof Promise
+        ? invoked.then((response) => succeed(request, context, compression, response))
+        : succeed(request, context, compression, invoked);
+    };
+    if (compression === undefined && !(bytes instanceof Promise)) {
+      return respond(bytes);
+    }
+    context.listen();
+    return Promise.resolve(bytes).then((all) =>
+      compression === undefined
+        ? respond(all)
+        : compression.decompress(all as Uint8Array<ArrayBuffer>, maxBytes).then(respond),
+    );
+  };
+
+  const run = createCallRunner<RequestContext>(method, {
+    name: "connect",
+    requestGate,
+    readTimeout: createTimeoutReader("connect-timeout-ms", maxTimeoutMs),
+    complete: (_request, answer) => answer,
+    failureAnswer(error, { request, context }) {
+      const failure = failureOf(error, request, context);
+      const headers = headersOf(context);
+      addHeaders(headers, failure.metadata);
+      headers["content-type"] = "application/json";
+      return { status: codeToHttpStatus(failure.code), headers, body: JSON.stringify(errorToJson(failure, {})) };
+    },
+  });
+  return (request) => run(call, request, []);
+}
+
+/** Of a unary call the trailers are headers too, with a prefix. */
+function headersOf(context: CallContext): Answer["headers"] {
+  const headers: Answer["headers"] = {};
+  addSetHeaders(headers, context.setHeaders());
+  const trailers = context.setTrailers();
+  if (trailers !== undefined) {
+    addHeaders(
+      headers,
+      Array.from(trailers, ([name, value]): [string, string] => [`trailer-${name}`, value]),
+    );
+  }
+  return headers;
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,18 @@
+/**
+ * What the transcoder stands on, for servers that let other protocols share it: requests and answers, the call with its
+ * gate, deadline and interceptors, and the JSON of messages.
+ */
+export type { Answer } from "./answer.ts";
+export { addHeaders } from "./answer.ts";
+export { createInvoke, type Invoke } from "./call.ts";
+export { createCallRunner, type Call } from "./call-runner.ts";
+export type { CallContext } from "./context.ts";
+export { readTimeout } from "./deadline.ts";
+export { Fault } from "./fault.ts";
+export { collectImplementations, type Implementation, type StreamImplementation } from "./implementations.ts";
+export { createJsonCodec } from "./json-codec.ts";
+export { readBody, streamBody } from "./node/body.ts";
+export { sendStream } from "./node/send-stream.ts";
+export type { TranscodingRequest } from "./request.ts";
+export { addVary } from "./vary.ts";
+export { maxBodyBytesOf } from "./rules.ts";

@@ -1,0 +1,16 @@
+import type { Exchange, ExchangeHandler } from "../../src/server/listener/exchange.ts";
+import type { Answer } from "../../src/transcoding/core.ts";
+
+/** Serves what does not violate HTTP itself. */
+export function serving(serve: (exchange: Exchange) => void): ExchangeHandler {
+  return (exchange, refusal) => (refusal === undefined ? serve(exchange) : exchange.send(refusal));
+}
+
+/** A response of this body, with the status 200. */
+export function answer(body: Answer["body"]): Answer {
+  return { status: 200, headers: {}, body };
+}
+
+export async function readText(exchange: Exchange): Promise<string> {
+  return Buffer.from(await exchange.readBody(Number.POSITIVE_INFINITY)).toString();
+}

@@ -1,0 +1,41 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import type { Context } from "@opentelemetry/api";
+import { pino } from "pino";
+import type { ExchangeHandler } from "../../src/server/listener/exchange.ts";
+import { createListener } from "../../src/server/listener/listener.ts";
+import { createPipeline } from "../../src/server/pipeline/pipeline.ts";
+import type { RequestContext } from "../../src/server/pipeline/request-context.ts";
+import type { Route } from "../../src/server/pipeline/route.ts";
+import { createRequestIds } from "../../src/server/request-id.ts";
+import { createClientReader } from "../../src/server/trusted-proxies.ts";
+
+/** A pipeline without guards in front of these routes. */
+export async function serveRoutes(
+  findRoute: (request: RequestContext) => Route,
+  {
+    traceRoot,
+    around = (handle) => handle,
+  }: { traceRoot?: Context; around?: (handle: ExchangeHandler) => ExchangeHandler } = {},
+) {
+  const { handle } = createPipeline({
+    environment: {
+      client: createClientReader(() => false),
+      requestIdOf: createRequestIds(),
+      readWorkload: undefined,
+      metrics: undefined,
+      onEnd: undefined,
+      findRoute,
+    },
+    guards: [],
+    traceRoot,
+    log: pino({ level: "silent" }),
+  });
+  const server = createListener(around(handle), { closeGraceMs: 100 });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
+  };
+}

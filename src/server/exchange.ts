@@ -8,6 +8,7 @@ import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
 import type { Outcome, Protocol } from "../telemetry/requests.ts";
 import { spanTime } from "../telemetry/span-time.ts";
 import { failSpan, traceIds, type TraceIds, traceKey, tracerOf } from "../telemetry/trace.ts";
+import { codeOfStatus } from "../transcoding/index.ts";
 
 /** One request and its answer, as metrics, traces and logs tell of it: whoever learns something of it notes it here. */
 export class Exchange {
@@ -83,7 +84,7 @@ export class Exchange {
     if (!isAnswered && (this.#failure === undefined || this.#failure === Code.Aborted)) {
       return Code.Canceled;
     }
-    return this.#failure ?? codeOfStatus(status);
+    return this.#failure ?? (status < 400 ? undefined : codeOfStatus(status));
   }
 }
 
@@ -121,29 +122,6 @@ const protocols: Readonly<Record<string, Protocol>> = {
   connect: "connect",
   grpc: "grpc",
   "grpc-web": "grpc-web",
-};
-
-/** The code that stands for the status of an answer to which no call has led. */
-export function codeOfStatus(status: number): Outcome {
-  return status < 400 ? undefined : (codes[status] ?? (status < 500 ? Code.InvalidArgument : Code.Internal));
-}
-
-/** As google/rpc/code.proto maps them, and what it has no code for. */
-const codes: Readonly<Record<number, Code>> = {
-  401: Code.Unauthenticated,
-  403: Code.PermissionDenied,
-  404: Code.NotFound,
-  405: Code.Unimplemented,
-  408: Code.DeadlineExceeded,
-  409: Code.Aborted,
-  412: Code.FailedPrecondition,
-  413: Code.ResourceExhausted,
-  429: Code.ResourceExhausted,
-  431: Code.ResourceExhausted,
-  501: Code.Unimplemented,
-  503: Code.Unavailable,
-  504: Code.DeadlineExceeded,
-  505: Code.Unimplemented,
 };
 
 function nameOf(method: DescMethod): string {

@@ -2,7 +2,8 @@ import type { ServerResponse } from "node:http";
 import { type Context, context as contexts, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import type { Protocol, RequestMetrics } from "../telemetry/requests.ts";
 import { readTraceparent, tracerOf } from "../telemetry/trace.ts";
-import { codeOfStatus, Exchange, exchangeOf, joinExchange } from "./exchange.ts";
+import { codeOfStatus } from "../transcoding/index.ts";
+import { Exchange, exchangeOf, joinExchange } from "./exchange.ts";
 import type { RequestHandler } from "./listener/request-handler.ts";
 
 /** Sees every request that reaches the port, in any protocol, and what becomes of it. */
@@ -47,7 +48,7 @@ export function createObserver(metrics: RequestMetrics | undefined, root: Contex
       if (exchange === undefined) {
         metrics?.began();
         metrics?.ended(undefined, "rest", code, 0);
-      } else if (code !== undefined) {
+      } else {
         exchange.fail(code);
       }
     },

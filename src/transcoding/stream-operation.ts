@@ -5,8 +5,8 @@ import type { Answer } from "./answer.ts";
 import { createBinder, createFrameReader } from "./bind.ts";
 import { createSelector, type Binding, type Variant } from "./binding.ts";
 import { createStreamInvoke, iterableOfOne } from "./call.ts";
+import { codeOfStatus, nameOfCode } from "./codes.ts";
 import { createEnvelope, type Arrival } from "./envelope.ts";
-import { nameOf } from "./error.ts";
 import { Fault } from "./fault.ts";
 import { findRawBody } from "./http-body.ts";
 import type { StreamImplementation } from "./implementations.ts";
@@ -137,13 +137,7 @@ async function* fillMessages(
     }
     onFault(error);
     // Implementations know errors of this kind; what is answered is the fault.
-    throw new ConnectError(
-      error.message,
-      error.status === 413 ? Code.ResourceExhausted : Code.InvalidArgument,
-      undefined,
-      undefined,
-      error,
-    );
+    throw new ConnectError(error.message, codeOfStatus(error.status), undefined, undefined, error);
   }
 }
 
@@ -194,7 +188,7 @@ function errorText({ headers, body }: Answer, error: unknown): string {
     ? body
     : JSON.stringify(
         error instanceof ConnectError
-          ? { code: nameOf(error.code), message: error.rawMessage }
+          ? { code: nameOfCode(error.code), message: error.rawMessage }
           : { code: "internal", message: "internal error" },
       );
 }

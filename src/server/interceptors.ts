@@ -11,12 +11,13 @@ import { peerKey } from "../auth/principal.ts";
 import { FlowgateError } from "../errors.ts";
 import { traceIds, traceKey } from "../telemetry/trace.ts";
 import { exchangeKey } from "./exchange.ts";
+import { toConnectError } from "./rpc/connect-error.ts";
 
 export type Gate = (context: HandlerContext) => void | Promise<void>;
 
 /**
- * Whatever an implementation throws that is no ConnectError is a bug: it is logged whole, once, and
- * the caller learns where to look for it. Outermost, so that it sees what other interceptors throw.
+ * Turns a FlowgateError into a ConnectError. Anything else that is not a ConnectError is a bug: it is logged with its
+ * stack, once, and the caller gets the request id to find it by. Outermost, so that it sees what other interceptors throw.
  */
 export function failureInterceptor(log: Logger): Interceptor {
   return (next) => (request) => {
@@ -84,6 +85,9 @@ function explain(error: unknown, log: Logger, call: Call): ConnectError {
   if (error instanceof ConnectError) {
     return error;
   }
+  if (error instanceof FlowgateError) {
+    return toConnectError(error);
+  }
   const { method, values, signal } = call;
   // A call that its client gave up, or whose time is over, ends with whatever the abort threw.
   if (signal.aborted && (error === signal.reason || isAbort(error))) {
@@ -99,7 +103,7 @@ function explain(error: unknown, log: Logger, call: Call): ConnectError {
     },
     "a call failed unexpectedly",
   );
-  return new FlowgateError("internal", internalMessage(requestId));
+  return toConnectError(new FlowgateError("internal", internalMessage(requestId)));
 }
 
 /** Of a signal, or of a request stream whose client went away. */

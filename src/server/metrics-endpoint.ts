@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { ConnectError } from "@connectrpc/connect";
-import { Code } from "@connectrpc/connect";
 import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import type { Guard } from "../auth/gate.ts";
+import { FlowgateError } from "../errors.ts";
 import { type Metrics, metricsContentType } from "../telemetry/metrics.ts";
 import { createHostCheck } from "./guards/host-check.ts";
 import { createLimitLog } from "./limit-log.ts";
@@ -42,9 +41,7 @@ export function registerMetrics(
 }
 
 function challengeOf(error: unknown): string | undefined {
-  return error instanceof ConnectError && (error.code === Code.Unauthenticated || error.code === Code.PermissionDenied)
-    ? (error.metadata.get("www-authenticate") ?? undefined)
-    : undefined;
+  return error instanceof FlowgateError ? error.headers["www-authenticate"] : undefined;
 }
 
 export interface MetricsServer extends AsyncDisposable {

@@ -18,11 +18,14 @@ import type { AdminAuth } from "../../src/auth/admin-auth.ts";
 import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { createGate } from "../../src/auth/gate.ts";
 import { type Principal, principalKey } from "../../src/auth/principal.ts";
+import { gateWithFailures } from "../../src/server/interceptors.ts";
+import { createLog } from "../../src/server/log.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";
 
 const services: readonly DescService[] = [AuthService, FlowsService, SettingsService];
 const users = await adminAuth({ ada: ["*"], bob: ["read"] });
+const log = createLog({ level: "silent" });
 
 /** Clients of services that tell who called last, behind the gate. */
 function serve(configured: AdminAuth | undefined) {
@@ -42,7 +45,7 @@ function serve(configured: AdminAuth | undefined) {
       service(FlowsService, { getFlows: remember, setFlows: remember });
       service(SettingsService, { getSettings: remember });
     },
-    { router: { requestGate: createGate(authenticator, services) } },
+    { router: { requestGate: gateWithFailures(createGate(authenticator, services), log) } },
   );
   return {
     callers,

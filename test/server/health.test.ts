@@ -31,6 +31,7 @@ import { openServer } from "../../src/server/app.ts";
 import { registerRpcs } from "../../src/server/rpc/connect.ts";
 import { healthService } from "../../src/server/rpc/grpc-health.ts";
 import { createHealth, type Health as HealthOfProcess, type Readiness } from "../../src/server/health.ts";
+import { failureInterceptor } from "../../src/server/interceptors.ts";
 import { createListener } from "../../src/server/listener/listener.ts";
 import { createSources } from "../../src/server/listener/sources.ts";
 import { createLog } from "../../src/server/log.ts";
@@ -48,6 +49,8 @@ const transports: [string, (baseUrl: string) => Transport][] = [
   ["gRPC-Web over HTTP/2", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "2" })],
 ];
 
+const log = createLog({ level: "silent" });
+
 const notReady: Readiness = { ready: false, notServing: [FlowsService.typeName], runtime: "starting" };
 
 /** A server of two services whose readiness is for the test to say. */
@@ -57,7 +60,7 @@ async function open(first: Readiness = { ready: true }) {
   const server = await openServer({
     host: "127.0.0.1",
     port: 0,
-    log: createLog({ level: "silent" }),
+    log,
     routes: (router) => void router.service(AuthService, {}).service(FlowsService, {}),
     gate: () => {},
     interceptors: [],
@@ -90,12 +93,23 @@ async function serveAlone(health: HealthOfProcess) {
           ),
         ),
       requestGate: () => {},
-      interceptors: [],
+      interceptors: [failureInterceptor(log)],
       contextValues: () => createContextValues(),
     },
-    createLog({ level: "silent" }),
+    log,
   );
   return { url: await app.listen({ host: "127.0.0.1", port: 0 }), [Symbol.asyncDispose]: () => app.close() };
+}
+
+/** The service itself, behind the interceptor that openServer puts before every service. */
+function inProcess(health: HealthOfProcess): Transport {
+  const implementation = healthService(
+    health,
+    createSources(Infinity, () => false),
+  );
+  return createRouterTransport(({ service }) => service(Health, implementation), {
+    router: { interceptors: [failureInterceptor(log)] },
+  });
 }
 
 type Watch = Disposable & {
@@ -254,19 +268,7 @@ test("/readyz tells what is missing, and that it drains", async () => {
 describe("watches", () => {
   function serve() {
     const health = createHealth({ ready: () => ({ ready: true }) }, []);
-    const client = createClient(
-      Health,
-      createRouterTransport(({ service }) =>
-        service(
-          Health,
-          healthService(
-            health,
-            createSources(Infinity, () => false),
-          ),
-        ),
-      ),
-    );
-    return { health, client };
+    return { health, client: createClient(Health, inProcess(health)) };
   }
 
   test("are 1,000 at most, and leave nothing behind when their clients go", async () => {
@@ -330,18 +332,7 @@ test.each([
 ])("List of %i services and the whole", async (count, expected) => {
   const names = Array.from({ length: count }, (_, at) => `example.v1.Service${at}`);
   const health = createHealth({ ready: () => ({ ready: true }) }, names);
-  const client = createClient(
-    Health,
-    createRouterTransport(({ service }) =>
-      service(
-        Health,
-        healthService(
-          health,
-          createSources(Infinity, () => false),
-        ),
-      ),
-    ),
-  );
+  const client = createClient(Health, inProcess(health));
   const outcome = await client.list({}).then(
     ({ statuses }) => Object.keys(statuses).length,
     (error: unknown) => ConnectError.from(error).code,

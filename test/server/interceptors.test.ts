@@ -47,14 +47,23 @@ test("a stream that fails while it is read is answered and logged as a call is, 
   ]);
 });
 
-test("what a caller can act on passes as it is, and is not logged", async () => {
-  for (const error of [new ConnectError("gone", Code.NotFound), new FlowgateError("invalid_flows", "flows[3]")]) {
-    const { lines, response } = run(async () => ({ stream: true, message: failing(error) }));
-    expect(await drain(await response)).toEqual({ received: ["first"], error });
-    const unary = run(() => Promise.reject(error));
-    await expect(unary.response).rejects.toBe(error);
-    expect([...lines, ...unary.lines]).toEqual([]);
-  }
+test("a ConnectError passes as it is, and is not logged", async () => {
+  const error = new ConnectError("gone", Code.NotFound);
+  const { lines, response } = run(async () => ({ stream: true, message: failing(error) }));
+  expect(await drain(await response)).toEqual({ received: ["first"], error });
+  const unary = run(() => Promise.reject(error));
+  await expect(unary.response).rejects.toBe(error);
+  expect([...lines, ...unary.lines]).toEqual([]);
+});
+
+test("a FlowgateError becomes a ConnectError with its code, and is not logged", async () => {
+  const error = new FlowgateError("version_mismatch", "the active revision is a");
+  const expected = { code: Code.Aborted, rawMessage: error.message, cause: error };
+  const { lines, response } = run(async () => ({ stream: true, message: failing(error) }));
+  expect(await drain(await response)).toMatchObject({ received: ["first"], error: expected });
+  const unary = run(() => Promise.reject(error));
+  await expect(unary.response).rejects.toMatchObject(expected);
+  expect([...lines, ...unary.lines]).toEqual([]);
 });
 
 test("a call that its client gave up is no bug of ours", async () => {

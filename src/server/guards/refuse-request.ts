@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
@@ -7,6 +8,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { http } from "../../../gen/google/api/annotations_pb.ts";
 import type { FlowgateError } from "../../errors.ts";
 import { exchangeOf } from "../exchange.ts";
+import { toConnectError } from "../rpc/connect-error.ts";
 import { formatGrpcMessage } from "../rpc/grpc-message.ts";
 import { sendRefusal } from "../refusal.ts";
 
@@ -38,8 +40,9 @@ function operationsOf(method: DescMethod): string[] {
 export function refuseRequest(
   request: FastifyRequest,
   reply: FastifyReply,
-  { status, error, rpcs }: { status: number; error: FlowgateError; rpcs: RpcPaths },
+  { status, error: refusal, rpcs }: { status: number; error: FlowgateError; rpcs: RpcPaths },
 ): void {
+  const error = toConnectError(refusal);
   const path = pathOf(request);
   const rpc = rpcs.get(path);
   const exchange = exchangeOf(request.raw);
@@ -71,7 +74,7 @@ export function refuseRequest(
     });
     raw.end(body);
   } else {
-    sendRefusal(raw, status, error.rawMessage, Object.fromEntries(error.metadata), error.reason);
+    sendRefusal(raw, status, refusal.message, refusal.headers, refusal.reason);
   }
   reply.hijack();
 }
@@ -89,7 +92,7 @@ export function pathOf(request: FastifyRequest): string {
   return route === undefined || route.endsWith("*") ? path : route;
 }
 
-function sendGrpc(response: ServerResponse, type: string, error: FlowgateError): void {
+function sendGrpc(response: ServerResponse, type: string, error: ConnectError): void {
   const headers = setTrailerStatus(new Headers({ "content-type": type }), error);
   headers.set("grpc-message", formatGrpcMessage(error.rawMessage));
   const retryAfter = error.metadata.get("retry-after");

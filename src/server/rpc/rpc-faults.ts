@@ -16,6 +16,7 @@ import { FlowgateError } from "../../errors.ts";
 import { createJsonCheck, maxBodyBytesOf } from "../../transcoding/index.ts";
 import { exchangeKey } from "../exchange.ts";
 import type { Gate } from "../interceptors.ts";
+import { toConnectError } from "./connect-error.ts";
 
 // Connect 2.2 answers INTERNAL (500) where a message can't be decompressed or decoded, quotes the
 // client's JSON in what it says, and takes repeated keys. Here such calls end with INVALID_ARGUMENT and
@@ -105,14 +106,15 @@ function blame(error: ConnectError): void {
     reword(error, new FlowgateError("payload_too_large", `the request message is larger than ${most} bytes`));
   } else if (error.code === Code.InvalidArgument && error.rawMessage.startsWith("protocol error")) {
     // Of a header: a deadline, for example.
-    error.details.push(...new FlowgateError("invalid_request", "").details);
+    error.details.push(...toConnectError(new FlowgateError("invalid_request", "")).details);
   } else if (error.code === Code.Internal || error.code === Code.InvalidArgument) {
     reword(error, new FlowgateError("invalid_request", "the request message can't be decoded"));
   }
 }
 
 /** Connect goes on with the error that it has. */
-function reword(error: ConnectError, { code, details, rawMessage, message }: FlowgateError): void {
+function reword(error: ConnectError, actual: FlowgateError): void {
+  const { code, details, rawMessage, message } = toConnectError(actual);
   Object.assign(error, { code, details, rawMessage, message });
 }
 

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import * as z from "zod";
+import { formatPath, type JsonPath } from "../transcoding/json-path.ts";
 import type { runtime } from "./runtime.ts";
 import { optionsSchema } from "./schema.ts";
 
@@ -13,7 +14,7 @@ export type Options = Omit<z.output<typeof optionsSchema>, "runtime" | "reflecti
 };
 
 export type OptionsProblem = {
-  readonly path: readonly (string | number)[];
+  readonly path: JsonPath;
   /** Repeats no value that was given: it may be a secret. */
   readonly message: string;
   /** Where the key is unknown: those that are known in its place. */
@@ -46,10 +47,8 @@ export function parseOptions(input: OptionsInput): Options {
 }
 
 /** As in `adminAuth.users[0].password`. */
-export function formatOptionPath(path: readonly (string | number)[]): string {
-  return path.length === 0
-    ? "options"
-    : path.map((step, at) => (typeof step === "number" ? `[${step}]` : at === 0 ? step : `.${step}`)).join("");
+export function formatOptionPath(path: JsonPath): string {
+  return path.length === 0 ? "options" : formatPath(path);
 }
 
 /** What the schema leaves to say. */

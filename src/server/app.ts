@@ -17,7 +17,7 @@ import { createCorsGuard, createOriginList, type CorsOptions } from "./guards/co
 import { createLoadGuard, type SheddingOptions, type SheddingReason } from "./guards/load-shedding.ts";
 import { addSecurityHeaders } from "./guards/security-headers.ts";
 import { createHealth, createHealthEndpoints, type ReadinessSource } from "./health.ts";
-import { failureInterceptor, type Gate, gateWithDeadline, gateWithFailures, toFailure } from "./interceptors.ts";
+import { type Gate, toFailure } from "./failures.ts";
 import { createLimitLog } from "./limit-log.ts";
 import { createListener } from "./listener/listener.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
@@ -33,6 +33,7 @@ import { createRequestLog } from "./request-log.ts";
 import { endStreams } from "./rpc/ended-streams.ts";
 import { healthService, maxWatchesPerSource } from "./rpc/grpc-health.ts";
 import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
+import { createOpenStreams } from "./rpc/open-streams.ts";
 import { createRpcRoutes } from "./rpc/routes.ts";
 import { createClientReader, createTrust } from "./trusted-proxies.ts";
 
@@ -140,6 +141,7 @@ function createServer(
   const { requests, tracing } = options.observation ?? {};
   const { bodyBytes, deadlineMs = maxTimerMs } = limits;
   const closing = new AbortController();
+  const openStreams = createOpenStreams();
 
   const services = [
     ...servicesOf(options.routes),
@@ -161,16 +163,14 @@ function createServer(
   };
 
   const interceptors = [...(tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors];
-  const streamInterceptors = [failureInterceptor(log), endStreams(closing.signal), ...interceptors];
   const rpcs = createRpcRoutes({
     routes,
     requestGate: options.gate,
-    streamGate: gateWithFailures(gateWithDeadline(options.gate), log),
-    unaryInterceptors: interceptors,
-    streamInterceptors,
+    interceptors,
     registry: createReachableRegistry(methods),
     readMaxBytes: bodyBytes,
     maxTimeoutMs: deadlineMs,
+    untilClosing: openStreams.until,
     exempt,
     log,
   });
@@ -224,6 +224,7 @@ function createServer(
     onTold() {
       // Streams that only wait would hold up the end. Their clients open them anew elsewhere by now.
       health.close();
+      openStreams.close();
       closing.abort();
     },
     ...options.listener,

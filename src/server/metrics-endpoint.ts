@@ -1,8 +1,7 @@
 import type { AddressInfo } from "node:net";
-import { ConnectError } from "@connectrpc/connect";
-import { Code } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { Guard } from "../auth/gate.ts";
+import { FlowgateError } from "../errors.ts";
 import { type Metrics, metricsContentType } from "../telemetry/metrics.ts";
 import { createHostCheck } from "./guards/host-check.ts";
 import { createLimitLog } from "./limit-log.ts";
@@ -36,9 +35,7 @@ export function createMetricsEndpoint(metrics: Metrics, guard: Guard): [string, 
 }
 
 function challengeOf(error: unknown): string | undefined {
-  return error instanceof ConnectError && (error.code === Code.Unauthenticated || error.code === Code.PermissionDenied)
-    ? (error.metadata.get("www-authenticate") ?? undefined)
-    : undefined;
+  return error instanceof FlowgateError ? error.headers["www-authenticate"] : undefined;
 }
 
 export interface MetricsServer extends AsyncDisposable {

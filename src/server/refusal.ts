@@ -4,18 +4,16 @@ import type { Answer } from "../transcoding/core.ts";
 /** What a refused request is told, outside of any RPC: what was wrong, and what to do about it. */
 type Refusal = { code: string; message: string };
 
+/** Where a status says more than the fallback: a bad request, or an internal error. */
 const reasons: Readonly<Record<number, string>> = {
   404: "not_found",
   405: "method_not_allowed",
-  406: "not_acceptable",
   408: "request_timeout",
   413: "payload_too_large",
   414: "path_too_long",
   415: "unsupported_media_type",
   417: "expectation_failed",
   431: "headers_too_large",
-  500: "internal",
-  503: "unavailable",
 };
 
 function refusalOf(status: number, message: string, code = reasons[status]): Refusal {
@@ -26,7 +24,7 @@ function refusalOf(status: number, message: string, code = reasons[status]): Ref
 export function refusalAnswer(
   status: number,
   message: string,
-  { headers = {}, code }: { headers?: Record<string, string>; code?: string | undefined } = {},
+  { headers = {}, code }: { headers?: Readonly<Record<string, string>>; code?: string | undefined } = {},
 ): Answer {
   return {
     status,

@@ -4,8 +4,9 @@
  */
 export type { Answer } from "./answer.ts";
 export { addHeaders } from "./answer.ts";
-export { createInvoke, type Invoke } from "./call.ts";
+export { createInvoke, createStreamInvoke, type Invoke, type InvokeStream, iterableOfOne } from "./call.ts";
 export { createCallRunner, type Call } from "./call-runner.ts";
+export { codeOfStatus } from "./codes.ts";
 export type { CallContext } from "./context.ts";
 export { readTimeout } from "./deadline.ts";
 export { Fault } from "./fault.ts";
@@ -13,6 +14,7 @@ export { collectImplementations, type Implementation, type StreamImplementation 
 export { createJsonCodec } from "./json-codec.ts";
 export { readBody, streamBody } from "./node/body.ts";
 export { sendStream } from "./node/send-stream.ts";
+export { openSource, type Source } from "./stream/source.ts";
 export type { TranscodingRequest } from "./request.ts";
 export { addVary } from "./vary.ts";
 export { maxBodyBytesOf } from "./rules.ts";

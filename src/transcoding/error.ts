@@ -2,49 +2,13 @@ import { create, type DescMessage, type Message, type Registry } from "@bufbuild
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { addHeaders, jsonAnswer, type Answer } from "./answer.ts";
+import { codeOfStatus, nameOfCode, statusOfCode } from "./codes.ts";
 import { createDetailsWriter } from "./error-details.ts";
 import { createErrorFormatter, type ErrorFormat } from "./error-format.ts";
 import type { Fault } from "./fault.ts";
 import { createHeaderWriter } from "./header.ts";
 import { messageWriter } from "./json/write.ts";
 import { enumSpelling, errorRule, fieldRule } from "./rules.ts";
-
-/** The HTTP status of each code, as google/rpc/code.proto maps them. */
-const statusByCode: ReadonlyMap<Code, number> = new Map([
-  [Code.Canceled, 499],
-  [Code.Unknown, 500],
-  [Code.InvalidArgument, 400],
-  [Code.DeadlineExceeded, 504],
-  [Code.NotFound, 404],
-  [Code.AlreadyExists, 409],
-  [Code.PermissionDenied, 403],
-  [Code.ResourceExhausted, 429],
-  [Code.FailedPrecondition, 400],
-  [Code.Aborted, 409],
-  [Code.OutOfRange, 400],
-  [Code.Unimplemented, 501],
-  [Code.Internal, 500],
-  [Code.Unavailable, 503],
-  [Code.DataLoss, 500],
-  [Code.Unauthenticated, 401],
-]);
-
-/** A code that gRPC does not have, from an implementation or another service, is a failure of the server. */
-const statusOf = (code: Code): number => statusByCode.get(code) ?? 500;
-
-/** Code.InvalidArgument -> "invalid_argument" */
-export const nameOf = (code: Code): string =>
-  (Code[code] ?? "Unknown").replaceAll(/(?<!^)([A-Z])/g, "_$1").toLowerCase();
-
-/** The code of a fault, for the shapes that have one. */
-const codeByStatus: ReadonlyMap<number, Code> = new Map([
-  [401, Code.Unauthenticated],
-  [403, Code.PermissionDenied],
-  [404, Code.NotFound],
-  [405, Code.Unimplemented],
-  [412, Code.FailedPrecondition],
-  [413, Code.ResourceExhausted],
-]);
 
 /** Makes the answers of all that fails, in the one shape that the option `errors` names. Neither ever throws. */
 export type ErrorAnswers = {
@@ -71,14 +35,14 @@ export function createErrorAnswers(format: ErrorFormat, registry: Registry): Err
       if ("desc" in detail) {
         const shape = shapeOf(detail.desc);
         if (shape !== undefined) {
-          return shape.answer(create(detail.desc, detail.value), statusOf(error.code), headers);
+          return shape.answer(create(detail.desc, detail.value), statusOfCode(error.code), headers);
         }
       }
     }
     return answer({
-      status: statusOf(error.code),
+      status: statusOfCode(error.code),
       code: Code[error.code] === undefined ? Code.Unknown : error.code,
-      reason: error.findDetails(ErrorInfoSchema)[0]?.reason ?? nameOf(error.code),
+      reason: error.findDetails(ErrorInfoSchema)[0]?.reason ?? nameOfCode(error.code),
       message: error.rawMessage,
       headers,
       details: () => writeDetails(error.details),
@@ -111,7 +75,7 @@ export function createErrorAnswers(format: ErrorFormat, registry: Registry): Err
     ofFault(fault, invalid = "invalid_argument") {
       return answer({
         status: fault.status,
-        code: codeByStatus.get(fault.status) ?? Code.InvalidArgument,
+        code: codeOfStatus(fault.status),
         reason: fault.reason ?? invalid,
         message: fault.message,
         headers: fault.headers,

@@ -9,6 +9,7 @@ export type { ErrorFormat, ErrorShape, TranscodingError } from "./error-format.t
 export type { TranscodingRequest } from "./request.ts";
 export type { Answer } from "./answer.ts";
 export { Fault } from "./fault.ts";
+export { codeOfStatus, statusOfCode } from "./codes.ts";
 export { expandTemplate, formatTemplate, parseTemplate, type Template } from "./template.ts";
 export { answerFrameworkErrors } from "./framework-errors.ts";
 export { createJsonCheck } from "./check.ts";

@@ -6,8 +6,8 @@ import { createBinder, createFrameReader } from "./bind.ts";
 import { createSelector, type Binding, type Variant } from "./binding.ts";
 import { createStreamInvoke, iterableOfOne } from "./call.ts";
 import type { Arrival } from "./call-runner.ts";
+import { codeOfStatus, nameOfCode } from "./codes.ts";
 import { createEnvelope } from "./envelope.ts";
-import { nameOf } from "./error.ts";
 import { Fault } from "./fault.ts";
 import { findRawBody } from "./http-body.ts";
 import type { StreamImplementation } from "./implementations.ts";
@@ -138,13 +138,7 @@ async function* fillMessages(
     }
     onFault(error);
     // Implementations know errors of this kind; what is answered is the fault.
-    throw new ConnectError(
-      error.message,
-      error.status === 413 ? Code.ResourceExhausted : Code.InvalidArgument,
-      undefined,
-      undefined,
-      error,
-    );
+    throw new ConnectError(error.message, codeOfStatus(error.status), undefined, undefined, error);
   }
 }
 
@@ -195,7 +189,7 @@ function errorText({ headers, body }: Answer, error: unknown): string {
     ? body
     : JSON.stringify(
         error instanceof ConnectError
-          ? { code: nameOf(error.code), message: error.rawMessage }
+          ? { code: nameOfCode(error.code), message: error.rawMessage }
           : { code: "internal", message: "internal error" },
       );
 }

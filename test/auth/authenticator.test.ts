@@ -1,3 +1,4 @@
+import type { DescMessage } from "@bufbuild/protobuf";
 import { hash } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { hashSync } from "bcryptjs";
@@ -6,7 +7,7 @@ import { TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_p
 import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import type { AdminAuth } from "../../src/auth/admin-auth.ts";
 import { type TokenRequest, createAuthenticator } from "../../src/auth/authenticator.ts";
-import type { FlowgateError } from "../../src/errors.ts";
+import { FlowgateError } from "../../src/errors.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";
 
@@ -39,10 +40,14 @@ async function failure(promise: Promise<unknown>): Promise<FlowgateError> {
     () => new Error("it succeeded"),
     (error: unknown) => error,
   );
-  if (!(error instanceof Error && "reason" in error)) {
+  if (!(error instanceof FlowgateError)) {
     throw error;
   }
-  return error as FlowgateError;
+  return error;
+}
+
+function detailsOf(error: FlowgateError, schema: DescMessage): unknown[] {
+  return error.details.filter(({ desc }) => desc === schema).map(({ value }) => value);
 }
 
 test("issues a token, of which the store holds the hash alone", async () => {
@@ -108,8 +113,8 @@ test.each<[Partial<TokenRequest>, string, TokenErrorReason, string]>([
 ])("refuses %j as %s", async (request, reason, error, errorDescription) => {
   const refused = await failure(open().issue(request));
   expect(refused.reason).toBe(reason);
-  expect(refused.rawMessage).toBe(errorDescription);
-  expect(refused.findDetails(TokenErrorSchema)).toMatchObject([{ error, errorDescription }]);
+  expect(refused.message).toBe(errorDescription);
+  expect(detailsOf(refused, TokenErrorSchema)).toMatchObject([{ error, errorDescription }]);
 });
 
 test.each(["nobody", "constructor", "__proto__", "toString", "x".repeat(100_000)])(
@@ -151,8 +156,8 @@ test.each(["ada", "nobody"])("refuses %s after five failures, with the seconds t
   nowMs = 100_500;
   const refused = await failure(issue({ username }));
   expect(refused.reason).toBe("temporarily_unavailable");
-  expect(refused.metadata.get("retry-after")).toBe("500");
-  expect(refused.findDetails(TokenErrorSchema)).toMatchObject([
+  expect(refused.headers["retry-after"]).toBe("500");
+  expect(detailsOf(refused, TokenErrorSchema)).toMatchObject([
     {
       error: TokenErrorReason.TEMPORARILY_UNAVAILABLE,
       errorDescription: "Too many failed tries; try again later.",
@@ -177,7 +182,7 @@ test("says so where adminAuth is not set", async () => {
   expect(authenticator.authenticate("Bearer nonsense")).toEqual({ username: undefined, permissions: ["*"] });
   const refused = await failure(issue({ clientId: "" }));
   expect(refused.reason).toBe("auth_disabled");
-  expect(refused.findDetails(TokenErrorSchema)).toMatchObject([
+  expect(detailsOf(refused, TokenErrorSchema)).toMatchObject([
     {
       error: TokenErrorReason.INVALID_REQUEST,
       errorDescription: "This service needs no token: its adminAuth is not set.",
@@ -239,10 +244,10 @@ test.each([
   const { authenticator } = open();
   const refused = await failure(Promise.try(() => authenticator.authenticate(header)));
   expect(refused.reason).toBe("invalid_token");
-  expect(refused.findDetails(UnauthorizedSchema)).toMatchObject([
+  expect(detailsOf(refused, UnauthorizedSchema)).toMatchObject([
     { challenge: 'Bearer realm="flowgate", error="invalid_token"' },
   ]);
-  expect(refused.metadata.get("www-authenticate")).toBe('Bearer realm="flowgate", error="invalid_token"');
+  expect(refused.headers["www-authenticate"]).toBe('Bearer realm="flowgate", error="invalid_token"');
 });
 
 test("refuses a token that is expired, and sweeps expired ones no more than once an hour", async () => {
@@ -273,7 +278,7 @@ test("revokes a token, and takes one that is unknown for no error", async () => 
   await authenticator.revokeToken("unknown");
   await expect(authenticator.authenticate(`Bearer ${accessToken}`)).rejects.toMatchObject({ reason: "invalid_token" });
   const refused = await failure(authenticator.revokeToken(""));
-  expect(refused.findDetails(TokenErrorSchema)).toMatchObject([
+  expect(detailsOf(refused, TokenErrorSchema)).toMatchObject([
     { error: TokenErrorReason.INVALID_REQUEST, errorDescription: "The parameter token is missing or empty." },
   ]);
 });

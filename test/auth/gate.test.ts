@@ -18,11 +18,14 @@ import type { AdminAuth } from "../../src/auth/admin-auth.ts";
 import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { createGate } from "../../src/auth/gate.ts";
 import { type Principal, principalKey } from "../../src/auth/principal.ts";
+import { toFailure } from "../../src/server/failures.ts";
+import { createLog } from "../../src/server/log.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";
 
 const services: readonly DescService[] = [AuthService, FlowsService, SettingsService];
 const users = await adminAuth({ ada: ["*"], bob: ["read"] });
+const log = createLog({ level: "silent" });
 
 /** Clients of services that tell who called last, behind the gate. */
 function serve(configured: AdminAuth | undefined) {
@@ -36,13 +39,21 @@ function serve(configured: AdminAuth | undefined) {
     callers.push(values.get(principalKey));
     return {};
   };
+  const gate = createGate(authenticator, services);
+  const requestGate = async (context: HandlerContext): Promise<void> => {
+    try {
+      await gate(context);
+    } catch (error) {
+      throw toFailure(error, log, context);
+    }
+  };
   const transport = createRouterTransport(
     ({ service }) => {
       service(AuthService, { getLogin: remember, revokeToken: remember });
       service(FlowsService, { getFlows: remember, setFlows: remember });
       service(SettingsService, { getSettings: remember });
     },
-    { router: { requestGate: createGate(authenticator, services) } },
+    { router: { requestGate } },
   );
   return {
     callers,

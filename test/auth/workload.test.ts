@@ -87,7 +87,7 @@ function tried(read: () => string | undefined): string | undefined {
 const unclear = (source: string) => `${source} must name one URI, and that a SPIFFE ID with a path.`;
 
 describe("of a certificate", () => {
-  const refused = `refused: [unauthenticated] ${unclear("The client certificate")}`;
+  const refused = `refused: ${unclear("The client certificate")}`;
   test.each([
     ["one SPIFFE ID", { uris: [alice], dnsNames: ["a.example"], addresses: ["10.0.0.1"] }, alice],
     ["no URI", { dnsNames: ["a.example"] }, undefined],
@@ -102,7 +102,7 @@ describe("of a certificate", () => {
     [
       "that of an authority",
       { uris: [alice], ca: true },
-      "refused: [unauthenticated] The client certificate is that of an authority, which identifies no workload.",
+      "refused: The client certificate is that of an authority, which identifies no workload.",
     ],
   ])("with %s", (_name, certificate, expected) => {
     expect(tried(() => workloadOfCertificate(new X509Certificate(authority.issue(certificate).cert)))).toBe(expected);
@@ -110,7 +110,7 @@ describe("of a certificate", () => {
 });
 
 describe("of X-Forwarded-Client-Cert", () => {
-  const refused = `refused: [unauthenticated] ${unclear("The header X-Forwarded-Client-Cert")}`;
+  const refused = `refused: ${unclear("The header X-Forwarded-Client-Cert")}`;
   const hash = `Hash=${"ab".repeat(32)}`;
   test.each([
     [`URI=${alice}`, alice],

@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Node, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import { FlowgateError } from "../../src/errors.ts";
 
 export type NodeInit = MessageInitShape<typeof NodeSchema>;
 
@@ -11,7 +12,7 @@ export function sets(object: Record<string, Record<string, string>>): Map<string
   return new Map(Object.entries(object).map(([id, set]) => [id, new Map(Object.entries(set))]));
 }
 
-/** The error's own words, without the code that Connect puts before them. */
+/** The reason and the message of a FlowgateError. */
 export function failure(run: () => unknown): string {
   try {
     run();
@@ -22,8 +23,8 @@ export function failure(run: () => unknown): string {
 }
 
 export function describe(error: unknown): string {
-  if (error instanceof Error && "reason" in error && "rawMessage" in error) {
-    return `${String(error.reason)} ${String(error.rawMessage)}`;
+  if (error instanceof FlowgateError) {
+    return `${error.reason} ${error.message}`;
   }
   throw error;
 }

@@ -99,7 +99,7 @@ const faults: [name: string, given: MessageInitShape<typeof CredentialsSchema>, 
   [
     "a lone surrogate",
     { nodes: { "1": { values: { user: "s3cret\ud800" } } } },
-    'invalid_flows credentials["1"].user: must be valid Unicode, without lone surrogates',
+    "invalid_flows credentials['1'].user: must be valid Unicode, without lone surrogates",
   ],
   ["__proto__ as an id", { nodes: ownProto }, "invalid_flows credentials.__proto__: this key is not allowed"],
   [

@@ -69,12 +69,12 @@ const faults: [name: string, nodes: Node[], message: string][] = [
   [
     "a lone surrogate in a property",
     one({ "odd key": ["ok", "\ud800!"] }),
-    'flows[0]["odd key"][1]: must be valid Unicode, without lone surrogates',
+    "flows[0]['odd key'][1]: must be valid Unicode, without lone surrogates",
   ],
   [
     "a lone surrogate in a key",
     one({ a: { "\ud800": 1 } }),
-    String.raw`flows[0].a["\ud800"]: the key must be valid Unicode, without lone surrogates`,
+    String.raw`flows[0].a['\ud800']: the key must be valid Unicode, without lone surrogates`,
   ],
   [
     "a lone surrogate in a credential",

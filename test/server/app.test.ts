@@ -223,15 +223,16 @@ describe("outside of RPCs", () => {
       "a malformed content type",
       "POST /flowgate.v1.AuthService/GetLogin HTTP/1.1\r\nHost: a\r\nContent-Type: ;;\r\nContent-Length: 1\r\n\r\n{",
       415,
-      "unsupported_media_type",
+      "unknown",
     ],
     ["health is read only", "DELETE /healthz HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method_not_allowed"],
-    ["an RPC by PUT", "PUT /flowgate.v1.AuthService/GetLogin HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method_not_allowed"],
+    // A code that Connect knows: its clients read the body.
+    ["an RPC by PUT", "PUT /flowgate.v1.AuthService/GetLogin HTTP/1.1\r\nHost: a\r\n\r\n", 405, "unknown"],
     [
       "an RPC in XML",
       "POST /flowgate.v1.AuthService/GetLogin HTTP/1.1\r\nHost: a\r\nContent-Type: text/xml\r\nContent-Length: 0\r\n\r\n",
       415,
-      "unsupported_media_type",
+      "unknown",
     ],
     [
       "an RPC with a bad Host",

@@ -11,7 +11,10 @@ import {
   ConnectError,
   createClient,
   createRouterTransport,
+  type Interceptor,
+  type StreamRequest,
   type Transport,
+  type UnaryRequest,
 } from "@connectrpc/connect";
 import {
   createConnectTransport,
@@ -31,6 +34,7 @@ import type { Route } from "../../src/server/pipeline/route.ts";
 import { createRpcRoutes } from "../../src/server/rpc/routes.ts";
 import { healthService } from "../../src/server/rpc/grpc-health.ts";
 import { createHealth, type Health as HealthOfProcess, type Readiness } from "../../src/server/health.ts";
+import { toFailure } from "../../src/server/failures.ts";
 import { createSources } from "../../src/server/listener/sources.ts";
 import { createLog } from "../../src/server/log.ts";
 import { eventually } from "../e2e/service.ts";
@@ -48,6 +52,8 @@ const transports: [string, (baseUrl: string) => Transport][] = [
   ["gRPC-Web over HTTP/2", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "2" })],
 ];
 
+const log = createLog({ level: "silent" });
+
 const notReady: Readiness = { ready: false, notServing: [FlowsService.typeName], runtime: "starting" };
 
 /** A server of two services whose readiness is for the test to say. */
@@ -57,7 +63,7 @@ async function open(first: Readiness = { ready: true }) {
   const server = await openServer({
     host: "127.0.0.1",
     port: 0,
-    log: createLog({ level: "silent" }),
+    log,
     routes: (router) => void router.service(AuthService, {}).service(FlowsService, {}),
     gate: () => {},
     interceptors: [],
@@ -79,16 +85,44 @@ async function serveAlone(health: HealthOfProcess) {
   const routes = createRpcRoutes({
     routes: (router) => void router.service(Health, healthService(health, watchers)),
     requestGate: () => {},
-    streamGate: () => {},
-    unaryInterceptors: [],
-    streamInterceptors: [],
+    interceptors: [],
+    untilClosing: () => () => {},
     registry: createRegistry(),
     readMaxBytes: 1024,
     maxTimeoutMs: 10_000,
     exempt: new Set(),
-    log: createLog({ level: "silent" }),
+    log,
   });
   return await serveRoutes(({ path }) => routes.get(path) as Route);
+}
+
+/** The service itself, whose errors become those of Connect as they do in the server. */
+function inProcess(health: HealthOfProcess): Transport {
+  const implementation = healthService(
+    health,
+    createSources(Infinity, () => false),
+  );
+  const fail = (error: unknown, { method, contextValues: values, signal }: UnaryRequest | StreamRequest): never => {
+    throw toFailure(error, log, { method, values, signal });
+  };
+  const convert: Interceptor = (next) => async (request) => {
+    try {
+      const response = await next(request);
+      return response.stream ? { ...response, message: converted(response.message, request) } : response;
+    } catch (error) {
+      return fail(error, request);
+    }
+  };
+  async function* converted<T>(messages: AsyncIterable<T>, request: UnaryRequest | StreamRequest): AsyncGenerator<T> {
+    try {
+      yield* messages;
+    } catch (error) {
+      fail(error, request);
+    }
+  }
+  return createRouterTransport(({ service }) => service(Health, implementation), {
+    router: { interceptors: [convert] },
+  });
 }
 
 type Watch = Disposable & {
@@ -247,19 +281,7 @@ test("/readyz tells what is missing, and that it drains", async () => {
 describe("watches", () => {
   function serve() {
     const health = createHealth({ ready: () => ({ ready: true }) }, []);
-    const client = createClient(
-      Health,
-      createRouterTransport(({ service }) =>
-        service(
-          Health,
-          healthService(
-            health,
-            createSources(Infinity, () => false),
-          ),
-        ),
-      ),
-    );
-    return { health, client };
+    return { health, client: createClient(Health, inProcess(health)) };
   }
 
   test("are 1,000 at most, and leave nothing behind when their clients go", async () => {
@@ -323,18 +345,7 @@ test.each([
 ])("List of %i services and the whole", async (count, expected) => {
   const names = Array.from({ length: count }, (_, at) => `example.v1.Service${at}`);
   const health = createHealth({ ready: () => ({ ready: true }) }, names);
-  const client = createClient(
-    Health,
-    createRouterTransport(({ service }) =>
-      service(
-        Health,
-        healthService(
-          health,
-          createSources(Infinity, () => false),
-        ),
-      ),
-    ),
-  );
+  const client = createClient(Health, inProcess(health));
   const outcome = await client.list({}).then(
     ({ statuses }) => Object.keys(statuses).length,
     (error: unknown) => ConnectError.from(error).code,

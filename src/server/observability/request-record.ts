@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Context, Span } from "@opentelemetry/api";
 import type { Outcome, Protocol } from "../../telemetry/requests.ts";
-import { codeOfStatus } from "../codes.ts";
+import { codeOfStatus } from "../../transcoding/core.ts";
 import { endCallSpan, type SpannedRequest, startCallSpan } from "./call-span.ts";
 
 /** What metrics, traces and logs say of one request. */
@@ -55,7 +55,7 @@ export class RequestRecord {
     if (!isSent && (this.#failure === undefined || this.#failure === Code.Aborted)) {
       return Code.Canceled;
     }
-    return this.#failure ?? codeOfStatus(status);
+    return this.#failure ?? (status < 400 ? undefined : codeOfStatus(status));
   }
 }
 

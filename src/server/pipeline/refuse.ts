@@ -1,22 +1,29 @@
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import type { Code, ConnectError } from "@connectrpc/connect";
 import { endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
-import type { ConnectError } from "@connectrpc/connect";
-import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
+import type { FlowgateError } from "../../errors.ts";
 import type { Answer } from "../../transcoding/core.ts";
 import { refusalAnswer } from "../refusal.ts";
+import { toConnectError } from "../rpc/connect-error.ts";
 import { grpcStatus } from "../rpc/grpc-status.ts";
 import type { RequestContext } from "./request-context.ts";
 
 /**
  * The response to a request that is refused before its route serves it, in the shape of its protocol: gRPC and gRPC-Web
  * with a status in the head, a Connect stream with its last message, everything else with this HTTP status and JSON. The
- * body stays unread. The error's metadata become headers.
+ * body stays unread.
  */
-export function refuse(request: RequestContext, status: number, error: ConnectError): Answer {
-  request.fail(error.code);
-  const { route } = request;
+export function refuse(request: RequestContext, status: number, refusal: FlowgateError): Answer {
+  const { message, headers, reason } = refusal;
+  return request.route.kind === "rpc" || isEnveloped(request)
+    ? refuseCall(request, status, toConnectError(refusal))
+    : failed(request, toConnectError(refusal).code, refusalAnswer(status, message, { headers, code: reason }));
+}
+
+/** The same for an RPC, by an error that may have no reason of ours. */
+export function refuseCall(request: RequestContext, status: number, error: ConnectError): Answer {
   const { "content-type": type = "" } = request.headers;
-  const grpcType = /^application\/grpc(?:-web(?:-text)?)?(?:\+[a-z]+)?/i.exec(type)?.[0];
+  const grpcType = grpcTypeOf(type);
   if (grpcType !== undefined) {
     const headers: Answer["headers"] = { "content-type": grpcType, ...grpcStatus(error) };
     const retryAfter = error.metadata.get("retry-after");
@@ -24,27 +31,32 @@ export function refuse(request: RequestContext, status: number, error: ConnectEr
       // What clients with a retry policy wait for (gRPC's proposal A6, pushback).
       headers["grpc-retry-pushback-ms"] = String(Number(retryAfter) * 1000);
     }
-    return { status: 200, headers, body: undefined };
+    return failed(request, error.code, { status: 200, headers, body: undefined });
   }
-  const connectType = /^application\/connect\+(?:proto|json)(?=\s*(?:;|$))/i.exec(type)?.[0];
+  const connectType = connectStreamTypeOf(type);
   if (connectType !== undefined) {
-    const end = toBytes(endStreamToJson(error.metadata, error, {}));
-    return {
-      status: 200,
-      headers: { "content-type": connectType },
-      body: Buffer.from(encodeEnvelope(endStreamFlag, end)),
-    };
+    const end = Buffer.from(JSON.stringify(endStreamToJson(error.metadata, error, {})));
+    const body = Buffer.from(encodeEnvelope(endStreamFlag, end));
+    return failed(request, error.code, { status: 200, headers: { "content-type": connectType }, body });
   }
-  const headers = Object.fromEntries(error.metadata);
-  return route.kind === "rpc"
-    ? {
-        status,
-        headers: { ...headers, "content-type": "application/json" },
-        body: JSON.stringify(errorToJson(error, {})),
-      }
-    : refusalAnswer(status, error.rawMessage, { headers, code: error.findDetails(ErrorInfoSchema)[0]?.reason });
+  const headers = { ...Object.fromEntries(error.metadata), "content-type": "application/json" };
+  return failed(request, error.code, { status, headers, body: JSON.stringify(errorToJson(error, {})) });
 }
 
-function toBytes(value: unknown): Uint8Array {
-  return Buffer.from(JSON.stringify(value));
+function failed(request: RequestContext, code: Code, answer: Answer): Answer {
+  request.fail(code);
+  return answer;
+}
+
+/** Whether the Content-Type alone shows a protocol that has its own way to report an error. */
+function isEnveloped({ headers: { "content-type": type = "" } }: RequestContext): boolean {
+  return grpcTypeOf(type) !== undefined || connectStreamTypeOf(type) !== undefined;
+}
+
+function grpcTypeOf(type: string): string | undefined {
+  return /^application\/grpc(?:-web(?:-text)?)?(?:\+[a-z]+)?/i.exec(type)?.[0];
+}
+
+function connectStreamTypeOf(type: string): string | undefined {
+  return /^application\/connect\+(?:proto|json)(?=\s*(?:;|$))/i.exec(type)?.[0];
 }

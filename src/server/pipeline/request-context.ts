@@ -4,9 +4,8 @@ import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { IncomingHttpHeaders } from "node:http";
 import { type Peer, peerKey } from "../../auth/principal.ts";
 import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
-import { addVary, type Answer, type TranscodingRequest } from "../../transcoding/core.ts";
+import { addVary, type Answer, codeOfStatus, type TranscodingRequest } from "../../transcoding/core.ts";
 import type { RequestMetrics } from "../../telemetry/requests.ts";
-import { codeOfStatus } from "../codes.ts";
 import type { Exchange, ExchangeObserver } from "../listener/exchange.ts";
 import { RequestRecord } from "../observability/request-record.ts";
 import type { ReadWorkload } from "../read-workload.ts";
@@ -178,10 +177,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   }
 
   interrupted(status: number): void {
-    const code = codeOfStatus(status);
-    if (code !== undefined) {
-      this.fail(code);
-    }
+    this.fail(codeOfStatus(status));
   }
 }
 

@@ -1,7 +1,9 @@
 import { promisify } from "node:util";
 import { brotliCompress, brotliDecompress, constants, gunzip, gzip } from "node:zlib";
+import type { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
+import { toConnectError } from "./connect-error.ts";
 
 type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>;
 
@@ -33,10 +35,11 @@ function bounded(decompress: Decompress): Compression["decompress"] {
 }
 
 /** Of any protocol: the request message exceeds its limit. */
-export function messageTooLarge(maxBytes: number): FlowgateError {
-  return new FlowgateError("payload_too_large", `the request message is larger than ${maxBytes} bytes`);
+export function messageTooLarge(maxBytes: number): ConnectError {
+  const message = `the request message is larger than ${maxBytes} bytes`;
+  return toConnectError(new FlowgateError("payload_too_large", message));
 }
 
-export function undecodable(): FlowgateError {
-  return new FlowgateError("invalid_request", "the request message can't be decoded");
+export function undecodable(): ConnectError {
+  return toConnectError(new FlowgateError("invalid_request", "the request message can't be decoded"));
 }

@@ -3,12 +3,19 @@ import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { FlowgateError } from "../../errors.ts";
-import { addHeaders, type Answer, type Call, type CallContext, createCallRunner } from "../../transcoding/core.ts";
+import {
+  addHeaders,
+  type Answer,
+  type Call,
+  type CallContext,
+  createCallRunner,
+  type Invoke,
+} from "../../transcoding/core.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
 import { messageTooLarge } from "./compression.ts";
 import { compressMinBytes, requestCompression, responseCompression } from "./negotiate.ts";
-import { addSetHeaders, createTimeoutReader, type ServeUnary, type UnaryMethod } from "./unary-method.ts";
+import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf, setTrailersOf } from "./method.ts";
 
 /** The request message as it was sent. */
 type Sent = {
@@ -17,22 +24,22 @@ type Sent = {
 };
 
 /** Serves a unary method over Connect (https://connectrpc.com/docs/protocol) by POST, with messages in one form. */
-export function createConnectPost(unary: UnaryMethod, codec: Codec): ServeUnary {
-  return createConnectUnary(unary, codec, (request) => ({
+export function createConnectPost(rpc: RpcMethod, invoke: Invoke, codec: Codec): ServeRpc {
+  return createConnectUnary(rpc, invoke, codec, (request) => ({
     compression: requestCompression(request.headers["content-encoding"], "accept-encoding"),
-    bytes: request.readBody(unary.maxBytes),
+    bytes: request.readBody(rpc.maxBytes),
   }));
 }
 
 /** The same by GET, for a method without side effects: the message is in the query. */
-export function createConnectGet(unary: UnaryMethod, codec: Codec): ServeUnary {
-  return createConnectUnary(unary, codec, (request) => {
+export function createConnectGet(rpc: RpcMethod, invoke: Invoke, codec: Codec): ServeRpc {
+  return createConnectUnary(rpc, invoke, codec, (request) => {
     const query = queryOf(request);
     const compression = requestCompression(query.get("compression"), "accept-encoding");
     const message = query.get("message") ?? "";
     const bytes = query.get("base64") === "1" ? decodeBase64(message) : Buffer.from(message);
-    if (bytes.length > unary.maxBytes) {
-      throw messageTooLarge(unary.maxBytes);
+    if (bytes.length > rpc.maxBytes) {
+      throw messageTooLarge(rpc.maxBytes);
     }
     return { compression, bytes };
   });
@@ -52,10 +59,11 @@ function decodeBase64(text: string): Uint8Array {
 }
 
 function createConnectUnary(
-  { method, invoke, requestGate, failureOf, maxBytes, maxTimeoutMs }: UnaryMethod,
+  { method, requestGate, failureOf, maxBytes, maxTimeoutMs }: RpcMethod,
+  invoke: Invoke,
   codec: Codec,
   read: (request: RequestContext) => Sent,
-): ServeUnary {
+): ServeRpc {
   const contentType = `application/${codec.name}`;
 
   const succeed = (
@@ -73,9 +81,7 @@ function createConnectUnary(
       return { status: 200, headers, body: asBuffer(bytes) };
     }
     headers["content-encoding"] = accepted.name;
-    return accepted
-      .compress(bytes as Uint8Array<ArrayBuffer>)
-      .then((compressed) => ({ status: 200, headers, body: asBuffer(compressed) }));
+    return accepted.compress(bytes).then((compressed) => ({ status: 200, headers, body: asBuffer(compressed) }));
   };
 
   const call: Call<RequestContext> = ({ request, context }) => {
@@ -115,14 +121,9 @@ function createConnectUnary(
 
 /** Of a unary call the trailers are headers too, with a prefix. */
 function headersOf(context: CallContext): Answer["headers"] {
-  const headers: Answer["headers"] = {};
-  addSetHeaders(headers, context.setHeaders());
-  const trailers = context.setTrailers();
-  if (trailers !== undefined) {
-    addHeaders(
-      headers,
-      Array.from(trailers, ([name, value]): [string, string] => [`trailer-${name}`, value]),
-    );
+  const headers = setHeadersOf(context);
+  for (const [name, value] of Object.entries(setTrailersOf(context))) {
+    headers[`trailer-${name}`] = value;
   }
   return headers;
 }

@@ -1,14 +1,19 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
 import { messageTooLarge } from "./compression.ts";
+import { toConnectError } from "./connect-error.ts";
 
-/** Before each message: a byte of flags, and the length in four more, big-endian. */
+/** Before each message: a byte of flags, and the length in four more, big-endian. The same in all three protocols. */
 export const envelopeBytes = 5;
 
 export const compressedFlag = 0b1;
 
-/** Of gRPC-Web: the frame holds the trailers. */
-const trailersFlag = 0b1000_0000;
+/** Of Connect: the last envelope of a stream, with its error and its trailers. */
+export const endStreamFlag = 0b10;
+
+/** Of gRPC-Web: the envelope holds the trailers. */
+export const trailersFlag = 0b1000_0000;
 
 export function envelope(flags: number, data: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(envelopeBytes + data.length);
@@ -18,33 +23,96 @@ export function envelope(flags: number, data: Uint8Array): Buffer {
   return bytes;
 }
 
-/** Reads the one message of a unary request. Throws if there is none, more than one, or one that is too large. */
-export function readEnvelope(body: Uint8Array, maxBytes: number): { flags: number; data: Uint8Array<ArrayBuffer> } {
+/** The message of a request that has one, decompressed. Throws if there is none, more than one, or it exceeds `maxBytes`. */
+export function openEnvelope(
+  body: Uint8Array,
+  compression: Compression | undefined,
+  maxBytes: number,
+): Uint8Array | Promise<Uint8Array> {
   if (body.length === 0) {
     throw new ConnectError("the request has no message, but the method takes one", Code.Unimplemented);
   }
-  const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
-  const length = body.length < envelopeBytes ? 0 : view.getUint32(1);
-  if (length > maxBytes) {
-    throw messageTooLarge(maxBytes);
-  }
+  const { flags, length } = readPrefix(body, maxBytes);
   const end = envelopeBytes + length;
   if (body.length < end) {
-    throw new FlowgateError("invalid_request", "the request message is incomplete");
+    throw incomplete();
   }
   if (body.length > end) {
     throw new ConnectError("the request has more than one message, but the method takes one", Code.Unimplemented);
   }
-  return { flags: body[0] as number, data: body.subarray(envelopeBytes) as Uint8Array<ArrayBuffer> };
+  return decompress(flags, body.subarray(envelopeBytes), compression, maxBytes);
 }
 
-/** The last frame of a gRPC-Web response. */
-export function formatTrailers(trailers: Readonly<Record<string, string | string[]>>): Buffer {
-  let text = "";
-  for (const name in trailers) {
-    for (const value of [trailers[name] ?? []].flat()) {
-      text += `${name}: ${value}\r\n`;
+/** The messages of a request that streams, decompressed. */
+export async function* openEnvelopes(
+  body: AsyncIterable<Uint8Array>,
+  compression: Compression | undefined,
+  maxBytes: number,
+): AsyncGenerator<Uint8Array> {
+  let chunks: Uint8Array[] = [];
+  let received = 0;
+  let prefix: ReturnType<typeof readPrefix> | undefined;
+  const take = (bytes: number): Uint8Array => {
+    const [only = new Uint8Array()] = chunks;
+    const all = chunks.length === 1 ? only : Buffer.concat(chunks, received);
+    chunks = [all.subarray(bytes)];
+    received -= bytes;
+    return all.subarray(0, bytes);
+  };
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    received += chunk.length;
+    for (;;) {
+      if (prefix === undefined) {
+        if (received < envelopeBytes) {
+          break;
+        }
+        prefix = readPrefix(take(envelopeBytes), maxBytes);
+      }
+      if (received < prefix.length) {
+        break;
+      }
+      const { flags, length } = prefix;
+      prefix = undefined;
+      yield await decompress(flags, take(length), compression, maxBytes);
     }
   }
-  return envelope(trailersFlag, Buffer.from(text, "latin1"));
+  if (received > 0 || prefix !== undefined) {
+    throw incomplete();
+  }
+}
+
+function readPrefix(bytes: Uint8Array, maxBytes: number): { flags: number; length: number } {
+  if (bytes.length < envelopeBytes) {
+    throw incomplete();
+  }
+  const [flags = 0] = bytes;
+  if (flags > compressedFlag) {
+    throw toConnectError(new FlowgateError("invalid_request", "the request message has flags that are not known"));
+  }
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
+  if (length > maxBytes) {
+    throw messageTooLarge(maxBytes);
+  }
+  return { flags, length };
+}
+
+function decompress(
+  flags: number,
+  data: Uint8Array,
+  compression: Compression | undefined,
+  maxBytes: number,
+): Uint8Array | Promise<Uint8Array> {
+  if (flags !== compressedFlag) {
+    return data;
+  }
+  if (compression === undefined) {
+    // As gRPC's compression.md has it.
+    throw new ConnectError("a message is compressed, but no header says how", Code.Internal);
+  }
+  return compression.decompress(data, maxBytes);
+}
+
+function incomplete(): ConnectError {
+  return new ConnectError("the request message is incomplete", Code.InvalidArgument);
 }

@@ -1,34 +1,32 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
 import type { Answer } from "../../transcoding/core.ts";
-import { refuse } from "../pipeline/refuse.ts";
-import type { RequestContext } from "../pipeline/request-context.ts";
+import { refuseCall } from "../pipeline/refuse.ts";
 import { refusalAnswer } from "../refusal.ts";
+import type { RequestContext } from "../pipeline/request-context.ts";
 
-/** The response where no protocol of an RPC takes the request. */
-export function refuseRpc(_request: RequestContext, status: number, allowedMethods: readonly string[]): Answer {
+/**
+ * The response if no protocol of an RPC takes the request. Connect's clients derive UNKNOWN from these statuses, so that is
+ * what the body says too; gRPC has no code but UNIMPLEMENTED for them.
+ */
+export function refuseRpc(request: RequestContext, status: number, allowedMethods: readonly string[]): Answer {
+  const code = /^application\/grpc/i.test(request.headers["content-type"] ?? "") ? Code.Unimplemented : Code.Unknown;
+  const refused = (message: string, headers: Record<string, string> = {}): Answer =>
+    refuseCall(request, status, new ConnectError(message, code, headers));
   switch (status) {
-    case 405: {
-      const headers = { Allow: allowedMethods.join(", ") };
-      return refusalAnswer(status, `this RPC is called with ${allowedMethods.join(" or ")}`, { headers });
-    }
+    case 405:
+      return refused(`this RPC is called with ${allowedMethods.join(" or ")}`, { Allow: allowedMethods.join(", ") });
     case 415:
-      return refusalAnswer(status, "the Content-Type is none of Connect, gRPC or gRPC-Web for this kind of RPC");
+      return refused("the Content-Type is none of Connect, gRPC or gRPC-Web for this kind of RPC");
     case 505:
       // The client of a bidirectional stream would wait for ever on a connection that is kept.
-      return refusalAnswer(status, "this RPC needs HTTP/2", { headers: { connection: "close" } });
+      request.fail(Code.Unimplemented);
+      return refusalAnswer(status, "this RPC needs HTTP/2", { headers: { connection: "close" }, code: "unknown" });
     default:
-      return refusalAnswer(status, "the RPC can't be served as it was called");
+      return refused("the RPC can't be served as it was called");
   }
 }
 
-/** No service is registered at this path. */
+/** The response if there is no RPC of this path. */
 export function refuseUnknownRpc(request: RequestContext): Answer {
-  return refuse(
-    request,
-    404,
-    new ConnectError("this server has no such RPC", Code.Unimplemented, undefined, [
-      { desc: ErrorInfoSchema, value: { reason: "not_found", domain: "flowgate" } },
-    ]),
-  );
+  return refuseCall(request, 404, new ConnectError("this server has no such RPC", Code.Unimplemented));
 }

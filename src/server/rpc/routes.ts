@@ -1,77 +1,76 @@
 import { create, type DescMethod, type Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import {
-  Code,
-  ConnectError,
-  type ConnectRouter,
-  type ConnectRouterOptions,
-  createConnectRouter,
-  type Interceptor,
-  type MethodImpl,
-} from "@connectrpc/connect";
+import { Code, ConnectError, type ConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
 import {
   collectImplementations,
   createInvoke,
+  createStreamInvoke,
   Fault,
   type Implementation,
   maxBodyBytesOf,
   type StreamImplementation,
 } from "../../transcoding/core.ts";
-import { type Gate, toFailure } from "../interceptors.ts";
+import { type Gate, toFailure } from "../failures.ts";
 import type { Route } from "../pipeline/route.ts";
-import { createCodecs } from "./codec.ts";
-import { compressions, messageTooLarge } from "./compression.ts";
+import { type Codec, createCodecs } from "./codec.ts";
+import { messageTooLarge } from "./compression.ts";
 import { createConnectGet, createConnectPost, queryOf } from "./connect-unary.ts";
 import { createGrpcUnary } from "./grpc-unary.ts";
+import type { RpcMethod, ServeRpc } from "./method.ts";
 import { refuseRpc } from "./refuse-rpc.ts";
-import { blameClient, checkJson, noteArrival } from "./rpc-faults.ts";
-import { serveStream } from "./stream.ts";
-import type { ServeUnary, UnaryMethod } from "./unary-method.ts";
+import { createStreams, type StreamOptions } from "./stream.ts";
 
 export type RpcOptions = {
   readonly routes: (router: ConnectRouter) => void;
   readonly requestGate: Gate;
-  /** Of methods that stream; it throws ConnectErrors only. */
-  readonly streamGate: Gate;
-  readonly unaryInterceptors: readonly Interceptor[];
-  readonly streamInterceptors: readonly Interceptor[];
-  /** The types that a google.protobuf.Any in JSON may hold. */
+  readonly interceptors: readonly Interceptor[];
+  /** The types that a google.protobuf.Any in JSON may hold. A service may be registered with others. */
   readonly registry: Registry;
   /** Of the largest request message; a method or its registration may allow less. */
   readonly readMaxBytes: number;
   /** A client's longer deadline is cut to it. */
   readonly maxTimeoutMs: number;
+  /** Registers what ends a stream when the server closes; returns what unregisters it. */
+  readonly untilClosing: StreamOptions["untilClosing"];
   /** Of the methods that are served under load, too. */
   readonly exempt: ReadonlySet<DescMethod>;
   readonly log: Logger;
 };
 
+/** The handlers of one method. */
+type Handlers = {
+  /** By Content-Type. */
+  readonly posts: ReadonlyMap<string, ServeRpc>;
+  /** By the `encoding` of the query; undefined: the method may have side effects. */
+  readonly gets: ReadonlyMap<string, ServeRpc> | undefined;
+  readonly needsHttp2: boolean;
+};
+
 /** The route of each RPC, by its path. */
 export function createRpcRoutes(options: RpcOptions): ReadonlyMap<string, Route> {
-  const implementations = collectImplementations(options.routes);
-  const streams = implementations.filter((implementation) => implementation.kind !== "unary");
-  return new Map([
-    ...implementations
-      .filter((implementation) => implementation.kind === "unary")
-      .map((implementation) => [pathOf(implementation.method), createUnaryRoute(implementation, options)] as const),
-    ...createStreamRoutes(streams, options),
-  ]);
+  return new Map(
+    collectImplementations(options.routes).map((implementation) => {
+      const rpc = createRpcMethod(implementation, options);
+      const handlers =
+        implementation.kind === "unary"
+          ? createUnaryHandlers(rpc, implementation, options)
+          : createStreamHandlers(rpc, implementation, options);
+      const { parent, name } = implementation.method;
+      return [`/${parent.typeName}/${name}`, createRoute(rpc.method, handlers, options)];
+    }),
+  );
 }
 
-function pathOf({ parent, name }: DescMethod): string {
-  return `/${parent.typeName}/${name}`;
-}
-
-function createUnaryRoute({ method, call, options: own }: Implementation, options: RpcOptions): Route {
-  const { requestGate, registry, maxTimeoutMs, log } = options;
-  const maxBytes = maxBodyBytesOf(method, own.readMaxBytes ?? options.readMaxBytes);
-  const codecs = createCodecs(method, registry);
-  const unary: UnaryMethod = {
+function createRpcMethod(
+  { method, options: own }: Implementation | StreamImplementation,
+  { requestGate, registry, readMaxBytes, maxTimeoutMs, log }: RpcOptions,
+): RpcMethod {
+  const maxBytes = maxBodyBytesOf(method, own.readMaxBytes ?? readMaxBytes);
+  return {
     method,
-    invoke: createInvoke(method, call, options.unaryInterceptors),
-    codecs,
+    codecs: createCodecs(method, own.jsonOptions?.registry ?? registry, own.binaryOptions),
     requestGate,
     failureOf(error, request, context) {
       const failure = toFailure(error instanceof Fault ? ofFault(error, maxBytes) : error, log, context);
@@ -81,28 +80,53 @@ function createUnaryRoute({ method, call, options: own }: Implementation, option
     maxBytes,
     maxTimeoutMs,
   };
-  const isSafe = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
-  const gets = isSafe
-    ? new Map(["json", "proto"].map((name) => [name, createConnectGet(unary, codecs[name as "json" | "proto"])]))
-    : undefined;
-  const posts = new Map<string, ServeUnary>();
-  for (const codec of [codecs.proto, codecs.json]) {
-    posts.set(`application/${codec.name}`, createConnectPost(unary, codec));
+}
+
+function createUnaryHandlers(rpc: RpcMethod, { method, call }: Implementation, { interceptors }: RpcOptions): Handlers {
+  const invoke = createInvoke(method, call, interceptors);
+  const codecs = [rpc.codecs.proto, rpc.codecs.json];
+  const posts = new Map<string, ServeRpc>();
+  for (const codec of codecs) {
+    posts.set(`application/${codec.name}`, createConnectPost(rpc, invoke, codec));
     for (const protocol of ["grpc", "grpc-web"] as const) {
-      const serve = createGrpcUnary(unary, protocol, codec);
+      const serve = createGrpcUnary(rpc, invoke, protocol, codec);
       posts.set(`application/${protocol}+${codec.name}`, serve);
       if (codec.name === "proto") {
         posts.set(`application/${protocol}`, serve);
       }
     }
   }
-  const allowedMethods = isSafe ? ["POST", "GET"] : ["POST"];
+  const isSafe = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  const get = (codec: Codec) => [codec.name, createConnectGet(rpc, invoke, codec)] as const;
+  return { posts, gets: isSafe ? new Map(codecs.map(get)) : undefined, needsHttp2: false };
+}
+
+function createStreamHandlers(
+  rpc: RpcMethod,
+  { kind, method, call }: StreamImplementation,
+  { interceptors, untilClosing }: RpcOptions,
+): Handlers {
+  const invoke = createStreamInvoke(method, call, interceptors);
+  const options = { invoke, takesOne: kind === "server_streaming", untilClosing };
+  const codecs = [rpc.codecs.proto, rpc.codecs.json];
+  return {
+    posts: new Map(codecs.flatMap((codec) => createStreams(rpc, options, codec))),
+    gets: undefined,
+    needsHttp2: kind === "bidi_streaming",
+  };
+}
+
+function createRoute(method: DescMethod, { posts, gets, needsHttp2 }: Handlers, { exempt }: RpcOptions): Route {
+  const allowedMethods = gets === undefined ? ["POST"] : ["POST", "GET"];
   return {
     kind: "rpc",
     method,
-    isExempt: options.exempt.has(method),
+    isExempt: exempt.has(method),
     serve(request) {
-      let serve: ServeUnary | undefined;
+      if (needsHttp2 && request.httpVersionMajor < 2) {
+        return refuseRpc(request, 505, allowedMethods);
+      }
+      let serve: ServeRpc | undefined;
       if (request.httpMethod === "POST") {
         const { "content-type": type = "" } = request.headers;
         serve = posts.get(type) ?? posts.get(mediaTypeOf(type));
@@ -135,38 +159,5 @@ function ofFault(fault: Fault, maxBytes: number): unknown {
   }
   return new ConnectError(fault.message, Code.InvalidArgument, undefined, [
     { desc: ErrorInfoSchema, value: create(ErrorInfoSchema, { reason: fault.reason ?? "invalid_argument" }) },
-  ]);
-}
-
-/** By Connect's own handlers. */
-function createStreamRoutes(
-  implementations: readonly StreamImplementation[],
-  { streamGate, streamInterceptors, readMaxBytes, maxTimeoutMs, exempt, log }: RpcOptions,
-): [string, Route][] {
-  const options: ConnectRouterOptions = {
-    acceptCompression: [...compressions],
-    // Kept, one of two bytes would cost a hundred times its size.
-    binaryOptions: { readUnknownFields: false },
-    readMaxBytes,
-    maxTimeoutMs,
-    requestGate: blameClient(streamGate),
-    interceptors: [...streamInterceptors, noteArrival],
-  };
-  const router = createConnectRouter(options);
-  const checked = checkJson(router, options);
-  for (const { method, call, options: own } of implementations) {
-    checked.rpc(method, call as MethodImpl<DescMethod>, own);
-  }
-  return router.handlers.map((handler) => [
-    handler.requestPath,
-    {
-      kind: "rpc",
-      method: handler.method,
-      isExempt: exempt.has(handler.method),
-      serve(request) {
-        request.begin(handler.method);
-        return serveStream(handler, request, maxTimeoutMs, log);
-      },
-    },
   ]);
 }

@@ -1,93 +1,153 @@
-import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import type { Logger } from "pino";
-import { type Answer, Fault } from "../../transcoding/core.ts";
-import { internalMessage } from "../interceptors.ts";
+import type { Message } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import type { Compression } from "@connectrpc/connect/protocol";
+import { endStreamToJson } from "@connectrpc/connect/protocol-connect";
+import {
+  type Answer,
+  type Call,
+  type CallContext,
+  createCallRunner,
+  Fault,
+  type InvokeStream,
+  iterableOfOne,
+  openSource,
+} from "../../transcoding/core.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
-import { refusalAnswer } from "../refusal.ts";
-import { capDeadline } from "./deadline-cap.ts";
-import { formatGrpcMessage } from "./grpc-message.ts";
-import { refuseRpc } from "./refuse-rpc.ts";
+import type { Codec } from "./codec.ts";
+import { endStreamFlag, envelope, envelopeBytes, openEnvelope, openEnvelopes } from "./envelope.ts";
+import { grpcTrailers, trailersFrame } from "./grpc-trailers.ts";
+import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf } from "./method.ts";
+import { requestCompression, responseCompression } from "./negotiate.ts";
+import { ResponseFrames } from "./response-frames.ts";
 
-export type UniversalHandler = ConnectRouter["handlers"][number];
+/** Where the three protocols differ for a stream: in their headers, and in how the stream ends. */
+type StreamProtocol = {
+  readonly name: "connect" | "grpc" | "grpc-web";
+  readonly contentType: string;
+  readonly timeout: "grpc-timeout" | "connect-timeout-ms";
+  readonly encoding: string;
+  readonly acceptEncoding: string;
+  /** The last frame; undefined if `trailers` has it all. */
+  readonly end: (
+    context: CallContext,
+    trailers: Record<string, string | string[]>,
+    error: ConnectError | undefined,
+  ) => Buffer | undefined;
+};
 
-type UniversalAnswer = Awaited<ReturnType<UniversalHandler>>;
+const grpc: Omit<StreamProtocol, "contentType"> = {
+  name: "grpc",
+  timeout: "grpc-timeout",
+  encoding: "grpc-encoding",
+  acceptEncoding: "grpc-accept-encoding",
+  end(context, trailers, error) {
+    Object.assign(trailers, grpcTrailers(context, error));
+    return undefined;
+  },
+};
 
-/** Serves an RPC that streams by Connect's own handler. Never rejects. */
-export async function serveStream(
-  handler: UniversalHandler,
-  request: RequestContext,
-  maxTimeoutMs: number,
-  log: Logger,
-): Promise<Answer> {
-  const header = headersOf(request);
-  capDeadline(header, maxTimeoutMs);
-  const left = new AbortController();
-  request.onAbort(() => left.abort(new ConnectError("the client is gone", Code.Canceled)));
-  try {
-    const answer = await handler({
-      httpVersion: request.exchange.httpVersion,
-      method: request.httpMethod,
-      url: request.url(),
-      header,
-      body: bodyOf(request),
-      signal: left.signal,
-      contextValues: request.contextValues(),
-    });
-    return answer.body === undefined && answer.status >= 400
-      ? refuseRpc(request, answer.status, handler.allowedMethods)
-      : toAnswer(answer);
-  } catch (error) {
-    const { requestId, traceIds } = request;
-    if (!left.signal.aborted) {
-      log.error({ requestId, ...traceIds, err: error }, "an RPC could not be answered");
-    }
-    request.fail(Code.Internal);
-    return refusalAnswer(500, internalMessage(requestId));
-  }
+const protocols: readonly Omit<StreamProtocol, "contentType">[] = [
+  grpc,
+  { ...grpc, name: "grpc-web", end: (context, _trailers, error) => trailersFrame(grpcTrailers(context, error)) },
+  {
+    name: "connect",
+    timeout: "connect-timeout-ms",
+    encoding: "connect-content-encoding",
+    acceptEncoding: "connect-accept-encoding",
+    end(context, _trailers, error) {
+      const end = endStreamToJson(context.setTrailers() ?? new Headers(), error, {});
+      return envelope(endStreamFlag, Buffer.from(JSON.stringify(end)));
+    },
+  },
+];
+
+export type StreamOptions = {
+  readonly invoke: InvokeStream;
+  /** The client sends one message; the server may send many. */
+  readonly takesOne: boolean;
+  /** Registers what ends a stream when the server closes; returns what unregisters it. */
+  readonly untilClosing: (end: () => void) => () => void;
+};
+
+/** Serves a method that streams over each protocol, by Content-Type, with messages in one form. */
+export function createStreams(rpc: RpcMethod, options: StreamOptions, codec: Codec): [contentType: string, ServeRpc][] {
+  return protocols.flatMap((protocol) => {
+    const contentType = `application/${protocol.name}+${codec.name}`;
+    const serve = createStream(rpc, options, codec, { ...protocol, contentType });
+    const types = codec.name === "proto" && protocol.name !== "connect" ? [`application/${protocol.name}`] : [];
+    return [contentType, ...types].map((type): [string, ServeRpc] => [type, serve]);
+  });
 }
 
-function headersOf({ headers }: RequestContext): Headers {
-  const header = new Headers();
-  for (const [name, value] of Object.entries(headers)) {
-    // Pseudo-header fields of HTTP/2 are no headers.
-    if (value !== undefined && !name.startsWith(":")) {
-      for (const each of [value].flat()) {
-        header.append(name, each);
+function createStream(
+  { method, requestGate, failureOf, maxBytes, maxTimeoutMs }: RpcMethod,
+  { invoke, takesOne, untilClosing }: StreamOptions,
+  codec: Codec,
+  protocol: StreamProtocol,
+): ServeRpc {
+  const { contentType, end } = protocol;
+  const hasTrailers = protocol.name === "grpc";
+
+  const readOne = async (request: RequestContext, compression: Compression | undefined): Promise<Message> =>
+    codec.decode(await openEnvelope(await request.readBody(maxBytes + envelopeBytes), compression, maxBytes));
+
+  async function* readMany(request: RequestContext, context: CallContext, compression: Compression | undefined) {
+    try {
+      for await (const bytes of openEnvelopes(request.streamBody(), compression, maxBytes)) {
+        yield codec.decode(bytes);
       }
+    } catch (error) {
+      // Implementations know errors of this kind.
+      throw error instanceof Fault ? failureOf(error, request, context) : error;
     }
   }
-  return header;
-}
 
-async function* bodyOf(request: RequestContext): AsyncGenerator<Uint8Array> {
-  try {
-    yield* request.streamBody();
-  } catch (error) {
-    throw error instanceof Fault ? new ConnectError(error.message, Code.Canceled) : error;
-  }
-}
+  const call: Call<RequestContext> = async ({ request, context, deadline }) => {
+    const compression = requestCompression(request.headers[protocol.encoding], protocol.acceptEncoding);
+    const accepted = responseCompression(request.headers[protocol.acceptEncoding], compression);
+    context.listen();
+    const messages = takesOne
+      ? iterableOfOne(await readOne(request, compression))
+      : readMany(request, context, compression);
+    const trailers: Answer["headers"] = {};
+    let unregister = (): void => {};
+    const frames = new ResponseFrames(openSource(await invoke(messages, context), deadline), codec, accepted, {
+      end(error) {
+        unregister();
+        const failure = error === undefined ? undefined : failureOf(error, request, context);
+        const last = end(context, trailers, failure);
+        context.finish(error);
+        return last;
+      },
+      left() {
+        unregister();
+        context.finish();
+      },
+    });
+    unregister = untilClosing(() => frames.close());
+    request.onAbort(() => void frames.return());
+    // Headers may be set until the first message.
+    await frames.start();
+    const headers = setHeadersOf(context);
+    headers["content-type"] = contentType;
+    if (accepted !== undefined) {
+      headers[protocol.encoding] = accepted.name;
+    }
+    return { status: 200, headers, body: frames, ...(hasTrailers && { trailers }) };
+  };
 
-function toAnswer({ status, header, body, trailer }: UniversalAnswer): Answer {
-  const headers: Answer["headers"] = {};
-  for (const [name, value] of header ?? []) {
-    headers[name] = value;
-  }
-  if (body === undefined || trailer === undefined) {
-    return { status, headers, body: body as AsyncIterable<Uint8Array> | undefined };
-  }
-  const trailers: Answer["headers"] = {};
-  return { status, headers, body: withTrailers(body, trailer, trailers), trailers };
-}
-
-/** Fills in the trailers when the body has ended. */
-async function* withTrailers(
-  body: AsyncIterable<Uint8Array>,
-  trailer: Headers,
-  trailers: Answer["headers"],
-): AsyncGenerator<Uint8Array> {
-  yield* body;
-  for (const [name, value] of trailer) {
-    // Connect escapes more of it than the protocol says, and grpc-js shows that as it is.
-    trailers[name] = name === "grpc-message" ? formatGrpcMessage(decodeURIComponent(value)) : value;
-  }
+  const run = createCallRunner<RequestContext>(method, {
+    name: protocol.name,
+    requestGate,
+    readTimeout: createTimeoutReader(protocol.timeout, maxTimeoutMs),
+    complete: (_request, answer) => answer,
+    failureAnswer(error, { request, context }) {
+      const trailers: Answer["headers"] = {};
+      const body = end(context, trailers, failureOf(error, request, context));
+      const headers = setHeadersOf(context);
+      headers["content-type"] = contentType;
+      return { status: 200, headers, body, ...(hasTrailers && { trailers }) };
+    },
+  });
+  return (request) => run(call, request, []);
 }

@@ -1,4 +1,5 @@
-import { Fault, formatPath, type JsonPath } from "../fault.ts";
+import { Fault } from "../fault.ts";
+import { formatPath, type JsonPath } from "../json-path.ts";
 import { endOfNumber, endOfString, endOfWord, skipSpace } from "./tokens.ts";
 
 /** An object or an array that is being read. */
@@ -14,7 +15,7 @@ type Level = {
  * The first thing that `parseJson` refuses in a document; there must be one. It reads the whole grammar to be able to say
  * the line, the column and the path, and so it takes several times as long as JSON.parse.
  */
-export function explainJson(text: string, maxDepth: number, root: Readonly<JsonPath>): Fault {
+export function explainJson(text: string, maxDepth: number, root: JsonPath): Fault {
   const levels: Level[] = [];
   const path = (): string => formatPath([...root, ...levels.map((level) => level.at)]);
   const malformed = (at: number, what: string): Fault => {

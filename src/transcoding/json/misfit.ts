@@ -1,5 +1,3 @@
-import type { JsonPath } from "../fault.ts";
-
 /** Reads a JSON value. Throws a Misfit where it does not fit. */
 export type Read = (value: unknown) => unknown;
 
@@ -7,9 +5,9 @@ export type Read = (value: unknown) => unknown;
 export class Misfit extends Error {
   readonly reason: string | undefined;
   /** Innermost first. */
-  readonly path: JsonPath;
+  readonly path: (string | number)[];
 
-  constructor(expected: string, reason?: string, path: JsonPath = []) {
+  constructor(expected: string, reason?: string, path: (string | number)[] = []) {
     super(expected);
     this.reason = reason;
     this.path = path;

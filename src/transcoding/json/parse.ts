@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
-import { Fault, type JsonPath } from "../fault.ts";
+import { Fault } from "../fault.ts";
+import type { JsonPath } from "../json-path.ts";
 import { withWideIntegers } from "./exact.ts";
 import { explainJson } from "./explain.ts";
 import { outlineOf } from "./outline.ts";
@@ -14,12 +15,7 @@ import { outlineOf } from "./outline.ts";
  * strings than its value has keys (one is repeated), or shows another of these signs; only then is it
  * read slowly, to find the place.
  */
-export function parseJson(
-  bytes: Uint8Array,
-  maxDepth: number,
-  root: Readonly<JsonPath> = [],
-  exact: boolean = false,
-): unknown {
+export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = [], exact: boolean = false): unknown {
   if (!isUtf8(bytes)) {
     throw new Fault(400, "invalid_json", "the body is not valid UTF-8");
   }

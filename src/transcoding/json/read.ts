@@ -1,6 +1,7 @@
 import { create, type DescField, type DescMessage, type Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import { misfit, type JsonPath } from "../fault.ts";
+import { misfit } from "../fault.ts";
+import type { JsonPath } from "../json-path.ts";
 import { setField } from "../http-body.ts";
 import { FieldRuleSchema, type FieldRule } from "../../../gen/transcoding/v1/annotations_pb.ts";
 import { enumSpelling, fieldRule, plainSpelling } from "../rules.ts";
@@ -16,7 +17,7 @@ import { isObject } from "./wide-integer.ts";
 import { createZeroMaker } from "./zero.ts";
 
 /** Reads a JSON value; `path` is where it stands, and is left as it was. Throws a Fault where it does not fit. */
-export type JsonReader = (value: unknown, path: Readonly<JsonPath>) => unknown;
+export type JsonReader = (value: unknown, path: JsonPath) => unknown;
 
 /** How a message's JSON is read; the same message may be read both ways. */
 export type ReadOptions = {

@@ -2,14 +2,13 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { IncomingHttpHeaders } from "node:http";
 import { FlowgateError } from "../../errors.ts";
-import { addHeaders, type Answer, type CallContext, type Invoke, readTimeout } from "../../transcoding/core.ts";
+import { addHeaders, type Answer, type CallContext, readTimeout } from "../../transcoding/core.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codecs } from "./codec.ts";
 
-/** What the protocols of a unary method share. */
-export type UnaryMethod = {
+/** What the protocols of a method share. */
+export type RpcMethod = {
   readonly method: DescMethod;
-  readonly invoke: Invoke;
   readonly codecs: Codecs;
   readonly requestGate: (context: HandlerContext) => void | Promise<void>;
   /** Makes a ConnectError of whatever ended a call, and records it. Never throws. */
@@ -20,7 +19,7 @@ export type UnaryMethod = {
 };
 
 /** Serves one method over one protocol; never throws, and never rejects. */
-export type ServeUnary = (request: RequestContext) => Answer | Promise<Answer>;
+export type ServeRpc = (request: RequestContext) => Answer | Promise<Answer>;
 
 /** Reads the deadline from the protocol's own header. A longer one than allowed is cut: clients mean none by it. */
 export function createTimeoutReader(
@@ -36,9 +35,19 @@ export function createTimeoutReader(
   };
 }
 
-/** Adds the headers that the implementation has set, if any. */
-export function addSetHeaders(target: Answer["headers"], set: ReturnType<CallContext["setHeaders"]>): void {
+/** What the implementation has set, as far as it may be sent. */
+export function setHeadersOf(context: CallContext): Answer["headers"] {
+  return record(context.setHeaders());
+}
+
+export function setTrailersOf(context: CallContext): Answer["headers"] {
+  return record(context.setTrailers());
+}
+
+function record(set: ReturnType<CallContext["setHeaders"]>): Answer["headers"] {
+  const headers: Answer["headers"] = {};
   if (set !== undefined) {
-    addHeaders(target, set);
+    addHeaders(headers, set);
   }
+  return headers;
 }

@@ -1,0 +1,49 @@
+import { ConnectError, type HandlerContext } from "@connectrpc/connect";
+import type { Logger } from "pino";
+import { peerKey } from "../auth/principal.ts";
+import { FlowgateError } from "../errors.ts";
+import { traceIds, traceKey } from "../telemetry/trace.ts";
+import { toConnectError } from "./rpc/connect-error.ts";
+
+/** Throws or rejects to refuse a call before its body is read. */
+export type Gate = (context: HandlerContext) => void | Promise<void>;
+
+type Call = Pick<HandlerContext, "method" | "values" | "signal">;
+
+/** Makes a ConnectError of whatever ended a call. What no caller can act on is logged whole, and answered as `internal`. */
+export function toFailure(error: unknown, log: Logger, call: Call): ConnectError {
+  if (error instanceof ConnectError) {
+    return error;
+  }
+  if (error instanceof FlowgateError) {
+    return toConnectError(error);
+  }
+  const { method, values, signal } = call;
+  // A call that its client gave up, or whose time is over, ends with whatever the abort threw.
+  if (signal.aborted && (error === signal.reason || isAbort(error))) {
+    return ConnectError.from(signal.reason);
+  }
+  const { requestId } = values.get(peerKey);
+  log.error(
+    {
+      requestId,
+      ...traceIds(values.get(traceKey)),
+      procedure: `${method.parent.typeName}/${method.name}`,
+      err: error,
+    },
+    "a call failed unexpectedly",
+  );
+  return toConnectError(new FlowgateError("internal", internalMessage(requestId)));
+}
+
+/** Of a signal, or of a request stream whose client went away. */
+function isAbort(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    (error.name === "AbortError" || ("code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE"))
+  );
+}
+
+export function internalMessage(requestId: string): string {
+  return `internal error; the log has the details under request ${requestId}`;
+}

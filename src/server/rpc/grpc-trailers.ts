@@ -1,0 +1,26 @@
+import type { ConnectError } from "@connectrpc/connect";
+import { type Answer, type CallContext } from "../../transcoding/core.ts";
+import { envelope, trailersFlag } from "./envelope.ts";
+import { grpcStatus } from "./grpc-status.ts";
+import { setTrailersOf } from "./method.ts";
+
+/** The status of a call, with the trailers that its implementation has set. */
+export function grpcTrailers(context: CallContext, error: ConnectError | undefined): Answer["headers"] {
+  const trailers = setTrailersOf(context);
+  if (error === undefined) {
+    trailers["grpc-status"] = "0";
+    return trailers;
+  }
+  return Object.assign(trailers, grpcStatus(error));
+}
+
+/** The last frame of a gRPC-Web response. */
+export function trailersFrame(trailers: Answer["headers"]): Buffer {
+  let text = "";
+  for (const name in trailers) {
+    for (const value of [trailers[name] ?? []].flat()) {
+      text += `${name}: ${value}\r\n`;
+    }
+  }
+  return envelope(trailersFlag, Buffer.from(text, "latin1"));
+}

@@ -1,0 +1,31 @@
+/** Where in a JSON document: member names and array indices, outermost first. */
+export type JsonPath = readonly (string | number)[];
+
+/** Messages are sent in headers over gRPC, which hold a few kilobytes. */
+const MAX_NAME = 64;
+
+/**
+ * `flows[3].wires`. A name that is not an identifier is quoted and escaped as in a normalized path (RFC 9535, section
+ * 2.7): `flows[3]['a b']`. A long name is shortened.
+ */
+export function formatPath(path: JsonPath): string {
+  let text = "";
+  for (const step of path) {
+    if (typeof step === "number") {
+      text += `[${step}]`;
+    } else if (step.length <= MAX_NAME && /^[A-Za-z_$][\w$-]*$/.test(step)) {
+      text += text === "" ? step : `.${step}`;
+    } else {
+      text += `['${escapeName(step.length <= MAX_NAME ? step : `${step.slice(0, MAX_NAME)}…`)}']`;
+    }
+  }
+  return text;
+}
+
+/** JSON escapes the same characters, but for the quotes. */
+function escapeName(name: string): string {
+  return JSON.stringify(name)
+    .slice(1, -1)
+    .replaceAll('\\"', '"')
+    .replaceAll("'", String.raw`\'`);
+}

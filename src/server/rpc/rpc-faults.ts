@@ -35,7 +35,7 @@ export function checkJson(router: ConnectRouter, options: ConnectRouterOptions):
   ): void => {
     // Connect decodes the bytes of every JSON message with this, decompressed and behind the gate.
     const textDecoder = { decode: createJsonCheck(method, MAX_DEPTH) };
-    const jsonOptions = { ...options.jsonOptions, textDecoder };
+    const jsonOptions = { ...own.jsonOptions, textDecoder };
     router.rpc(method, implementation, { ...own, jsonOptions, readMaxBytes: maxBodyBytesOf(method, most) });
   };
   const checked: ConnectRouter = {

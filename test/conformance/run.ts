@@ -1,0 +1,34 @@
+// Runs Connect's conformance suite: `npm run conformance -- [stock] [flags of connectconformance]`, for example
+// `npm run conformance -- --run 'Timeouts/**' --trace`. `stock` is Connect's own adapter, to compare with.
+import { once } from "node:events";
+import { findGo, installSuite, readFailures, startSuite } from "./suite.ts";
+
+const [first, ...rest] = process.argv.slice(2);
+const server = first === "stock" ? "stock" : "flowgate";
+const flags = first === undefined || first === "stock" ? rest : [first, ...rest];
+
+const go = findGo();
+if (go === undefined) {
+  throw new Error("Connect's conformance suite needs Go: https://go.dev/dl");
+}
+const program = await installSuite(go);
+
+const end = new AbortController();
+process.once("SIGINT", () => end.abort());
+process.once("SIGTERM", () => end.abort());
+const suite = startSuite(program, server, flags, AbortSignal.any([end.signal, AbortSignal.timeout(600_000)]));
+const exited = once(suite, "exit");
+let output = "";
+for await (const chunk of suite.stdout.setEncoding("utf8")) {
+  process.stdout.write(chunk);
+  output += chunk;
+}
+// Again, for they stand among those that are known to fail.
+process.stdout.write(
+  readFailures(output)
+    .map((name) => `\nFAILED: ${name}`)
+    .join(""),
+);
+process.stdout.write("\n");
+const [status] = await exited;
+process.exitCode = status === 0 ? 0 : 1;

@@ -1,0 +1,26 @@
+// The server under test, started by connectconformance: reads a ServerCompatRequest from standard input, answers
+// with a ServerCompatResponse and serves until SIGTERM. Argument: which server.
+import { buffer } from "node:stream/consumers";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import {
+  ServerCompatRequestSchema,
+  ServerCompatResponseSchema,
+} from "../../gen/connectrpc/conformance/v1/server_compat_pb.ts";
+import { openFlowgate } from "./flowgate.ts";
+import { openStock } from "./stock.ts";
+
+const open = process.argv[2] === "stock" ? openStock : openFlowgate;
+
+// Both messages are prefixed with their size, in four bytes.
+const request = fromBinary(ServerCompatRequestSchema, (await buffer(process.stdin)).subarray(4));
+const response = toBinary(
+  ServerCompatResponseSchema,
+  create(ServerCompatResponseSchema, {
+    host: "127.0.0.1",
+    port: await open(request),
+    ...(request.serverCreds && { pemCert: request.serverCreds.cert }),
+  }),
+);
+const size = Buffer.alloc(4);
+size.writeUInt32BE(response.length);
+process.stdout.write(Buffer.concat([size, response]));

@@ -4,6 +4,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { createAuthenticator } from "./auth/authenticator.ts";
+import { openTokenCache } from "./auth/token-cache.ts";
 import type { AccessRule } from "./auth/access.ts";
 import { createGate, createGuard } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
@@ -75,7 +76,9 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
     ? createMetrics({ version, deploymentTypes: deploymentTypeNames, sheddingReasons, limits: endingLimits })
     : undefined;
   const opened =
-    typeof options.store === "object" ? options.store : stack.use(await openStore({ ...options, store: options.store }));
+    typeof options.store === "object"
+      ? options.store
+      : stack.use(await openStore({ ...options, store: options.store }));
   const store = metrics === undefined ? opened : measureStore(opened, metrics.stores);
   const runtime = stack.use(
     openRuntime({
@@ -88,7 +91,7 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
   stack.use(followRevisions(store.flows, runtime));
   const authenticator = createAuthenticator({
     adminAuth: options.adminAuth,
-    tokens: store.tokens,
+    tokens: stack.use(openTokenCache(store.tokens)),
     permissions,
     onLockOut: (locked, client) =>
       log.info({ locked, client }, "too many failed logins: for a while no more are tried, for this user or client"),
@@ -213,7 +216,13 @@ function measureStore(store: Store, metrics: StoreMetrics): Store {
  * What a page in someone's browser could abuse: what is allowed to whoever reaches the port, and to whoever has a
  * client certificate, which browsers add by themselves. Where all need a token there is nothing.
  */
-function browserSafety({ adminAuth, identity, tls, host, hosts }: GatewayOptions): Pick<ServerOptions, "browserSafety"> {
+function browserSafety({
+  adminAuth,
+  identity,
+  tls,
+  host,
+  hosts,
+}: GatewayOptions): Pick<ServerOptions, "browserSafety"> {
   const isOpen = (adminAuth ?? identity) === undefined;
   const toAnyone = isOpen || (adminAuth?.default?.permissions ?? []).length > 0;
   if (!toAnyone && identity === undefined) {

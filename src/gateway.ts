@@ -4,6 +4,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { createAuthenticator } from "./auth/authenticator.ts";
+import { openTokenCache } from "./auth/token-cache.ts";
 import type { AccessRule } from "./auth/access.ts";
 import { createGate, createGuard } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
@@ -12,6 +13,7 @@ import { drain } from "./drain.ts";
 import { decryptCredentials } from "./flows/encrypted.ts";
 import { isLoopback } from "./options/loopback.ts";
 import type { Options } from "./options/parse.ts";
+import { followRevisions } from "./runtime/follow-revisions.ts";
 import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
 import { type Runtime, runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
@@ -28,11 +30,11 @@ import { authService } from "./services/auth.ts";
 import { deploymentTypeNames, flowsService } from "./services/flows.ts";
 import { createRoutes, permissions, services } from "./services/routes.ts";
 import { settingsService } from "./services/settings.ts";
-import { readKey } from "./store/key.ts";
-import { databasePath } from "./store/sqlite/backup.ts";
-import { lockDataDir } from "./store/sqlite/lock.ts";
-import { openSqliteStore } from "./store/sqlite/open-store.ts";
+import { lockDataDir } from "./store/lock.ts";
+import { openStore } from "./store/open-store.ts";
+import type { Store } from "./store/store.ts";
 import { createMetrics } from "./telemetry/metrics.ts";
+import type { StoreMetrics } from "./telemetry/stores.ts";
 import { readTraceparent, traceIds } from "./telemetry/trace.ts";
 import { openTracing } from "./telemetry/tracing.ts";
 
@@ -52,36 +54,44 @@ export interface Gateway extends AsyncDisposable {
   drain(delayMs?: number): Promise<void>;
 }
 
+export type GatewayOptions = Omit<Options, "store"> & {
+  /**
+   * A URL, as in the configuration; or a store, which stays open when the gateway is disposed. Flows that are committed
+   * through that object directly are served, but not run: deploy through the gateway.
+   */
+  readonly store?: string | Store | undefined;
+};
+
 /**
  * Opens the store, starts the runtime and listens, in this order; what was opened is closed again where
  * a later step fails. It resolves once it listens: the flows may still be starting (`GET /readyz` tells).
  */
-export async function openGateway(options: Options, log: Logger = createLog(options.log)): Promise<Gateway> {
+export async function openGateway(options: GatewayOptions, log: Logger = createLog(options.log)): Promise<Gateway> {
   await using stack = new AsyncDisposableStack();
   const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
   stack.use(lockDataDir(options.dataDir));
-  const key = await readKey(options);
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
   const metrics = options.metrics.enabled
     ? createMetrics({ version, deploymentTypes: deploymentTypeNames, sheddingReasons, limits: endingLimits })
     : undefined;
-  const opened = stack.use(await openSqliteStore({ path: databasePath(options.dataDir), key }));
-  const store = {
-    flows: metrics?.stores.measure("flows", opened.flows) ?? opened.flows,
-    tokens: metrics?.stores.measure("tokens", opened.tokens) ?? opened.tokens,
-  };
+  const opened =
+    typeof options.store === "object"
+      ? options.store
+      : stack.use(await openStore({ ...options, store: options.store }));
+  const store = metrics === undefined ? opened : measureStore(opened, metrics.stores);
   const runtime = stack.use(
     openRuntime({
       ...options.runtime,
-      active: () => store.flows.active(),
+      active: async () => store.flows.active(),
       log: createRuntimeLog(log),
       logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
     }),
   );
+  stack.use(followRevisions(store.flows, runtime));
   const authenticator = createAuthenticator({
     adminAuth: options.adminAuth,
-    tokens: store.tokens,
+    tokens: stack.use(openTokenCache(store.tokens)),
     permissions,
     onLockOut: (locked, client) =>
       log.info({ locked, client }, "too many failed logins: for a while no more are tried, for this user or client"),
@@ -105,7 +115,7 @@ export async function openGateway(options: Options, log: Logger = createLog(opti
         }),
         settings: settingsService(version, runtime),
       }),
-      ...createReadiness(runtime),
+      ...createReadiness(runtime, store),
       listener: {
         closeGraceMs: options.drain.graceMs,
         onCut: (connections) => log.warn({ connections }, "draining: connections were cut off with calls in flight"),
@@ -168,7 +178,7 @@ function createRuntimeLog(log: Logger): RuntimeOptions["log"] {
  * Ready once the runtime has dealt with the flows that it found: runs them, or has said why it can't.
  * And from then on, for a service whose flows break must be reachable for the deployment that mends them.
  */
-function createReadiness(runtime: Runtime): ReadinessSource {
+function createReadiness(runtime: Runtime, store: Store): ReadinessSource {
   let applied = false;
   runtime.onChange(() => {
     const { state } = runtime.status();
@@ -177,16 +187,28 @@ function createReadiness(runtime: Runtime): ReadinessSource {
   return {
     ready() {
       const { state, message } = runtime.status();
+      const health = store.health();
       return {
-        ready: applied,
-        // The others do all their work without the runtime.
-        notServing: applied ? [] : [FlowsService.typeName],
-        store: "open",
+        ready: applied && health.isUsable,
+        // The others do all their work without the runtime, but not without the store.
+        ...(health.isUsable && { notServing: applied ? [] : [FlowsService.typeName] }),
+        store: health.isUsable ? "open" : health.message,
         runtime: state,
         ...(message === undefined ? {} : { message }),
       };
     },
-    onReadyChange: (listener) => runtime.onChange(listener),
+    onReadyChange(listener) {
+      runtime.onChange(listener);
+      store.onHealthChange(listener);
+    },
+  };
+}
+
+function measureStore(store: Store, metrics: StoreMetrics): Store {
+  return {
+    ...store,
+    flows: metrics.measure("flows", store.flows, ["commit", "find", "list", "reload"]),
+    tokens: metrics.measure("tokens", store.tokens, ["insert", "find", "remove", "removeExpired"]),
   };
 }
 
@@ -194,7 +216,13 @@ function createReadiness(runtime: Runtime): ReadinessSource {
  * What a page in someone's browser could abuse: what is allowed to whoever reaches the port, and to whoever has a
  * client certificate, which browsers add by themselves. Where all need a token there is nothing.
  */
-function browserSafety({ adminAuth, identity, tls, host, hosts }: Options): Pick<ServerOptions, "browserSafety"> {
+function browserSafety({
+  adminAuth,
+  identity,
+  tls,
+  host,
+  hosts,
+}: GatewayOptions): Pick<ServerOptions, "browserSafety"> {
   const isOpen = (adminAuth ?? identity) === undefined;
   const toAnyone = isOpen || (adminAuth?.default?.permissions ?? []).length > 0;
   if (!toAnyone && identity === undefined) {
@@ -206,7 +234,7 @@ function browserSafety({ adminAuth, identity, tls, host, hosts }: Options): Pick
 }
 
 /** A page could have its own name lead to loopback; on a network, metrics are for whoever reaches them by any name. */
-function metricsHosts({ metrics: { host }, hosts }: Options): { hosts?: readonly string[] } {
+function metricsHosts({ metrics: { host }, hosts }: GatewayOptions): { hosts?: readonly string[] } {
   return isLoopback(host) ? { hosts: [host, ...hosts] } : {};
 }
 

@@ -1,11 +1,23 @@
 // Running a gateway
-export { openGateway, type Gateway } from "./gateway.ts";
+export { openGateway, type Gateway, type GatewayOptions } from "./gateway.ts";
 export { OptionsError, parseOptions, type Options, type OptionsInput } from "./options/parse.ts";
 
 // What a gateway is made of, for those who put their own together
-export { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "./store/sqlite/open-store.ts";
-export type { FlowStore, Revision, RevisionDraft, StoredToken, TokenStore } from "./store/store.ts";
+export { openStore, type StoreOptions } from "./store/open-store.ts";
+export type {
+  FlowStore,
+  Revision,
+  RevisionDraft,
+  RevisionInfo,
+  RevisionNotice,
+  RevisionPage,
+  Store,
+  StoredToken,
+  StoreHealth,
+  TokenStore,
+} from "./store/store.ts";
 export type { CredentialSets, DeploymentType, FlowNode } from "./flows/configuration.ts";
+export { formatDocument, parseDocument, type FlowsDocument } from "./flows/document.ts";
 export { openRuntime } from "./runtime/supervisor.ts";
 export type { Allowance, RuntimeOptions } from "./runtime/options.ts";
 export type { Runtime, RuntimeState, RuntimeStatus } from "./runtime/runtime.ts";

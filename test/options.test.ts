@@ -126,6 +126,8 @@ test.each<[unknown, string[]]>([
   [{ port: 1.5 }, ["port: must be a whole number from 0 to 65535"]],
   [{ port: null }, ["port: must be a whole number from 0 to 65535"]],
   [{ dataDir: "" }, ["dataDir: must not be empty"]],
+  [{ store: "/var/flows.db" }, ["store: must be a URL such as sqlite:/var/lib/flowgate/flowgate.db"]],
+  [{ store: "sqlite:" }, ["store: must be a URL such as sqlite:/var/lib/flowgate/flowgate.db"]],
   [{ runtime: null }, ["runtime: must be keys and values"]],
   [{ runtime: { allow: { env: "PATH" } } }, ["runtime.allow.env: must be a list of names"]],
   [{ reflection: "closed" }, ["reflection: must be one of: off, authenticated, open"]],

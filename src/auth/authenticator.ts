@@ -1,13 +1,14 @@
 import { hash, randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
-import type { TokenStore } from "../store/store.ts";
+import type { StoredToken } from "../store/store.ts";
 import type { AdminAuth } from "./admin-auth.ts";
 import { createLimiter, type OnLockOut } from "./limiter.ts";
 import { createLogins } from "./logins.ts";
 import { covers, narrow, parseScope } from "./permissions.ts";
 import { createIdentities, type IdentityRule } from "./identities.ts";
 import type { Peer, Principal } from "./principal.ts";
+import type { Tokens } from "./token-cache.ts";
 import { tokenError } from "./token-error.ts";
 import { invalidToken } from "./unauthorized.ts";
 
@@ -39,7 +40,8 @@ export interface Authenticator {
   /**
    * Who sends this Authorization header; null where none was sent. Throws or rejects with
    * `invalid_token`, also where a request without any token would do. Without a token, and only then, the
-   * workload's identity decides; one that no rule knows is no one in particular.
+   * workload's identity decides; one that no rule knows is no one in particular. A promise only where a token has to be
+   * looked up in storage.
    */
   authenticate(authorization: string | null, workload?: Peer["workload"]): Principal | Promise<Principal>;
 }
@@ -58,7 +60,7 @@ const parameters = [
 /** `permissions` are the known ones, by name. */
 export function createAuthenticator(options: {
   adminAuth: AdminAuth | undefined;
-  tokens: TokenStore;
+  tokens: Tokens;
   permissions: ReadonlySet<string>;
   /** What workloads may do. Absent: they are not told apart. */
   identities?: readonly IdentityRule[];
@@ -113,8 +115,7 @@ export function createAuthenticator(options: {
     }
   }
 
-  async function authenticateToken(token: string): Promise<Principal> {
-    const stored = await tokens.find(sha256(token));
+  function toPrincipal(stored: StoredToken | undefined): Principal {
     const user = stored && users.get(stored.username);
     if (stored === undefined || user === undefined || stored.expiresAtMs <= now()) {
       throw invalidToken();
@@ -162,7 +163,8 @@ export function createAuthenticator(options: {
       if (token === undefined) {
         throw invalidToken();
       }
-      return authenticateToken(token);
+      const stored = tokens.find(sha256(token));
+      return stored instanceof Promise ? stored.then(toPrincipal) : toPrincipal(stored);
     },
   };
 }

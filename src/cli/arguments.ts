@@ -15,7 +15,7 @@ export type Command =
 const commands = ["start", "backup", "restore", "hash-password", "help"] as const;
 const allFlags = ["config", ...settings.map(({ flag }) => flag)];
 /** All that matters to those that copy the store. */
-const copyFlags = ["config", "data-dir"];
+const copyFlags = ["config", "data-dir", "store"];
 const options = {
   help: { type: "boolean", short: "h" },
   version: { type: "boolean", short: "V" },
@@ -54,12 +54,9 @@ function readFlag({ name, rawName, value, inlineValue }: OptionToken, valueFlags
     return "";
   }
   if (!valueFlags.includes(name)) {
-    throw usageFailure(
-      `There is no flag ${rawName}.${meant(
-        `--${name}`,
-        [...valueFlags, "help", "version"].map((flag) => `--${flag}`),
-      )}`,
-    );
+    // One that other commands have is no mistake in spelling.
+    const near = allFlags.includes(name) ? [] : [...valueFlags, "help", "version"].map((flag) => `--${flag}`);
+    throw usageFailure(`There is no flag ${rawName}.${meant(`--${name}`, near)}`);
   }
   if (value === undefined || value === "" || (inlineValue !== true && value.startsWith("-"))) {
     throw usageFailure(`${rawName} needs a value.`);

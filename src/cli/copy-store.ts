@@ -1,8 +1,8 @@
 import type { Options } from "../options/parse.ts";
-import { backupStore, restoreStore } from "../store/sqlite/backup.ts";
+import { backupStore, restoreStore } from "../store/open-store.ts";
 import { CliFailure } from "./failure.ts";
 
-/** Copies the store of the data directory to the file, or the other way, and tells what is left to do. */
+/** Copies the store to the file, or the other way, and prints what is left to do. */
 export async function copyStore(kind: "backup" | "restore", file: string, options: Options): Promise<void> {
   try {
     process.stdout.write(kind === "backup" ? await backUp(file, options) : await restore(file, options));
@@ -11,14 +11,15 @@ export async function copyStore(kind: "backup" | "restore", file: string, option
   }
 }
 
-async function backUp(file: string, { dataDir, credentialSecret }: Options): Promise<string> {
-  await backupStore(dataDir, file);
+async function backUp(file: string, options: Options): Promise<string> {
+  await backupStore(options, file);
+  const { credentialSecret, dataDir } = options;
   const key = credentialSecret === undefined ? `${dataDir}/credential.key` : "credentialSecret";
   return `Backed up to ${file}. The credentials in it are encrypted: keep ${key} too, in another place.\n`;
 }
 
-async function restore(file: string, { dataDir }: Options): Promise<string> {
-  const replaced = await restoreStore(file, dataDir);
+async function restore(file: string, options: Options): Promise<string> {
+  const replaced = await restoreStore(file, options);
   const before = replaced === undefined ? "" : ` What was there before is in ${replaced}.`;
-  return `Restored ${file} to ${dataDir}; users have to log in anew.${before}\n`;
+  return `Restored ${file}; users have to log in anew.${before}\n`;
 }

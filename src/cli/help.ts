@@ -18,7 +18,7 @@ Commands:
   hash-password    Ask for a password, or read one line, and print its hash
   help             Show this
 
-Flags, and the variables that say the same; backup and restore take --config and --data-dir:
+Flags, and the variables that say the same; backup and restore take --config, --data-dir and --store:
 ${rows.map(({ flag, variable, help }) => `  ${flag.padEnd(flagWidth)}${variable.padEnd(variableWidth)}${help}`).join("\n")}
   ${"-h, --help".padEnd(flagWidth + variableWidth)}Show this
   ${"-V, --version".padEnd(flagWidth + variableWidth)}Show the version

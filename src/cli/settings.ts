@@ -22,7 +22,15 @@ export const settings = [
     path: ["dataDir"],
     kind: "text",
     hint: "path",
-    help: "Keep revisions, credentials and tokens here",
+    help: "Keep the store, its key and the files of the runtime here",
+  },
+  {
+    flag: "store",
+    variable: "FLOWGATE_STORE",
+    path: ["store"],
+    kind: "text",
+    hint: "url",
+    help: "Keep revisions and tokens there, as in sqlite:/path/to/file.db",
   },
   {
     flag: "runtime-port",

@@ -27,8 +27,12 @@ export function explainStartFailure(error: unknown, options: Options): CliFailur
     );
   }
   if (code !== undefined && storageCodes.has(code)) {
+    const place = `The data directory ${options.dataDir}`;
+    const choice = "choose another with --data-dir, FLOWGATE_DATA_DIR or dataDir";
     return new CliFailure(
-      `The data directory ${options.dataDir} cannot be used (${message}): choose another with --data-dir, FLOWGATE_DATA_DIR or dataDir.`,
+      options.store === undefined
+        ? `${place} cannot be used (${message}): ${choice}.`
+        : `${place}, or the store, cannot be used (${message}): ${choice}, or with --store, FLOWGATE_STORE or store.`,
     );
   }
   return new CliFailure(`Flowgate cannot start: ${message}`);

@@ -19,7 +19,13 @@ export const optionsSchema = z
       .describe("The port of the administration API, for HTTP, Connect, gRPC and gRPC-Web; 0 takes a free one."),
     dataDir: text
       .default("./data")
-      .describe("Where revisions, credentials and tokens are kept; made if it is missing."),
+      .describe("Where the store, the key of credentials and the runtime's files are kept; made if it is missing."),
+    store: text
+      .regex(/^[a-z]+:./, "must be a URL such as sqlite:/var/lib/flowgate/flowgate.db")
+      .optional()
+      .describe(
+        "The URL of the store, where revisions, credentials and tokens are kept: `sqlite:` and the path of a file. Absent: `flowgate.db` in `dataDir`.",
+      ),
     adminAuth: adminAuth
       .optional()
       .describe("Who may use the API. Absent: everyone who reaches the port may do everything."),

@@ -179,7 +179,7 @@ export function startLife(options: CompleteOptions, events: LifeEvents, trace: C
         kind: "deploy",
         id: deploymentId,
         type,
-        flows: revision.flows,
+        flows: revision.flows.nodes,
         credentials: [...revision.credentials].map(([id, set]) => [id, [...set]] as const),
         credentialsChanged: changedCredentials(credentials, revision.credentials),
         ...(traceparent !== undefined && { traceparent }),

@@ -14,6 +14,7 @@ import { peerKey, principalKey } from "../auth/principal.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import { mergeCredentials } from "../flows/credentials.ts";
+import { formatDocument } from "../flows/document.ts";
 import { parseFlows } from "../flows/parse-flows.ts";
 import { toNodes } from "../flows/to-nodes.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -41,12 +42,14 @@ export function flowsService({
   const answers = new WeakMap<Revision, GetFlowsResponse>();
 
   return {
-    async getFlows() {
-      const revision = await store.active();
+    getFlows() {
+      const revision = store.active();
       let answer = answers.get(revision);
       if (answer === undefined) {
         // Frozen: whoever encodes it may keep the bytes, for this object never changes.
-        answer = Object.freeze(create(GetFlowsResponseSchema, { rev: revision.rev, flows: toNodes(revision.flows) }));
+        answer = Object.freeze(
+          create(GetFlowsResponseSchema, { rev: revision.rev, flows: toNodes(revision.flows.nodes) }),
+        );
         answers.set(revision, answer);
       }
       return answer;
@@ -86,7 +89,7 @@ export function flowsService({
           rev: revision.rev,
           type,
           by,
-          nodes: revision.flows.length,
+          nodes: revision.flows.nodes.length,
           runtime: runtime.status().state,
           ms: Math.round(performance.now() - startMs),
         },
@@ -145,12 +148,13 @@ async function commit(store: FlowStore, request: SetFlowsRequest, options: Commi
   // it collects what reading has left.
   await setImmediate();
   await setImmediate();
-  const { flows, inline } = parseFlows(request.flows);
+  const { flows: nodes, inline } = parseFlows(request.flows);
   await setImmediate();
+  const flows = await formatDocument(nodes);
   for (;;) {
-    const active = await store.active();
+    const active = store.active();
     const credentials = mergeCredentials({
-      flows,
+      flows: nodes,
       inline,
       given: request.credentials,
       current: active.credentials,

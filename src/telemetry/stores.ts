@@ -4,11 +4,17 @@ import { Series, registerSamples } from "./series.ts";
 
 /** Times the operations of a store; each is one value of the label `operation`. */
 export interface StoreMetrics {
-  /** The same store. `name` goes before the names of its operations, as in "flows.commit". */
-  measure<S extends object>(name: string, store: S): S;
+  /** The same store, with these operations timed. `name` goes before their names, as in "flows.commit". */
+  measure<S extends object>(name: string, store: S, operations: readonly OperationName<S>[]): S;
 }
 
-type Operation = (...parameters: unknown[]) => unknown;
+/** The names of the methods that give a promise. */
+type OperationName<S> = {
+  [Name in keyof S]: S[Name] extends (...parameters: never[]) => Promise<unknown> ? Name : never;
+}[keyof S] &
+  string;
+
+type Operation = (...parameters: unknown[]) => Promise<unknown>;
 
 const metric = "flowgate_store_duration_seconds";
 
@@ -37,27 +43,26 @@ export function createStoreMetrics(registry: Registry): StoreMetrics {
     return (...parameters) => {
       const startMs = performance.now();
       const result = operation(...parameters);
-      if (result instanceof Promise) {
-        result.then(
-          () => ok.observe(secondsSince(startMs)),
-          (error: unknown) => {
-            const series = isRefusal(error, parameters)
-              ? (refused ??= add(label, "refused"))
-              : (failed ??= add(label, "error"));
-            series.observe(secondsSince(startMs));
-          },
-        );
-      }
+      result.then(
+        () => ok.observe(secondsSince(startMs)),
+        (error: unknown) => {
+          const series = isRefusal(error, parameters)
+            ? (refused ??= add(label, "refused"))
+            : (failed ??= add(label, "error"));
+          series.observe(secondsSince(startMs));
+        },
+      );
       return result;
     };
   };
 
   return {
-    measure(name, store) {
-      const operations = Object.entries(store)
-        .filter((entry): entry is [string, Operation] => typeof entry[1] === "function")
-        .map(([key, operation]) => [key, timed(`${name}.${key}`, operation.bind(store))]);
-      return { ...store, ...(Object.fromEntries(operations) as Partial<typeof store>) };
+    measure(name, store, operations) {
+      const measured = operations.map((key) => {
+        const operation = store[key] as Operation;
+        return [key, timed(`${name}.${key}`, operation.bind(store))] as const;
+      });
+      return { ...store, ...(Object.fromEntries(measured) as Partial<typeof store>) };
     },
   };
 }

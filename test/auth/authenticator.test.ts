@@ -8,15 +8,21 @@ import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import type { AdminAuth } from "../../src/auth/admin-auth.ts";
 import { type TokenRequest, createAuthenticator } from "../../src/auth/authenticator.ts";
 import { FlowgateError } from "../../src/errors.ts";
+import { openTokenCache, type Tokens } from "../../src/auth/token-cache.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";
 
 const ada = await adminAuth({ ada: ["*"], bob: ["read"], eve: ["flows.write"] });
 
-function open(configured: AdminAuth | "off" = ada, tokens = createMemoryTokens(), now?: () => number) {
+function open(
+  configured: AdminAuth | "off" = ada,
+  tokens = createMemoryTokens(),
+  now?: () => number,
+  cache: Tokens = tokens,
+) {
   const authenticator = createAuthenticator({
     adminAuth: configured === "off" ? undefined : configured,
-    tokens,
+    tokens: cache,
     permissions: known,
     ...(now !== undefined && { now }),
   });
@@ -206,6 +212,23 @@ test("knows who sends a token, and what its scope and its user allow", async () 
   const principal = { username: "ada", permissions: ["read"] };
   expect(await authenticator.authenticate(`Bearer ${accessToken}`)).toEqual(principal);
   expect(await authenticator.authenticate(`bEARER  ${accessToken}`)).toEqual(principal);
+});
+
+test("answers without a promise for a token that it knows, until that expires or is revoked", async () => {
+  let nowMs = 0;
+  const tokens = createMemoryTokens();
+  using cache = openTokenCache(tokens);
+  const { issue, authenticator } = open({ ...ada, tokenLifetimeSeconds: 60 }, tokens, () => nowMs, cache);
+  const [expiring, revoked] = [await issue(), await issue()].map(({ accessToken }) => `Bearer ${accessToken}`);
+  const principal = { username: "ada", permissions: ["*"] };
+  for (const header of [expiring, revoked] as string[]) {
+    expect(await authenticator.authenticate(header)).toEqual(principal);
+    expect(authenticator.authenticate(header)).toEqual(principal);
+  }
+  await authenticator.revokeToken(revoked?.slice("Bearer ".length) ?? "");
+  await expect(authenticator.authenticate(revoked ?? "")).rejects.toMatchObject({ reason: "invalid_token" });
+  nowMs = 60_000;
+  expect(() => authenticator.authenticate(expiring ?? "")).toThrow("The access token is unknown");
 });
 
 test("takes a token for what its user is allowed now", async () => {

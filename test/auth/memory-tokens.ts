@@ -1,3 +1,4 @@
+import { createListeners } from "../../src/store/listeners.ts";
 import type { StoredToken, TokenStore } from "../../src/store/store.ts";
 
 export type MemoryTokens = TokenStore & { readonly all: ReadonlyMap<string, StoredToken>; readonly sweeps: number[] };
@@ -5,13 +6,17 @@ export type MemoryTokens = TokenStore & { readonly all: ReadonlyMap<string, Stor
 export function createMemoryTokens(): MemoryTokens {
   const all = new Map<string, StoredToken>();
   const sweeps: number[] = [];
+  const revoked = createListeners<Uint8Array | undefined>();
   const key = (hash: Uint8Array): string => Buffer.from(hash).toString("hex");
   return {
     all,
     sweeps,
     insert: async (token) => void all.set(key(token.hash), token),
     find: async (hash) => all.get(key(hash)),
-    remove: async (hash) => void all.delete(key(hash)),
+    async remove(hash) {
+      all.delete(key(hash));
+      revoked.notify(hash);
+    },
     removeExpired: async (nowMs) => {
       sweeps.push(nowMs);
       for (const [hash, { expiresAtMs }] of all) {
@@ -20,5 +25,6 @@ export function createMemoryTokens(): MemoryTokens {
         }
       }
     },
+    onRevoked: (listener) => revoked.add(listener),
   };
 }

@@ -173,7 +173,8 @@ describe("what a service has done", () => {
     expect(count("flows.commit", "refused")).toBe(1);
     expect(count("flows.reload", "ok")).toBe(1);
     expect(count("tokens.insert", "ok")).toBe(1);
-    expect(count("tokens.find", "ok")).toBeGreaterThan(10);
+    // Each token but once: then it is known.
+    expect(count("tokens.find", "ok")).toBeGreaterThan(0);
   });
 
   test("certificates and handshakes are told of where there is TLS, and only there", () => {

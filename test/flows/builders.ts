@@ -1,6 +1,12 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Node, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { FlowgateError } from "../../src/errors.ts";
+import type { FlowNode } from "../../src/flows/configuration.ts";
+import { type FlowsDocument, parseDocument } from "../../src/flows/document.ts";
+
+export function documentOf(nodes: readonly FlowNode[]): FlowsDocument {
+  return parseDocument(Buffer.from(JSON.stringify(nodes)));
+}
 
 export type NodeInit = MessageInitShape<typeof NodeSchema>;
 

@@ -8,9 +8,19 @@ import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import type { Runtime, RuntimeState } from "../../src/runtime/runtime.ts";
 import { openRuntime } from "../../src/runtime/supervisor.ts";
 import type { Revision } from "../../src/store/store.ts";
+import { documentOf } from "../flows/builders.ts";
 
 export function revision(seq: number, flows: readonly FlowNode[], credentials: CredentialSets = new Map()): Revision {
-  return { rev: `r${seq}`, seq, committedAtMs: 0, by: undefined, deploymentType: "full", flows, credentials };
+  return {
+    rev: `r${seq}`,
+    parent: undefined,
+    seq,
+    committedAtMs: 0,
+    by: undefined,
+    deploymentType: "full",
+    flows: documentOf(flows),
+    credentials,
+  };
 }
 
 export function credentials(sets: Record<string, Record<string, string>>): CredentialSets {

@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RevisionDraft } from "../../src/store/store.ts";
+import { documentOf } from "../flows/builders.ts";
 
 export interface Folder extends AsyncDisposable {
   readonly path: string;
@@ -22,7 +23,7 @@ export function draft(parent: string, init: Partial<RevisionDraft> = {}): Revisi
     parent,
     by: "ada",
     deploymentType: "full",
-    flows: [{ id: "a", type: "inject", name: "Zoë 🔑", wires: [["b"]], nothing: null }],
+    flows: documentOf([{ id: "a", type: "inject", name: "Zoë 🔑", wires: [["b"]], nothing: null }]),
     credentials: new Map([["a", new Map([["password", "s3cret"]])]]),
     ...init,
   };

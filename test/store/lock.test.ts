@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { lockDataDir } from "../../src/store/sqlite/lock.ts";
+import { lockDataDir } from "../../src/store/lock.ts";
 
 const program = new URL("../../src/cli/main.ts", import.meta.url).pathname;
 

@@ -5,30 +5,27 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createInterface } from "node:readline";
 import { describe, expect, test } from "vitest";
-import { openSqliteStore, type SqliteStore } from "../../src/store/sqlite/open-store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { documentOf } from "../flows/builders.ts";
 import { createFolder, draft, type Folder, readFolder } from "./builders.ts";
 import { flowStoreContract, type Place, tokenStoreContract } from "./contract.ts";
 
-async function createPlace<Store>(open: (path: string, key: Buffer) => Promise<Store>): Promise<Place<Store>> {
+async function createPlace(): Promise<Place> {
   const folder = await createFolder();
   const key = randomBytes(32);
   return {
-    open: () => open(join(folder.path, "flowgate.db"), key),
+    open: () => openSqliteStore({ path: join(folder.path, "flowgate.db"), key }),
     [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
   };
 }
 
 describe("the flow store", () => {
-  flowStoreContract(() => createPlace(async (path, key) => (await openSqliteStore({ path, key })).flows));
+  flowStoreContract(createPlace);
 });
 
 describe("the token store", () => {
-  tokenStoreContract(() =>
-    createPlace(async (path, key) => {
-      const store = await openSqliteStore({ path, key });
-      return { ...store.tokens, [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() };
-    }),
-  );
+  tokenStoreContract(createPlace);
 });
 
 const key = randomBytes(32);
@@ -37,15 +34,15 @@ function databasePath(folder: Folder): string {
   return join(folder.path, "data", "flowgate.db");
 }
 
-async function commitOne(store: SqliteStore) {
-  return store.flows.commit(draft((await store.flows.active()).rev));
+async function commitOne(store: Store) {
+  return store.flows.commit(draft(store.flows.active().rev));
 }
 
 test("earlier revisions stay", async () => {
   await using folder = await createFolder();
   const path = databasePath(folder);
   const store = await openSqliteStore({ path, key });
-  const revisions = [await store.flows.active(), await commitOne(store), await commitOne(store)];
+  const revisions = [store.flows.active(), await commitOne(store), await commitOne(store)];
   await store[Symbol.asyncDispose]();
   using db = new DatabaseSync(path);
   const rows = db.prepare("SELECT rev, parent FROM revision ORDER BY seq").all();
@@ -71,8 +68,8 @@ test("credentials are in clear in no file", async () => {
   const path = databasePath(folder);
   await using store = await openSqliteStore({ path, key });
   await store.flows.commit(
-    draft((await store.flows.active()).rev, {
-      flows: [{ id: "visible-node", type: "t" }],
+    draft(store.flows.active().rev, {
+      flows: documentOf([{ id: "visible-node", type: "t" }]),
       credentials: new Map([["visible-node", new Map([["name-in-clear", "value-in-clear"]])]]),
     }),
   );
@@ -108,7 +105,7 @@ test("another key is refused when the store is opened, and nothing is lost", asy
       "if none was set then, leave it out and put the credential.key of that time back into the data folder.",
   );
   await using again = await openSqliteStore({ path, key });
-  expect(await again.flows.active()).toEqual(revision);
+  expect(again.flows.active()).toEqual(revision);
 });
 
 test("another key is refused for a store without credentials too", async () => {
@@ -202,7 +199,7 @@ test("a process killed at any instant has lost no acknowledged deployment", asyn
   for (const count of [1, 2, 7, 40]) {
     const acknowledged = await commitUntilKilled(path, count);
     await using store = await openSqliteStore({ path, key });
-    const active = await store.flows.active();
+    const active = store.flows.active();
     const kept = history(path);
     expect(acknowledged.filter(({ rev }) => !kept.includes(rev))).toEqual([]);
     // At most one more: committed, and killed before it could say so.
@@ -220,5 +217,24 @@ test("processes that race have one winner each time, and lose nothing", async ()
   expect(new Set(acknowledged.map(({ parent }) => parent)).size).toBe(acknowledged.length);
   expect(acknowledged.filter(({ rev }) => !kept.includes(rev))).toEqual([]);
   await using store = await openSqliteStore({ path, key });
-  expect((await store.flows.active()).rev).toBe(kept.at(-1));
+  expect(store.flows.active().rev).toBe(kept.at(-1));
+});
+
+test("is not usable while the database fails, and by itself is again afterwards", async () => {
+  await using folder = await createFolder();
+  const path = databasePath(folder);
+  await using store = await openSqliteStore({ path, key });
+  const { promise: recovered, resolve } = Promise.withResolvers<void>();
+  store.onHealthChange(() => {
+    if (store.health().isUsable) {
+      resolve();
+    }
+  });
+  execute(path, "ALTER TABLE revision RENAME TO gone");
+  await expect(commitOne(store)).rejects.toThrow("no such table");
+  expect(store.health()).toEqual({ isUsable: false, message: "the database can't be used (SQLite's error 1)" });
+  execute(path, "ALTER TABLE gone RENAME TO revision");
+  await recovered;
+  await commitOne(store);
+  expect(store.health()).toEqual({ isUsable: true });
 });

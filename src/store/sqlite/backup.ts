@@ -12,36 +12,29 @@ import {
   type Stats,
   statSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
 import { assertOurs, explain } from "./database.ts";
-import { lockDataDir } from "./lock.ts";
+import { lockDataDir } from "../lock.ts";
 
-/** Where the database of a data directory is. */
-export function databasePath(dataDir: string): string {
-  return join(dataDir, "flowgate.db");
-}
-
-/**
- * Copies the database of a data directory to a new file, whole and as of one instant, also while a service runs on it.
- * The file is there, and on the disk, once this resolves; else it is not.
- */
-export async function backupStore(dataDir: string, file: string): Promise<void> {
-  const path = databasePath(dataDir);
-  assertExists(path, "name the data directory with --data-dir, FLOWGATE_DATA_DIR or dataDir");
+/** The copy is there, and on the disk, once this resolves; else it is not. */
+export async function backupStore(path: string, file: string): Promise<void> {
+  assertExists(
+    path,
+    "name the data directory with --data-dir, FLOWGATE_DATA_DIR or dataDir, or the store with --store, FLOWGATE_STORE or store",
+  );
   await copyDatabase(path, file, () => {});
 }
 
 /**
- * Puts a copy that `backupStore` made into a data directory. No service may run on it. Tokens of then are not good again:
- * some may have been revoked since. What was there before stays beside it; gives the path of that, if there was something.
- * Everything belongs to whom the data directory belongs, also where root runs this.
+ * What was there before stays beside it. Everything belongs to the owner of the database's folder, also where
+ * root runs this.
  */
-export async function restoreStore(file: string, dataDir: string): Promise<string | undefined> {
+export async function restoreStore(file: string, path: string): Promise<string | undefined> {
   assertExists(file, "name a file that flowgate backup has made");
-  const path = databasePath(dataDir);
-  const giveAway = createGift(dataDir, path);
-  using _lock = lockDataDir(dataDir, giveAway);
+  const folder = dirname(path);
+  const giveAway = createGift(folder, path);
+  using _lock = lockDataDir(folder, giveAway);
   const draft = `${path}.restored`;
   rmSync(draft, { force: true });
   try {
@@ -51,7 +44,7 @@ export async function restoreStore(file: string, dataDir: string): Promise<strin
     });
     const replaced = existsSync(path) ? setAside(path) : undefined;
     renameSync(draft, path);
-    sync(dataDir);
+    sync(folder);
     return replaced;
   } finally {
     rmSync(draft, { force: true });
@@ -62,26 +55,26 @@ export async function restoreStore(file: string, dataDir: string): Promise<strin
  * What gives files to whom the service runs as, where that is someone else. Throws where it couldn't: the service
  * would not be able to open them.
  */
-function createGift(dataDir: string, path: string): (file: string) => void {
-  const owner = ownerOf(dataDir, path);
+function createGift(folder: string, path: string): (file: string) => void {
+  const owner = ownerOf(folder, path);
   const me = process.geteuid?.();
   if (owner === undefined || owner.uid === me) {
     return () => {};
   }
   if (me !== 0) {
-    throw new Error(`${dataDir} belongs to the user ${owner.uid}: run this as that user, or as root.`);
+    throw new Error(`${folder} belongs to the user ${owner.uid}: run this as that user, or as root.`);
   }
   const give = (file: string): void => {
     try {
       chownSync(file, owner.uid, owner.gid);
     } catch (error) {
       // Root without the capability CAP_CHOWN, say in a container.
-      throw new Error(`root may not give files to the user ${owner.uid}, who has ${dataDir}: run this as that user.`, {
+      throw new Error(`root may not give files to the user ${owner.uid}, who has ${folder}: run this as that user.`, {
         cause: error,
       });
     }
   };
-  const probe = mkdtempSync(join(dataDir, ".flowgate-"));
+  const probe = mkdtempSync(`${folder}/.flowgate-`);
   try {
     give(probe);
   } finally {
@@ -91,8 +84,8 @@ function createGift(dataDir: string, path: string): (file: string) => void {
 }
 
 /** Volumes may belong to root, with only their group the service's: then the database tells, if there is one. */
-function ownerOf(dataDir: string, path: string): Stats | undefined {
-  const directory = statSync(dataDir, { throwIfNoEntry: false });
+function ownerOf(folder: string, path: string): Stats | undefined {
+  const directory = statSync(folder, { throwIfNoEntry: false });
   return directory?.uid === 0 ? statSync(path, { throwIfNoEntry: false }) : directory;
 }
 

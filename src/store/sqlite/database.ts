@@ -2,7 +2,7 @@ import { chmodSync, closeSync, openSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode } from "./sqlite-error.ts";
+import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode, toRefusal } from "./sqlite-error.ts";
 import { inTransaction } from "./transaction.ts";
 
 // "FLGT"
@@ -93,6 +93,14 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
 }
 
+/** Reads and writes, durably, without changing anything; throws where that can't be done. */
+export function touch(db: DatabaseSync): void {
+  inTransaction(db, () => {
+    db.prepare("SELECT rev FROM revision ORDER BY seq DESC LIMIT 1").get();
+    db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+  });
+}
+
 /** Throws where the database is not one of ours, of this version. */
 export function assertOurs(db: DatabaseSync, path: string): void {
   if (checkIdentity(db, path)) {
@@ -134,6 +142,6 @@ export function explain(error: unknown, path: string): unknown {
         },
       );
     default:
-      return error;
+      return toRefusal(error);
   }
 }

@@ -1,24 +1,21 @@
 import { FlowgateError } from "../../errors.ts";
-import type { FlowStore, TokenStore } from "../store.ts";
-import { openDatabase } from "./database.ts";
+import type { Store } from "../store.ts";
+import { openDatabase, touch } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
+import { createHealth } from "./health.ts";
+import { toRefusal } from "./sqlite-error.ts";
 import { createTokenStore } from "./token-store.ts";
 
 export type SqliteStoreOptions = {
   /** The database's file; its folder is made where there is none. */
-  path: string;
+  readonly path: string;
   /** 32 bytes, that credentials are sealed with. */
-  key: Buffer;
+  readonly key: Buffer;
 };
 
-/** Both stores in one file. Disposing of the flow store does the same as disposing of the whole. */
-export interface SqliteStore extends AsyncDisposable {
-  readonly flows: FlowStore;
-  readonly tokens: TokenStore;
-}
-
-export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promise<SqliteStore> {
+export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promise<Store> {
   const db = await openDatabase(path);
+  const health = createHealth(() => touch(db));
   const inFlight = new Set<Promise<unknown>>();
   let closed = false;
 
@@ -31,16 +28,11 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
     inFlight.add(result);
     try {
       return await result;
+    } catch (error) {
+      health.failed(error);
+      throw toRefusal(error);
     } finally {
       inFlight.delete(result);
-    }
-  }
-
-  async function dispose(): Promise<void> {
-    closed = true;
-    await Promise.allSettled(inFlight);
-    if (db.isOpen) {
-      db.close();
     }
   }
 
@@ -49,21 +41,33 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
     const tokens = createTokenStore(db);
     return {
       flows: {
-        active: () => run(() => flows.active()),
+        ...flows,
+        find: (rev) => run(() => flows.find(rev)),
+        list: (page) => run(() => flows.list(page)),
         commit: (draft, signal) => run(() => flows.commit(draft, signal)),
         reload: () => run(() => flows.reload()),
-        [Symbol.asyncDispose]: dispose,
       },
       tokens: {
+        ...tokens,
         insert: (token) => run(() => tokens.insert(token)),
         find: (hash) => run(() => tokens.find(hash)),
         remove: (hash) => run(() => tokens.remove(hash)),
         removeExpired: (nowMs) => run(() => tokens.removeExpired(nowMs)),
       },
-      [Symbol.asyncDispose]: dispose,
+      health: health.health,
+      onHealthChange: health.onHealthChange,
+      async [Symbol.asyncDispose]() {
+        if (closed) {
+          return;
+        }
+        closed = true;
+        await Promise.allSettled(inFlight);
+        health.close();
+        db.close();
+      },
     };
   } catch (error) {
     db.close();
-    throw error;
+    throw toRefusal(error);
   }
 }

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { createListeners } from "../listeners.ts";
 import type { TokenStore } from "../store.ts";
 
 export function createTokenStore(db: DatabaseSync): TokenStore {
@@ -8,6 +9,7 @@ export function createTokenStore(db: DatabaseSync): TokenStore {
   const find = db.prepare("SELECT hash, username, client_id, scope, expires_at_ms FROM token WHERE hash = ?");
   const remove = db.prepare("DELETE FROM token WHERE hash = ?");
   const removeExpired = db.prepare("DELETE FROM token WHERE expires_at_ms <= ?");
+  const revoked = createListeners<Uint8Array | undefined>();
 
   return {
     async insert(token) {
@@ -29,11 +31,14 @@ export function createTokenStore(db: DatabaseSync): TokenStore {
 
     async remove(hash) {
       remove.run(hash);
+      revoked.notify(hash);
     },
 
     async removeExpired(nowMs) {
       removeExpired.run(nowMs);
     },
+
+    onRevoked: (listener) => revoked.add(listener),
   };
 }
 

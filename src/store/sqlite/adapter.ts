@@ -1,0 +1,25 @@
+import { mkdir, realpath } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { lockDataDir } from "../lock.ts";
+import type { StoreAdapter } from "../store.ts";
+import { backupStore, restoreStore } from "./backup.ts";
+import { openSqliteStore } from "./open-store.ts";
+
+/** A location is the path of the database. It is resolved, for SQLite gives some names a meaning of its own. */
+export const sqliteAdapter: StoreAdapter = {
+  async open(location, { key, dataDir }) {
+    const path = resolve(location);
+    const folder = dirname(path);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    if ((await realpath(folder)) === (await realpath(dataDir))) {
+      return openSqliteStore({ path, key });
+    }
+    await using stack = new AsyncDisposableStack();
+    stack.use(lockDataDir(folder));
+    const store = stack.use(await openSqliteStore({ path, key }));
+    const all = stack.move();
+    return { ...store, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  },
+  backup: (location, file) => backupStore(resolve(location), file),
+  restore: (file, location) => restoreStore(file, resolve(location)),
+};

@@ -1,0 +1,69 @@
+import { createListeners } from "../listeners.ts";
+import type { Store, StoreHealth } from "../store.ts";
+import { SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "./sqlite-error.ts";
+
+const RETRY_MS = 1000;
+
+export interface Health extends Pick<Store, "health" | "onHealthChange"> {
+  /** An operation has thrown this. */
+  failed(error: unknown): void;
+  close(): void;
+}
+
+/** A database is usable until an operation fails because of it, and again once `probe`, tried each second, does not throw. */
+export function createHealth(probe: () => void): Health {
+  const listeners = createListeners<void>();
+  let health: StoreHealth = { isUsable: true };
+  let timer: NodeJS.Timeout | undefined;
+
+  function become(next: StoreHealth): void {
+    health = next;
+    listeners.notify();
+  }
+
+  function retry(): void {
+    try {
+      probe();
+    } catch (error) {
+      failed(error);
+      return;
+    }
+    clearInterval(timer);
+    timer = undefined;
+    become({ isUsable: true });
+  }
+
+  function failed(error: unknown): void {
+    const message = describe(error);
+    if (message === undefined || (!health.isUsable && health.message === message)) {
+      return;
+    }
+    timer ??= setInterval(retry, RETRY_MS).unref();
+    become({ isUsable: false, message });
+  }
+
+  return {
+    health: () => health,
+    onHealthChange: (listener) => listeners.add(listener),
+    failed,
+    close() {
+      clearInterval(timer);
+      become({ isUsable: false, message: "the store is closed" });
+    },
+  };
+}
+
+/** undefined where the database is not to blame. */
+function describe(error: unknown): string | undefined {
+  const code = sqliteCode(error);
+  switch (code) {
+    case undefined:
+    case SQLITE_BUSY:
+    case SQLITE_CONSTRAINT:
+      return undefined;
+    case SQLITE_FULL:
+      return "the database's disk is full";
+    default:
+      return `the database can't be used (SQLite's error ${code})`;
+  }
+}

@@ -1,0 +1,123 @@
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { openTokenCache } from "../../src/auth/token-cache.ts";
+import type { StoredToken, TokenStore } from "../../src/store/store.ts";
+import { createListeners } from "../../src/store/listeners.ts";
+import { createMemoryTokens } from "./memory-tokens.ts";
+
+function token(): StoredToken {
+  return {
+    hash: new Uint8Array(randomBytes(32)),
+    username: "ada",
+    clientId: "service-admin",
+    scope: "*",
+    expiresAtMs: Number.MAX_SAFE_INTEGER,
+  };
+}
+
+/** Another process can change `memory`, and give notice or not. */
+function openStore() {
+  const memory = createMemoryTokens();
+  const notices = createListeners<Uint8Array | undefined>();
+  const lookups: Uint8Array[] = [];
+  const store: TokenStore = {
+    ...memory,
+    async find(hash) {
+      lookups.push(hash);
+      return memory.find(hash);
+    },
+    async remove(hash) {
+      await memory.remove(hash);
+      notices.notify(hash);
+    },
+    onRevoked: (listener) => notices.add(listener),
+  };
+  return { store, memory, notices, lookups };
+}
+
+test("asks the store once for each token, and then answers without a promise", async () => {
+  const { store, lookups } = openStore();
+  using cache = openTokenCache(store);
+  const [one, two] = [token(), token()];
+  await cache.insert(one);
+  await cache.insert(two);
+  expect(await cache.find(one.hash)).toEqual(one);
+  expect(cache.find(new Uint8Array(one.hash))).toEqual(one);
+  expect(await cache.find(two.hash)).toEqual(two);
+  expect(lookups).toEqual([one.hash, two.hash]);
+});
+
+test("asks again for a token that there was not", async () => {
+  const { store, memory } = openStore();
+  using cache = openTokenCache(store);
+  const late = token();
+  expect(await cache.find(late.hash)).toBeUndefined();
+  await memory.insert(late);
+  expect(await cache.find(late.hash)).toEqual(late);
+});
+
+test("forgets a token that is removed here, and no other", async () => {
+  const { store, lookups } = openStore();
+  using cache = openTokenCache(store);
+  const [one, two] = [token(), token()];
+  for (const each of [one, two]) {
+    await cache.insert(each);
+    await cache.find(each.hash);
+  }
+  await cache.remove(one.hash);
+  expect(await cache.find(one.hash)).toBeUndefined();
+  expect(cache.find(two.hash)).toEqual(two);
+  expect(lookups).toHaveLength(3);
+});
+
+test.each(["of that token", "of any token"])(
+  "forgets a token that another process removed, at a notice %s",
+  async (of) => {
+    const { store, memory, notices } = openStore();
+    using cache = openTokenCache(store);
+    const one = token();
+    await cache.insert(one);
+    await cache.find(one.hash);
+    await memory.remove(one.hash);
+    notices.notify(of === "of that token" ? one.hash : undefined);
+    expect(await cache.find(one.hash)).toBeUndefined();
+  },
+);
+
+test("does not remember a token that was revoked while it was looked up", async () => {
+  const { store, memory, notices } = openStore();
+  using cache = openTokenCache(store);
+  const one = token();
+  await cache.insert(one);
+  const found = cache.find(one.hash);
+  await memory.remove(one.hash);
+  notices.notify(one.hash);
+  await found;
+  expect(await cache.find(one.hash)).toBeUndefined();
+});
+
+test("remembers no more tokens than its limit", async () => {
+  const { store, lookups } = openStore();
+  using cache = openTokenCache(store, 2);
+  const all = [token(), token(), token()];
+  for (const each of all) {
+    await cache.insert(each);
+    await cache.find(each.hash);
+  }
+  lookups.length = 0;
+  for (const each of all.toReversed()) {
+    await cache.find(each.hash);
+  }
+  expect(lookups).toEqual([all[0]?.hash]);
+});
+
+test("does not listen to the store any more once it is disposed of", async () => {
+  const { store, notices } = openStore();
+  const one = token();
+  const cache = openTokenCache(store);
+  await cache.insert(one);
+  await cache.find(one.hash);
+  cache[Symbol.dispose]();
+  notices.notify(one.hash);
+  expect(cache.find(one.hash)).toEqual(one);
+});

@@ -1,0 +1,132 @@
+import { randomBytes } from "node:crypto";
+import { access } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import type { FlowNode } from "../src/flows/configuration.ts";
+import { type GatewayOptions, openGateway } from "../src/gateway.ts";
+import { parseOptions, type OptionsInput } from "../src/options/parse.ts";
+import { openSqliteStore } from "../src/store/sqlite/open-store.ts";
+import type { Store } from "../src/store/store.ts";
+import { endpoint } from "./e2e/flow-builders.ts";
+import { eventually } from "./e2e/service.ts";
+import { tokenParameters, user } from "./e2e/users.ts";
+import { documentOf } from "./flows/builders.ts";
+import { createFolder, draft } from "./store/builders.ts";
+
+function optionsOf(dataDir: string, input: OptionsInput = {}, store?: Store): GatewayOptions {
+  const options = parseOptions({ port: 0, dataDir, runtime: { port: 0 }, log: { level: "silent" }, ...input });
+  return store === undefined ? options : { ...options, store };
+}
+
+const flows = endpoint("/hello", `msg.payload = "hello"`);
+
+test("serves and runs what another process commits to its store, which stays open afterwards", async () => {
+  await using folder = await createFolder();
+  const database = { path: join(folder.path, "elsewhere.db"), key: randomBytes(32) };
+  await using store = await openSqliteStore(database);
+  await using other = await openSqliteStore(database);
+  {
+    await using gateway = await openGateway(optionsOf(folder.path, {}, store));
+    await eventually(async () => expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200));
+    const { rev } = await other.flows.commit(
+      draft(other.flows.active().rev, { flows: documentOf(flows as readonly FlowNode[]) }),
+    );
+    // This store learns of it when it reads; one that several processes can write would do so by itself.
+    await store.flows.reload();
+    const response = await fetch(`${gateway.url}/flows`);
+    expect([response.headers.get("etag"), await response.json()]).toEqual([`"${rev}"`, flows]);
+    await eventually(async () => {
+      const { runtime } = (await (await fetch(`${gateway.url}/settings`)).json()) as { runtime: { httpPort: number } };
+      expect(await (await fetch(`http://127.0.0.1:${runtime.httpPort}/hello`)).text()).toBe("hello");
+    });
+  }
+  expect(store.health()).toEqual({ isUsable: true });
+  await store.flows.commit(draft(store.flows.active().rev));
+});
+
+test("looks a token up in the store once, however often it comes, and refuses it once it is revoked", async () => {
+  await using folder = await createFolder();
+  await using opened = await openSqliteStore({ path: join(folder.path, "elsewhere.db"), key: randomBytes(32) });
+  let lookups = 0;
+  const store: Store = {
+    ...opened,
+    tokens: {
+      ...opened.tokens,
+      find(hash) {
+        lookups += 1;
+        return opened.tokens.find(hash);
+      },
+    },
+  };
+  const adminAuth = { users: [user("admin", "*")] };
+  await using gateway = await openGateway(optionsOf(folder.path, { adminAuth }, store));
+  const login = await fetch(`${gateway.url}/auth/token`, {
+    method: "POST",
+    body: new URLSearchParams(tokenParameters()),
+  });
+  const { access_token: token } = (await login.json()) as { access_token: string };
+  const headers = { authorization: `Bearer ${token}` };
+  for (let count = 0; count < 5; count++) {
+    expect((await fetch(`${gateway.url}/settings`, { headers })).status).toBe(200);
+  }
+  expect(lookups).toBe(1);
+  const revoked = await fetch(`${gateway.url}/auth/revoke`, {
+    method: "POST",
+    headers,
+    body: new URLSearchParams({ token }),
+  });
+  expect(revoked.status).toBe(200);
+  expect((await fetch(`${gateway.url}/settings`, { headers })).status).toBe(401);
+});
+
+test("is not ready while its store fails, and says why", async () => {
+  await using folder = await createFolder();
+  await using gateway = await openGateway(optionsOf(folder.path));
+  const readiness = async () => {
+    const response = await fetch(`${gateway.url}/readyz`);
+    return [response.status, await response.json()];
+  };
+  await eventually(async () => expect(await readiness()).toEqual([200, { status: "ready" }]));
+  const execute = (sql: string): void => {
+    using db = new DatabaseSync(join(folder.path, "flowgate.db"));
+    db.exec(sql);
+  };
+  execute("ALTER TABLE revision RENAME TO gone");
+  const deployed = await fetch(`${gateway.url}/flows`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "[]",
+  });
+  expect(deployed.status).toBe(500);
+  expect(await readiness()).toEqual([
+    503,
+    { status: "not ready", store: "the database can't be used (SQLite's error 1)", runtime: "running" },
+  ]);
+  execute("ALTER TABLE gone RENAME TO revision");
+  await eventually(async () => expect(await readiness()).toEqual([200, { status: "ready" }]));
+});
+
+test("refuses a kind of store that there is not, without repeating the URL", async () => {
+  await using folder = await createFolder();
+  await expect(openGateway(optionsOf(folder.path, { store: "mystery://ada:secret@host" }))).rejects.toThrow(
+    /^store: must be a URL that begins with sqlite:$/,
+  );
+});
+
+test("keeps its store where its URL says, for itself alone", async () => {
+  await using folder = await createFolder();
+  const elsewhere = join(folder.path, "elsewhere");
+  const store = `sqlite:${join(elsewhere, "flows.db")}`;
+  const [one, two] = [join(folder.path, "one"), join(folder.path, "two")];
+  {
+    await using _ = await openGateway(optionsOf(one, { store }));
+    await access(join(elsewhere, "flows.db"));
+    await expect(access(join(one, "flowgate.db"))).rejects.toThrow("ENOENT");
+    await expect(openGateway(optionsOf(two, { store, credentialSecret: "any" }))).rejects.toThrow(
+      `another Flowgate runs on the data directory ${elsewhere}`,
+    );
+  }
+  // The lock is free again, and the refused one has left nothing locked.
+  await using _ = await openGateway(optionsOf(one, { store }));
+});

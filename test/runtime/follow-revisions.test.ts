@@ -1,0 +1,46 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { followRevisions } from "../../src/runtime/follow-revisions.ts";
+import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
+import type { Revision } from "../../src/store/store.ts";
+import { createFolder, draft } from "../store/builders.ts";
+
+test("applies what another process commits, fully where it may have missed a revision, and nothing else", async () => {
+  await using folder = await createFolder();
+  const options = { path: join(folder.path, "flowgate.db"), key: randomBytes(32) };
+  await using here = await openSqliteStore(options);
+  await using there = await openSqliteStore(options);
+  const applied: [Revision, string][] = [];
+  const following = followRevisions(here.flows, {
+    async apply(revision, type) {
+      applied.push([revision, type]);
+      return true;
+    },
+  });
+  const commitTo = (store: typeof here, deploymentType: "nodes" | "full") =>
+    store.flows.commit(draft(store.flows.active().rev, { deploymentType }));
+
+  await commitTo(there, "full");
+  const second = await commitTo(there, "nodes");
+  // This store reads it here; one that several processes can write would do so by itself.
+  await here.flows.reload();
+  const third = await commitTo(there, "nodes");
+  await here.flows.reload();
+  expect(applied).toEqual([
+    [second, "full"],
+    [third, "nodes"],
+  ]);
+
+  await commitTo(here, "nodes");
+  expect(applied).toHaveLength(2);
+  await there.flows.reload();
+  const last = await commitTo(there, "nodes");
+  await here.flows.reload();
+  expect(applied.slice(2)).toEqual([[last, "nodes"]]);
+
+  following[Symbol.dispose]();
+  await commitTo(there, "nodes");
+  await here.flows.reload();
+  expect(applied).toHaveLength(3);
+});

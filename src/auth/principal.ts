@@ -18,6 +18,8 @@ export const principalKey = createContextKey<Principal>(
 export type Peer = {
   /** The client's IP address; behind a trusted proxy the one that it tells. */
   readonly address: string;
+  /** The Authorization header; null: there is none. Absent: the call's own headers say it. */
+  readonly authorization?: string | null;
   /** Stands in the log with whatever this request caused. */
   readonly requestId: string;
   /**

@@ -30,7 +30,6 @@ import { createRouter } from "./pipeline/router.ts";
 import { createReadWorkload, type IdentitySource } from "./read-workload.ts";
 import { createRequestIds, echoRequestId } from "./request-id.ts";
 import { createRequestLog } from "./request-log.ts";
-import { endStreams } from "./rpc/ended-streams.ts";
 import { healthService, maxWatchesPerSource } from "./rpc/grpc-health.ts";
 import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
 import { createOpenStreams } from "./rpc/open-streams.ts";
@@ -177,7 +176,8 @@ function createServer(
   const transcoder = createTranscoder({
     routes: options.routes,
     requestGate: options.gate,
-    interceptors: [endStreams(closing.signal), ...interceptors],
+    interceptors,
+    streams: { shutdownSignal: closing.signal },
     mapError(error, context) {
       const failure = toFailure(error, log, context);
       context.values.get(requestKey)?.fail(failure.code);

@@ -54,13 +54,14 @@ export type TranscoderOptions = {
    */
   maxTimeoutMs?: number;
   /**
-   * Of the answers that are streams. `heartbeatMs`: after so long a silence, an event stream sends a comment, so that
+   * Of the answers that are streams. `shutdownSignal`: when it is aborted, streams end with UNAVAILABLE, unary calls go on
+   * (unlike Connect's own `shutdownSignal`). Default: none. `heartbeatMs`: after so long a silence, an event stream sends a comment, so that
    * no proxy takes it for dead; 0: never. Default: 15,000. `preferred`: what a client gets that takes several forms
    * alike. Default: "ndjson". `json`: what application/json means for a stream, an array, lines of `{"result":…}`
    * or `{"error":…}` (as grpc-gateway), or lines that are the messages, and the last perhaps an error (as ASP.NET Core).
    * Default: "array".
    */
-  streams?: { readonly heartbeatMs?: number } & Partial<StreamFormats>;
+  streams?: { readonly heartbeatMs?: number; readonly shutdownSignal?: AbortSignal } & Partial<StreamFormats>;
   /**
    * Whether answers are compressed where `Accept-Encoding` asks for it, and from which size on. Default: zstd, br
    * and gzip, from 1,024 bytes on, and streams whatever their size; `false` turns it off, for answers that put a secret
@@ -93,7 +94,9 @@ export type CompleteOptions = Required<
   readonly cors: CorsOptions | undefined;
   /** undefined: off. */
   readonly compression: Required<CompressionOptions> | undefined;
-  readonly streams: Required<NonNullable<TranscoderOptions["streams"]>>;
+  readonly streams: Required<Omit<NonNullable<TranscoderOptions["streams"]>, "shutdownSignal">> & {
+    readonly shutdownSignal: AbortSignal | undefined;
+  };
 };
 
 /** Readers and writers call themselves for each level; at 900, a Struct in an Any would exhaust the stack. */
@@ -122,6 +125,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     maxTimeoutMs: options.maxTimeoutMs ?? MAX_TIMER_MS,
     streams: {
       heartbeatMs: options.streams?.heartbeatMs ?? 15_000,
+      shutdownSignal: options.streams?.shutdownSignal,
       preferred: options.streams?.preferred ?? "ndjson",
       json: options.streams?.json ?? "array",
     },

@@ -17,6 +17,7 @@ import { createResponder } from "./respond.ts";
 import { maxBodyBytesOf, methodRule } from "./rules.ts";
 import { createRequestMessages } from "./stream/request-messages.ts";
 import { createStreamResponder, type StreamCall } from "./stream/respond.ts";
+import { untilShutdown } from "./stream/shutdown.ts";
 import { openSource } from "./stream/source.ts";
 
 /** Gives the request messages of a call: one of a server stream, those of the body of a client stream. */
@@ -47,6 +48,7 @@ export function createStreamOperation(
   options: OperationOptions,
 ): Operation {
   const { method, kind } = implementation;
+  const { shutdownSignal } = options.streams;
   const invoke = createStreamInvoke(method, implementation.call, options.interceptors);
   const select = createSelector(
     binding.method,
@@ -80,7 +82,8 @@ export function createStreamOperation(
     });
     const formatError = (error: unknown): string => errorText(envelope.failureAnswer(fault ?? error, context), error);
     try {
-      const responses = await invoke(requests, context);
+      const invoked = await invoke(requests, context);
+      const responses = shutdownSignal === undefined ? invoked : untilShutdown(invoked, shutdownSignal);
       return await respond({ request, context, deadline, responses, formatError });
     } catch (error) {
       throw fault ?? error;

@@ -15,7 +15,7 @@ import type { TranscodingRequest } from "./request.ts";
 import { formatTemplate } from "./template.ts";
 import { createStreamOperation } from "./stream-operation.ts";
 
-/** Where a request leads, before anything of it is read. */
+/** Where a request leads, before anything of it is read. The same object for all requests of a path without variables. */
 export type TranscodingMatch = {
   /** The RPC; undefined where the path is none of any RPC, or the HTTP method is not allowed on it. */
   readonly method: DescMethod | undefined;
@@ -60,12 +60,12 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
         httpMethod: binding.httpMethod,
         template: binding.template,
         name: binding.method.toString(),
-        value: {
+        value: createMatches(
           // As it was registered, without what rules in code have changed.
-          method: implementation?.method ?? binding.method,
-          template: formatTemplate(binding.template),
-          operation: compileOperation(implementation, binding, operationOptions),
-        },
+          implementation?.method ?? binding.method,
+          formatTemplate(binding.template),
+          compileOperation(implementation, binding, operationOptions),
+        ),
       };
     }),
   );
@@ -92,13 +92,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
       return ofFault(found, true);
     }
     if (found !== undefined) {
-      const { value, captures } = found;
-      return {
-        method: value.method,
-        template: value.template,
-        isKnownPath: true,
-        answer: httpMethod === "HEAD" ? answerHead(value.operation, captures) : answerWith(value.operation, captures),
-      };
+      return found.value(httpMethod, found.captures);
     }
     const allow = allowOf(path);
     if (allow === undefined) {
@@ -174,14 +168,25 @@ function pathOf(target: string): string {
 
 type Handle = TranscodingMatch["answer"];
 
-function answerWith(operation: Operation, captures: readonly string[]): Handle {
-  return (request) => operation.run(request, captures);
-}
-
-function answerHead(operation: Operation, captures: readonly string[]): Handle {
-  return (request) => {
-    const answered = operation.run(request, captures);
-    return answered instanceof Promise ? answered.then(withoutBody) : withoutBody(answered);
+/** Makes the matches of one operation; without variables, they are always the same two. */
+function createMatches(
+  method: DescMethod,
+  template: string,
+  operation: Operation,
+): (httpMethod: string, captures: readonly string[]) => TranscodingMatch {
+  const match = (answer: Handle): TranscodingMatch => ({ method, template, isKnownPath: true, answer });
+  const plain = (captures: readonly string[]) => match((request) => operation.run(request, captures));
+  const head = (captures: readonly string[]) =>
+    match((request) => {
+      const answered = operation.run(request, captures);
+      return answered instanceof Promise ? answered.then(withoutBody) : withoutBody(answered);
+    });
+  const fixed = { plain: plain([]), head: head([]) };
+  return (httpMethod, captures) => {
+    if (captures.length === 0) {
+      return httpMethod === "HEAD" ? fixed.head : fixed.plain;
+    }
+    return httpMethod === "HEAD" ? head(captures) : plain(captures);
   };
 }
 

@@ -83,6 +83,10 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     return this.#environment.client.hostOf(this.exchange);
   }
 
+  get authorization(): string | null {
+    return this.headers.authorization ?? null;
+  }
+
   get traceIds(): TraceIds {
     return traceIds(this.record.trace);
   }

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Transcoder } from "../../transcoding/index.ts";
+import type { Transcoder, TranscodingMatch } from "../../transcoding/index.ts";
 import { refuseUnknownRpc } from "../rpc/refuse-rpc.ts";
 import type { RequestContext } from "./request-context.ts";
 import { refusalAnswer } from "../refusal.ts";
@@ -16,6 +16,7 @@ export type RouterOptions = {
 /** Finds the route of a request: by its exact path, and else by the transcoder's templates. Never throws. */
 export function createRouter({ routes, transcoder, exempt }: RouterOptions): (request: RequestContext) => Route {
   const isValidHost = createHostValidator();
+  const known = new WeakMap<TranscodingMatch, Route>();
   return (request) => {
     const { path } = request;
     const plain = /[%#]/.test(path) ? decode(path) : path;
@@ -27,22 +28,31 @@ export function createRouter({ routes, transcoder, exempt }: RouterOptions): (re
       return exact.kind === "rpc" && !isValidHost(request.host) ? invalidHost : exact;
     }
     const match = transcoder.match(request.httpMethod, request.target);
-    const { method, template } = match;
     if (!match.isKnownPath && isRpcRequest(request)) {
       return unknownRpc;
     }
-    return {
-      kind: "rest",
-      method,
-      template,
-      isExempt: method !== undefined && exempt.has(method),
-      serve(request) {
-        if (method !== undefined) {
-          request.begin(method);
-        }
-        return match.answer(request);
-      },
-    };
+    let route = known.get(match);
+    if (route === undefined) {
+      route = createRestRoute(match, exempt);
+      known.set(match, route);
+    }
+    return route;
+  };
+}
+
+function createRestRoute(match: TranscodingMatch, exempt: RouterOptions["exempt"]): Route {
+  const { method, template, answer } = match;
+  return {
+    kind: "rest",
+    method,
+    template,
+    isExempt: method !== undefined && exempt.has(method),
+    serve(request) {
+      if (method !== undefined) {
+        request.begin(method);
+      }
+      return answer(request);
+    },
   };
 }
 

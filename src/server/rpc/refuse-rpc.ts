@@ -10,11 +10,13 @@ import type { RequestContext } from "../pipeline/request-context.ts";
  */
 export function refuseRpc(request: RequestContext, status: number, allowedMethods: readonly string[]): Answer {
   const code = /^application\/grpc/i.test(request.headers["content-type"] ?? "") ? Code.Unimplemented : Code.Unknown;
-  const refused = (message: string, headers: Record<string, string> = {}): Answer =>
-    refuseCall(request, status, new ConnectError(message, code, headers));
+  const refused = (message: string): Answer => refuseCall(request, status, new ConnectError(message, code));
   switch (status) {
-    case 405:
-      return refused(`this RPC is called with ${allowedMethods.join(" or ")}`, { Allow: allowedMethods.join(", ") });
+    case 405: {
+      const answer = refused(`this RPC is called with ${allowedMethods.join(" or ")}`);
+      answer.headers["Allow"] = allowedMethods.join(", ");
+      return answer;
+    }
     case 415:
       return refused("the Content-Type is none of Connect, gRPC or gRPC-Web for this kind of RPC");
     case 505:

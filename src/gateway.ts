@@ -34,6 +34,7 @@ import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
 import type { Store } from "./store/store.ts";
 import { createMetrics } from "./telemetry/metrics.ts";
+import { silentObserver } from "./telemetry/observer.ts";
 import type { StoreMetrics } from "./telemetry/stores.ts";
 import { readTraceparent, traceIds } from "./telemetry/trace.ts";
 import { openTracing } from "./telemetry/tracing.ts";
@@ -73,8 +74,15 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
   const metrics = options.metrics.enabled
-    ? createMetrics({ version, deploymentTypes: deploymentTypeNames, sheddingReasons, limits: endingLimits })
+    ? createMetrics({
+        version,
+        deploymentTypes: deploymentTypeNames,
+        sheddingReasons,
+        limits: endingLimits,
+        tlsFailures: options.tls && tlsFailures,
+      })
     : undefined;
+  const observer = metrics?.observer ?? silentObserver;
   const opened =
     typeof options.store === "object"
       ? options.store
@@ -95,7 +103,7 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
     permissions,
     onLockOut: (locked, client) =>
       log.info({ locked, client }, "too many failed logins: for a while no more are tried, for this user or client"),
-    ...(options.identity && { identities: options.identity.rules }),
+    identities: options.identity?.rules,
   });
   const server = stack.use(
     await openServer({
@@ -111,7 +119,7 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
           runtime,
           decrypt: (encrypted) => decryptCredentials(options.credentialSecret, encrypted),
           log,
-          deployed: metrics?.deployed,
+          observer,
         }),
         settings: settingsService(version, runtime),
       }),
@@ -123,26 +131,28 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
       docs: options.docs,
       reflection: options.reflection !== "off",
       limits: options.limits,
-      observation: { requests: metrics?.requests, tracing },
-      ...(metrics && { onShed: metrics.shed, onLimit: metrics.limited }),
-      ...(metrics &&
-        options.metrics.port === undefined && {
-          metrics: { metrics, guard: createGuard(authenticator, "metrics.read") },
-        }),
-      ...browserSafety(options),
-      ...(options.cors && { cors: options.cors }),
-      ...(metrics && certificates && { onTlsFailure: metrics.watchTls(tlsFailures, () => certificates.notAfterMs()) }),
-      ...(options.tls && certificates && { tls: { certificates, clientCertificate: options.tls.clientCertificate } }),
+      observer,
+      tracing,
+      metrics:
+        metrics && options.metrics.port === undefined
+          ? { metrics, guard: createGuard(authenticator, "metrics.read") }
+          : undefined,
+      browserSafety: browserSafety(options),
+      cors: options.cors,
+      tls: options.tls && certificates && { certificates, clientCertificate: options.tls.clientCertificate },
       trustedProxies: options.trustedProxies,
-      ...(options.identity && { identity: options.identity.source }),
+      identity: options.identity?.source,
     }),
   );
   metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.vitals(), state: runtime.status().state }));
   metrics?.watchConnections(() => server.connections());
+  if (certificates !== undefined) {
+    metrics?.watchCertificate(() => certificates.notAfterMs());
+  }
   const { host, port } = options.metrics;
   const metricsServer =
     metrics && port !== undefined
-      ? stack.use(await openMetricsServer({ host, port, metrics, log, ...metricsHosts(options) }))
+      ? stack.use(await openMetricsServer({ host, port, metrics, log, hosts: metricsHosts(options) }))
       : undefined;
   const metricsUrl = metricsServer?.url;
   log.info({ version, url: server.url, ...(metricsUrl !== undefined && { metricsUrl }) }, "started");
@@ -216,26 +226,18 @@ function measureStore(store: Store, metrics: StoreMetrics): Store {
  * What a page in someone's browser could abuse: what is allowed to whoever reaches the port, and to whoever has a
  * client certificate, which browsers add by themselves. Where all need a token there is nothing.
  */
-function browserSafety({
-  adminAuth,
-  identity,
-  tls,
-  host,
-  hosts,
-}: GatewayOptions): Pick<ServerOptions, "browserSafety"> {
+function browserSafety({ adminAuth, identity, tls, host, hosts }: GatewayOptions): ServerOptions["browserSafety"] {
   const isOpen = (adminAuth ?? identity) === undefined;
   const toAnyone = isOpen || (adminAuth?.default?.permissions ?? []).length > 0;
   if (!toAnyone && identity === undefined) {
-    return {};
+    return undefined;
   }
-  return {
-    browserSafety: { checksTokens: !isOpen, ...(toAnyone && tls === undefined && { hosts: [host, ...hosts] }) },
-  };
+  return { checksTokens: !isOpen, hosts: toAnyone && tls === undefined ? [host, ...hosts] : undefined };
 }
 
 /** A page could have its own name lead to loopback; on a network, metrics are for whoever reaches them by any name. */
-function metricsHosts({ metrics: { host }, hosts }: GatewayOptions): { hosts?: readonly string[] } {
-  return isLoopback(host) ? { hosts: [host, ...hosts] } : {};
+function metricsHosts({ metrics: { host }, hosts }: GatewayOptions): readonly string[] | undefined {
+  return isLoopback(host) ? [host, ...hosts] : undefined;
 }
 
 /** Who may call the services that the server adds: health is for probes, which have no token. */

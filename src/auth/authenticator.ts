@@ -63,7 +63,7 @@ export function createAuthenticator(options: {
   tokens: Tokens;
   permissions: ReadonlySet<string>;
   /** What workloads may do. Absent: they are not told apart. */
-  identities?: readonly IdentityRule[];
+  identities?: readonly IdentityRule[] | undefined;
   now?: () => number;
   /** Hears of each failed login that was the last one for a while. */
   onLockOut?: OnLockOut;

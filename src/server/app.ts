@@ -7,14 +7,14 @@ import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
 import type { Guard as AccessGuard } from "../auth/gate.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { RequestMetrics } from "../telemetry/requests.ts";
+import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import { activateTrace } from "../telemetry/trace.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import { createReachableRegistry, createTranscoder } from "../transcoding/index.ts";
 import { createDocs } from "./docs.ts";
 import { type BrowserSafetyOptions, createPageGuard } from "./guards/browser-safety.ts";
 import { createCorsGuard, createOriginList, type CorsOptions } from "./guards/cors.ts";
-import { createLoadGuard, type SheddingOptions, type SheddingReason } from "./guards/load-shedding.ts";
+import { createLoadGuard, type SheddingOptions } from "./guards/load-shedding.ts";
 import { addSecurityHeaders } from "./guards/security-headers.ts";
 import { createHealth, createHealthEndpoints, type ReadinessSource } from "./health.ts";
 import { type Gate, toFailure } from "./failures.ts";
@@ -22,7 +22,7 @@ import { createLimitLog } from "./limit-log.ts";
 import { createListener } from "./listener/listener.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
 import { createSources } from "./listener/sources.ts";
-import { createTls, type TlsFailure, type TlsOptions } from "./listener/tls.ts";
+import { createTls, type TlsOptions } from "./listener/tls.ts";
 import { createMetricsEndpoint } from "./metrics-endpoint.ts";
 import { createPipeline, type Guard } from "./pipeline/pipeline.ts";
 import { requestKey } from "./pipeline/request-context.ts";
@@ -57,27 +57,23 @@ export type ServerOptions = ReadinessSource & {
     /** Of the longest deadline that a call can set. Absent: what a timer can wait. */
     deadlineMs?: number;
   } & Partial<SheddingOptions & ListenerLimits>;
-  /** Hear of what comes to the port. Absent: no one does. */
-  observation?: { readonly requests: RequestMetrics | undefined; readonly tracing: Tracing };
+  /** Absent: nothing is measured. */
+  observer?: Observer | undefined;
+  /** Absent: nothing is traced. */
+  tracing?: Pick<Tracing, "root" | "isOn"> | undefined;
   /** `/metrics` is served here, to whom the guard lets in. Absent: it is not. */
-  metrics?: { readonly metrics: Metrics; readonly guard: AccessGuard };
-  /** Hears of each call that was refused to shed load. */
-  onShed?: (reason: SheddingReason) => void;
-  /** Hears of each connection and each call that was ended because of a limit. */
-  onLimit?: (limit: keyof ListenerLimits) => void;
-  /** Hears of each TLS handshake that failed. */
-  onTlsFailure?: (reason: TlsFailure) => void;
+  metrics?: { readonly metrics: Metrics; readonly guard: AccessGuard } | undefined;
   /** What pages of others are kept from. Absent: from nothing, for there is nothing to gain without a token. */
-  browserSafety?: BrowserSafetyOptions;
+  browserSafety?: BrowserSafetyOptions | undefined;
   /** Pages of other origins that may call. Absent: none, and no CORS header is ever sent. */
-  cors?: CorsOptions;
+  cors?: CorsOptions | undefined;
   listener?: Partial<ListenerOptions>;
   /** Absent: without TLS. */
-  tls?: TlsOptions;
+  tls?: TlsOptions | undefined;
   /** Addresses and subnets whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host count. */
   trustedProxies?: readonly string[];
   /** Workloads are told apart by this. Absent: they are not. */
-  identity?: IdentitySource;
+  identity?: IdentitySource | undefined;
 };
 
 /** Disposing drains it, ends streams with UNAVAILABLE and finishes the calls in flight, within the listener's grace. */
@@ -137,7 +133,7 @@ function createServer(
   stack: AsyncDisposableStack,
 ) {
   const isTrusted = createTrust(trustedProxies);
-  const { requests, tracing } = options.observation ?? {};
+  const { observer = silentObserver, tracing } = options;
   const { bodyBytes, deadlineMs = maxTimerMs } = limits;
   const closing = new AbortController();
   const openStreams = createOpenStreams();
@@ -202,11 +198,11 @@ function createServer(
       client: createClientReader(isTrusted),
       requestIdOf: createRequestIds(),
       readWorkload: options.identity && createReadWorkload(options.identity, isTrusted),
-      metrics: requests,
+      observer,
       onEnd: createRequestLog(log),
       findRoute,
     },
-    guards: createGuards({ ...options, limits, log }, isTrusted, methods, stack),
+    guards: createGuards({ ...options, limits, log, observer }, isTrusted, methods, stack),
     traceRoot: tracing?.root,
     log,
   });
@@ -216,9 +212,9 @@ function createServer(
     isProxy: isTrusted,
     onLimit(limit) {
       logLimit(limit);
-      options.onLimit?.(limit);
+      observer.limitReached(limit);
     },
-    ...(options.tls && { decide: createTls(options.tls, log, options.onTlsFailure) }),
+    ...(options.tls && { decide: createTls(options.tls, log, (reason) => observer.tlsHandshakeFailed(reason)) }),
     onMalformed: pipeline.malformed,
     leaving,
     onTold() {
@@ -234,7 +230,7 @@ function createServer(
 
 /** In the order in which a request meets them. */
 function createGuards(
-  { browserSafety, cors, onShed, limits, log }: ServerOptions,
+  { browserSafety, cors, observer, limits, log }: ServerOptions & { readonly observer: Observer },
   isProxy: ListenerOptions["isProxy"],
   methods: readonly DescMethod[],
   stack: AsyncDisposableStack,
@@ -248,7 +244,7 @@ function createGuards(
   }
   const { inFlight = 0, inFlightPerSource = 0, eventLoopDelayMs = 0 } = limits;
   if (inFlight > 0 || inFlightPerSource > 0 || eventLoopDelayMs > 0) {
-    const load = stack.use(createLoadGuard({ inFlight, inFlightPerSource, eventLoopDelayMs, isProxy, log, onShed }));
+    const load = stack.use(createLoadGuard({ inFlight, inFlightPerSource, eventLoopDelayMs, isProxy, log, observer }));
     guards.push(load.guard);
   }
   return guards;

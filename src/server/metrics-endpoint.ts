@@ -61,7 +61,7 @@ export async function openMetricsServer(options: {
   metrics: Metrics;
   log: Logger;
   /** The names by which it is called, beside its addresses and localhost. Absent: any. */
-  hosts?: readonly string[];
+  hosts?: readonly string[] | undefined;
 }): Promise<MetricsServer> {
   const { host, port, metrics, log, hosts } = options;
   const isOwn = hosts === undefined ? () => true : createHostCheck(hosts);

@@ -19,7 +19,7 @@ import { parseFlows } from "../flows/parse-flows.ts";
 import { toNodes } from "../flows/to-nodes.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { FlowStore, Revision } from "../store/store.ts";
-import type { DeploymentOutcome } from "../telemetry/metrics.ts";
+import type { DeploymentOutcome, Observer } from "../telemetry/observer.ts";
 import { inSpan, traceIds, traceKey } from "../telemetry/trace.ts";
 
 export type FlowsServiceOptions = {
@@ -28,8 +28,7 @@ export type FlowsServiceOptions = {
   /** Opens the encrypted form of credentials; throws `invalid_credentials` where it can't. */
   readonly decrypt: (encrypted: string) => CredentialSets;
   readonly log: Logger;
-  /** Told what became of each deployment, and in how many seconds. */
-  readonly deployed?: ((type: DeploymentType, outcome: DeploymentOutcome, seconds: number) => void) | undefined;
+  readonly observer: Pick<Observer, "deployed">;
 };
 
 export function flowsService({
@@ -37,7 +36,7 @@ export function flowsService({
   runtime,
   decrypt,
   log,
-  deployed,
+  observer,
 }: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
   const answers = new WeakMap<Revision, GetFlowsResponse>();
 
@@ -60,7 +59,8 @@ export function flowsService({
       const type = deploymentTypeOf(request);
       const by = values.get(principalKey).username;
       const trace = values.get(traceKey);
-      const end = (outcome: DeploymentOutcome): void => deployed?.(type, outcome, (performance.now() - startMs) / 1000);
+      const end = (outcome: DeploymentOutcome): void =>
+        observer.deployed(type, outcome, (performance.now() - startMs) / 1000);
       let revision: Revision;
       try {
         // A body may have come too late.

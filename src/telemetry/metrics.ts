@@ -1,17 +1,9 @@
 import { Counter, Histogram, Registry } from "prom-client";
 import { processMetrics } from "./process-metrics.ts";
-import { type RequestMetrics, createRequestMetrics } from "./requests.ts";
+import { deploymentOutcomes, type Observer } from "./observer.ts";
+import { createRequestMetrics } from "./requests.ts";
 import { registerSamples } from "./series.ts";
 import { type StoreMetrics, createStoreMetrics } from "./stores.ts";
-
-/**
- * What became of a deployment. `running`: the runtime has started it; `not_running`: it is committed, but the
- * runtime can't start it, or has not yet; `conflict`: another one came first; `refused`: it is not valid;
- * `canceled`: its caller did not wait for the commit; `error`: the service failed.
- */
-const deploymentOutcomes = ["running", "not_running", "conflict", "refused", "canceled", "error"] as const;
-
-export type DeploymentOutcome = (typeof deploymentOutcomes)[number];
 
 type RuntimeReading = {
   readonly state: string;
@@ -22,18 +14,13 @@ type RuntimeReading = {
 
 /** Everything that is measured of one gateway, in a registry of its own. */
 export interface Metrics {
-  readonly requests: RequestMetrics;
+  readonly observer: Observer;
   readonly stores: StoreMetrics;
-  readonly deployed: (type: string, outcome: DeploymentOutcome, seconds: number) => void;
-  /** A call was refused because the service is overloaded. */
-  readonly shed: (reason: string) => void;
-  /** A connection or a call was ended because of a limit. */
-  readonly limited: (limit: string) => void;
   /** Read at each scrape. */
   watchRuntime(states: readonly string[], read: () => RuntimeReading): void;
   watchConnections(count: () => Promise<number>): void;
-  /** `notAfterMs` is of the certificate in force. Gives what to call for each handshake that failed. */
-  watchTls(reasons: readonly string[], notAfterMs: () => number): (reason: string) => void;
+  /** `notAfterMs` is of the certificate in force. */
+  watchCertificate(notAfterMs: () => number): void;
   /** All of it, as Prometheus' text. */
   text(): Promise<string>;
 }
@@ -46,6 +33,8 @@ type Counted = {
   readonly deploymentTypes: readonly string[];
   readonly sheddingReasons: readonly string[];
   readonly limits: readonly string[];
+  /** Absent: without TLS. */
+  readonly tlsFailures?: readonly string[] | undefined;
 };
 
 export function createMetrics(options: Counted & { readonly version: string }): Metrics {
@@ -82,6 +71,7 @@ export function createMetrics(options: Counted & { readonly version: string }): 
     labelNames: ["limit"],
     registers: [registry],
   });
+  const tlsFailures = createTlsFailures(registry, options.tlsFailures);
   for (const type of options.deploymentTypes) {
     for (const outcome of deploymentOutcomes) {
       deployments.inc({ type, outcome }, 0);
@@ -101,14 +91,17 @@ export function createMetrics(options: Counted & { readonly version: string }): 
   };
 
   return {
-    requests: createRequestMetrics(registry),
-    stores: createStoreMetrics(registry),
-    deployed(type, outcome, seconds) {
-      deployments.inc({ type, outcome });
-      durations.observe({ type, outcome }, seconds);
+    observer: {
+      ...createRequestMetrics(registry),
+      callShed: (reason) => shed.inc({ reason }),
+      limitReached: (limit) => limited.inc({ limit }),
+      tlsHandshakeFailed: (reason) => tlsFailures?.inc({ reason }),
+      deployed(type, outcome, seconds) {
+        deployments.inc({ type, outcome });
+        durations.observe({ type, outcome }, seconds);
+      },
     },
-    shed: (reason) => shed.inc({ reason }),
-    limited: (limit) => limited.inc({ limit }),
+    stores: createStoreMetrics(registry),
     watchRuntime: (states, read) => registerRuntime(registry, states, read),
     watchConnections(count) {
       registerSamples(registry, {
@@ -118,24 +111,30 @@ export function createMetrics(options: Counted & { readonly version: string }): 
         values: async () => [{ value: await count() }],
       });
     },
-    watchTls(reasons, notAfterMs) {
-      const failures = new Counter({
-        name: "flowgate_tls_handshake_failures_total",
-        help: "TLS handshakes that failed, by reason.",
-        labelNames: ["reason"],
-        registers: [registry],
-      });
-      reasons.forEach((reason) => failures.inc({ reason }, 0));
+    watchCertificate(notAfterMs) {
       registerSamples(registry, {
         name: "flowgate_certificate_not_after_seconds",
         help: "When the certificate in force ends, in Unix time.",
         type: "gauge",
         values: () => [{ value: notAfterMs() / 1000 }],
       });
-      return (reason) => failures.inc({ reason });
     },
     text: () => (text ??= render()),
   };
+}
+
+function createTlsFailures(registry: Registry, reasons: readonly string[] | undefined): Counter | undefined {
+  if (reasons === undefined) {
+    return undefined;
+  }
+  const failures = new Counter({
+    name: "flowgate_tls_handshake_failures_total",
+    help: "TLS handshakes that failed, by reason.",
+    labelNames: ["reason"],
+    registers: [registry],
+  });
+  reasons.forEach((reason) => failures.inc({ reason }, 0));
+  return failures;
 }
 
 function registerRuntime(registry: Registry, states: readonly string[], read: () => RuntimeReading): void {

@@ -1,20 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Code } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import type { Registry } from "prom-client";
+import type { Observer, Outcome, Protocol } from "./observer.ts";
 import { Series, registerSamples } from "./series.ts";
-
-/** How a request speaks; "rest" is the documented HTTP API. */
-export type Protocol = "rest" | "connect" | "grpc" | "grpc-web";
-
-/** undefined: ok. */
-export type Outcome = Code | undefined;
-
-export interface RequestMetrics {
-  began(): void;
-  /** Of a call its method; undefined where the request led to none. */
-  ended(method: DescMethod | undefined, protocol: Protocol, outcome: Outcome, seconds: number): void;
-}
 
 const name = "flowgate_request_duration_seconds";
 
@@ -25,7 +13,7 @@ type Measured = {
 };
 
 /** Few labels, and no more values than the contract has methods: what callers send is in none of them. */
-export function createRequestMetrics(registry: Registry): RequestMetrics {
+export function createRequestMetrics(registry: Registry): Pick<Observer, "requestStarted" | "requestEnded"> {
   const all: Measured[] = [];
   const byMethod = new Map<DescMethod | undefined, Partial<Record<Protocol, Measured>>>();
   let inFlight = 0;
@@ -67,10 +55,10 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
   });
 
   return {
-    began() {
+    requestStarted() {
       inFlight += 1;
     },
-    ended(method, protocol, outcome, seconds) {
+    requestEnded(method, protocol, outcome, seconds) {
       inFlight -= 1;
       let byProtocol = byMethod.get(method);
       if (byProtocol === undefined) {

@@ -23,6 +23,7 @@ import { openServer } from "../../src/server/app.ts";
 import { createDelayMeter } from "../../src/server/guards/event-loop-delay.ts";
 import type { SheddingOptions } from "../../src/server/guards/load-shedding.ts";
 import { createLog } from "../../src/server/log.ts";
+import { silentObserver } from "../../src/telemetry/observer.ts";
 import { eventually } from "../e2e/service.ts";
 import { json, send } from "../e2e/rest.ts";
 import { openRaw } from "./raw.ts";
@@ -58,7 +59,7 @@ async function open(inFlight: number, more: Partial<SheddingOptions> & { trusted
     reflection: true,
     trustedProxies,
     limits: { bodyBytes: 64 * 1024 * 1024, inFlight, ...shedding },
-    onShed: (reason) => void shed.push(reason),
+    observer: { ...silentObserver, callShed: (reason) => void shed.push(reason) },
   });
   return Object.assign(server, {
     shed,

@@ -9,6 +9,7 @@ import type { RequestContext } from "../../src/server/pipeline/request-context.t
 import type { Route } from "../../src/server/pipeline/route.ts";
 import { createRequestIds } from "../../src/server/request-id.ts";
 import { createClientReader } from "../../src/server/trusted-proxies.ts";
+import { silentObserver } from "../../src/telemetry/observer.ts";
 
 /** A pipeline without guards in front of these routes. */
 export async function serveRoutes(
@@ -23,7 +24,7 @@ export async function serveRoutes(
       client: createClientReader(() => false),
       requestIdOf: createRequestIds(),
       readWorkload: undefined,
-      metrics: undefined,
+      observer: silentObserver,
       onEnd: undefined,
       findRoute,
     },

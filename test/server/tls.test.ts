@@ -19,6 +19,7 @@ import { openServer, type ServerOptions } from "../../src/server/app.ts";
 import { type CertificateOptions, openCertificates } from "../../src/server/listener/certificates.ts";
 import type { TlsFailure, TlsOptions } from "../../src/server/listener/tls.ts";
 import { createLog } from "../../src/server/log.ts";
+import { silentObserver } from "../../src/telemetry/observer.ts";
 import { createAuthority, daysFromNow, type Issued, issueServer } from "../certificates.ts";
 import { isMissing, run } from "../e2e/program.ts";
 import { eventually } from "../e2e/service.ts";
@@ -62,7 +63,7 @@ async function open({
   const certificates = await openCertificates({ ...files, clientCaFile, minVersion }, log, { lookEveryMs: 10, nowMs });
   const failures: TlsFailure[] = [];
   const server = await openServer({
-    onTlsFailure: (reason) => void failures.push(reason),
+    observer: { ...silentObserver, tlsHandshakeFailed: (reason) => void failures.push(reason as TlsFailure) },
     host: "127.0.0.1",
     port: 0,
     log,
@@ -238,7 +239,9 @@ describe("disconnects", () => {
     ["with its first request", (port) => leaveSecure(port, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")],
   ])("a client that goes away %s, at once and beyond no limit", async (_when, leave) => {
     const reached: string[] = [];
-    await using server = await open({ options: { onLimit: (limit) => void reached.push(limit) } });
+    await using server = await open({
+      options: { observer: { ...silentObserver, limitReached: (limit) => void reached.push(limit) } },
+    });
     await leave(server.port);
     await eventually(async () => expect(await server.connections()).toBe(0));
     expect(reached).toEqual([]);

@@ -38,7 +38,7 @@ async function open() {
     interceptors: [],
     ready: () => ({ ready: true }),
     limits: { bodyBytes: 1000 },
-    observation: { requests: undefined, tracing },
+    tracing,
   });
   return server;
 }

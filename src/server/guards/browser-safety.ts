@@ -10,7 +10,7 @@ export type BrowserSafetyOptions = {
    * The names of the service, beside its addresses and localhost. Absent: Host is not checked. Over TLS a browser
    * finds out by itself that the name of a page is not ours.
    */
-  readonly hosts?: readonly string[];
+  readonly hosts?: readonly string[] | undefined;
   /**
    * Whether the gate refuses an Authorization that is not good. A request with one is left to it then: no page knows
    * a token of ours, and no browser adds one by itself. It does add a client's certificate.

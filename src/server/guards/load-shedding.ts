@@ -3,6 +3,7 @@ import { RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
 import { FlowgateError } from "../../errors.ts";
 import { watchEventLoop } from "./event-loop-delay.ts";
 import { createSources, type Sources } from "../listener/sources.ts";
+import type { Observer } from "../../telemetry/observer.ts";
 import type { Answer } from "../../transcoding/core.ts";
 import type { Guard } from "../pipeline/pipeline.ts";
 import { refuse } from "../pipeline/refuse.ts";
@@ -32,7 +33,7 @@ const announceEveryMs = 10_000;
 
 /**
  * Refuses calls that could not be served in time: 503, or UNAVAILABLE, with the seconds after which to try again,
- * before the gate and before the body. `onShed` is called for each.
+ * before the gate and before the body. The observer is told of each.
  */
 export function createLoadGuard({
   inFlight,
@@ -40,11 +41,11 @@ export function createLoadGuard({
   eventLoopDelayMs,
   isProxy,
   log,
-  onShed,
+  observer,
 }: SheddingOptions & {
   isProxy: (address: string | undefined) => boolean;
   log: Logger;
-  onShed?: ((reason: SheddingReason) => void) | undefined;
+  observer: Pick<Observer, "callShed">;
 }): { readonly guard: Guard } & Disposable {
   const loop = eventLoopDelayMs === 0 ? undefined : watchEventLoop(eventLoopDelayMs);
   const places = (): Places => ({
@@ -57,7 +58,7 @@ export function createLoadGuard({
   const announce = createAnnouncement(log);
 
   const refuseFor = (request: RequestContext, reason: SheddingReason): Answer => {
-    onShed?.(reason);
+    observer.callShed(reason);
     announce(reason);
     return refuse(request, 503, overloaded(reason));
   };

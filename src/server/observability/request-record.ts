@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Context, Span } from "@opentelemetry/api";
-import type { Outcome, Protocol } from "../../telemetry/requests.ts";
+import type { Outcome, Protocol } from "../../telemetry/observer.ts";
 import { codeOfStatus } from "../../transcoding/core.ts";
 import { endCallSpan, type SpannedRequest, startCallSpan } from "./call-span.ts";
 

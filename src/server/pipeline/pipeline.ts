@@ -32,7 +32,7 @@ export type Pipeline = {
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { environment, guards, traceRoot: root = ROOT_CONTEXT, log } = options;
-  const { metrics } = environment;
+  const { observer } = environment;
   const isTraced = tracerOf(root) !== undefined;
 
   const fail = (request: RequestContext, error: unknown): void => {
@@ -70,7 +70,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       const place = traceparent === undefined ? base : readTraceparent(base, traceparent, tracestate);
       const request = new RequestContext(exchange, environment, place);
       exchange.observer = request;
-      metrics?.began();
+      observer.requestStarted();
       try {
         if (refusal === undefined) {
           serve(request);
@@ -83,8 +83,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     },
 
     malformed(status) {
-      metrics?.began();
-      metrics?.ended(undefined, "rest", codeOfStatus(status), 0);
+      observer.requestStarted();
+      observer.requestEnded(undefined, "rest", codeOfStatus(status), 0);
     },
   };
 }

@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { type Peer, peerKey } from "../../auth/principal.ts";
 import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
 import { addVary, type Answer, codeOfStatus, type TranscodingRequest } from "../../transcoding/core.ts";
-import type { RequestMetrics } from "../../telemetry/requests.ts";
+import type { Observer } from "../../telemetry/observer.ts";
 import type { Exchange, ExchangeObserver } from "../listener/exchange.ts";
 import { RequestRecord } from "../observability/request-record.ts";
 import type { ReadWorkload } from "../read-workload.ts";
@@ -19,7 +19,7 @@ export type RequestEnvironment = {
   readonly requestIdOf: (headers: IncomingHttpHeaders) => string;
   /** undefined: workloads are not told apart. */
   readonly readWorkload: ReadWorkload | undefined;
-  readonly metrics: RequestMetrics | undefined;
+  readonly observer: Observer;
   /** Called for each request that is over. */
   readonly onEnd: ((request: RequestContext) => void) | undefined;
   /** Must not throw. */
@@ -174,9 +174,9 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
       callback();
     }
     const { record, exchange } = this;
-    const { metrics, onEnd } = this.#environment;
+    const { observer, onEnd } = this.#environment;
     const outcome = record.end(exchange.isSent, exchange.status);
-    metrics?.ended(record.method, record.protocol, outcome, (performance.now() - record.startMs) / 1000);
+    observer.requestEnded(record.method, record.protocol, outcome, (performance.now() - record.startMs) / 1000);
     onEnd?.(this);
   }
 

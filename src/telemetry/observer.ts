@@ -1,0 +1,40 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { Code } from "@connectrpc/connect";
+
+/** "rest" is the documented HTTP API. */
+export type Protocol = "rest" | "connect" | "grpc" | "grpc-web";
+
+/** undefined: success. */
+export type Outcome = Code | undefined;
+
+/**
+ * What became of a deployment. `running`: the runtime has started it; `not_running`: it is committed, but the
+ * runtime can't start it, or has not yet; `conflict`: another one came first; `refused`: it is not valid;
+ * `canceled`: its caller did not wait for the commit; `error`: the service failed.
+ */
+export const deploymentOutcomes = ["running", "not_running", "conflict", "refused", "canceled", "error"] as const;
+
+export type DeploymentOutcome = (typeof deploymentOutcomes)[number];
+
+/** What the service reports of itself while it works. No method may throw. */
+export interface Observer {
+  requestStarted(): void;
+  /** `method` is undefined if the request led to no RPC. */
+  requestEnded(method: DescMethod | undefined, protocol: Protocol, outcome: Outcome, seconds: number): void;
+  /** A call was refused because the service is overloaded. */
+  callShed(reason: string): void;
+  /** A connection or a call was ended because of a limit. */
+  limitReached(limit: string): void;
+  tlsHandshakeFailed(reason: string): void;
+  deployed(type: string, outcome: DeploymentOutcome, seconds: number): void;
+}
+
+/** Where nothing is measured. */
+export const silentObserver: Observer = {
+  requestStarted() {},
+  requestEnded() {},
+  callShed() {},
+  limitReached() {},
+  tlsHandshakeFailed() {},
+  deployed() {},
+};

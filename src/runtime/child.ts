@@ -5,6 +5,7 @@ import { dirname } from "node:path";
 import type { AddressInfo } from "node:net";
 import util, { type RuntimeEvent } from "@node-red/util";
 import runtime from "@node-red/runtime";
+import type { FlowNode } from "../flows/configuration.ts";
 import { type CredentialObject, credentialObject, markedFlows } from "./child-deployment.ts";
 import { createRuntimeLog } from "./child-log.ts";
 import { maxLineChars } from "./log-budget.ts";
@@ -16,7 +17,7 @@ import { openParentChannel } from "./parent-channel.ts";
 closeLoopholes();
 
 const parent = openParentChannel({
-  message: (message) => void obey(message),
+  message: (message, payload) => void obey(message, payload),
   ended: () => process.kill(-process.pid, "SIGKILL"),
 });
 
@@ -128,9 +129,9 @@ async function listen(server: Server, { host, httpPort }: Boot): Promise<void> {
   server.off("error", refused);
 }
 
-async function deploy(message: Deploy): Promise<Pick<Deployed, "failure" | "rejected">> {
+async function deploy(message: Deploy, given: FlowNode[]): Promise<Pick<Deployed, "failure" | "rejected">> {
   const credentials = credentialObject(message.credentials, message.credentialsChanged);
-  const flows = markedFlows(message);
+  const flows = markedFlows(given, message);
   let failure: string | undefined;
   // The runtime emits it once for each deployment, when all is started or nothing can be.
   const finished = nextEvent((event) => {
@@ -140,7 +141,7 @@ async function deploy(message: Deploy): Promise<Pick<Deployed, "failure" | "reje
   onTabFailure = (stack) => {
     failure ??= stack.split("\n", 1)[0];
   };
-  stored.flows = [...message.flows];
+  stored.flows = given;
   stored.credentials = credentials;
   try {
     const { rev } = await runtime.flows.setFlows(
@@ -212,7 +213,7 @@ async function stop(): Promise<void> {
   process.exit(0);
 }
 
-async function obey(message: ToChild): Promise<void> {
+async function obey(message: ToChild, payload: Buffer): Promise<void> {
   switch (message.kind) {
     case "boot":
       server = await boot(message);
@@ -220,7 +221,7 @@ async function obey(message: ToChild): Promise<void> {
     case "deploy": {
       parent.send({ kind: "begun", id: message.id });
       traceparent = message.traceparent;
-      const outcome = await deploy(message);
+      const outcome = await deploy(message, JSON.parse(payload.toString()) as FlowNode[]);
       traceparent = undefined;
       parent.send({ kind: "deployed", id: message.id, ...outcome });
       return;

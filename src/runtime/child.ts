@@ -1,10 +1,11 @@
-// The program of the child process, and the only file that imports the flow runtime.
+// The program of the child process, and the only file that loads the flow runtime.
 import { createServer, type Server } from "node:http";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import type { AddressInfo } from "node:net";
-import util, { type RuntimeEvent } from "@node-red/util";
-import runtime from "@node-red/runtime";
+import type flowRuntime from "@node-red/runtime";
+import type flowUtil from "@node-red/util";
+import type { RuntimeEvent } from "@node-red/util";
 import type { FlowNode } from "../flows/configuration.ts";
 import { type CredentialObject, credentialObject, markedFlows } from "./child-deployment.ts";
 import { createRuntimeLog } from "./child-log.ts";
@@ -13,6 +14,7 @@ import { closeLoopholes } from "./loopholes.ts";
 import { type Boot, type Deploy, type Deployed, type FromChild, type ToChild, beatEveryMs } from "./messages.ts";
 import { watchForOrphanhood } from "./orphan-watch.ts";
 import { openParentChannel } from "./parent-channel.ts";
+import { avoidDeepFlowCopy } from "./shallow-flow-copy.ts";
 
 closeLoopholes();
 
@@ -40,6 +42,12 @@ process.on("SIGTERM", () => {});
 
 setInterval(() => parent.send({ kind: "beat" }), beatEveryMs);
 parent.send({ kind: "beat" });
+
+avoidDeepFlowCopy((message) => parent.send({ kind: "log", entry: { level: "warn", message } }));
+// Not imports, which would run before what stands above.
+const require = createRequire(import.meta.url);
+const util = require("@node-red/util") as typeof flowUtil;
+const runtime = require("@node-red/runtime") as typeof flowRuntime;
 
 /** Of the deployment that is being started. */
 let traceparent: string | undefined;
@@ -75,7 +83,7 @@ const storageModule = {
 function settingsFor(boot: Boot) {
   return {
     userDir: boot.userDir,
-    coreNodesDir: dirname(createRequire(import.meta.url).resolve("@node-red/nodes")),
+    coreNodesDir: dirname(require.resolve("@node-red/nodes")),
     storageModule,
     // The service encrypts them at rest, in the parent.
     credentialSecret: false,

@@ -15,13 +15,12 @@ import type { Options } from "./options/parse.ts";
 import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
 import { type Runtime, runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
-import { openServer, type ServerOptions } from "./server/app.ts";
+import type { ServerOptions } from "./server/app.ts";
 import type { ReadinessSource } from "./server/health.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
 import { endingLimits } from "./server/limit-log.ts";
 import { sheddingReasons } from "./server/guards/load-shedding.ts";
 import { createLog } from "./server/log.ts";
-import { openMetricsServer } from "./server/metrics-endpoint.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";
 import { tlsFailures } from "./server/listener/tls.ts";
 import { authService } from "./services/auth.ts";
@@ -32,7 +31,6 @@ import { readKey } from "./store/key.ts";
 import { databasePath } from "./store/sqlite/backup.ts";
 import { lockDataDir } from "./store/sqlite/lock.ts";
 import { openSqliteStore } from "./store/sqlite/open-store.ts";
-import { createMetrics } from "./telemetry/metrics.ts";
 import { readTraceparent, traceIds } from "./telemetry/trace.ts";
 import { openTracing } from "./telemetry/tracing.ts";
 
@@ -63,22 +61,26 @@ export async function openGateway(options: Options, log: Logger = createLog(opti
   const key = await readKey(options);
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
-  const metrics = options.metrics.enabled
-    ? createMetrics({ version, deploymentTypes: deploymentTypeNames, sheddingReasons, limits: endingLimits })
-    : undefined;
   const opened = stack.use(await openSqliteStore({ path: databasePath(options.dataDir), key }));
-  const store = {
-    flows: metrics?.stores.measure("flows", opened.flows) ?? opened.flows,
-    tokens: metrics?.stores.measure("tokens", opened.tokens) ?? opened.tokens,
-  };
   const runtime = stack.use(
     openRuntime({
       ...options.runtime,
-      active: () => store.flows.active(),
+      active: () => opened.flows.active(),
       log: createRuntimeLog(log),
       logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
     }),
   );
+  // Loaded while the flow runtime's process starts, which takes as long.
+  const { openServer } = await import("./server/app.ts");
+  const { openMetricsServer } = await import("./server/metrics-endpoint.ts");
+  const { createMetrics } = await import("./telemetry/metrics.ts");
+  const metrics = options.metrics.enabled
+    ? createMetrics({ version, deploymentTypes: deploymentTypeNames, sheddingReasons, limits: endingLimits })
+    : undefined;
+  const store = {
+    flows: metrics?.stores.measure("flows", opened.flows) ?? opened.flows,
+    tokens: metrics?.stores.measure("tokens", opened.tokens) ?? opened.tokens,
+  };
   const authenticator = createAuthenticator({
     adminAuth: options.adminAuth,
     tokens: store.tokens,

@@ -17,13 +17,13 @@ import { followRevisions } from "./runtime/follow-revisions.ts";
 import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
 import { type Runtime, runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
-import { openServer, type ServerOptions } from "./server/app.ts";
+import type { ServerOptions } from "./server/app.ts";
 import type { ReadinessSource } from "./server/health.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
+import type { openMetricsServer } from "./server/metrics-endpoint.ts";
 import { endingLimits } from "./server/limit-log.ts";
 import { sheddingReasons } from "./server/guards/load-shedding.ts";
 import { createLog } from "./server/log.ts";
-import { openMetricsServer } from "./server/metrics-endpoint.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";
 import { tlsFailures } from "./server/listener/tls.ts";
 import { authService } from "./services/auth.ts";
@@ -33,7 +33,6 @@ import { settingsService } from "./services/settings.ts";
 import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
 import type { Store } from "./store/store.ts";
-import { createMetrics } from "./telemetry/metrics.ts";
 import { silentObserver } from "./telemetry/observer.ts";
 import type { StoreMetrics } from "./telemetry/stores.ts";
 import { readTraceparent, traceIds } from "./telemetry/trace.ts";
@@ -73,6 +72,22 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
   stack.use(lockDataDir(options.dataDir));
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
+  const opened =
+    typeof options.store === "object"
+      ? options.store
+      : stack.use(await openStore({ ...options, store: options.store }));
+  const runtime = stack.use(
+    openRuntime({
+      ...options.runtime,
+      active: async () => opened.flows.active(),
+      log: createRuntimeLog(log),
+      logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
+    }),
+  );
+  stack.use(followRevisions(opened.flows, runtime));
+  // Loaded while the flow runtime's process starts, which takes as long.
+  const { openServer } = await import("./server/app.ts");
+  const { createMetrics } = await import("./telemetry/metrics.ts");
   const metrics = options.metrics.enabled
     ? createMetrics({
         version,
@@ -83,20 +98,7 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
       })
     : undefined;
   const observer = metrics?.observer ?? silentObserver;
-  const opened =
-    typeof options.store === "object"
-      ? options.store
-      : stack.use(await openStore({ ...options, store: options.store }));
   const store = metrics === undefined ? opened : measureStore(opened, metrics.stores);
-  const runtime = stack.use(
-    openRuntime({
-      ...options.runtime,
-      active: async () => store.flows.active(),
-      log: createRuntimeLog(log),
-      logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
-    }),
-  );
-  stack.use(followRevisions(store.flows, runtime));
   const authenticator = createAuthenticator({
     adminAuth: options.adminAuth,
     tokens: stack.use(openTokenCache(store.tokens)),
@@ -152,7 +154,7 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
   const { host, port } = options.metrics;
   const metricsServer =
     metrics && port !== undefined
-      ? stack.use(await openMetricsServer({ host, port, metrics, log, hosts: metricsHosts(options) }))
+      ? stack.use(await openMetricsPort({ host, port, metrics, log, hosts: metricsHosts(options) }))
       : undefined;
   const metricsUrl = metricsServer?.url;
   log.info({ version, url: server.url, ...(metricsUrl !== undefined && { metricsUrl }) }, "started");
@@ -175,6 +177,14 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
     drain: (delayMs = options.drain.delayMs) => (ended ??= end(delayMs)),
     [Symbol.asyncDispose]: () => (ended ??= end(0)),
   };
+}
+
+type OpenMetricsServer = typeof openMetricsServer;
+
+/** Loaded only if metrics have a port of their own. */
+async function openMetricsPort(options: Parameters<OpenMetricsServer>[0]): ReturnType<OpenMetricsServer> {
+  const endpoint = await import("./server/metrics-endpoint.ts");
+  return await endpoint.openMetricsServer(options);
 }
 
 /** What the flows say stands in the service's log, marked as theirs: they can say anything. */

@@ -13,6 +13,8 @@ export interface Program {
   readonly openGateway: Parameters<typeof start>[1];
   /** Loads the database; so does `start`. */
   readonly copyStore: typeof copyStore;
+  /** Called with the data directory before the service is loaded. */
+  readonly loading?: (dataDir: string) => void;
 }
 
 /** Does what the command line asks for; what goes wrong is told on stderr and by the exit code. */
@@ -30,7 +32,7 @@ export async function runCommandLine(program: Program): Promise<void> {
   }
 }
 
-async function run({ version, openGateway, copyStore }: Program): Promise<void> {
+async function run({ version, openGateway, copyStore, loading }: Program): Promise<void> {
   const command = parseArguments(process.argv.slice(2));
   switch (command.kind) {
     case "help":
@@ -47,7 +49,7 @@ async function run({ version, openGateway, copyStore }: Program): Promise<void> 
       await hashPasswordCommand();
       return;
     case "start": {
-      await start(await readOptions(command.flags, process.env), openGateway);
+      await start(await readOptions(command.flags, process.env, loading), openGateway);
       // All is closed. Should the reader of our output have stopped reading, that must not keep us.
       setTimeout(() => {
         // One of these is the log's, which would wait for that reader without end.

@@ -115,12 +115,20 @@ export function createAuthenticator(options: {
     }
   }
 
+  const principals = new WeakMap<StoredToken, Principal>();
+
   function toPrincipal(stored: StoredToken | undefined): Principal {
     const user = stored && users.get(stored.username);
     if (stored === undefined || user === undefined || stored.expiresAtMs <= now()) {
       throw invalidToken();
     }
-    return { username: user.username, permissions: narrow(user.permissions, stored.scope.split(" ")) };
+    // Users are those of the configuration, so that a token that was looked up once stands for the same.
+    let principal = principals.get(stored);
+    if (principal === undefined) {
+      principal = { username: user.username, permissions: narrow(user.permissions, stored.scope.split(" ")) };
+      principals.set(stored, principal);
+    }
+    return principal;
   }
 
   return {

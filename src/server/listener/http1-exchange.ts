@@ -118,7 +118,12 @@ export class Http1Exchange implements Exchange {
       return;
     }
     if (trailers === undefined) {
-      response.end(body, encoding);
+      if (Buffer.isBuffer(body) && body.length < smallBytes) {
+        // As text, Node writes it in one piece with the head. Latin-1 has a character for each byte.
+        response.end(body.latin1Slice(), "latin1");
+      } else {
+        response.end(body, encoding);
+      }
     } else {
       if (body !== undefined) {
         response.write(body, encoding);
@@ -155,6 +160,9 @@ export class Http1Exchange implements Exchange {
     }
   }
 }
+
+/** A larger body costs more to convert than a second write does. */
+const smallBytes = 8 * 1024;
 
 /** What may be discarded of a body so that the connection can be kept. */
 const skippedBytes = 64 * 1024;

@@ -1,12 +1,19 @@
-import type { Service } from "./server.ts";
-
 /** A configuration of function nodes as an editor exports it, one tab for each hundred, about 200 bytes a node. */
 export function functionFlows(nodes: number): FlowNode[] {
-  const tabs = Array.from({ length: Math.ceil(nodes / 100) }, (_, index) => ({
+  return flowsOn(Math.ceil(nodes / 100), nodes, false);
+}
+
+/** As many nodes on one disabled tab: the runtime checks them and starts none. */
+export function disabledFlows(nodes: number): FlowNode[] {
+  return flowsOn(1, nodes, true);
+}
+
+function flowsOn(tabCount: number, nodes: number, disabled: boolean): FlowNode[] {
+  const tabs = Array.from({ length: tabCount }, (_, index) => ({
     id: nodeId(0, index),
     type: "tab",
     label: `Line ${index}`,
-    disabled: false,
+    disabled,
     info: "",
   }));
   const functions = Array.from({ length: nodes - tabs.length }, (_, index) => ({
@@ -30,24 +37,41 @@ function nodeId(kind: number, index: number): string {
   return (BigInt(kind * 1_000_000 + index + 1) * 0x9e37_79b9_7f4a_7c15n).toString(16).slice(-16).padStart(16, "0");
 }
 
-/** Resolves when the runtime runs them. */
-export async function deploy(
-  { url, authorization }: Service,
-  body: string,
-  deploymentType: "full" | "nodes",
-): Promise<void> {
+/** The flows as the body of a deployment, API version 2; function nodes differ with `round` in one of them. */
+export function deploymentBody(flows: readonly FlowNode[], round = 0): string {
+  const at = flows.length - 1;
+  return JSON.stringify({ flows: flows.with(at, { ...(flows[at] as FlowNode), func: `return { round: ${round} };` }) });
+}
+
+/** Resolves when the deployment is answered: the flows have started, or the runtime says why not. */
+export async function deploy({ url, headers }: DeploymentTarget, body: string, type: "full" | "nodes"): Promise<void> {
   const response = await fetch(`${url}/flows`, {
     method: "POST",
-    headers: {
-      authorization,
-      "content-type": "application/json",
-      "service-api-version": "v2",
-      "service-deployment-type": deploymentType,
-    },
+    headers: { "content-type": "application/json", ...headers(type) },
     body,
   });
   const answer = await response.text();
   if (response.status !== 200) {
     throw new Error(`POST /flows: ${response.status} ${answer}`);
   }
+}
+
+/** An API that takes deployments; its headers are its own. */
+export type DeploymentTarget = {
+  readonly url: string;
+  readonly headers: (type: "full" | "nodes") => Record<string, string>;
+};
+
+export function flowgateTarget({ url, authorization }: { url: string; authorization: string }): DeploymentTarget {
+  return {
+    url,
+    headers: (type) => ({ authorization, "service-api-version": "v2", "service-deployment-type": type }),
+  };
+}
+
+export function nodeRedTarget(url: string): DeploymentTarget {
+  return {
+    url,
+    headers: (type) => ({ "node-red-api-version": "v2", "node-red-deployment-type": type }),
+  };
 }

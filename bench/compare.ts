@@ -30,7 +30,12 @@ export type ComparisonOptions = {
   readonly essence: (answer: Answer, contender: string) => unknown;
 };
 
-type Slice = { readonly perSecond: number; readonly cpuUsPerCall: number; readonly cpuShare: number };
+type Slice = {
+  readonly perSecond: number;
+  readonly cpuUsPerCall: number;
+  readonly cpuShare: number;
+  readonly loaderShare: number;
+};
 
 /**
  * Loads the contenders in turn, in short slices: other work of the machine changes slowly, and falls on all of them. A
@@ -90,11 +95,16 @@ async function warmUp(
 async function measure(loader: Loader, { server, target }: Contender, sliceMs: number): Promise<Slice> {
   await loader.open(server.url, target);
   const before = await server.usage();
-  const { calls, ms } = await loader.run(sliceMs);
+  const { calls, ms, cpuMs: loaderMs } = await loader.run(sliceMs);
   const after = await server.usage();
   await loader.close();
   const cpuMs = after.cpuMs - before.cpuMs;
-  return { perSecond: (calls / ms) * 1000, cpuUsPerCall: (cpuMs / calls) * 1000, cpuShare: cpuMs / ms };
+  return {
+    perSecond: (calls / ms) * 1000,
+    cpuUsPerCall: (cpuMs / calls) * 1000,
+    cpuShare: cpuMs / ms,
+    loaderShare: loaderMs / ms,
+  };
 }
 
 function tableOf(slices: ReadonlyMap<string, readonly Slice[]>): Row[] {
@@ -110,11 +120,15 @@ function tableOf(slices: ReadonlyMap<string, readonly Slice[]>): Row[] {
         .map((rate) => rate.toFixed(0))
         .join(" to "),
       "CPU/call": `${median(own.map(({ cpuUsPerCall }) => cpuUsPerCall)).toFixed(1)} µs`,
-      "CPU used": `${(100 * median(own.map(({ cpuShare }) => cpuShare))).toFixed(0)} %`,
+      "server, load: CPU used": `${percent(own.map(({ cpuShare }) => cpuShare))}, ${percent(own.map(({ loaderShare }) => loaderShare))}`,
       "rate: first/this": at === 0 ? "" : formatSpread(rateRatios),
       "CPU: this/first": at === 0 ? "" : formatSpread(cpuRatios),
     };
   });
+}
+
+function percent(shares: readonly number[]): string {
+  return `${(100 * median(shares)).toFixed(0)} %`;
 }
 
 /** Of each round; none where one of the two did not run. */

@@ -1,21 +1,8 @@
-/** A configuration of function nodes as an editor exports it, one tab for each hundred, about 200 bytes a node. */
+const nodesPerTab = 100;
+
+/** A configuration of function nodes as an editor exports it, about 200 bytes a node. */
 export function functionFlows(nodes: number): FlowNode[] {
-  return flowsOn(Math.ceil(nodes / 100), nodes, false);
-}
-
-/** As many nodes on one disabled tab: the runtime checks them and starts none. */
-export function disabledFlows(nodes: number): FlowNode[] {
-  return flowsOn(1, nodes, true);
-}
-
-function flowsOn(tabCount: number, nodes: number, disabled: boolean): FlowNode[] {
-  const tabs = Array.from({ length: tabCount }, (_, index) => ({
-    id: nodeId(0, index),
-    type: "tab",
-    label: `Line ${index}`,
-    disabled,
-    info: "",
-  }));
+  const tabs = Array.from({ length: Math.ceil(nodes / nodesPerTab) }, (_, index) => tabOf(index));
   const functions = Array.from({ length: nodes - tabs.length }, (_, index) => ({
     id: nodeId(1, index),
     type: "function",
@@ -30,6 +17,42 @@ function flowsOn(tabCount: number, nodes: number, disabled: boolean): FlowNode[]
   return [...tabs, ...functions];
 }
 
+/**
+ * Change nodes of 100 rules, about 6 KB each, on disabled tabs: the runtime checks them and starts none. Of smaller
+ * nodes the runtime would take minutes for a large configuration.
+ */
+export function changeFlows(bytes: number): FlowNode[] {
+  const nodes = Math.ceil(bytes / JSON.stringify(changeNode(1)).length);
+  const tabs = Array.from({ length: Math.ceil(nodes / nodesPerTab) }, (_, index) => ({
+    ...tabOf(index),
+    disabled: true,
+  }));
+  return [...tabs, ...Array.from({ length: nodes }, (_, index) => changeNode(index))];
+}
+
+function tabOf(index: number): FlowNode {
+  return { id: nodeId(0, index), type: "tab", label: `Line ${index}`, disabled: false, info: "" };
+}
+
+function changeNode(index: number): FlowNode {
+  return {
+    id: nodeId(1, index),
+    type: "change",
+    z: nodeId(0, Math.floor(index / nodesPerTab)),
+    name: `change ${index}`,
+    rules: Array.from({ length: 100 }, (_, rule) => ({
+      t: "set",
+      p: `payload.field${rule}`,
+      pt: "msg",
+      to: `${rule}`,
+      tot: "num",
+    })),
+    x: 140,
+    y: 80,
+    wires: [[]],
+  };
+}
+
 export type FlowNode = { readonly id: string; readonly [property: string]: unknown };
 
 /** 16 hexadecimal digits, as the editor makes them. */
@@ -37,7 +60,7 @@ function nodeId(kind: number, index: number): string {
   return (BigInt(kind * 1_000_000 + index + 1) * 0x9e37_79b9_7f4a_7c15n).toString(16).slice(-16).padStart(16, "0");
 }
 
-/** The flows as the body of a deployment, API version 2; function nodes differ with `round` in one of them. */
+/** The flows as the body of a deployment, API version 2, with another function in the last node for each `round`. */
 export function deploymentBody(flows: readonly FlowNode[], round = 0): string {
   const at = flows.length - 1;
   return JSON.stringify({ flows: flows.with(at, { ...(flows[at] as FlowNode), func: `return { round: ${round} };` }) });

@@ -81,6 +81,10 @@ function readFlags<T extends ParseArgsConfig>(config: T): ReturnType<typeof pars
   }
 }
 
+// Servers end with the benchmark, whose exit handlers run this way.
+process.once("SIGINT", () => process.exit(130));
+process.once("SIGTERM", () => process.exit(143));
+
 const unknown = values.only?.find((name) => !benchmarks.some((benchmark) => benchmark.name === name));
 if (values.help) {
   process.stdout.write(help);

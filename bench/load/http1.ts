@@ -22,6 +22,7 @@ export async function openHttp1Connection(
   const socket = connect({
     host: hostname,
     port: Number(port),
+    noDelay: true,
     onread: {
       // One buffer for all that arrives: none is allocated for each chunk.
       buffer: Buffer.allocUnsafe(256 * 1024),

@@ -94,6 +94,7 @@ export async function openHttp2(url: string, events: Http2Events, localAddress?:
   const socket = connect({
     host: hostname,
     port: Number(port),
+    noDelay: true,
     ...(localAddress === undefined ? {} : { localAddress }),
     onread: {
       buffer: Buffer.allocUnsafe(256 * 1024),

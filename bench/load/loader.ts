@@ -12,7 +12,12 @@ export type ToLoader =
 
 export type FromLoader = { readonly failure: string } | { readonly value: unknown };
 
-export type Run = { readonly calls: number; readonly ms: number };
+export type Run = {
+  readonly calls: number;
+  readonly ms: number;
+  /** CPU time of the loader. */
+  readonly cpuMs: number;
+};
 
 /** A process that loads servers: one target at a time. Disposing ends it. */
 export interface Loader extends AsyncDisposable {

@@ -52,6 +52,7 @@ async function run(ms: number): Promise<Run> {
   let inFlight = 0;
   let isOver = false;
   const begun = performance.now();
+  const cpuBegun = process.cpuUsage();
   const send = (connection: Connection): void => {
     inFlight++;
     connection.call();
@@ -63,7 +64,8 @@ async function run(ms: number): Promise<Run> {
       if (!isOver) {
         send(connection);
       } else if (inFlight === 0) {
-        resolve({ calls, ms: performance.now() - begun });
+        const { user, system } = process.cpuUsage(cpuBegun);
+        resolve({ calls, ms: performance.now() - begun, cpuMs: (user + system) / 1000 });
       }
     },
     failed: reject,

@@ -37,9 +37,11 @@ ${formatMarkdownTable(figures)}
   transcoder's own benchmarks say so in their titles. Each peer is a server in a process of its own.
 - The load comes from another process, over loopback: of HTTP/1.1 64 connections with one request at a time each (of
   2 MB bodies 8), of gRPC 4 connections with 16 calls at a time each. It sends bytes that were made once, checks
-  that each answer has the status and the length of the first one, and costs less CPU than the servers.
+  that each answer has the status and the length of the first one, and does nothing else.
 - All contenders of a benchmark run at the same time and are loaded in turn, in slices of ${sliceMs} ms, ${rounds} rounds after each of
   ${starts} starts. A ratio compares two slices of the same round, so that other work on the machine falls on both.
+- "CPU used" is what the server and the process that loads it took of one core: where the server took much less than
+  100 %, its rate was limited by something else, such as other work of the machine.
 - CPU per call is user and system time of the whole server process, all its threads, by the calls of the slice. Servers in
   Go use all cores, those on Node mostly one.
 - The answer of GetLogin never changes, and the service keeps its bytes; the peers encode it for each call. "GetSettings

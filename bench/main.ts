@@ -1,9 +1,9 @@
 import { mkdtemp } from "node:fs/promises";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, type ParseArgsConfig } from "node:util";
-import type { Benchmark, Effort } from "./benchmark.ts";
+import type { Benchmark, Effort, Result } from "./benchmark.ts";
 import { body } from "./benchmarks/body.ts";
 import { deployment } from "./benchmarks/deployment.ts";
 import { largeDeployment } from "./benchmarks/large-deployment.ts";
@@ -57,7 +57,7 @@ Usage: npm run bench -- [options]
 
 ${formatTable(benchmarks.map(({ name, title }) => ({ NAME: name, measures: title })))}
 Servers in Go are generated and built where Go is installed, and left out where it is not. A goal that is missed is
-printed as MISS; the exit code is 0 all the same.
+printed as MISS; the exit code is 0 all the same, and 1 where a benchmark failed.
 `;
 
 const { values } = readFlags({
@@ -96,7 +96,10 @@ if (values.help) {
 }
 
 async function runAll(selected: readonly Benchmark[]): Promise<void> {
-  process.stdout.write(`Node ${process.version}, ${process.platform}, ${availableParallelism()} cores\n`);
+  const loadAverage = (loadavg()[0] ?? 0).toFixed(1);
+  process.stdout.write(
+    `Node ${process.version}, ${process.platform}, ${availableParallelism()} cores, load average ${loadAverage}\n`,
+  );
   const effort: Effort = values.quick
     ? { starts: 1, rounds: 4, sliceMs: 400, warmUpCalls: 10_000, warmUpMs: 3_000, profileDir: undefined }
     : { starts: 3, rounds: 8, sliceMs: 500, warmUpCalls: 30_000, warmUpMs: 8_000, profileDir: undefined };
@@ -105,7 +108,7 @@ async function runAll(selected: readonly Benchmark[]): Promise<void> {
     const { name, title } = benchmark;
     process.stdout.write(`\n${name}: ${title}\n`);
     const profileDir = values.profile ? await mkdtemp(join(tmpdir(), `flowgate-profile-${name}-`)) : undefined;
-    const result = await benchmark.run({ ...effort, profileDir });
+    const result = await runOrExplain(benchmark, { ...effort, profileDir });
     process.stdout.write(`${formatTable(result.rows)}\n${formatTable(result.figures.map(rowOf))}`);
     process.stdout.write((result.notes ?? []).map((note) => `  ${note}\n`).join(""));
     measured.push({ benchmark, result });
@@ -117,7 +120,18 @@ async function runAll(selected: readonly Benchmark[]): Promise<void> {
     process.stdout.write(`\n${formatTable(measured.flatMap(({ result }) => result.figures.map(rowOf)))}`);
   }
   if (values.write) {
-    await writeReport(values.out, measured, effort);
+    await writeReport(values.out, measured, { ...effort, loadAverage });
+  }
+}
+
+/** One that fails does not take the others' results with it. */
+async function runOrExplain(benchmark: Benchmark, effort: Effort): Promise<Result> {
+  try {
+    return await benchmark.run(effort);
+  } catch (error) {
+    process.exitCode = 1;
+    const notes = [`failed: ${error instanceof Error ? error.message : String(error)}`];
+    return { figures: [{ title: benchmark.title, unit: "x", values: [] }], rows: [], chart: [], notes };
   }
 }
 

@@ -2,7 +2,7 @@ import type { Bar, Panel } from "../benchmark.ts";
 import { formatNumber, median, quartiles } from "../statistics.ts";
 
 const width = 760;
-const labelWidth = 230;
+const labelWidth = 260;
 /** Of the value behind a bar. */
 const valueWidth = 70;
 const barWidth = width - labelWidth - valueWidth;

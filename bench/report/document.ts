@@ -5,25 +5,31 @@ import type { Benchmark, Effort, Result, Row } from "../benchmark.ts";
 import { drawChart } from "./chart.ts";
 import { rowOf } from "./verdict.ts";
 
+export type RunFacts = Effort & {
+  /** Of the machine before the run: what other work there was. */
+  readonly loadAverage: string;
+};
+
 export type Measured = { readonly benchmark: Benchmark; readonly result: Result };
 
 /** Writes performance.md into the folder, and its charts into performance/ there, which it empties before. */
-export async function writeReport(folder: string, measured: readonly Measured[], effort: Effort): Promise<void> {
+export async function writeReport(folder: string, measured: readonly Measured[], run: RunFacts): Promise<void> {
   const charts = join(folder, "performance");
   await rm(charts, { recursive: true, force: true });
   await mkdir(charts, { recursive: true });
-  for (const { benchmark, result } of measured) {
+  for (const { benchmark, result } of measured.filter(({ result: { rows } }) => rows.length > 0)) {
     await writeFile(join(charts, `${benchmark.name}.svg`), drawChart(benchmark.title, result.chart));
   }
-  await writeFile(join(folder, "performance.md"), formatReport(measured, effort));
+  await writeFile(join(folder, "performance.md"), formatReport(measured, run));
 }
 
-function formatReport(measured: readonly Measured[], { starts, rounds, sliceMs }: Effort): string {
+function formatReport(measured: readonly Measured[], { starts, rounds, sliceMs, loadAverage }: RunFacts): string {
   const figures = measured.flatMap(({ result }) => result.figures.map(rowOf));
   return `# Performance
 
 Written by \`npm run bench -- --write\`; every number is of one run. It was on a machine with ${availableParallelism()} cores that other
-work shares, with Node ${process.version} on ${process.platform} ${process.arch}. Ratios hold on other machines where rates do not.
+work shares (load average ${loadAverage} before the run), with Node ${process.version} on ${process.platform} ${process.arch}. Ratios hold on
+other machines where rates do not.
 
 ## Figures
 
@@ -33,8 +39,9 @@ ${formatMarkdownTable(figures)}
 
 ## How it is measured
 
-- The service is started by its command with its default options and one user, metrics and request log included. The
-  transcoder's own benchmarks say so in their titles. Each peer is a server in a process of its own.
+- The service is started by its command with its default options and one user, metrics and request log included;
+  50 MB bodies and 1,000 streams are above its default limits, which are raised for them. Benchmarks of the transcoder
+  say so in their titles. Each peer is a server in a process of its own.
 - The load comes from another process, over loopback: of HTTP/1.1 64 connections with one request at a time each (of
   2 MB bodies 8), of gRPC 4 connections with 16 calls at a time each. It sends bytes that were made once, checks
   that each answer has the status and the length of the first one, and does nothing else.
@@ -55,12 +62,10 @@ ${measured.map(formatSection).join("\n")}`;
 
 function formatSection({ benchmark: { name, title }, result: { rows, notes = [] } }: Measured): string {
   const remarks = notes.map((note) => `- ${note}\n`).join("");
+  const results = rows.length === 0 ? "" : `![${title}](performance/${name}.svg)\n\n${formatMarkdownTable(rows)}\n`;
   return `## ${title}
 
-![${title}](performance/${name}.svg)
-
-${formatMarkdownTable(rows)}
-${remarks === "" ? "" : `\n${remarks}`}`;
+${results}${remarks === "" ? "" : `\n${remarks}`}`;
 }
 
 function formatMarkdownTable(rows: readonly Row[]): string {

@@ -36,6 +36,8 @@ export type Figure = {
   readonly unit: Unit;
   /** In any order; the median is the figure, the quartiles are its spread. Empty: it was not measured. */
   readonly values: readonly number[];
+  /** Of a ratio of rates: the same ratio by CPU time per call, which other work on the machine changes less. */
+  readonly byCpu?: readonly number[];
   /** Undefined: for information. */
   readonly goal?: Goal | undefined;
 };

@@ -59,7 +59,14 @@ export async function compare({ open, ratios, essence }: ComparisonOptions, effo
   return {
     figures: ratios.map(({ title, of, by, goal }): Figure => {
       const values = ratiosOf(slices.get(of), slices.get(by), ({ perSecond }) => perSecond);
-      return { title, unit: "x", values, goal: goal === undefined ? undefined : { kind: "atLeast", value: goal } };
+      const byCpu = ratiosOf(slices.get(by), slices.get(of), ({ cpuUsPerCall }) => cpuUsPerCall);
+      return {
+        title,
+        unit: "x",
+        values,
+        byCpu,
+        goal: goal === undefined ? undefined : { kind: "atLeast", value: goal },
+      };
     }),
     rows: tableOf(slices),
     chart: [
@@ -137,7 +144,9 @@ function ratiosOf(
   others: readonly Slice[] = [],
   quantity: (slice: Slice) => number,
 ): number[] {
-  return others.length === 0 ? [] : ones.map((one, at) => quantity(one) / quantity(others[at] ?? one));
+  return ones.length === 0 || others.length === 0
+    ? []
+    : ones.map((one, at) => quantity(one) / quantity(others[at] ?? one));
 }
 
 function barsOf(slices: ReadonlyMap<string, readonly Slice[]>, quantity: (slice: Slice) => number) {

@@ -33,7 +33,8 @@ other machines where rates do not.
 
 ## Figures
 
-The median, and the quartiles of all measurements in parentheses. A goal is MET or MISSed by the median.
+The median, and the quartiles of all measurements in parentheses. A goal is MET or MISSed by the median. Ratios are of
+calls per second; beside them stands the same ratio by CPU time per call, which other work on the machine changes less.
 
 ${formatMarkdownTable(figures)}
 

@@ -17,11 +17,12 @@ function verdictOf({ goal, values }: Figure): Verdict {
 
 /** A line of the summary. */
 export function rowOf(figure: Figure): Row {
-  const { title, unit, values, goal } = figure;
+  const { title, unit, values, byCpu = [], goal } = figure;
   const ofUnit = unit === "x" ? "" : ` ${unit}`;
   return {
     work: title,
     measured: values.length === 0 ? "" : `${formatSpread(values, formatNumber)}${ofUnit}`,
+    "by CPU": byCpu.length === 0 ? "" : formatSpread(byCpu),
     goal: goal === undefined ? "" : `${goal.kind === "atLeast" ? "≥" : "≤"} ${goal.value}${ofUnit}`,
     "": verdictOf(figure),
   };

@@ -1,28 +1,50 @@
 export type Benchmark = {
-  /** As `--only` takes it. */
+  /** As `--only` takes it; names its chart. */
   readonly name: string;
   readonly title: string;
-  /** Undefined: the number is for information. */
-  readonly goal: Goal | undefined;
-  run(effort: Effort): Promise<Outcome>;
+  run(effort: Effort): Promise<Result>;
 };
-
-export type Goal = { readonly kind: "atLeast" | "atMost"; readonly value: number; readonly unit: "x" | "ms" };
 
 export type Effort = {
   /** How often the servers are started anew: no two processes are compiled to the same speed. */
   readonly starts: number;
-  /** Pairs of runs, or pairs of deployments. */
+  /** Measurements of each contender after each start. */
   readonly rounds: number;
-  readonly secondsARun: number;
+  readonly sliceMs: number;
+  /** A contender is warmed up by so many calls, unless they take longer than `warmUpMs`. */
+  readonly warmUpCalls: number;
+  readonly warmUpMs: number;
+  /** Where the service leaves its CPU profile; undefined: none is taken. */
   readonly profileDir: string | undefined;
 };
 
-/** `value` is what the goal is about. */
-export type Outcome = { readonly value: number; readonly rows: readonly Row[] };
+export type Result = {
+  readonly figures: readonly Figure[];
+  /** The measurements behind the figures, as a table. */
+  readonly rows: readonly Row[];
+  readonly chart: readonly Panel[];
+  /** Peers that could not run, and why. */
+  readonly notes?: readonly string[];
+};
+
+type Unit = "x" | "ms" | "s" | "KiB" | "MiB";
+
+type Goal = { readonly kind: "atLeast" | "atMost"; readonly value: number };
+
+export type Figure = {
+  readonly title: string;
+  readonly unit: Unit;
+  /** In any order; the median is the figure, the quartiles are its spread. Empty: it was not measured. */
+  readonly values: readonly number[];
+  /** Of a ratio of rates: the same ratio by CPU time per call, which other work on the machine changes less. */
+  readonly byCpu?: readonly number[];
+  /** Undefined: for information. */
+  readonly goal?: Goal | undefined;
+};
 
 export type Row = Readonly<Record<string, string>>;
 
-export function isMet({ kind, value: limit }: Goal, value: number): boolean {
-  return kind === "atLeast" ? value >= limit : value <= limit;
-}
+/** Bars of one quantity, one for each contender. */
+export type Panel = { readonly title: string; readonly bars: readonly Bar[] };
+
+export type Bar = { readonly label: string; readonly values: readonly number[] };

@@ -1,33 +1,48 @@
 import { mkdtemp } from "node:fs/promises";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { parseArgs, type ParseArgsConfig } from "node:util";
-import { type Benchmark, type Effort, type Goal, isMet, type Row } from "./benchmark.ts";
-import { polling } from "./polling.ts";
+import type { Benchmark, Effort, Result } from "./benchmark.ts";
+import { body } from "./benchmarks/body.ts";
+import { deployment } from "./benchmarks/deployment.ts";
+import { largeDeployment } from "./benchmarks/large-deployment.ts";
+import { login } from "./benchmarks/login.ts";
+import { matching } from "./benchmarks/matching.ts";
+import { polling } from "./benchmarks/polling.ts";
+import { notModified, readFlows } from "./benchmarks/read-flows.ts";
+import { settings } from "./benchmarks/settings.ts";
+import { slowClients } from "./benchmarks/slow-clients.ts";
+import { start } from "./benchmarks/start.ts";
+import { get, post } from "./benchmarks/transcoder.ts";
+import { connectJson, grpc, grpcWeb } from "./benchmarks/unary.ts";
+import { watch } from "./benchmarks/watch.ts";
 import { summarizeProfiles } from "./profile.ts";
-import { slowClients } from "./slow-clients.ts";
-import { stall } from "./stall.ts";
+import { type Measured, writeReport } from "./report/document.ts";
+import { rowOf } from "./report/verdict.ts";
 import { formatTable } from "./table.ts";
-import { connect, flows, login, settings } from "./throughput.ts";
-import { transcodedGet, transcodedGetConnect, transcodedPost, transcodedPostConnect } from "./transcoding.ts";
-import { largeBody } from "./transcoding-body.ts";
-import { matching } from "./transcoding-matcher.ts";
 
 const benchmarks = [
   login,
-  flows,
-  polling,
-  stall,
-  slowClients,
+  post,
+  get,
   settings,
-  connect,
-  transcodedGet,
-  transcodedPost,
-  transcodedGetConnect,
-  transcodedPostConnect,
+  connectJson,
+  grpc,
+  grpcWeb,
+  readFlows,
+  notModified,
+  deployment,
+  largeDeployment,
+  polling,
+  watch,
+  start,
+  slowClients,
   matching,
-  largeBody,
+  body,
 ];
+
+const docs = fileURLToPath(new URL("../docs", import.meta.url));
 
 const help = `Measures the service beside what it is compared with, in one run: ratios hold where numbers do not.
 
@@ -35,17 +50,22 @@ Usage: npm run bench -- [options]
 
   --only NAME   One of them; may be repeated
   --quick       Fewer and shorter rounds
+  --write       Write docs/performance.md and its charts
+  --out FOLDER  With --write: write them there instead of docs
   --profile     Take a CPU profile of the service, and print where its time goes; it slows the service down
   --help        Print this
 
-${formatTable(benchmarks.map(({ name, title, goal }) => ({ NAME: name, goal: describeGoal(goal), measures: title })))}
-A goal that is missed is printed as MISS; the exit code is 0 all the same.
+${formatTable(benchmarks.map(({ name, title }) => ({ NAME: name, measures: title })))}
+Servers in Go are generated and built where Go is installed, and left out where it is not. A goal that is missed is
+printed as MISS; the exit code is 0 all the same, and 1 where a benchmark failed.
 `;
 
 const { values } = readFlags({
   options: {
     only: { type: "string", multiple: true },
     quick: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
+    out: { type: "string", default: docs },
     profile: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -56,10 +76,14 @@ function readFlags<T extends ParseArgsConfig>(config: T): ReturnType<typeof pars
   try {
     return parseArgs(config);
   } catch (error) {
-    process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)} (--help tells the flags)\n`);
+    process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)} (--help lists the flags)\n`);
     process.exit(2);
   }
 }
+
+// Servers end with the benchmark, whose exit handlers run this way.
+process.once("SIGINT", () => process.exit(130));
+process.once("SIGTERM", () => process.exit(143));
 
 const unknown = values.only?.find((name) => !benchmarks.some((benchmark) => benchmark.name === name));
 if (values.help) {
@@ -72,41 +96,46 @@ if (values.help) {
 }
 
 async function runAll(selected: readonly Benchmark[]): Promise<void> {
-  process.stdout.write(`Node ${process.version}, ${process.platform}, ${availableParallelism()} cores\n`);
-  const summary: Row[] = [];
+  const loadAverage = (loadavg()[0] ?? 0).toFixed(1);
+  process.stdout.write(
+    `Node ${process.version}, ${process.platform}, ${availableParallelism()} cores, load average ${loadAverage}\n`,
+  );
+  const effort: Effort = values.quick
+    ? { starts: 1, rounds: 4, sliceMs: 400, warmUpCalls: 10_000, warmUpMs: 3_000, profileDir: undefined }
+    : { starts: 3, rounds: 8, sliceMs: 500, warmUpCalls: 30_000, warmUpMs: 8_000, profileDir: undefined };
+  const measured: Measured[] = [];
   for (const benchmark of selected) {
-    const { name, title, goal } = benchmark;
+    const { name, title } = benchmark;
     process.stdout.write(`\n${name}: ${title}\n`);
-    const effort = await effortOf(name);
-    const { value, rows } = await benchmark.run(effort);
-    process.stdout.write(formatTable(rows));
-    summary.push({
-      name,
-      result: `${value.toFixed(2)} ${goal?.unit ?? "x"}`,
-      goal: describeGoal(goal),
-      "": goal === undefined ? "" : isMet(goal, value) ? "pass" : "MISS",
-    });
-    if (effort.profileDir !== undefined) {
-      await printProfile(effort.profileDir);
+    const profileDir = values.profile ? await mkdtemp(join(tmpdir(), `flowgate-profile-${name}-`)) : undefined;
+    const result = await runOrExplain(benchmark, { ...effort, profileDir });
+    process.stdout.write(`${formatTable(result.rows)}\n${formatTable(result.figures.map(rowOf))}`);
+    process.stdout.write((result.notes ?? []).map((note) => `  ${note}\n`).join(""));
+    measured.push({ benchmark, result });
+    if (profileDir !== undefined) {
+      await printProfile(profileDir);
     }
   }
-  process.stdout.write(`\n${formatTable(summary)}`);
+  if (measured.length > 1) {
+    process.stdout.write(`\n${formatTable(measured.flatMap(({ result }) => result.figures.map(rowOf)))}`);
+  }
+  if (values.write) {
+    await writeReport(values.out, measured, { ...effort, loadAverage });
+  }
 }
 
-async function effortOf(name: string): Promise<Effort> {
-  return {
-    starts: values.quick ? 1 : 3,
-    rounds: values.quick ? 3 : 5,
-    secondsARun: values.quick ? 1 : 2,
-    profileDir: values.profile ? await mkdtemp(join(tmpdir(), `flowgate-profile-${name}-`)) : undefined,
-  };
+/** One that fails does not take the others' results with it. */
+async function runOrExplain(benchmark: Benchmark, effort: Effort): Promise<Result> {
+  try {
+    return await benchmark.run(effort);
+  } catch (error) {
+    process.exitCode = 1;
+    const notes = [`failed: ${error instanceof Error ? error.message : String(error)}`];
+    return { figures: [{ title: benchmark.title, unit: "x", values: [] }], rows: [], chart: [], notes };
+  }
 }
 
 async function printProfile(dir: string): Promise<void> {
   const { self, total } = await summarizeProfiles(dir, 30);
   process.stdout.write(`\n${formatTable(self)}\n${formatTable(total)}\n  The profile is in ${dir}\n`);
-}
-
-function describeGoal(goal: Goal | undefined): string {
-  return goal === undefined ? "(information)" : `${goal.kind === "atLeast" ? ">=" : "<="} ${goal.value} ${goal.unit}`;
 }

@@ -1,24 +1,39 @@
-// Preloaded (--import) into each server under test: it tells how long the event loop of its process stalls.
+// Preloaded (--import) into each server on Node: answers the benchmark's questions about the process.
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { isMainThread } from "node:worker_threads";
 
-/** `start` forgets what was before. */
-export type ToProbe = "start" | "stop";
+/** `collect` collects garbage before it answers as `usage` does; `start` begins a new measurement of stalls. */
+export type ToProbe = "usage" | "collect" | "start" | "stop";
 
-/** How long the loop took to come round, in ms; a loop that has nothing to do takes 1. */
+export type Usage = {
+  /** User and system time of all threads since the process started. */
+  readonly cpuMs: number;
+  readonly rssBytes: number;
+};
+
+/** Intervals between turns of the event loop, in ms; those of an idle loop take 1. */
 export type Stalls = { readonly maxMs: number; readonly p99Ms: number };
 
-// Threads of a server are preloaded too.
+// Worker threads of a server are preloaded too.
 if (isMainThread && process.channel !== undefined) {
-  // As soon as the benchmark is gone: no server may outlive it.
+  // No server may outlive the benchmark.
   process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));
   let histogram: ReturnType<typeof monitorEventLoopDelay> | undefined;
   process.on("message", (message: ToProbe) => {
     switch (message) {
+      case "usage":
+        process.send?.(readUsage());
+        return;
+      case "collect":
+        collectGarbage();
+        process.send?.(readUsage());
+        return;
       case "start":
         histogram = monitorEventLoopDelay({ resolution: 1 });
         histogram.enable();
-        // Not before the histogram has taken its first measure, from which it counts.
+        // The histogram counts from its first tick.
         setTimeout(() => process.send?.("started"), 20);
         return;
       case "stop":
@@ -27,6 +42,16 @@ if (isMainThread && process.channel !== undefined) {
     }
   });
   process.channel.unref();
+}
+
+function readUsage(): Usage {
+  const { user, system } = process.cpuUsage();
+  return { cpuMs: (user + system) / 1000, rssBytes: process.memoryUsage.rss() };
+}
+
+function collectGarbage(): void {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
 }
 
 function toMs(nanoseconds = 0): number {

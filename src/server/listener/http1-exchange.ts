@@ -120,7 +120,7 @@ export class Http1Exchange implements Exchange {
     if (trailers === undefined) {
       if (Buffer.isBuffer(body) && body.length < smallBytes) {
         // As text, Node writes it in one piece with the head. Latin-1 has a character for each byte.
-        response.end(body.latin1Slice(), "latin1");
+        response.end(body.toString("latin1"), "latin1");
       } else {
         response.end(body, encoding);
       }

@@ -1,20 +1,20 @@
-import { FlowsService, type SetFlowsRequest } from "../gen/flowgate/v1/flows_pb.ts";
-import { ThingsService } from "../gen/transcodingtest/v1/things_pb.ts";
-import { createTranscoder, type Transcoder, type TranscodingRequest } from "../src/transcoding/index.ts";
-import type { Benchmark } from "./benchmark.ts";
-import { functionFlows } from "./flows.ts";
-import { median } from "./statistics.ts";
+import { FlowsService, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
+import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
+import { createTranscoder } from "../../src/transcoding/index.ts";
+import type { Benchmark, Effort, Result } from "../benchmark.ts";
+import { functionFlows } from "../flows.ts";
+import { formatSpread, median } from "../statistics.ts";
+import { handle } from "./handle.ts";
 
 const MEGABYTE = 1024 * 1024;
 
 /** A body of 2 MB, and the call that reads it and answers it. */
 type Case = { readonly body: Buffer; readonly call: () => Promise<unknown> };
 
-export const largeBody: Benchmark = {
-  name: "transcoded-body",
-  title: "reading and writing a body of 2 MB, beside JSON.parse and JSON.stringify of it; of several kinds the worst",
-  goal: { kind: "atMost", value: 1.5, unit: "x" },
-  async run({ starts, rounds }) {
+export const body: Benchmark = {
+  name: "body",
+  title: "The transcoder alone: reading and writing a body of 2 MB, beside JSON.parse and JSON.stringify of it",
+  async run({ starts, rounds }: Effort): Promise<Result> {
     const cases: [name: string, made: Case][] = [
       ["messages of 24 fields, 7 of them set", echoOf({ things: repeat(messageOf) })],
       ["a Struct", echoOf({ struct: { items: repeat(messageOf) } })],
@@ -32,17 +32,28 @@ export const largeBody: Benchmark = {
           theirs.push(plain);
         }
       }
-      results.push({ name, body, ours, theirs, ratio: median(ours.map((each, at) => each / (theirs[at] ?? each))) });
+      results.push({ name, body, ours, theirs, ratios: ours.map((each, at) => each / (theirs[at] ?? each)) });
     }
+    const worst = results.toSorted((one, other) => median(other.ratios) - median(one.ratios))[0];
     return {
-      value: Math.max(...results.map(({ ratio }) => ratio)),
-      rows: results.map(({ name, body, ours, theirs, ratio }) => ({
+      figures: [
+        {
+          title: "a body of 2 MB, of JSON.parse and JSON.stringify; the worst kind of message",
+          unit: "x",
+          values: worst?.ratios ?? [],
+          goal: { kind: "atMost", value: 1.5 },
+        },
+      ],
+      rows: results.map(({ name, body, ours, theirs, ratios }) => ({
         "": name,
         MB: (body.length / MEGABYTE).toFixed(1),
-        transcoder: `${median(ours).toFixed(1)} ms`,
-        JSON: `${median(theirs).toFixed(1)} ms`,
-        ratio: ratio.toFixed(2),
+        "transcoder, ms": formatSpread(ours),
+        "JSON, ms": formatSpread(theirs),
+        ratio: formatSpread(ratios),
       })),
+      chart: [
+        { title: "ratio of the times", bars: results.map(({ name, ratios }) => ({ label: name, values: ratios })) },
+      ],
     };
   },
 };
@@ -79,10 +90,11 @@ function echoOf(thing: object): Case {
         echoThing: (request) => (request.thing === undefined ? {} : { thing: request.thing }),
       }),
   });
-  return { body, call: () => send(transcoder, "/things/echo", body) };
+  return { body, call: () => handle(transcoder, { target: "/things/echo", body }) };
 }
 
 function flowsOf(): Case {
+  const headers = { "service-api-version": "v2" };
   const body = Buffer.from(JSON.stringify({ flows: functionFlows(10_000) }));
   let flows: SetFlowsRequest["flows"] = [];
   const transcoder = createTranscoder({
@@ -99,30 +111,8 @@ function flowsOf(): Case {
   return {
     body,
     async call() {
-      await send(transcoder, "/flows", body);
-      await send(transcoder, "/flows", undefined);
+      await handle(transcoder, { target: "/flows", headers, body });
+      await handle(transcoder, { target: "/flows", headers });
     },
   };
-}
-
-async function send(transcoder: Transcoder, target: string, body: Buffer | undefined): Promise<void> {
-  const headers: TranscodingRequest["headers"] = { "service-api-version": "v2" };
-  if (body !== undefined) {
-    headers["content-type"] = "application/json";
-  }
-  const { status } = await transcoder.handle({
-    httpMethod: body === undefined ? "GET" : "POST",
-    httpVersionMajor: 1,
-    target,
-    headers,
-    url: () => `http://localhost${target}`,
-    contextValues: () => undefined,
-    onAbort: () => {},
-    hasBody: () => body !== undefined,
-    readBody: async () => body ?? Buffer.alloc(0),
-    async *streamBody() {},
-  });
-  if (status !== 200) {
-    throw new Error(`${target}: ${status}`);
-  }
 }

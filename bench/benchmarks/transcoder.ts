@@ -1,0 +1,69 @@
+import type { Benchmark, Effort } from "../benchmark.ts";
+import { compare, type OpenContenders, type RateRatio } from "../compare.ts";
+import type { Target } from "../load/target.ts";
+import { openPeer } from "../peers/open.ts";
+import { openServer } from "../server.ts";
+import { jsonOf } from "./login.ts";
+
+type Request = Pick<Target, "path" | "method" | "headers" | "body">;
+
+const json = { "content-type": "application/json" };
+const thing = { text: "a thing of a few words", flag: true, small: 41, texts: ["one", "two"] };
+const user = { userName: "some-user", age: 41, admin: true };
+
+export const post: Benchmark = {
+  name: "post",
+  title: "REST: a small POST, by the transcoder in Fastify (the service has none that does no more than answer)",
+  run: (effort) =>
+    compareStacks(
+      effort,
+      { path: "/things/echo", method: "POST", headers: json, body: Buffer.from(JSON.stringify(thing)) },
+      connectCall("EchoThing", { thing }),
+      [
+        { title: "REST small POST, of a Fastify POST", of: "transcoder", by: "Fastify", goal: 0.8 },
+        { title: "… of the same call over stock Connect", of: "transcoder", by: "stock Connect" },
+      ],
+    ),
+};
+
+export const get: Benchmark = {
+  name: "get",
+  title: "REST: a GET with a path variable and two query parameters, by the transcoder in Fastify",
+  run: (effort) =>
+    compareStacks(effort, { path: "/users/some-user?age=41&admin=true" }, connectCall("SendForm", user), [
+      { title: "REST GET with parameters, of a Fastify GET", of: "transcoder", by: "Fastify", goal: 0.8 },
+      { title: "… of the same call over stock Connect", of: "transcoder", by: "stock Connect" },
+    ]),
+};
+
+function connectCall(method: string, message: object): Request {
+  const path = `/transcodingtest.v1.ThingsService/${method}`;
+  return { path, method: "POST", headers: json, body: Buffer.from(JSON.stringify(message)) };
+}
+
+const entry = new URL("../peers/things.ts", import.meta.url);
+const load = { protocol: "http1", connections: 64, callsPerConnection: 1 } as const;
+
+function compareStacks(effort: Effort, rest: Request, connect: Request, ratios: readonly RateRatio[]) {
+  const open = async (): Promise<OpenContenders> => {
+    // One process each: what one stack does would slow the other's code down.
+    await using stack = new AsyncDisposableStack();
+    const transcoder = stack.use(await openServer(entry, ["transcoder"], effort));
+    const fastify = stack.use(await openPeer("things.ts", "fastify"));
+    const stock = stack.use(await openPeer("things.ts", "connect"));
+    const all = stack.move();
+    return {
+      contenders: [
+        { name: "transcoder", server: transcoder, target: { ...load, ...rest } },
+        { name: "Fastify", server: fastify, target: { ...load, ...rest } },
+        { name: "stock Connect", server: stock, target: { ...load, ...connect } },
+      ],
+      [Symbol.asyncDispose]: () => all.disposeAsync(),
+    };
+  };
+  // Connect answers the whole message, REST the field of it that is its body.
+  return compare(
+    { open, ratios, essence: (answer, name) => (name === "stock Connect" ? undefined : jsonOf(answer)) },
+    effort,
+  );
+}

@@ -1,0 +1,16 @@
+// Bare Fastify routes: any GET answers the bytes of the file that the arguments name, with their media type; any POST
+// parses its JSON and answers an object.
+import { readFileSync } from "node:fs";
+import { fastify } from "fastify";
+import { login } from "./login.ts";
+
+const [file, contentType = ""] = process.argv.slice(2);
+const app = fastify();
+if (file !== undefined) {
+  // Node writes a short string in one piece with the header.
+  const body = readFileSync(file, "utf8");
+  app.get("/*", (_request, reply) => reply.header("content-type", contentType).send(body));
+}
+app.post("/*", async () => login);
+process.stdout.write(`listens on ${await app.listen({ host: "127.0.0.1", port: 0 })}\n`);
+process.once("SIGTERM", () => void app.close());

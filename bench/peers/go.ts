@@ -1,0 +1,59 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { Contender } from "../compare.ts";
+import type { Target } from "../load/target.ts";
+import { openProcess, type Server } from "../server.ts";
+
+const run = promisify(execFile);
+const folder = fileURLToPath(new URL("../go", import.meta.url));
+const repository = fileURLToPath(new URL("../..", import.meta.url));
+const binary = join(folder, "bin/peers");
+
+export type GoStack = "connect" | "grpc" | "grpc-gateway" | "grpc-gateway-proxy" | "vanguard";
+
+let built: Promise<string | undefined> | undefined;
+
+/** Generates and builds the Go servers, once. Resolves with the reason where they can't be run here. */
+export function whyNoGo(): Promise<string | undefined> {
+  return (built ??= build());
+}
+
+export function openGo(stack: GoStack): Promise<Server> {
+  return openProcess(binary, [stack]);
+}
+
+async function build(): Promise<string | undefined> {
+  try {
+    await run("go", ["version"]);
+  } catch {
+    return "Go is not installed";
+  }
+  const protos = ["flowgate/v1/auth.proto", "flowgate/v1/access.proto", "transcoding"];
+  const paths = protos.flatMap((path) => ["--path", join(repository, "proto", path)]);
+  try {
+    // The plugins are built with it: minutes, the first time.
+    await run(join(repository, "node_modules/.bin/buf"), ["generate", repository, ...paths], { cwd: folder });
+    await run("go", ["build", "-o", binary, "."], { cwd: folder });
+  } catch (error) {
+    return `the Go servers could not be built: ${error instanceof Error ? error.message.slice(0, 300) : String(error)}`;
+  }
+}
+
+/** One contender for each stack, named for it; where they can't be run, a note that says why. */
+export async function openGoContenders(
+  stack: AsyncDisposableStack,
+  stacks: Readonly<Record<string, GoStack>>,
+  target: Target,
+): Promise<{ contenders: Contender[]; notes: string[] }> {
+  const reason = await whyNoGo();
+  if (reason !== undefined) {
+    return { contenders: [], notes: Object.keys(stacks).map((name) => `${name}: not run: ${reason}`) };
+  }
+  const contenders: Contender[] = [];
+  for (const [name, each] of Object.entries(stacks)) {
+    contenders.push({ name, server: stack.use(await openGo(each)), target });
+  }
+  return { contenders, notes: [] };
+}

@@ -1,0 +1,70 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { hashPassword } from "../src/auth/passwords.ts";
+import type { OptionsInput } from "../src/index.ts";
+import { openFolder, openServer, type Server, type ServerOptions } from "./server.ts";
+
+/** The service itself, started by its command, as people run it. */
+export type Service = Server & {
+  /** The Authorization header of an authenticated request. */
+  readonly authorization: string;
+};
+
+const entry = new URL("../src/cli/main.ts", import.meta.url);
+const password = "a password for benchmarks";
+
+/** `options` is what the configuration file has beside the users. Resolves when the service is ready. */
+export async function openService(server: ServerOptions = {}, options: OptionsInput = {}): Promise<Service> {
+  await using stack = new AsyncDisposableStack();
+  const dir = stack.use(await openFolder());
+  const opened = stack.use(await openServer(entry, ["--config", await writeConfig(dir.path, options)], server));
+  const authorization = await logIn(opened.url);
+  await untilReady(opened.url);
+  const all = stack.move();
+  return { ...opened, authorization, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+/** Writes a configuration whose data is kept in the same folder; returns its path. */
+export async function writeConfig(dir: string, options: OptionsInput = {}): Promise<string> {
+  const config: OptionsInput = {
+    host: "127.0.0.1",
+    port: 0,
+    dataDir: join(dir, "data"),
+    runtime: { port: 0 },
+    adminAuth: { users: [{ username: "bench", password: await hashPassword(password), permissions: "*" }] },
+    ...options,
+  };
+  // JSON is YAML.
+  const file = join(dir, "flowgate.yaml");
+  await writeFile(file, JSON.stringify(config), { mode: 0o600 });
+  return file;
+}
+
+/** Resolves when the flow runtime runs. */
+export async function untilReady(url: string): Promise<void> {
+  const signal = AbortSignal.timeout(60_000);
+  for (;;) {
+    const response = await fetch(`${url}/readyz`, { signal });
+    await response.bytes();
+    if (response.ok) {
+      return;
+    }
+    await sleep(10);
+  }
+}
+
+async function logIn(url: string): Promise<string> {
+  const response = await fetch(`${url}/auth/token`, {
+    method: "POST",
+    body: new URLSearchParams({
+      client_id: "service-admin",
+      grant_type: "password",
+      scope: "*",
+      username: "bench",
+      password,
+    }),
+  });
+  const { access_token: token } = (await response.json()) as { access_token: string };
+  return `Bearer ${token}`;
+}

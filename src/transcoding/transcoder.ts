@@ -15,7 +15,7 @@ import type { TranscodingRequest } from "./request.ts";
 import { formatTemplate } from "./template.ts";
 import { createStreamOperation } from "./stream-operation.ts";
 
-/** Where a request leads, before anything of it is read. The same object for all requests of a path without variables. */
+/** Where a request leads, before anything of it is read. */
 export type TranscodingMatch = {
   /** The RPC; undefined where the path is none of any RPC, or the HTTP method is not allowed on it. */
   readonly method: DescMethod | undefined;
@@ -23,6 +23,8 @@ export type TranscodingMatch = {
   readonly template: string | undefined;
   /** Whether any template matches the path, whatever the HTTP method. */
   readonly isKnownPath: boolean;
+  /** The path has no variables: all requests of this path and HTTP method have this match. */
+  readonly isFixed: boolean;
   /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
   readonly answer: (request: TranscodingRequest) => Answer | Promise<Answer>;
 };
@@ -82,6 +84,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
     method: undefined,
     template: undefined,
     isKnownPath,
+    isFixed: false,
     answer: () => errorAnswers.ofFault(fault),
   });
 
@@ -103,6 +106,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
           method: undefined,
           template: undefined,
           isKnownPath: true,
+          isFixed: false,
           answer: () => ({ status: 204, headers: { allow }, body: undefined }),
         }
       : ofFault(new Fault(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }), true);
@@ -174,10 +178,16 @@ function createMatches(
   template: string,
   operation: Operation,
 ): (httpMethod: string, captures: readonly string[]) => TranscodingMatch {
-  const match = (answer: Handle): TranscodingMatch => ({ method, template, isKnownPath: true, answer });
-  const plain = (captures: readonly string[]) => match((request) => operation.run(request, captures));
+  const match = (captures: readonly string[], answer: Handle): TranscodingMatch => ({
+    method,
+    template,
+    isKnownPath: true,
+    isFixed: captures.length === 0,
+    answer,
+  });
+  const plain = (captures: readonly string[]) => match(captures, (request) => operation.run(request, captures));
   const head = (captures: readonly string[]) =>
-    match((request) => {
+    match(captures, (request) => {
       const answered = operation.run(request, captures);
       return answered instanceof Promise ? answered.then(withoutBody) : withoutBody(answered);
     });

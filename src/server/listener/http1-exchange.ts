@@ -3,8 +3,6 @@ import type { Socket } from "node:net";
 import { type Answer, readBody, sendStream, streamBody } from "../../transcoding/core.ts";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 
-const ignore = (): void => {};
-
 /** The connection that a request came on. */
 export interface Http1Exchanges {
   readonly remoteAddress: string;
@@ -32,7 +30,6 @@ export class Http1Exchange implements Exchange {
     this.response = response;
     this.#connection = connection;
     this.#expectsContinue = expectsContinue;
-    response.on("error", ignore);
     response.on("close", () => {
       connection.closed(this);
       this.observer?.closed();

@@ -7,26 +7,38 @@ export type Sources = {
   admit(address: string | undefined): (() => void) | undefined;
 };
 
-/** Each may have `most`; a proxy, which is there for many clients, as many as come. */
+/** Each source may have `most`; a proxy, which connects for many clients, any number. */
 export function createSources(most: number, isProxy: ListenerOptions["isProxy"]): Sources {
-  const counts = new Map<string, number>();
+  type Source = { readonly key: string; count: number };
+  const sources = new Map<string, Source>();
+  // Calls of one client often follow each other.
+  let lastAddress: string | undefined;
+  let last: Source | undefined;
+
+  const find = (address: string): Source => {
+    if (last === undefined || address !== lastAddress || last.count === 0) {
+      const key = sourceOf(address);
+      last = sources.get(key) ?? { key, count: 0 };
+      lastAddress = address;
+      sources.set(key, last);
+    }
+    return last;
+  };
+
   return {
     admit(address = "") {
       if (isProxy(address)) {
         return () => {};
       }
-      const source = sourceOf(address);
-      const count = counts.get(source) ?? 0;
-      if (count >= most) {
+      const source = find(address);
+      if (source.count >= most) {
         return undefined;
       }
-      counts.set(source, count + 1);
+      source.count += 1;
       return () => {
-        const left = (counts.get(source) ?? 1) - 1;
-        if (left === 0) {
-          counts.delete(source);
-        } else {
-          counts.set(source, left);
+        source.count -= 1;
+        if (source.count === 0) {
+          sources.delete(source.key);
         }
       };
     },

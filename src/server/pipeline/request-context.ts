@@ -34,6 +34,8 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   readonly record: RequestRecord;
   /** In origin form (RFC 9112, section 3.2.1). */
   readonly target: string;
+  /** The target without its query. */
+  readonly path: string;
   /** The client's address, as far as trusted proxies say it. */
   readonly address: string;
   readonly workload: (() => string | undefined) | undefined;
@@ -42,7 +44,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   #requestId: string | undefined;
   #responseHeaders: Record<string, string> | undefined;
   #values: ContextValues | undefined;
-  #onClose: (() => void)[] | undefined;
+  #onClose: (() => void) | undefined;
 
   constructor(exchange: Exchange, environment: RequestEnvironment, trace: Context) {
     this.exchange = exchange;
@@ -51,6 +53,8 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     this.headers = exchange.headers;
     this.record = new RequestRecord(trace, this.headers["content-type"]);
     this.target = originFormOf(exchange.target);
+    const question = this.target.indexOf("?");
+    this.path = question === -1 ? this.target : this.target.slice(0, question);
     this.address = environment.client.addressOf(exchange);
     const { readWorkload } = environment;
     this.workload = readWorkload && (() => readWorkload(exchange));
@@ -58,12 +62,6 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
 
   get httpVersionMajor(): number {
     return this.exchange.httpVersionMajor;
-  }
-
-  /** The target without its query. */
-  get path(): string {
-    const question = this.target.indexOf("?");
-    return question === -1 ? this.target : this.target.slice(0, question);
   }
 
   get route(): Route {
@@ -133,7 +131,14 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
 
   /** Calls back when the exchange is over. */
   onClose(callback: () => void): void {
-    (this.#onClose ??= []).push(callback);
+    const before = this.#onClose;
+    this.#onClose =
+      before === undefined
+        ? callback
+        : () => {
+            before();
+            callback();
+          };
   }
 
   /** Sets a header of the response, whatever that will be; the response's own header of that name wins. */
@@ -170,9 +175,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   }
 
   closed(): void {
-    for (const callback of this.#onClose ?? []) {
-      callback();
-    }
+    this.#onClose?.();
     const { record, exchange } = this;
     const { observer, onEnd } = this.#environment;
     const outcome = record.end(exchange.isSent, exchange.status);

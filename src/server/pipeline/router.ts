@@ -16,9 +16,14 @@ export type RouterOptions = {
 /** Finds the route of a request: by its exact path, and else by the transcoder's templates. Never throws. */
 export function createRouter({ routes, transcoder, exempt }: RouterOptions): (request: RequestContext) => Route {
   const isValidHost = createHostValidator();
-  const known = new WeakMap<TranscodingMatch, Route>();
+  /** By HTTP method and path. */
+  const fixed = new Map<string, Map<string, Route>>();
   return (request) => {
-    const { path } = request;
+    const { path, httpMethod } = request;
+    const seen = fixed.get(httpMethod)?.get(path);
+    if (seen !== undefined) {
+      return seen;
+    }
     const plain = /[%#]/.test(path) ? decode(path) : path;
     if (plain === undefined) {
       return malformed;
@@ -27,14 +32,15 @@ export function createRouter({ routes, transcoder, exempt }: RouterOptions): (re
     if (exact !== undefined) {
       return exact.kind === "rpc" && !isValidHost(request.host) ? invalidHost : exact;
     }
-    const match = transcoder.match(request.httpMethod, request.target);
+    const match = transcoder.match(httpMethod, request.target);
     if (!match.isKnownPath && isRpcRequest(request)) {
       return unknownRpc;
     }
-    let route = known.get(match);
-    if (route === undefined) {
-      route = createRestRoute(match, exempt);
-      known.set(match, route);
+    const route = createRestRoute(match, exempt);
+    // No more than there are templates without variables; another spelling of such a path is matched each time.
+    if (match.isFixed && path === match.template) {
+      const routes = fixed.get(httpMethod) ?? new Map<string, Route>();
+      fixed.set(httpMethod, routes.set(path, route));
     }
     return route;
   };

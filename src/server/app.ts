@@ -215,6 +215,7 @@ function createServer(
       observer.limitReached(limit);
     },
     ...(options.tls && { decide: createTls(options.tls, log, (reason) => observer.tlsHandshakeFailed(reason)) }),
+    onDegraded: (message) => log.warn(message),
     onMalformed: pipeline.malformed,
     leaving,
     onTold() {

@@ -5,7 +5,9 @@ import { createHttp1 } from "./http1.ts";
 import { createHttp2 } from "./http2.ts";
 import { lingerMs } from "./linger.ts";
 import { listenerDefaults, type ListenerOptions } from "./options.ts";
+import { canSendShutdownNotice } from "./shutdown-notice.ts";
 import { createSources } from "./sources.ts";
+import { canMeasureSent } from "./wire.ts";
 import type { Decided } from "./sniff.ts";
 
 /** Node's timers wait no longer. */
@@ -84,6 +86,14 @@ export function createListener(handler: ExchangeHandler, given: Partial<Listener
   const { idleTimeoutMs, stallTimeoutMs, requestTimeoutMs, headersTimeoutMs, firstByteTimeoutMs } = options;
   const shortestMs = Math.min(idleTimeoutMs, stallTimeoutMs, requestTimeoutMs, headersTimeoutMs, firstByteTimeoutMs);
   server.once("listening", () => {
+    if (!canMeasureSent(server)) {
+      options.onDegraded(
+        "responses that their clients do not take are not ended: this Node does not say what was sent",
+      );
+    }
+    if (!canSendShutdownNotice(server)) {
+      options.onDegraded("HTTP/2 connections end without a notice in advance: this Node hides their descriptors");
+    }
     const timer = setInterval(
       () => {
         const nowMs = performance.now();

@@ -50,6 +50,8 @@ export type ListenerOptions = ListenerLimits & {
   decide: DecideProtocol;
   /** Whether the peer of this address connects for many clients: `connectionsPerSource` is not for it. */
   isProxy: (address: string | undefined) => boolean;
+  /** A feature is off, because this version of Node lacks an internal that it needs. Called at start-up. */
+  onDegraded: (message: string) => void;
   /** Something that is no request, and interrupted none, was answered with this status. */
   onMalformed: (status: number) => void;
   /** Told each time that a connection or a call was ended because of a limit. */
@@ -78,6 +80,7 @@ export const listenerDefaults: ListenerOptions = {
   onCut: () => {},
   decide: sniff,
   isProxy: () => false,
+  onDegraded: () => {},
   onMalformed: () => {},
   onLimit: () => {},
 };

@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import type { Socket } from "node:net";
+import type { Server, Socket } from "node:net";
 import { sentOn } from "./wire.ts";
 
 /** A GOAWAY frame (RFC 9113, section 6.8) of the highest stream id there is, and no error. */
@@ -14,8 +14,7 @@ const frame = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0,
  * session hands over whole ones, and what was handed over is out where nothing waits. Not for TLS.
  */
 export function sendShutdownNotice(socket: Socket): boolean {
-  const { _handle: handle } = socket as Socket & { readonly _handle?: { readonly fd?: number } | null };
-  const fd = handle?.fd ?? -1;
+  const fd = descriptorOf(socket);
   if (fd < 0 || sentOn(socket).unsentBytes > 0) {
     return false;
   }
@@ -29,4 +28,14 @@ export function sendShutdownNotice(socket: Socket): boolean {
     // The connection is full, or broken; who uses it will see.
     return false;
   }
+}
+
+/** Whether this Node tells the descriptors of connections. Without them, clients get one GOAWAY instead of two. */
+export function canSendShutdownNotice(listening: Server): boolean {
+  return process.platform === "win32" || descriptorOf(listening) >= 0;
+}
+
+function descriptorOf(connection: Socket | Server): number {
+  const { _handle: handle } = connection as { readonly _handle?: { readonly fd?: unknown } | null };
+  return typeof handle?.fd === "number" ? handle.fd : -1;
 }

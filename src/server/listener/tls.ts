@@ -28,7 +28,8 @@ export function createTls(
   log: Logger,
   onFailure: (reason: TlsFailure) => void = () => {},
 ): DecideProtocol {
-  const secured = new WeakMap<Socket, (socket: TLSSocket) => void>();
+  /** What waits for a handshake, by the peer. */
+  const secured = new Map<string, (socket: TLSSocket) => void>();
   const server = createServer({
     ...certificates.current(),
     ALPNProtocols: ["h2", "http/1.1"],
@@ -40,7 +41,7 @@ export function createTls(
   server.on("secureConnection", (socket) => {
     const fault = faultOf(socket);
     if (fault === undefined) {
-      secured.get(plainSocketOf(socket))?.(socket);
+      secured.get(peerOf(socket))?.(socket);
     } else {
       onFailure("client_certificate");
       log.debug({ client: socket.remoteAddress, reason: fault }, "a client certificate was refused");
@@ -57,7 +58,9 @@ export function createTls(
   return (plain, decided) => {
     // Or Node would keep a connection that its client ends before anyone is told of it.
     plain.allowHalfOpen = false;
-    secured.set(plain, (socket) => {
+    const peer = peerOf(plain);
+    plain.once("close", () => secured.delete(peer));
+    secured.set(peer, (socket) => {
       // A connection may break at any time; whoever uses it learns that from its end.
       socket.on("error", () => {});
       sniff(socket, (connection) => {
@@ -106,7 +109,7 @@ function faultOf(socket: TLSSocket): string | undefined {
   return hasExpired(certificate) ? "CERT_HAS_EXPIRED" : undefined;
 }
 
-/** The connection beneath. Node keeps it here, but has no public name for it. */
-function plainSocketOf(socket: TLSSocket): Socket {
-  return (socket as TLSSocket & { readonly _parent: Socket })._parent;
+/** Names a connection for as long as it is open; the same under TLS and beneath it. */
+function peerOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }

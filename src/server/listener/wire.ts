@@ -1,16 +1,22 @@
-import type { Socket } from "node:net";
+import type { Server, Socket } from "node:net";
 
-type Handle = { readonly bytesWritten: number; readonly writeQueueSize: number };
+type Handle = { readonly bytesWritten?: unknown; readonly writeQueueSize?: unknown };
 
 /**
- * What of a connection's bytes the system has taken, and what still waits for that. Node has no public name for
- * the second: of a write of many MB, its own properties tell nothing until the last byte is out.
+ * How many bytes of a connection the system has taken, and how many still wait for that. Of a write of many MB, Node's public
+ * properties change only when the last byte is out, so the second is read from the socket's internal handle.
  *
- * `socket` is the one that was accepted, whatever was put upon it: Node counts natively.
+ * `socket` is the one that was accepted, beneath TLS.
  */
 export function sentOn(socket: Socket): { readonly sentBytes: number; readonly unsentBytes: number } {
-  const { _handle: handle } = socket as Socket & { readonly _handle?: Handle | null };
-  return handle
-    ? { sentBytes: handle.bytesWritten - handle.writeQueueSize, unsentBytes: handle.writeQueueSize }
+  const { bytesWritten, writeQueueSize } = (socket as Socket & { readonly _handle?: Handle | null })._handle ?? {};
+  return typeof bytesWritten === "number" && typeof writeQueueSize === "number"
+    ? { sentBytes: bytesWritten - writeQueueSize, unsentBytes: writeQueueSize }
     : { sentBytes: socket.bytesWritten, unsentBytes: 0 };
+}
+
+/** Whether this Node has what `sentOn` reads. Without it, clients that do not take their response are not noticed. */
+export function canMeasureSent(listening: Server): boolean {
+  const { _handle: handle } = listening as Server & { readonly _handle?: object | null };
+  return !handle || ("bytesWritten" in handle && "writeQueueSize" in handle);
 }

@@ -8,6 +8,7 @@ import type { ExchangeHandler } from "../../src/server/listener/exchange.ts";
 import { createListener } from "../../src/server/listener/listener.ts";
 import type { ListenerOptions } from "../../src/server/listener/options.ts";
 import { answer, readText, serving } from "./exchanges.ts";
+import { frame, openRaw2, post, type } from "./frames.ts";
 import { openRaw } from "./raw.ts";
 
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -193,6 +194,24 @@ describe("a connection that is no good", () => {
     await expect(once(stream, "response")).rejects.toThrow(/ENHANCE_YOUR_CALM/);
     session.destroy();
   });
+});
+
+test("a body that its client breaks off without an error is not taken for a whole one", async () => {
+  const outcome = Promise.withResolvers<string>();
+  await using server = await listen(
+    serving((exchange) => {
+      readText(exchange).then(
+        (body) => outcome.resolve(`got ${body}`),
+        (error: Error) => outcome.resolve(error.message),
+      );
+    }),
+  );
+  using raw = await openRaw2(server.port);
+  const noError = Buffer.alloc(4);
+  raw.write(
+    Buffer.concat([post(1), frame(type.data, 0, 1, Buffer.from("part")), frame(type.rstStream, 0, 1, noError)]),
+  );
+  expect(await outcome.promise).toBe("the connection ended before the body did");
 });
 
 describe("Expect", () => {

@@ -1,7 +1,10 @@
+import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type Health as HealthService,
+  type HealthCheckResponse,
   HealthCheckResponse_ServingStatus as Status,
+  HealthCheckResponseSchema,
 } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { peerKey } from "../../auth/principal.ts";
 import { FlowgateError } from "../../errors.ts";
@@ -26,7 +29,7 @@ export function healthService(health: Health, watchers: Sources): ServiceImpl<ty
       if (status === Status.SERVICE_UNKNOWN) {
         throw new FlowgateError("not_found", "this server has no such service; List tells which there are");
       }
-      return { status };
+      return answerOf(status);
     },
 
     list() {
@@ -58,7 +61,7 @@ async function* watch(
   health: Health,
   watchers: Sources,
   { service, address, signal }: Watch,
-): AsyncGenerator<{ status: Status }> {
+): AsyncGenerator<HealthCheckResponse> {
   const leave = health.followers() < maxWatches ? watchers.admit(address) : undefined;
   if (leave === undefined) {
     throw new FlowgateError("limit_exceeded", "there are too many watches already: ask with Check");
@@ -66,18 +69,30 @@ async function* watch(
   try {
     const changes = health.changes(signal);
     let told = statusOf(health, service);
-    yield { status: told };
+    yield answerOf(told);
     for await (const _ of changes) {
       const status = statusOf(health, service);
       if (status !== told) {
         told = status;
-        yield { status };
+        yield answerOf(status);
       }
     }
   } finally {
     leave();
   }
   throw new FlowgateError("unavailable", "the service is closing");
+}
+
+const answers = new Map<Status, HealthCheckResponse>();
+
+/** Frozen, so that one encoding serves all watches. */
+function answerOf(status: Status): HealthCheckResponse {
+  let answer = answers.get(status);
+  if (answer === undefined) {
+    answer = Object.freeze(create(HealthCheckResponseSchema, { status }));
+    answers.set(status, answer);
+  }
+  return answer;
 }
 
 function statusOf(health: Health, service: string | undefined): Status {

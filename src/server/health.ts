@@ -1,4 +1,3 @@
-import { EventEmitter, on } from "node:events";
 import type { Answer } from "../transcoding/core.ts";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/route.ts";
@@ -31,8 +30,8 @@ export interface Health {
   /** Ends all `changes`. */
   close(): void;
   /**
-   * Yields after each change, from now on; what was not yet read is kept. Throws an AbortError where the
-   * signal is aborted, and ends with close().
+   * Yields after changes, from now on; several that were not read yet are one. Throws an AbortError when the signal is
+   * aborted, and ends with close().
    */
   changes(signal: AbortSignal): AsyncIterable<unknown>;
   /** How many `changes` are followed now. */
@@ -40,10 +39,10 @@ export interface Health {
 }
 
 export function createHealth({ ready, onReadyChange }: ReadinessSource, services: readonly string[]): Health {
-  const events = new EventEmitter().setMaxListeners(0);
+  const followers = new Set<Follower>();
   let draining = false;
   let closed = false;
-  const changed = (): void => void events.emit("change");
+  const changed = (): void => followers.forEach((follower) => follower.change());
   onReadyChange?.(changed);
 
   const readiness = (): Readiness => {
@@ -69,17 +68,85 @@ export function createHealth({ ready, onReadyChange }: ReadinessSource, services
     },
     close() {
       closed = true;
-      events.emit("close");
+      followers.forEach((follower) => follower.end());
     },
     changes(signal) {
-      const following = on(events, "change", { signal, close: ["close"] });
+      const follower = new Follower(signal, () => followers.delete(follower));
       if (closed) {
-        void following.return?.();
+        follower.end();
+      } else {
+        followers.add(follower);
       }
-      return following;
+      return follower;
     },
-    followers: () => events.listenerCount("change"),
+    followers: () => followers.size,
   };
+}
+
+/** One who waits for changes. Several that were not read are one: a queue such as that of events.on holds 32 KB. */
+class Follower implements AsyncIterableIterator<void, undefined> {
+  readonly #signal: AbortSignal;
+  readonly #left: () => void;
+  #hasChanged = false;
+  #isOver = false;
+  #settle: PromiseWithResolvers<IteratorResult<void, undefined>> | undefined;
+
+  constructor(signal: AbortSignal, left: () => void) {
+    this.#signal = signal;
+    this.#left = left;
+    signal.addEventListener("abort", this, { once: true });
+  }
+
+  change(): void {
+    this.#hasChanged = true;
+    this.#wake();
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#left();
+    this.#wake();
+  }
+
+  /** The signal was aborted. */
+  handleEvent(): void {
+    this.end();
+  }
+
+  next(): Promise<IteratorResult<void, undefined>> {
+    this.#settle = Promise.withResolvers();
+    const { promise } = this.#settle;
+    this.#wake();
+    return promise;
+  }
+
+  return(): Promise<IteratorResult<void, undefined>> {
+    this.#signal.removeEventListener("abort", this);
+    this.end();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #wake(): void {
+    const settle = this.#settle;
+    if (settle === undefined) {
+      return;
+    }
+    if (this.#signal.aborted) {
+      settle.reject(new DOMException("The operation was aborted", "AbortError"));
+    } else if (this.#hasChanged) {
+      this.#hasChanged = false;
+      settle.resolve({ done: false, value: undefined });
+    } else if (this.#isOver) {
+      settle.resolve({ done: true, value: undefined });
+    } else {
+      return;
+    }
+    this.#settle = undefined;
+  }
 }
 
 /** `/healthz`: the process serves. `/readyz`: it has all it needs to serve well, and does not drain. */

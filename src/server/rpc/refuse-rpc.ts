@@ -1,5 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Answer } from "../../transcoding/core.ts";
+import { type Answer, codeOfStatus } from "../../transcoding/core.ts";
 import { refuseCall } from "../pipeline/refuse.ts";
 import { refusalAnswer } from "../refusal.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
@@ -10,6 +10,8 @@ import type { RequestContext } from "../pipeline/request-context.ts";
  */
 export function refuseRpc(request: RequestContext, status: number, allowedMethods: readonly string[]): Answer {
   const code = /^application\/grpc/i.test(request.headers["content-type"] ?? "") ? Code.Unimplemented : Code.Unknown;
+  // Metrics and spans say what was wrong with the request; `unknown` would count as a failure of the server.
+  request.fail(codeOfStatus(status));
   const refused = (message: string): Answer => refuseCall(request, status, new ConnectError(message, code));
   switch (status) {
     case 405: {
@@ -21,7 +23,6 @@ export function refuseRpc(request: RequestContext, status: number, allowedMethod
       return refused("the Content-Type is none of Connect, gRPC or gRPC-Web for this kind of RPC");
     case 505:
       // The client of a bidirectional stream would wait for ever on a connection that is kept.
-      request.fail(Code.Unimplemented);
       return refusalAnswer(status, "this RPC needs HTTP/2", { headers: { connection: "close" }, code: "unknown" });
     default:
       return refused("the RPC can't be served as it was called");

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
+import { keepCompiledCode } from "./compile-cache.ts";
 import { runCommandLine } from "./run.ts";
 
 await runCommandLine({
@@ -10,4 +11,5 @@ await runCommandLine({
   },
   openGateway: async (options) => (await import("../gateway.ts")).openGateway(options),
   copyStore: async (...copy) => (await import("./copy-store.ts")).copyStore(...copy),
+  loading: keepCompiledCode,
 });

@@ -1,70 +1,20 @@
-import {
-  type Options,
-  OptionsError,
-  type OptionsInput,
-  type OptionsProblem,
-  formatOptionPath,
-  parseOptions,
-} from "../options/parse.ts";
+import type { Options } from "../options/parse.ts";
 import type { Flags } from "./arguments.ts";
-import { type ConfigFile, readConfigFile } from "./config-file.ts";
-import { CliFailure } from "./failure.ts";
-import { nearest } from "./nearest.ts";
-import { readSetting, settings } from "./settings.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
-
-/** An option as a flag or a variable gives it, and by which name. */
-type Given = { readonly path: readonly string[]; readonly value: string | number; readonly origin: string };
+import { type Environment, dataDirOf, readInput } from "./read-input.ts";
 
 /**
- * Flags win over the environment, the environment over the configuration file, and what none of them
- * says has its default. Throws a CliFailure that names where each wrong value comes from.
+ * The complete options, from flags, environment and configuration file. Throws a CliFailure that says what is wrong where.
+ *
+ * `loading` is called with the data directory before the schema of all options is loaded.
  */
-export async function readOptions(flags: Flags, environment: Environment): Promise<Options> {
-  const configPath = flags.get("config") ?? (environment["FLOWGATE_CONFIG"] || undefined);
-  const file = configPath === undefined ? undefined : await readConfigFile(configPath);
-  const given = settings.flatMap((setting): Given[] => {
-    const { flag, variable, path } = setting;
-    const fromFlag = flags.get(flag);
-    const text = fromFlag ?? (environment[variable] || undefined);
-    return text === undefined
-      ? []
-      : [{ path, value: readSetting(setting, text), origin: fromFlag === undefined ? variable : `--${flag}` }];
-  });
-  try {
-    return parseOptions(given.reduce(assign, file?.content ?? {}) as OptionsInput);
-  } catch (error) {
-    if (error instanceof OptionsError) {
-      throw new CliFailure(error.problems.map((problem) => describeProblem(problem, given, file)).join("\n"));
-    }
-    throw error;
-  }
-}
-
-function assign(
-  content: Readonly<Record<string, unknown>>,
-  { path, value }: Pick<Given, "path" | "value">,
-): Record<string, unknown> {
-  const [key = "", ...rest] = path;
-  if (rest.length === 0) {
-    return { ...content, [key]: value };
-  }
-  const inner = content[key] ?? {};
-  // What is no object in the file stays as it is: that it is wrong is for the options to say.
-  return typeof inner === "object" && !Array.isArray(inner)
-    ? { ...content, [key]: assign(inner as Record<string, unknown>, { path: rest, value }) }
-    : { ...content };
-}
-
-function describeProblem(problem: OptionsProblem, given: readonly Given[], file: ConfigFile | undefined): string {
-  const { path, message, knownKeys = [] } = problem;
-  const name = formatOptionPath(path);
-  const origin = given.find((one) => formatOptionPath(one.path) === name)?.origin;
-  if (origin !== undefined) {
-    return `${origin}: ${message}`;
-  }
-  const near = nearest(String(path.at(-1) ?? ""), knownKeys);
-  const hint = near === undefined ? "" : `; did you mean ${near}?`;
-  return file === undefined ? `${name}: ${message}` : `${file.path}:${file.lineOf(path)}: ${name}: ${message}${hint}`;
+export async function readOptions(
+  flags: Flags,
+  environment: Environment,
+  loading: (dataDir: string) => void = () => {},
+): Promise<Options> {
+  const input = await readInput(flags, environment);
+  const dataDir = dataDirOf(input);
+  if (dataDir !== undefined) loading(dataDir);
+  const { checkInput } = await import("./check-input.ts");
+  return checkInput(input);
 }

@@ -5,6 +5,7 @@ import { hashPasswordCommand } from "./hash-password.ts";
 import { helpText } from "./help.ts";
 import { readOptions } from "./read-options.ts";
 import { start } from "./start.ts";
+import { holdYoungGeneration } from "./young-generation.ts";
 
 /** What the commands need of the program, which is a package of files or a single executable. */
 export interface Program {
@@ -13,6 +14,8 @@ export interface Program {
   readonly openGateway: Parameters<typeof start>[1];
   /** Loads the database; so does `start`. */
   readonly copyStore: typeof copyStore;
+  /** Called with the data directory before the service is loaded. */
+  readonly loading?: (dataDir: string) => void;
 }
 
 /** Does what the command line asks for; what goes wrong is told on stderr and by the exit code. */
@@ -30,7 +33,7 @@ export async function runCommandLine(program: Program): Promise<void> {
   }
 }
 
-async function run({ version, openGateway, copyStore }: Program): Promise<void> {
+async function run({ version, openGateway, copyStore, loading }: Program): Promise<void> {
   const command = parseArguments(process.argv.slice(2));
   switch (command.kind) {
     case "help":
@@ -47,7 +50,13 @@ async function run({ version, openGateway, copyStore }: Program): Promise<void> 
       await hashPasswordCommand();
       return;
     case "start": {
-      await start(await readOptions(command.flags, process.env), openGateway);
+      const release = holdYoungGeneration();
+      await start(await readOptions(command.flags, process.env, loading), async (options) => {
+        const gateway = await openGateway(options);
+        // While the flows start, most of what is allocated stays too.
+        setTimeout(release, 5_000).unref();
+        return gateway;
+      });
       // All is closed. Should the reader of our output have stopped reading, that must not keep us.
       setTimeout(() => {
         // One of these is the log's, which would wait for that reader without end.

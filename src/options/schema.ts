@@ -4,6 +4,7 @@ import { isLoopback } from "./loopback.ts";
 import { parseSubnet } from "../server/trusted-proxies.ts";
 import { adminAuth } from "./admin-auth.ts";
 import { cors } from "./cors.ts";
+import { defaultDataDir } from "./data-dir.ts";
 import { checkIdentity, identity, tls } from "./identity.ts";
 import { limits } from "./limits.ts";
 import { runtime } from "./runtime.ts";
@@ -18,7 +19,7 @@ export const optionsSchema = z
       .default(8080)
       .describe("The port of the administration API, for HTTP, Connect, gRPC and gRPC-Web; 0 takes a free one."),
     dataDir: text
-      .default("./data")
+      .default(defaultDataDir)
       .describe("Where the store, the key of credentials and the runtime's files are kept; made if it is missing."),
     store: text
       .regex(/^[a-z]+:./, "must be a URL such as sqlite:/var/lib/flowgate/flowgate.db")

@@ -1,9 +1,10 @@
 import type { Duplex } from "node:stream";
+import { formatFrame } from "./frames.ts";
 import { createLineReader } from "./lines.ts";
 import { type FromChild, type ToChild, parseFromChild } from "./messages.ts";
 
 export type ChildChannel = {
-  send(message: ToChild): void;
+  send(message: ToChild, payload?: Uint8Array): void;
   /** Resolves when nothing more can come. */
   readonly ended: Promise<void>;
   close(): void;
@@ -12,10 +13,14 @@ export type ChildChannel = {
 /** A log entry of the greatest length, each character of it escaped, fits in. */
 const maxLineBytes = 128 * 1024;
 
+const noPayload = new Uint8Array();
+
 /**
- * The parent's end of the pipe that carries the messages, one line of JSON each; parent-channel.ts is the
- * other one. Not Node's own IPC: flows reach the child's end, and what they can write into that throws in
- * the parent.
+ * The parent's end of the pipe that carries the messages; parent-channel.ts is the other one. Not Node's own IPC: flows
+ * can write into the child's end, and what they write into that IPC throws in the parent.
+ *
+ * To the child go frames, so that large flows are sent as the bytes that they are. From the child come lines of JSON: a
+ * flow can write anything in between, and a line bounds what that can claim, where a forged length would swallow what follows.
  */
 export function openChildChannel(
   pipe: Duplex,
@@ -60,8 +65,11 @@ export function openChildChannel(
   pipe.on("close", resolve);
 
   return {
-    send(message) {
-      if (pipe.writable) pipe.write(`${JSON.stringify(message)}\n`);
+    send(message, payload = noPayload) {
+      if (!pipe.writable) return;
+      pipe.cork();
+      for (const piece of formatFrame(message, payload)) pipe.write(piece);
+      pipe.uncork();
     },
     ended,
     close: () => void pipe.destroy(),

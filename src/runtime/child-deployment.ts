@@ -1,3 +1,4 @@
+import type { FlowNode } from "../flows/configuration.ts";
 import type { CredentialEntries, Deploy } from "./messages.ts";
 
 export type CredentialObject = Record<string, Record<string, string>>;
@@ -6,7 +7,7 @@ export type CredentialObject = Record<string, Record<string, string>>;
  * The runtime takes a node's credentials as changed only where the node itself carries some: without the
  * mark a `nodes` or `flows` deployment would leave it running with the old ones.
  */
-export function markedFlows({ flows, type, credentialsChanged }: Deploy): object[] {
+export function markedFlows(flows: readonly FlowNode[], { type, credentialsChanged }: Deploy): object[] {
   if (type === "full" || credentialsChanged.length === 0) return [...flows];
   const ids = new Set(credentialsChanged);
   return flows.map((node) => (ids.has(node.id) ? { ...node, credentials: {} } : node));

@@ -19,7 +19,7 @@ export type ChildEvents = {
 };
 
 export type RuntimeProcess = {
-  send(message: ToChild): void;
+  send(message: ToChild, payload?: Uint8Array): void;
   /** Where nothing gentler can be waited for: a blocked event loop sees no SIGTERM. */
   kill(): void;
 };
@@ -100,7 +100,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   });
 
   return {
-    send: (message) => channel.send(message),
+    send: (message, payload) => channel.send(message, payload),
     kill: () => kill(child),
   };
 }

@@ -1,10 +1,12 @@
-// The program of the child process, and the only file that imports the flow runtime.
+// The program of the child process, and the only file that loads the flow runtime.
 import { createServer, type Server } from "node:http";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import type { AddressInfo } from "node:net";
-import util, { type RuntimeEvent } from "@node-red/util";
-import runtime from "@node-red/runtime";
+import type flowRuntime from "@node-red/runtime";
+import type flowUtil from "@node-red/util";
+import type { RuntimeEvent } from "@node-red/util";
+import type { FlowNode } from "../flows/configuration.ts";
 import { type CredentialObject, credentialObject, markedFlows } from "./child-deployment.ts";
 import { createRuntimeLog } from "./child-log.ts";
 import { maxLineChars } from "./log-budget.ts";
@@ -12,11 +14,12 @@ import { closeLoopholes } from "./loopholes.ts";
 import { type Boot, type Deploy, type Deployed, type FromChild, type ToChild, beatEveryMs } from "./messages.ts";
 import { watchForOrphanhood } from "./orphan-watch.ts";
 import { openParentChannel } from "./parent-channel.ts";
+import { avoidDeepFlowCopy } from "./shallow-flow-copy.ts";
 
 closeLoopholes();
 
 const parent = openParentChannel({
-  message: (message) => void obey(message),
+  message: (message, payload) => void obey(message, payload),
   ended: () => process.kill(-process.pid, "SIGKILL"),
 });
 
@@ -39,6 +42,12 @@ process.on("SIGTERM", () => {});
 
 setInterval(() => parent.send({ kind: "beat" }), beatEveryMs);
 parent.send({ kind: "beat" });
+
+avoidDeepFlowCopy((message) => parent.send({ kind: "log", entry: { level: "warn", message } }));
+// Not imports, which would run before what stands above.
+const require = createRequire(import.meta.url);
+const util = require("@node-red/util") as typeof flowUtil;
+const runtime = require("@node-red/runtime") as typeof flowRuntime;
 
 /** Of the deployment that is being started. */
 let traceparent: string | undefined;
@@ -74,7 +83,7 @@ const storageModule = {
 function settingsFor(boot: Boot) {
   return {
     userDir: boot.userDir,
-    coreNodesDir: dirname(createRequire(import.meta.url).resolve("@node-red/nodes")),
+    coreNodesDir: dirname(require.resolve("@node-red/nodes")),
     storageModule,
     // The service encrypts them at rest, in the parent.
     credentialSecret: false,
@@ -128,9 +137,9 @@ async function listen(server: Server, { host, httpPort }: Boot): Promise<void> {
   server.off("error", refused);
 }
 
-async function deploy(message: Deploy): Promise<Pick<Deployed, "failure" | "rejected">> {
+async function deploy(message: Deploy, given: FlowNode[]): Promise<Pick<Deployed, "failure" | "rejected">> {
   const credentials = credentialObject(message.credentials, message.credentialsChanged);
-  const flows = markedFlows(message);
+  const flows = markedFlows(given, message);
   let failure: string | undefined;
   // The runtime emits it once for each deployment, when all is started or nothing can be.
   const finished = nextEvent((event) => {
@@ -140,7 +149,7 @@ async function deploy(message: Deploy): Promise<Pick<Deployed, "failure" | "reje
   onTabFailure = (stack) => {
     failure ??= stack.split("\n", 1)[0];
   };
-  stored.flows = [...message.flows];
+  stored.flows = given;
   stored.credentials = credentials;
   try {
     const { rev } = await runtime.flows.setFlows(
@@ -212,7 +221,7 @@ async function stop(): Promise<void> {
   process.exit(0);
 }
 
-async function obey(message: ToChild): Promise<void> {
+async function obey(message: ToChild, payload: Buffer): Promise<void> {
   switch (message.kind) {
     case "boot":
       server = await boot(message);
@@ -220,7 +229,7 @@ async function obey(message: ToChild): Promise<void> {
     case "deploy": {
       parent.send({ kind: "begun", id: message.id });
       traceparent = message.traceparent;
-      const outcome = await deploy(message);
+      const outcome = await deploy(message, JSON.parse(payload.toString()) as FlowNode[]);
       traceparent = undefined;
       parent.send({ kind: "deployed", id: message.id, ...outcome });
       return;

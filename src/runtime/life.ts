@@ -175,15 +175,17 @@ export function startLife(options: CompleteOptions, events: LifeEvents, trace: C
       hasBegun = false;
       deploymentId += 1;
       enter("deploying");
-      child.send({
-        kind: "deploy",
-        id: deploymentId,
-        type,
-        flows: revision.flows.nodes,
-        credentials: [...revision.credentials].map(([id, set]) => [id, [...set]] as const),
-        credentialsChanged: changedCredentials(credentials, revision.credentials),
-        ...(traceparent !== undefined && { traceparent }),
-      });
+      child.send(
+        {
+          kind: "deploy",
+          id: deploymentId,
+          type,
+          credentials: [...revision.credentials].map(([id, set]) => [id, [...set]] as const),
+          credentialsChanged: changedCredentials(credentials, revision.credentials),
+          ...(traceparent !== undefined && { traceparent }),
+        },
+        revision.flows.json,
+      );
     },
     async stop() {
       enter("stopping");

@@ -1,4 +1,4 @@
-import type { DeploymentType, FlowNode } from "../flows/configuration.ts";
+import type { DeploymentType } from "../flows/configuration.ts";
 import { maxLineChars } from "./log-budget.ts";
 
 /** The gravest first. */
@@ -31,12 +31,11 @@ export type Boot = {
   readonly worker: boolean;
 };
 
-/** Answered by `begun` and `deployed` with the same id. One at a time. */
+/** Answered by `begun` and `deployed` with the same id. One at a time. Its payload is the flows: a JSON array of nodes, in UTF-8. */
 export type Deploy = {
   readonly kind: "deploy";
   readonly id: number;
   readonly type: DeploymentType;
-  readonly flows: readonly FlowNode[];
   /** All of them: what is not here does not exist. */
   readonly credentials: CredentialEntries;
   /** The nodes whose credentials are others than in the deployment before this one. */
@@ -77,7 +76,7 @@ export type FromChild =
 /** How often a child tells that its event loop turns. */
 export const beatEveryMs = 250;
 
-/** Where in the child the pipe is that carries the messages in both directions, one line of JSON each. */
+/** The file descriptor of the pipe, in the child, that carries the messages in both directions. */
 export const messageFd = 3;
 
 /** Where in the child the watch pipe is: it ends when the parent does. */

@@ -1,5 +1,5 @@
 import { Socket } from "node:net";
-import { createLineReader } from "./lines.ts";
+import { createFrameReader } from "./frames.ts";
 import { type FromChild, type ToChild, messageFd } from "./messages.ts";
 
 export type ParentChannel = {
@@ -9,16 +9,16 @@ export type ParentChannel = {
 
 /** The child's end of the pipe that carries the messages; child-channel.ts is the other one. */
 export function openParentChannel(events: {
-  readonly message: (message: ToChild) => void;
+  /** `payload` is empty for messages that have none. */
+  readonly message: (message: ToChild, payload: Buffer) => void;
   /** The parent is gone, or wants to hear no more. */
   readonly ended: () => void;
 }): ParentChannel {
   const pipe = new Socket({ fd: messageFd });
-  const read = createLineReader(Infinity, {
-    line: (text) => events.message(JSON.parse(text) as ToChild),
-    tooLong() {},
-  });
-  pipe.on("data", read);
+  pipe.on(
+    "data",
+    createFrameReader((message, payload) => events.message(message as ToChild, payload)),
+  );
   // `close` follows; a write that fails is no exception.
   pipe.on("error", () => {});
   pipe.on("close", events.ended);

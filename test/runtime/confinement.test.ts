@@ -195,3 +195,23 @@ test("a flow that writes messages without end is heard in part", async () => {
   expect(runtime.entries.filter(({ message }) => /crashed: forged/.test(message))).toHaveLength(1);
   expect(Math.max(...runtime.entries.map(({ message }) => message.length))).toBeLessThan(8_300);
 });
+
+test("a flow that reads from the channel ends the child alone", async () => {
+  const active = revision(1, []);
+  await using runtime = await runtimeUnderTest({ active: async () => active, restart: { backoffMs: 60_000 } });
+  const steal = `${escape} const { readSync } = host.getBuiltinModule("fs");
+    setTimeout(() => {
+      node.warn("reads now");
+      for (let taken = 0; taken === 0;) {
+        try { taken = readSync(${messageFd}, Buffer.alloc(20)); }
+        catch (error) { if (error.code !== "EAGAIN") throw error; }
+      }
+    }, 0);`;
+  await runtime.apply(revision(2, [tab("T"), functionNode("f", { z: "T", initialize: steal })]), "full");
+  await runtime.untilLogged(/reads now/);
+  const cut = runtime.apply(revision(3, []), "full");
+  await runtime.untilState("restarting");
+  expect(runtime.status().message).toBe("it crashed: Error: bytes are missing in the runtime's own channel");
+  await Promise.all([cut, runtime.apply(revision(4, []), "full")]);
+  expect(runtime.status().state).toBe("running");
+});

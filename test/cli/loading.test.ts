@@ -1,0 +1,55 @@
+import { chmod, mkdir, mkdtempDisposable, readdir, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { runCli } from "./run-cli.ts";
+
+/** Prints the URL of each module to stderr. */
+const listing = `data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from "node:module";
+  registerHooks({ load(url, context, next) { process.stderr.write(url + "\\n"); return next(url, context); } });
+`)}`;
+
+// The port is wrong, so that the command ends once it has checked its options.
+const start = ["start", "--port", "many"];
+
+test.each([
+  ["help", ["--help"], []],
+  ["start without a configuration file", start, ["zod"]],
+  ["start with one", [...start, "--config", "/dev/null"], ["yaml", "zod"]],
+])("%s loads what it needs", async (_, args, packages) => {
+  const { stderr } = await runCli(args, { env: { NODE_OPTIONS: `--import ${listing}` } });
+  expect(stderr).toContain("/src/cli/run.ts");
+  const found = ["fastify", "yaml", "zod"].filter((name) => stderr.includes(`/node_modules/${name}/`));
+  expect(found).toEqual(packages);
+});
+
+test("keeps compiled code in the data directory", async () => {
+  await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+  await runCli([...start, "--data-dir", directory.path]);
+  const files = await readdir(join(directory.path, "compile-cache"), { recursive: true });
+  expect(files.length).toBeGreaterThan(10);
+});
+
+test("finds the data directory in the configuration file too", async () => {
+  await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+  const config = join(directory.path, "flowgate.yaml");
+  await writeFile(config, `dataDir: ${directory.path}\n`);
+  await runCli([...start, "--config", config]);
+  expect(await readdir(directory.path)).toContain("compile-cache");
+});
+
+test("makes no data directory in order to keep compiled code there", async () => {
+  await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+  await runCli([...start, "--data-dir", join(directory.path, "data")]);
+  expect(await readdir(directory.path)).toEqual([]);
+});
+
+test("keeps no compiled code where others could write it", async () => {
+  await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+  const folder = join(directory.path, "compile-cache");
+  await mkdir(folder);
+  await chmod(folder, 0o777);
+  await runCli([...start, "--data-dir", directory.path]);
+  expect(await readdir(folder)).toEqual([]);
+});

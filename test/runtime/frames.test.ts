@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { createFrameReader, formatFrame } from "../../src/runtime/frames.ts";
+
+const utf8 = (text: string) => new TextEncoder().encode(text);
+
+function read(chunks: readonly Uint8Array[]): unknown[] {
+  const frames: unknown[] = [];
+  const reader = createFrameReader((message, payload) => frames.push([message, payload.toString()]));
+  for (const chunk of chunks) reader(Buffer.from(chunk));
+  return frames;
+}
+
+test.for([1, 2, 11, 12, 13, 64, 10_000])("gives messages with their payloads, from chunks of %i bytes", (size) => {
+  const sent = [
+    [{ kind: "boot", text: "größer\n" }, ""],
+    [{ kind: "deploy" }, `[{"name":"\n→"}]`],
+    [{ kind: "deploy" }, "x".repeat(1_000)],
+    [{ kind: "stop" }, ""],
+  ] as const;
+  const bytes = Buffer.concat(sent.flatMap(([message, payload]) => formatFrame(message, utf8(payload))));
+  const count = Math.ceil(bytes.length / size);
+  const chunks = Array.from({ length: count }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
+  expect(read(chunks)).toEqual(sent);
+});
+
+test("waits for a frame to be complete", () => {
+  const bytes = Buffer.concat(formatFrame({ kind: "deploy" }, utf8("[]")));
+  expect(read([bytes.subarray(0, -1)])).toEqual([]);
+  expect(read([bytes.subarray(0, -1), bytes.subarray(-1)])).toEqual([[{ kind: "deploy" }, "[]"]]);
+});
+
+test("does not send a copy of the payload", () => {
+  const payload = utf8("[]");
+  expect(formatFrame({ kind: "deploy" }, payload)).toContain(payload);
+});
+
+test.for([1, 4, 20])("notices that the first %i bytes of a frame are missing", (missing) => {
+  const bytes = Buffer.concat(formatFrame({ kind: "deploy" }, utf8("[]".repeat(20))));
+  expect(() => read([bytes.subarray(missing)])).toThrow("bytes are missing in the runtime's own channel");
+});

@@ -1,0 +1,33 @@
+import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { Undecoded } from "../transcoding/deferred.ts";
+import type { SentError } from "./sent-error.ts";
+
+/** What the thread is started with. */
+export type PreparationData = { readonly credentialSecret: string | undefined };
+
+export type PreparationCall = { readonly source: Undecoded; readonly current: CredentialSets };
+
+export type PreparationReply = {
+  /** The request's own, which go back to their owner. */
+  readonly bytes: Uint8Array;
+  readonly result: PreparationResult;
+};
+
+/** PreparedDeployment as it is sent. */
+export type PreparationResult =
+  | {
+      readonly kind: "prepared";
+      readonly type: DeploymentType;
+      readonly rev: string | undefined;
+      readonly outcome: SentFlows | { readonly kind: "refused"; readonly error: SentError } | undefined;
+    }
+  /** There is no deployment: the request can't be decoded, or its type is unknown. */
+  | { readonly kind: "failed"; readonly error: SentError };
+
+export type SentFlows = {
+  readonly kind: "flows";
+  readonly json: Uint8Array<ArrayBuffer>;
+  readonly count: number;
+  /** undefined: the current ones. */
+  readonly credentials: CredentialSets | undefined;
+};

@@ -10,7 +10,9 @@ import { createGate, createGuard } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { drain } from "./drain.ts";
+import type { Decrypt } from "./flows/credentials.ts";
 import { deploymentTypeNames } from "./flows/deployment-type.ts";
+import { decryptCredentials } from "./flows/encrypted.ts";
 import { isLoopback } from "./options/loopback.ts";
 import type { Options } from "./options/parse.ts";
 import { openPreparation } from "./preparation/preparation.ts";
@@ -98,7 +100,8 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
       log.info({ locked, client }, "too many failed logins: for a while no more are tried, for this user or client"),
     ...(options.identity && { identities: options.identity.rules }),
   });
-  const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, log }));
+  const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
+  const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
   const server = stack.use(
     await openServer({
       host: options.host,
@@ -113,6 +116,7 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
           store: store.flows,
           runtime,
           prepare: preparation.prepare,
+          decrypt,
           log,
           deployed: metrics?.deployed,
         }),

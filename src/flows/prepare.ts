@@ -1,7 +1,7 @@
 import type { SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, DeploymentType } from "./configuration.ts";
-import { mergeCredentials } from "./credentials.ts";
+import { type CredentialsGiven, type Decrypt, mergeCredentials } from "./credentials.ts";
 import { parseDeploymentType } from "./deployment-type.ts";
 import { type FlowsDocument, formatDocument } from "./document.ts";
 import { parseFlows } from "./parse-flows.ts";
@@ -19,10 +19,9 @@ export type PreparedFlows = {
   readonly flows: FlowsDocument;
   /** The same object as the current ones where the deployment changes none. */
   readonly credentials: CredentialSets;
+  /** To merge again, if others become the current ones before the commit. */
+  readonly given: CredentialsGiven;
 };
-
-/** Opens the encrypted form of credentials; throws `invalid_credentials` where it can't. */
-export type Decrypt = (encrypted: string) => CredentialSets;
 
 /**
  * Checks a request and merges its credentials into the `current` ones. Throws `invalid_deployment_type`; what else a caller
@@ -54,11 +53,7 @@ async function prepareFlows(
   decrypt: Decrypt,
 ): Promise<PreparedFlows> {
   const { flows, inline } = parseFlows(request.flows);
-  const merged = mergeCredentials({ flows, inline, given: request.credentials, current, decrypt });
-  return { flows: await formatDocument(flows), credentials: isSame(merged, current) ? current : merged };
-}
-
-/** Sets that nothing changed are the same objects. */
-function isSame(merged: CredentialSets, current: CredentialSets): boolean {
-  return merged.size === current.size && merged.entries().every(([id, set]) => current.get(id) === set);
+  const given = { inline, given: request.credentials };
+  const credentials = mergeCredentials({ ...given, flows, current, decrypt });
+  return { flows: await formatDocument(flows), credentials, given };
 }

@@ -1,4 +1,5 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { CredentialsGiven } from "../flows/credentials.ts";
 import type { Undecoded } from "../transcoding/deferred.ts";
 import type { SentError } from "./sent-error.ts";
 
@@ -7,14 +8,8 @@ export type PreparationData = { readonly credentialSecret: string | undefined };
 
 export type PreparationCall = { readonly source: Undecoded; readonly current: CredentialSets };
 
-export type PreparationReply = {
-  /** The request's own, which go back to their owner. */
-  readonly bytes: Uint8Array;
-  readonly result: PreparationResult;
-};
-
 /** PreparedDeployment as it is sent. */
-export type PreparationResult =
+export type PreparationReply =
   | {
       readonly kind: "prepared";
       readonly type: DeploymentType;
@@ -30,4 +25,5 @@ export type SentFlows = {
   readonly count: number;
   /** undefined: the current ones. */
   readonly credentials: CredentialSets | undefined;
+  readonly given: CredentialsGiven;
 };

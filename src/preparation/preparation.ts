@@ -2,12 +2,12 @@ import { extname } from "node:path";
 import type { Logger } from "pino";
 import type { SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets } from "../flows/configuration.ts";
+import type { Decrypt } from "../flows/credentials.ts";
 import { parseDocument } from "../flows/document.ts";
-import { decryptCredentials } from "../flows/encrypted.ts";
 import { prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
 import { createThread } from "../thread.ts";
-import { type Undecoded, undecodedOf } from "../transcoding/deferred.ts";
-import type { PreparationCall, PreparationData, PreparationReply, PreparationResult } from "./messages.ts";
+import { takeUndecoded, undecodedOf } from "../transcoding/deferred.ts";
+import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { fromSentError } from "./sent-error.ts";
 
 /** Makes deployments ready to commit. Disposing ends the thread. */
@@ -29,7 +29,11 @@ const limits = { maxYoungGenerationSizeMb: 64 };
  * Decodes and checks deployments on a thread, which gets the bytes of the request. A short one, and one that an interceptor has
  * read, and so may have changed, is prepared on the event loop.
  */
-export function openPreparation({ credentialSecret, log }: PreparationData & { readonly log: Logger }): Preparation {
+export function openPreparation({
+  credentialSecret,
+  decrypt,
+  log,
+}: PreparationData & { readonly decrypt: Decrypt; readonly log: Logger }): Preparation {
   const thread = createThread<PreparationCall, PreparationReply>({
     name: "flowgate deployments",
     // The name ends as this file's does: .ts as it stands, .js when it is built.
@@ -39,24 +43,19 @@ export function openPreparation({ credentialSecret, log }: PreparationData & { r
     died: (err) => log.error({ err }, "the thread that prepares deployments ended"),
   });
 
-  async function prepareOnThread(source: Undecoded, current: CredentialSets): Promise<PreparedDeployment> {
-    const { bytes, result } = await thread.call({ source, current }, [source.bytes.buffer as ArrayBuffer]);
-    source.bytes = bytes;
-    return toPrepared(result, current);
-  }
-
   return {
     async prepare(request, current) {
-      const source = undecodedOf(request);
-      return source === undefined || source.bytes.length <= maxShortBytes
-        ? prepareDeployment(request, current, (encrypted) => decryptCredentials(credentialSecret, encrypted))
-        : prepareOnThread(source, current);
+      const isLong = (undecodedOf(request)?.bytes.length ?? 0) > maxShortBytes;
+      const source = isLong ? takeUndecoded(request) : undefined;
+      return source === undefined
+        ? prepareDeployment(request, current, decrypt)
+        : toPrepared(await thread.call({ source, current }, [source.bytes.buffer as ArrayBuffer]), current);
     },
     [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
   };
 }
 
-function toPrepared(result: PreparationResult, current: CredentialSets): PreparedDeployment {
+function toPrepared(result: PreparationReply, current: CredentialSets): PreparedDeployment {
   if (result.kind === "failed") {
     throw fromSentError(result.error);
   }
@@ -67,8 +66,8 @@ function toPrepared(result: PreparationResult, current: CredentialSets): Prepare
     case "refused":
       return { type, rev, outcome: fromSentError(outcome.error) };
     case "flows": {
-      const { json, count, credentials = current } = outcome;
-      return { type, rev, outcome: { flows: parseDocument(json, count), credentials } };
+      const { json, count, credentials = current, given } = outcome;
+      return { type, rev, outcome: { flows: parseDocument(json, count), credentials, given } };
     }
   }
 }

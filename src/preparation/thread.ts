@@ -10,7 +10,7 @@ import type { Undecoded } from "../transcoding/deferred.ts";
 import { createJsonCodec } from "../transcoding/json-codec.ts";
 import { createReachableRegistry } from "../transcoding/registry.ts";
 import { createRequestDecoder } from "../transcoding/request-decoder.ts";
-import type { PreparationCall, PreparationData, PreparationReply, PreparationResult } from "./messages.ts";
+import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { toSentError } from "./sent-error.ts";
 
 const { credentialSecret } = workerData as PreparationData;
@@ -22,13 +22,12 @@ const decoders = {
 };
 
 serveThread<PreparationCall, PreparationReply>(async ({ source, current }) => {
-  const { bytes } = source;
-  const result = await prepare(source, current);
-  const document = result.kind === "prepared" && result.outcome?.kind === "flows" ? [result.outcome.json.buffer] : [];
-  return { reply: { bytes, result }, transfer: [bytes.buffer as ArrayBuffer, ...document] };
+  const reply = await prepare(source, current);
+  const hasDocument = reply.kind === "prepared" && reply.outcome?.kind === "flows";
+  return { reply, transfer: hasDocument ? [reply.outcome.json.buffer] : [] };
 });
 
-async function prepare(source: Undecoded, current: PreparationCall["current"]): Promise<PreparationResult> {
+async function prepare(source: Undecoded, current: PreparationCall["current"]): Promise<PreparationReply> {
   try {
     const request = (await decode(source)) as SetFlowsRequest;
     const decrypt = (encrypted: string) => decryptCredentials(credentialSecret, encrypted);
@@ -46,7 +45,7 @@ function decode({ bytes, form }: Undecoded): Message | Promise<Message> {
 function toSent(
   outcome: PreparedDeployment["outcome"],
   current: PreparationCall["current"],
-): Extract<PreparationResult, { kind: "prepared" }>["outcome"] {
+): Extract<PreparationReply, { kind: "prepared" }>["outcome"] {
   if (outcome === undefined) {
     return undefined;
   }
@@ -55,5 +54,5 @@ function toSent(
   }
   const { json, count } = outcome.flows;
   const credentials = outcome.credentials === current ? undefined : outcome.credentials;
-  return { kind: "flows", json: json as Uint8Array<ArrayBuffer>, count, credentials };
+  return { kind: "flows", json: json as Uint8Array<ArrayBuffer>, count, credentials, given: outcome.given };
 }

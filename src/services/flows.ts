@@ -12,6 +12,7 @@ import {
 import { peerKey, principalKey } from "../auth/principal.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
 import type { PreparedDeployment } from "../flows/prepare.ts";
 import { toNodes } from "../flows/to-nodes.ts";
 import type { Runtime } from "../runtime/runtime.ts";
@@ -28,6 +29,7 @@ export type FlowsServiceOptions = {
    * decoded yet is decoded, which may throw too.
    */
   readonly prepare: (request: SetFlowsRequest, current: CredentialSets) => Promise<PreparedDeployment>;
+  readonly decrypt: Decrypt;
   readonly log: Logger;
   /** Told what became of each deployment, and in how many seconds. */
   readonly deployed?: ((type: DeploymentType, outcome: DeploymentOutcome, seconds: number) => void) | undefined;
@@ -37,6 +39,7 @@ export function flowsService({
   store,
   runtime,
   prepare,
+  decrypt,
   log,
   deployed,
 }: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
@@ -68,7 +71,7 @@ export function flowsService({
       let revision: Revision;
       try {
         // Store first: a runtime that dies on these flows must find them again when it restarts.
-        revision = await commit(request, { store, prepare, by, trace, signal, known: (each) => (type = each) });
+        revision = await commit(request, { store, prepare, decrypt, by, trace, signal, known: (each) => (type = each) });
       } catch (error) {
         end(signal.aborted ? "canceled" : outcomeOf(error));
         throw error;
@@ -124,7 +127,7 @@ function outcomeOf(error: unknown): DeploymentOutcome {
   return error.reason === "version_mismatch" ? "conflict" : "refused";
 }
 
-type CommitOptions = Pick<FlowsServiceOptions, "store" | "prepare"> &
+type CommitOptions = Pick<FlowsServiceOptions, "store" | "prepare" | "decrypt"> &
   Pick<Revision, "by"> & {
     readonly trace: Context;
     readonly signal: AbortSignal;
@@ -134,34 +137,38 @@ type CommitOptions = Pick<FlowsServiceOptions, "store" | "prepare"> &
 
 async function commit(
   request: SetFlowsRequest,
-  { store, prepare, by, trace, signal, known }: CommitOptions,
+  { store, prepare, decrypt, by, trace, signal, known }: CommitOptions,
 ): Promise<Revision> {
+  let { credentials: current } = store.active();
+  const { type, rev, outcome } = await prepare(request, current);
+  known(type);
+  // A body may have come too late.
+  signal.throwIfAborted();
+  if (outcome === undefined) {
+    return inSpan(trace, "store.reload", {}, () => store.reload());
+  }
+  if (outcome instanceof Error) {
+    throw outcome;
+  }
+  const { flows, given } = outcome;
+  let { credentials } = outcome;
   for (;;) {
-    const { credentials: current } = store.active();
-    const { type, rev, outcome } = await prepare(request, current);
-    known(type);
-    // A body may have come too late.
-    signal.throwIfAborted();
-    if (outcome === undefined) {
-      return inSpan(trace, "store.reload", {}, () => store.reload());
+    const active = store.active();
+    if (active.credentials !== current) {
+      current = active.credentials;
+      credentials = mergeCredentials({ ...given, flows: flows.nodes, current, decrypt });
     }
-    if (outcome instanceof Error) {
-      throw outcome;
-    }
-    // Prepared again where another deployment changes what the credentials were merged into.
-    for (let active = store.active(); active.credentials === current; active = store.active()) {
-      const draft = { parent: rev ?? active.rev, deploymentType: type, by, ...outcome };
-      try {
-        return await inSpan(trace, "store.commit", { "flowgate.deployment.type": type }, () =>
-          store.commit(draft, signal),
-        );
-      } catch (error) {
-        // A forced deployment has no revision to compare: it only lost a race, and another one won it.
-        if (rev === undefined && error instanceof FlowgateError && error.reason === "version_mismatch") {
-          continue;
-        }
-        throw error;
+    const draft = { parent: rev ?? active.rev, deploymentType: type, by, flows, credentials };
+    try {
+      return await inSpan(trace, "store.commit", { "flowgate.deployment.type": type }, () =>
+        store.commit(draft, signal),
+      );
+    } catch (error) {
+      // A forced deployment has no revision to compare: it only lost a race, and another one won it.
+      if (rev === undefined && error instanceof FlowgateError && error.reason === "version_mismatch") {
+        continue;
       }
+      throw error;
     }
   }
 }

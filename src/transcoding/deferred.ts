@@ -1,13 +1,9 @@
 import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
 import type { IncomingHttpHeaders } from "node:http";
 
-/**
- * A request message as it was sent. It can be posted to another thread, and decoded there.
- *
- * Whoever transfers `bytes` puts them back afterwards: until then the message can't be read.
- */
+/** A request message as it was sent. It can be posted to another thread, and decoded there. */
 export type Undecoded = {
-  bytes: Uint8Array;
+  readonly bytes: Uint8Array;
   readonly form: UndecodedForm;
 };
 
@@ -30,16 +26,20 @@ const undecoded = new WeakMap<Message, Undecoded>();
 /** Makes a message that is decoded when one of its fields is read or set first. Reading throws what decoding throws. */
 export function deferMessage(
   desc: DescMessage,
-  { bytes, form }: Undecoded,
+  source: Undecoded,
   decode: (bytes: Uint8Array) => Message,
 ): Message {
   const message: Message = { $typeName: desc.typeName };
-  const source: Undecoded = { bytes, form };
   undecoded.set(message, source);
   let decoded: Record<string, unknown> | undefined;
   const settle = (): Record<string, unknown> => {
-    decoded ??= decode(source.bytes) as Message & Record<string, unknown>;
-    undecoded.delete(message);
+    if (decoded === undefined) {
+      if (!undecoded.has(message)) {
+        throw new Error(`the request was taken undecoded: this ${desc.typeName} can't be read any more`);
+      }
+      decoded = decode(source.bytes) as Message & Record<string, unknown>;
+      undecoded.delete(message);
+    }
     return decoded;
   };
   for (const { localName } of desc.members) {
@@ -54,9 +54,16 @@ export function deferMessage(
   return message;
 }
 
-/** What a message would be decoded from; undefined where it was decoded, and so may have been changed. */
+/** What a message will be decoded from; undefined for one that is decoded, and so may have been changed. */
 export function undecodedOf(message: Message): Undecoded | undefined {
   return undecoded.get(message);
+}
+
+/** The same, for the caller alone, who may transfer the bytes: the message can't be read afterwards. */
+export function takeUndecoded(message: Message): Undecoded | undefined {
+  const source = undecoded.get(message);
+  undecoded.delete(message);
+  return source;
 }
 
 /** Whether the method is one of `deferred`, whatever rules in code have made of its options. */

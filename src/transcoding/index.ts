@@ -7,7 +7,7 @@ export type { CompressionOptions, ContentEncoding } from "./compression.ts";
 export { headersOf, type CorsOptions } from "./cors.ts";
 export type { ErrorFormat, ErrorShape, TranscodingError } from "./error-format.ts";
 export type { TranscodingRequest } from "./request.ts";
-export { undecodedOf, type HttpForm, type Undecoded, type UndecodedForm } from "./deferred.ts";
+export { takeUndecoded, undecodedOf, type HttpForm, type Undecoded, type UndecodedForm } from "./deferred.ts";
 export { createRequestDecoder, type RequestDecoder } from "./request-decoder.ts";
 export { setEncodedField } from "./encoded-field.ts";
 export type { Answer } from "./answer.ts";

@@ -49,8 +49,8 @@ export type TranscoderOptions = {
   maxDepth?: number;
   /**
    * Methods whose request messages are decoded when their fields are read first, so that an implementation can have them
-   * decoded on another thread: `undecodedOf` gives the request as it was sent, and `createRequestDecoder` makes the message
-   * there, with the same checks. Bodies that are too short to be worth it are not excepted. Default: none.
+   * decoded on another thread: `takeUndecoded` gives the request as it was sent, and `createRequestDecoder` makes the message
+   * there, with the same checks. Default: none.
    */
   deferred?: readonly DescMethod[];
   /**

@@ -2,6 +2,7 @@ import { chmodSync, closeSync, openSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { connectionOptions } from "./connect.ts";
 import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode, toRefusal } from "./sqlite-error.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -41,7 +42,7 @@ const schema = `
 export async function openDatabase(path: string): Promise<DatabaseSync> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   createPrivate(path);
-  const db = new DatabaseSync(path, { timeout: 500, enableForeignKeyConstraints: true });
+  const db = new DatabaseSync(path, connectionOptions);
   try {
     const isNew = checkIdentity(db, path);
     // After the check, for it writes to the file. With FULL each commit is on the disk before it returns.

@@ -115,7 +115,7 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
         flows: flowsService({
           store: store.flows,
           runtime,
-          prepare: preparation.prepare,
+          prepare: (request, current) => preparation.prepare(request, current),
           decrypt,
           log,
           deployed: metrics?.deployed,

@@ -16,12 +16,11 @@ export type ThreadOptions = {
   readonly entry: URL;
   readonly data: unknown;
   readonly limits?: ResourceLimits;
+  /** After so long without a call it ends. Default: 30 s, for an idle thread holds 10 MB and more. */
+  readonly idleMs?: number;
   /** Called with the reason if the thread ends by itself. */
   readonly died: (error: Error) => void;
 };
-
-/** Long enough for several deployments in a row. An idle thread holds about 10 MB. */
-const idleMs = 30_000;
 
 type Sent<Request> = { readonly id: number; readonly request: Request };
 type Answered<Reply> = { readonly id: number } & (
@@ -29,18 +28,20 @@ type Answered<Reply> = { readonly id: number } & (
   | { readonly error: Error; readonly properties: object }
 );
 
-/** The first message of a thread that ends in order. */
+/** Ends a thread in order. */
 const end = "end";
 
 export function createThread<Request, Reply>(options: ThreadOptions): Thread<Request, Reply> {
+  const { idleMs = 30_000 } = options;
   let running: Running<Request, Reply> | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let stopped: Promise<unknown> = Promise.resolve();
 
   async function stop(): Promise<void> {
     clearTimeout(timer);
-    const ending = running;
+    stopped = Promise.all([stopped, running?.stop()]);
     running = undefined;
-    await ending?.stop();
+    await stopped;
   }
 
   return {
@@ -126,9 +127,11 @@ function start<Request, Reply>(
 /** What a handler gives back; `transfer` is not copied. */
 export type ThreadReply<Reply> = { readonly reply: Reply; readonly transfer?: readonly Transferable[] };
 
+type ThreadHandler<Request, Reply> = (request: Request) => ThreadReply<Reply> | Promise<ThreadReply<Reply>>;
+
 /** In the thread: answers the calls one after another, and runs `dispose` when it is to end. */
 export function serveThread<Request, Reply>(
-  handle: (request: Request) => ThreadReply<Reply> | Promise<ThreadReply<Reply>>,
+  handle: ThreadHandler<Request, Reply>,
   dispose: () => void = () => {},
 ): void {
   const port = parentPort as MessagePort;
@@ -141,9 +144,10 @@ export function serveThread<Request, Reply>(
       port.postMessage({ id, reply } satisfies Answered<Reply>, [...transfer]);
     } catch (error) {
       const failure = error instanceof Error ? error : new Error(String(error));
-      // An error is sent without its class and properties.
+      // An error is sent without its properties, such as the code of an error of SQLite.
+      const properties = Object.fromEntries(Object.entries(failure));
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      port.postMessage({ id, error: failure, properties: { ...failure } } satisfies Answered<Reply>);
+      port.postMessage({ id, error: failure, properties } satisfies Answered<Reply>);
     }
   }
 

@@ -15,7 +15,7 @@ export type PreparedDeployment = {
   readonly outcome: PreparedFlows | Error | undefined;
 };
 
-export type PreparedFlows = {
+type PreparedFlows = {
   readonly flows: FlowsDocument;
   /** The same object as the current ones where the deployment changes none. */
   readonly credentials: CredentialSets;

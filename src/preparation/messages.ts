@@ -19,7 +19,7 @@ export type PreparationReply =
   /** There is no deployment: the request can't be decoded, or its type is unknown. */
   | { readonly kind: "failed"; readonly error: SentError };
 
-export type SentFlows = {
+type SentFlows = {
   readonly kind: "flows";
   readonly json: Uint8Array<ArrayBuffer>;
   readonly count: number;

@@ -71,7 +71,15 @@ export function flowsService({
       let revision: Revision;
       try {
         // Store first: a runtime that dies on these flows must find them again when it restarts.
-        revision = await commit(request, { store, prepare, decrypt, by, trace, signal, known: (each) => (type = each) });
+        revision = await commit(request, {
+          store,
+          prepare,
+          decrypt,
+          by,
+          trace,
+          signal,
+          known: (each) => (type = each),
+        });
       } catch (error) {
         end(signal.aborted ? "canceled" : outcomeOf(error));
         throw error;

@@ -24,11 +24,7 @@ export type HttpForm = {
 const undecoded = new WeakMap<Message, Undecoded>();
 
 /** Makes a message that is decoded when one of its fields is read or set first. Reading throws what decoding throws. */
-export function deferMessage(
-  desc: DescMessage,
-  source: Undecoded,
-  decode: (bytes: Uint8Array) => Message,
-): Message {
+export function deferMessage(desc: DescMessage, source: Undecoded, decode: (bytes: Uint8Array) => Message): Message {
   const message: Message = { $typeName: desc.typeName };
   undecoded.set(message, source);
   let decoded: Record<string, unknown> | undefined;
@@ -37,7 +33,7 @@ export function deferMessage(
       if (!undecoded.has(message)) {
         throw new Error(`the request was taken undecoded: this ${desc.typeName} can't be read any more`);
       }
-      decoded = decode(source.bytes) as Message & Record<string, unknown>;
+      decoded = decode(source.bytes);
       undecoded.delete(message);
     }
     return decoded;

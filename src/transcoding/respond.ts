@@ -44,7 +44,10 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
     let once = encoded.get(response);
     if (once === undefined) {
       const json = writeEncoded(response) ?? JSON.stringify(write(response));
-      once = { body: json.length < SMALL_CHARS ? String(json) : typeof json === "string" ? Buffer.from(json) : json, compressed: new Map() };
+      once = {
+        body: json.length < SMALL_CHARS ? String(json) : typeof json === "string" ? Buffer.from(json) : json,
+        compressed: new Map(),
+      };
       encoded.set(response, once);
     }
     return once;

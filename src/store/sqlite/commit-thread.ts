@@ -1,7 +1,7 @@
 // The thread that writes revisions: a commit waits for the disk.
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../thread.ts";
-import { connect } from "./connect.ts";
+import { connectThread } from "./connect.ts";
 import { insertRevision, type RevisionRow, selectNewest } from "./revision-row.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -14,7 +14,7 @@ export type CommitCall = Omit<RevisionRow, "seq" | "committed_at_ms">;
 export type CommitReply = Pick<RevisionRow, "seq" | "committed_at_ms"> | undefined;
 
 const { path } = workerData as CommitData;
-const db = connect(path);
+const db = connectThread(path);
 
 serveThread<CommitCall, CommitReply>(
   (draft) =>

@@ -24,7 +24,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
     // The name ends as this file's does: .ts as it stands, .js when it is built.
     entry: new URL(`./commit-thread${extname(import.meta.url)}`, import.meta.url),
     data: { path } satisfies CommitData,
-    died: health.failed,
+    died: (error) => health.failed(error),
   });
   const inFlight = new Set<Promise<unknown>>();
   let closed = false;

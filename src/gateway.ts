@@ -10,9 +10,12 @@ import { createGate, createGuard } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { drain } from "./drain.ts";
+import type { Decrypt } from "./flows/credentials.ts";
+import { deploymentTypeNames } from "./flows/deployment-type.ts";
 import { decryptCredentials } from "./flows/encrypted.ts";
 import { isLoopback } from "./options/loopback.ts";
 import type { Options } from "./options/parse.ts";
+import { openPreparation } from "./preparation/preparation.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
 import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
@@ -27,7 +30,7 @@ import { createLog } from "./server/log.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";
 import { tlsFailures } from "./server/listener/tls.ts";
 import { authService } from "./services/auth.ts";
-import { deploymentTypeNames, flowsService } from "./services/flows.ts";
+import { flowsService } from "./services/flows.ts";
 import { createRoutes, permissions, services } from "./services/routes.ts";
 import { settingsService } from "./services/settings.ts";
 import { lockDataDir } from "./store/lock.ts";
@@ -107,6 +110,8 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
       log.info({ locked, client }, "too many failed logins: for a while no more are tried, for this user or client"),
     identities: options.identity?.rules,
   });
+  const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
+  const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
   const server = stack.use(
     await openServer({
       host: options.host,
@@ -114,12 +119,14 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
       log,
       gate: createGate(authenticator, services, accessToServer(options.reflection)),
       interceptors: [],
+      deferred: [FlowsService.method.setFlows],
       routes: createRoutes({
         auth: authService(authenticator),
         flows: flowsService({
           store: store.flows,
           runtime,
-          decrypt: (encrypted) => decryptCredentials(options.credentialSecret, encrypted),
+          prepare: (request, current) => preparation.prepare(request, current),
+          decrypt,
           log,
           observer,
         }),

@@ -4,21 +4,28 @@ import { findCredentialsFault } from "./credentials-fault.ts";
 import { at, invalidFlows, under } from "./fault.ts";
 import { findKeyFault } from "./json-fault.ts";
 
-export type CredentialsChange = {
-  readonly flows: readonly FlowNode[];
+/** Opens the encrypted form of credentials; throws `invalid_credentials` where it can't. */
+export type Decrypt = (encrypted: string) => CredentialSets;
+
+/** The credentials of one request. */
+export type CredentialsGiven = {
+  /** Those that came inside nodes. */
   readonly inline: CredentialSets;
   /** What came beside the flows. */
   readonly given: Credentials | undefined;
+};
+
+export type CredentialsChange = CredentialsGiven & {
+  readonly flows: readonly FlowNode[];
   readonly current: CredentialSets;
-  /** Opens the encrypted form; throws `invalid_credentials` where it can't. */
-  readonly decrypt: (encrypted: string) => CredentialSets;
+  readonly decrypt: Decrypt;
 };
 
 /**
  * The credentials that a deployment leaves. First what came beside the flows replaces: encrypted all sets,
  * separate those of the nodes that it names. Then the inline ones merge into that, an empty
  * string removing one name. Sets of nodes that are not in the flows are dropped. A set that nothing
- * changed is the same Map as before.
+ * changed is the same Map as before, and so are all of them together.
  */
 export function mergeCredentials({ flows, inline, given, current, decrypt }: CredentialsChange): CredentialSets {
   const replaced = given === undefined ? current : replaceSets(current, given, decrypt);
@@ -29,7 +36,8 @@ export function mergeCredentials({ flows, inline, given, current, decrypt }: Cre
       merged.set(id, set);
     }
   }
-  return merged;
+  const isSame = merged.size === current.size && merged.entries().every(([id, set]) => current.get(id) === set);
+  return isSame ? current : merged;
 }
 
 function replaceSets(

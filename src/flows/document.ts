@@ -5,6 +5,8 @@ import type { FlowNode } from "./configuration.ts";
 export interface FlowsDocument {
   /** A JSON array of the nodes, in UTF-8. */
   readonly json: Uint8Array;
+  /** How many nodes there are; counting them parses `json` where the number was not given. */
+  readonly count: number;
   /** Parsed of `json` at the first use, and kept. */
   readonly nodes: readonly FlowNode[];
 }
@@ -20,18 +22,21 @@ export async function formatDocument(nodes: readonly FlowNode[]): Promise<FlowsD
     await setImmediate();
   }
   parts.push(Buffer.from("]"));
-  return Object.freeze({ json: Buffer.concat(parts), nodes });
+  return Object.freeze({ json: Buffer.concat(parts), count: nodes.length, nodes });
 }
 
-/** Of bytes that are known to be good: what `formatDocument` made, or another thread that has checked them. */
-export function parseDocument(json: Uint8Array): FlowsDocument {
+/** Of bytes that are known to be good: what `formatDocument` made, or another thread that has checked and counted them. */
+export function parseDocument(json: Uint8Array, count?: number): FlowsDocument {
   let nodes: readonly FlowNode[] | undefined;
+  const parse = (): readonly FlowNode[] =>
+    (nodes ??= JSON.parse(Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString()) as FlowNode[]);
   return Object.freeze({
     json,
+    get count() {
+      return count ?? parse().length;
+    },
     get nodes() {
-      return (nodes ??= JSON.parse(
-        Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString(),
-      ) as FlowNode[]);
+      return parse();
     },
   });
 }

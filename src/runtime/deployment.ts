@@ -16,12 +16,9 @@ type Task = Pick<Deployment, "revision" | "type">;
 
 export type Waiter = { settle(isRunning: boolean): void };
 
-/**
- * Constructing a function node takes about 0.4 ms; 5 ms allow for slow machines and expensive nodes. By the size of the
- * document, of which a node takes some 200 bytes, so that it need not be parsed.
- */
+/** Constructing a function node takes about 0.4 ms; 5 ms allow for slow machines and expensive nodes. */
 export function deploymentBudgetMs(revision: Revision, deadlineMs: number): number {
-  return Math.max(deadlineMs, 1_000 + revision.flows.json.length / 40);
+  return Math.max(deadlineMs, 1_000 + 5 * revision.flows.count);
 }
 
 export function createWaiter(

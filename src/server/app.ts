@@ -43,6 +43,8 @@ export type ServerOptions = ReadinessSource & {
   log: Logger;
   /** Registers the RPCs; called once by each protocol stack. */
   routes: (router: ConnectRouter) => void;
+  /** Methods whose request messages are decoded when they are read. Absent: none. */
+  deferred?: readonly DescMethod[];
   /** Lets a call in or throws; runs before its body is read. */
   gate: Gate;
   /** Outermost first. */
@@ -128,7 +130,7 @@ const maxTimerMs = 2_147_483_647;
 const maxNameBytes = 4 * 1024;
 
 function createServer(
-  { log, limits, trustedProxies = [], ...options }: ServerOptions,
+  { log, limits, trustedProxies = [], deferred = [], ...options }: ServerOptions,
   leaving: AbortSignal,
   stack: AsyncDisposableStack,
 ) {
@@ -164,6 +166,7 @@ function createServer(
     interceptors,
     registry: createReachableRegistry(methods),
     readMaxBytes: bodyBytes,
+    deferred,
     maxTimeoutMs: deadlineMs,
     untilClosing: openStreams.until,
     exempt,
@@ -180,6 +183,7 @@ function createServer(
       return failure;
     },
     maxBodyBytes: bodyBytes,
+    deferred,
     maxTimeoutMs: deadlineMs,
   });
 

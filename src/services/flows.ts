@@ -1,32 +1,35 @@
-import { setImmediate } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Context } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import {
-  DeploymentType as DeploymentTypeMessage,
   GetFlowsResponseSchema,
   type FlowsService,
   type GetFlowsResponse,
+  type Node,
   type SetFlowsRequest,
 } from "../../gen/flowgate/v1/flows_pb.ts";
 import { peerKey, principalKey } from "../auth/principal.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
-import { mergeCredentials } from "../flows/credentials.ts";
-import { formatDocument } from "../flows/document.ts";
-import { parseFlows } from "../flows/parse-flows.ts";
+import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
+import type { PreparedDeployment } from "../flows/prepare.ts";
 import { toNodes } from "../flows/to-nodes.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { FlowStore, Revision } from "../store/store.ts";
 import type { DeploymentOutcome, Observer } from "../telemetry/observer.ts";
 import { inSpan, traceIds, traceKey } from "../telemetry/trace.ts";
+import { setEncodedField } from "../transcoding/encoded-field.ts";
 
 export type FlowsServiceOptions = {
   readonly store: FlowStore;
   readonly runtime: Runtime;
-  /** Opens the encrypted form of credentials; throws `invalid_credentials` where it can't. */
-  readonly decrypt: (encrypted: string) => CredentialSets;
+  /**
+   * Checks a request and merges its credentials into the current ones, as `prepareDeployment` does. A request that was not
+   * decoded yet is decoded, which may throw too.
+   */
+  readonly prepare: (request: SetFlowsRequest, current: CredentialSets) => Promise<PreparedDeployment>;
+  readonly decrypt: Decrypt;
   readonly log: Logger;
   readonly observer: Pick<Observer, "deployed">;
 };
@@ -34,6 +37,7 @@ export type FlowsServiceOptions = {
 export function flowsService({
   store,
   runtime,
+  prepare,
   decrypt,
   log,
   observer,
@@ -45,10 +49,7 @@ export function flowsService({
       const revision = store.active();
       let answer = answers.get(revision);
       if (answer === undefined) {
-        // Frozen: whoever encodes it may keep the bytes, for this object never changes.
-        answer = Object.freeze(
-          create(GetFlowsResponseSchema, { rev: revision.rev, flows: toNodes(revision.flows.nodes) }),
-        );
+        answer = toResponse(revision);
         answers.set(revision, answer);
       }
       return answer;
@@ -56,28 +57,37 @@ export function flowsService({
 
     async setFlows(request, { values, signal, timeoutMs }) {
       const startMs = performance.now();
-      const type = deploymentTypeOf(request);
       const by = values.get(principalKey).username;
       const trace = values.get(traceKey);
-      const end = (outcome: DeploymentOutcome): void =>
-        observer.deployed(type, outcome, (performance.now() - startMs) / 1000);
+      // Before the type is known there is no deployment.
+      let type: DeploymentType | undefined;
+      const end = (outcome: DeploymentOutcome): void => {
+        if (type !== undefined) {
+          observer.deployed(type, outcome, (performance.now() - startMs) / 1000);
+        }
+      };
+
       let revision: Revision;
       try {
-        // A body may have come too late.
-        signal.throwIfAborted();
         // Store first: a runtime that dies on these flows must find them again when it restarts.
-        revision =
-          type === "reload"
-            ? await inSpan(trace, "store.reload", {}, () => store.reload())
-            : await commit(store, request, { deploymentType: type, by, decrypt, trace, signal });
+        revision = await commit(request, {
+          store,
+          prepare,
+          decrypt,
+          by,
+          trace,
+          signal,
+          known: (each) => (type = each),
+        });
       } catch (error) {
         end(signal.aborted ? "canceled" : outcomeOf(error));
         throw error;
       }
-      const attributes = { "flowgate.rev": revision.rev, "flowgate.deployment.type": type };
+      const deploymentType = type ?? revision.deploymentType;
+      const attributes = { "flowgate.rev": revision.rev, "flowgate.deployment.type": deploymentType };
       const isRunning = await inSpan(trace, "runtime.apply", attributes, async (span) => {
         const withinMs = answerWithin(timeoutMs());
-        const applied = await runtime.apply(revision, type, span.context, { withinMs, signal });
+        const applied = await runtime.apply(revision, deploymentType, span.context, { withinMs, signal });
         span.set("flowgate.deployment.outcome", applied ? "running" : "not_running");
         return applied;
       });
@@ -89,7 +99,7 @@ export function flowsService({
           rev: revision.rev,
           type,
           by,
-          nodes: revision.flows.nodes.length,
+          nodes: revision.flows.count,
           runtime: runtime.status().state,
           ms: Math.round(performance.now() - startMs),
         },
@@ -100,35 +110,20 @@ export function flowsService({
   };
 }
 
+/** Frozen: whoever encodes it may keep the bytes. HTTP answers are made of the document's own JSON, RPC answers of its nodes. */
+function toResponse({ rev, flows }: Revision): GetFlowsResponse {
+  let nodes: Node[] | undefined;
+  const response = create(GetFlowsResponseSchema, { rev });
+  Object.defineProperty(response, "flows", { enumerable: true, get: () => (nodes ??= toNodes(flows.nodes)) });
+  return Object.freeze(setEncodedField(response, "flows", flows.json));
+}
+
 /** What a committed deployment keeps of its caller's deadline to tell of it. */
 const answerMs = 250;
 
 /** Once it is committed, the caller had better learn of that in time than wait in vain for the runtime. */
 function answerWithin(timeoutMs: number | undefined): number | undefined {
   return timeoutMs && timeoutMs - Math.min(answerMs, timeoutMs / 2);
-}
-
-const deploymentTypes: ReadonlyMap<DeploymentTypeMessage, DeploymentType> = new Map([
-  [DeploymentTypeMessage.UNSPECIFIED, "full"],
-  [DeploymentTypeMessage.FULL, "full"],
-  [DeploymentTypeMessage.NODES, "nodes"],
-  [DeploymentTypeMessage.FLOWS, "flows"],
-  [DeploymentTypeMessage.RELOAD, "reload"],
-]);
-
-/** Every type, once. */
-export const deploymentTypeNames: readonly DeploymentType[] = [...new Set(deploymentTypes.values())];
-
-/** An open enum can hold any number. */
-function deploymentTypeOf({ deploymentType }: SetFlowsRequest): DeploymentType {
-  const type = deploymentTypes.get(deploymentType);
-  if (type === undefined) {
-    throw new FlowgateError(
-      "invalid_deployment_type",
-      `deployment_type: ${deploymentType} is not known; use FULL, NODES, FLOWS or RELOAD`,
-    );
-  }
-  return type;
 }
 
 function outcomeOf(error: unknown): DeploymentOutcome {
@@ -139,35 +134,45 @@ function outcomeOf(error: unknown): DeploymentOutcome {
   return error.reason === "version_mismatch" ? "conflict" : "refused";
 }
 
-type CommitOptions = Pick<FlowsServiceOptions, "decrypt"> &
-  Pick<Revision, "deploymentType" | "by"> & { readonly trace: Context; readonly signal: AbortSignal };
+type CommitOptions = Pick<FlowsServiceOptions, "store" | "prepare" | "decrypt"> &
+  Pick<Revision, "by"> & {
+    readonly trace: Context;
+    readonly signal: AbortSignal;
+    /** Called with the deployment's type, as soon as it is known. */
+    readonly known: (type: DeploymentType) => void;
+  };
 
-async function commit(store: FlowStore, request: SetFlowsRequest, options: CommitOptions): Promise<Revision> {
-  const { deploymentType, by, decrypt, trace, signal } = options;
-  // Between the reading of a large body, its check and the commit, other requests get their turn. The first one is V8's:
-  // it collects what reading has left.
-  await setImmediate();
-  await setImmediate();
-  const { flows: nodes, inline } = parseFlows(request.flows);
-  await setImmediate();
-  const flows = await formatDocument(nodes);
+async function commit(
+  request: SetFlowsRequest,
+  { store, prepare, decrypt, by, trace, signal, known }: CommitOptions,
+): Promise<Revision> {
+  let { credentials: current } = store.active();
+  const { type, rev, outcome } = await prepare(request, current);
+  known(type);
+  // A body may have come too late.
+  signal.throwIfAborted();
+  if (outcome === undefined) {
+    return inSpan(trace, "store.reload", {}, () => store.reload());
+  }
+  if (outcome instanceof Error) {
+    throw outcome;
+  }
+  const { flows, given } = outcome;
+  let { credentials } = outcome;
   for (;;) {
     const active = store.active();
-    const credentials = mergeCredentials({
-      flows: nodes,
-      inline,
-      given: request.credentials,
-      current: active.credentials,
-      decrypt,
-    });
+    if (active.credentials !== current) {
+      current = active.credentials;
+      credentials = mergeCredentials({ ...given, flows: flows.nodes, current, decrypt });
+    }
+    const draft = { parent: rev ?? active.rev, deploymentType: type, by, flows, credentials };
     try {
-      const draft = { parent: request.rev ?? active.rev, deploymentType, by, flows, credentials };
-      return await inSpan(trace, "store.commit", { "flowgate.deployment.type": deploymentType }, () =>
+      return await inSpan(trace, "store.commit", { "flowgate.deployment.type": type }, () =>
         store.commit(draft, signal),
       );
     } catch (error) {
       // A forced deployment has no revision to compare: it only lost a race, and another one won it.
-      if (request.rev === undefined && error instanceof FlowgateError && error.reason === "version_mismatch") {
+      if (rev === undefined && error instanceof FlowgateError && error.reason === "version_mismatch") {
         continue;
       }
       throw error;

@@ -1,7 +1,8 @@
-import { create, type Message, type Registry } from "@bufbuild/protobuf";
-import type { Binding, Variant } from "./binding.ts";
-import { createBodyReader } from "./body.ts";
+import { create, type DescMethod, type Message, type Registry } from "@bufbuild/protobuf";
+import { bindingName, type Binding, type Variant } from "./binding.ts";
+import { createBodyReader, type DeferBody } from "./body.ts";
 import { createCaptureReader } from "./captures.ts";
+import { deferMessage, isDeferred, undecodedOf } from "./deferred.ts";
 import type { FieldPath } from "./field-path.ts";
 import { createHeaderReader } from "./header.ts";
 import { createIfMatchReader } from "./if-match.ts";
@@ -20,6 +21,7 @@ export type BindOptions = {
   readonly registry: Registry;
   readonly unknownQuery: ParameterOptions["unknown"];
   readonly boundQuery: ParameterOptions["bound"];
+  readonly deferred: readonly DescMethod[];
 };
 
 /** Compiles the binding of a request: each field of the message has one source, header, path, body or query. */
@@ -42,14 +44,32 @@ export function createBinder(binding: Binding, variant: Variant, options: BindOp
       registry: options.registry,
     },
   });
+  if (!isDeferred(binding.method, options.deferred)) {
+    return (request, captures) => {
+      const frame = readFrame(request, captures);
+      const fill = (message: Message): Message => {
+        frame.fill(message);
+        return message;
+      };
+      const body = frame.ignoreBody ? create(input) : readBody(request);
+      return body instanceof Promise ? body.then(fill) : fill(body);
+    };
+  }
+  const name = bindingName(binding);
   return (request, captures) => {
     const frame = readFrame(request, captures);
     const fill = (message: Message): Message => {
       frame.fill(message);
       return message;
     };
-    const body = frame.ignoreBody ? create(input) : readBody(request);
-    return body instanceof Promise ? body.then(fill) : fill(body);
+    const defer: DeferBody = (bytes, parse) => {
+      const { httpMethod, target, headers } = request;
+      const form = { kind: "http", binding: name, httpMethod, target, headers, captures } as const;
+      return deferMessage(input, { bytes, form }, (each) => fill(parse(each)));
+    };
+    const fillNow = (message: Message): Message => (undecodedOf(message) === undefined ? fill(message) : message);
+    const body = frame.ignoreBody ? create(input) : readBody(request, defer);
+    return body instanceof Promise ? body.then(fillNow) : fillNow(body);
   };
 }
 

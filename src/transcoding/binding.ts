@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { Fault } from "./fault.ts";
 import type { FieldPath } from "./field-path.ts";
 import { methodRule } from "./rules.ts";
-import type { Template } from "./template.ts";
+import { formatTemplate, type Template } from "./template.ts";
 
 /** One pattern of one RPC: its rule has one, and one more for each additional binding. */
 export type Binding = {
@@ -16,6 +16,11 @@ export type Binding = {
   /** In the order that selection prefers; one without a value where the method has no variants. */
   readonly variants: readonly [Variant, ...Variant[]];
 };
+
+/** Unique among the bindings of a method, and the same in every process. */
+export function bindingName({ httpMethod, template }: Binding): string {
+  return `${httpMethod} ${formatTemplate(template)}`;
+}
 
 /** One shape of a binding. */
 export type Variant = {

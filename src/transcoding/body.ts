@@ -15,7 +15,10 @@ import { fieldRule } from "./rules.ts";
 import { takenOf } from "./taken.ts";
 
 /** Reads a request's body into a message. Throws a Fault where it can't be. */
-export type BodyReader = (request: TranscodingRequest) => Message | Promise<Message>;
+export type BodyReader = (request: TranscodingRequest, defer?: DeferBody) => Message | Promise<Message>;
+
+/** Makes the message in place of the reader, which parses the body when it is asked to. */
+export type DeferBody = (bytes: Uint8Array, parse: (bytes: Uint8Array) => Message) => Message;
 
 export type BodyOptions = FormOptions & {
   /** As in google.api.http: "*", the name of a field, or empty for no body. */
@@ -53,7 +56,7 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
   }
   const understood = [...parsers.keys()].join(", ");
   const makeEmpty = createEmptyMaker(desc, bound, options);
-  return (request) => {
+  return (request, defer) => {
     const { "content-type": contentType } = request.headers;
     const parse = contentType === undefined ? undefined : findParser(parsers, contentType);
     const readNothing = (): Message => {
@@ -71,9 +74,12 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
       return assertEmpty(request, () => unsupportedMediaType(understood)).then(readNothing);
     }
     // Of another realm's promise each further one would be of that realm too.
-    return Promise.resolve(readDecoded(request, options.maxBytes)).then((bytes) =>
-      bytes.length === 0 && makeEmpty !== undefined ? makeEmpty() : parse(bytes, contentType),
-    );
+    return Promise.resolve(readDecoded(request, options.maxBytes)).then((bytes) => {
+      if (bytes.length === 0 && makeEmpty !== undefined) {
+        return makeEmpty();
+      }
+      return defer === undefined ? parse(bytes, contentType) : defer(bytes, (each) => parse(each, contentType));
+    });
   };
 }
 

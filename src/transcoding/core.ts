@@ -8,6 +8,7 @@ export { createInvoke, createStreamInvoke, type Invoke, type InvokeStream, itera
 export { createCallRunner, type Call } from "./call-runner.ts";
 export { codeOfStatus } from "./codes.ts";
 export type { CallContext } from "./context.ts";
+export { deferMessage, isDeferred } from "./deferred.ts";
 export { readTimeout } from "./deadline.ts";
 export { Fault } from "./fault.ts";
 export { collectImplementations, type Implementation, type StreamImplementation } from "./implementations.ts";

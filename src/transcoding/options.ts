@@ -48,6 +48,12 @@ export type TranscoderOptions = {
   /** A JSON body, or a query parameter's path, nested deeper is answered 400. Default: 100, what binary decoders take. At most 500. */
   maxDepth?: number;
   /**
+   * Methods whose request messages are decoded when their fields are read first, so that an implementation can have them
+   * decoded on another thread: `takeUndecoded` gives the request as it was sent, and `createRequestDecoder` makes the message
+   * there, with the same checks. Default: none.
+   */
+  deferred?: readonly DescMethod[];
+  /**
    * The longest deadline that a request can set by `Grpc-Timeout`, `Connect-Timeout-Ms` or
    * `X-Server-Timeout`; a longer one is cut to this. A request without such a header has no deadline.
    * Default: 2,147,483,647 ms, the longest that a timer waits.
@@ -122,6 +128,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     boundQuery: options.boundQuery ?? "reject",
     maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,
     maxDepth: options.maxDepth ?? 100,
+    deferred: options.deferred ?? [],
     maxTimeoutMs: options.maxTimeoutMs ?? MAX_TIMER_MS,
     streams: {
       heartbeatMs: options.streams?.heartbeatMs ?? 15_000,

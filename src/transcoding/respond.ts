@@ -3,6 +3,7 @@ import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { addHeaders, type Answer } from "./answer.ts";
 import { etagSuffix, type CompressionOptions } from "./compression.ts";
 import type { Variant } from "./binding.ts";
+import { createEncodedBodyWriter } from "./encoded-field.ts";
 import { createHeaderWriter } from "./header.ts";
 import { contentTypeOf, findRawBody, getField } from "./http-body.ts";
 import type { Scalar } from "./json/scalar.ts";
@@ -31,18 +32,22 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
   const setFields = createHeaderWriter(method.output);
   const raw = findRawBody(method.output, variant.responseBody);
   const write = createBodyWriter(method.output, variant.responseBody, options.registry);
+  const writeEncoded = createEncodedBodyWriter(method.output, variant.responseBody, write);
   const encoded = new WeakMap<Message, Pick<Answer, "body" | "compressed">>();
   const suffixes = ["", ...(options.compression?.encodings ?? []).map((encoding) => etagSuffix(encoding))];
 
   /** A frozen message is encoded once. */
   const encode = (response: Message): Pick<Answer, "body" | "compressed"> => {
     if (!Object.isFrozen(response)) {
-      return { body: JSON.stringify(write(response)) };
+      return { body: writeEncoded(response) ?? JSON.stringify(write(response)) };
     }
     let once = encoded.get(response);
     if (once === undefined) {
-      const json = JSON.stringify(write(response));
-      once = { body: json.length < SMALL_CHARS ? json : Buffer.from(json), compressed: new Map() };
+      const json = writeEncoded(response) ?? JSON.stringify(write(response));
+      once = {
+        body: json.length < SMALL_CHARS ? String(json) : typeof json === "string" ? Buffer.from(json) : json,
+        compressed: new Map(),
+      };
       encoded.set(response, once);
     }
     return once;

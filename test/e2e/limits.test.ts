@@ -9,7 +9,7 @@ import { functionNode, tab } from "./flow-builders.ts";
 import { form, json, v2 } from "./rest.ts";
 import { call, rpcProtocols } from "./rpc.ts";
 import { scrape } from "./scrape.ts";
-import { eventually, type Service, startService } from "./service.ts";
+import { type Service, startService } from "./service.ts";
 import { user } from "./users.ts";
 
 let service: Service;

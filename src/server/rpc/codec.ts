@@ -2,19 +2,18 @@ import {
   type BinaryReadOptions,
   type BinaryWriteOptions,
   type DescMethod,
-  fromBinary,
   type Message,
   type Registry,
   toBinary,
 } from "@bufbuild/protobuf";
-import { createJsonCodec } from "../../transcoding/core.ts";
-import { undecodable } from "./compression.ts";
+import { createJsonCodec, deferMessage } from "../../transcoding/core.ts";
+import { createProtoDecoder, maxDepth } from "./decode.ts";
 import { envelope } from "./envelope.ts";
 
 /** The messages of a method in one of their two forms. */
 export type Codec = {
   readonly name: "proto" | "json";
-  /** Throws a Fault or a ConnectError. */
+  /** Throws a Fault or a FlowgateError; a deferred message throws them when it is read. */
   readonly decode: (bytes: Uint8Array) => Message;
   readonly encode: (message: Message) => Uint8Array<ArrayBuffer>;
   /** The encoded message in an envelope, not compressed. */
@@ -23,28 +22,25 @@ export type Codec = {
 
 export type Codecs = { readonly proto: Codec; readonly json: Codec };
 
-/** Binary decoders nest no deeper either. */
-const maxDepth = 100;
-
-/** A frozen message is encoded once, in each form. `registry` has what a google.protobuf.Any may hold. */
+/**
+ * A frozen message is encoded once, in each form. `registry` has what a google.protobuf.Any may hold. `isDeferred`: request
+ * messages are decoded when they are read.
+ */
 export function createCodecs(
   method: DescMethod,
   registry: Registry,
-  binaryOptions: Partial<BinaryReadOptions & BinaryWriteOptions> = {},
+  binaryOptions?: Partial<BinaryReadOptions & BinaryWriteOptions>,
+  isDeferred = false,
 ): Codecs {
-  // A kept unknown field of two bytes would cost a hundred times its size.
-  const options = { readUnknownFields: false, ...binaryOptions };
   const json = createJsonCodec(method, maxDepth, registry);
-  const decode = (bytes: Uint8Array): Message => {
-    try {
-      return fromBinary(method.input, bytes, options);
-    } catch {
-      throw undecodable();
-    }
-  };
+  const decodeProto = createProtoDecoder(method.input, binaryOptions);
+  const deferring = (kind: Codec["name"], decode: Codec["decode"]): Codec["decode"] =>
+    isDeferred ? (bytes) => deferMessage(method.input, { bytes, form: { kind } }, decode) : decode;
   return {
-    proto: createCodec("proto", decode, (message) => toBinary(method.output, message, options)),
-    json: createCodec("json", json.decode, (message) => Buffer.from(json.encode(message))),
+    proto: createCodec("proto", deferring("proto", decodeProto), (message) =>
+      toBinary(method.output, message, binaryOptions),
+    ),
+    json: createCodec("json", deferring("json", json.decode), (message) => Buffer.from(json.encode(message))),
   };
 }
 

@@ -4,6 +4,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
 import { toConnectError } from "./connect-error.ts";
+import { undecodable } from "./decode.ts";
 
 type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>;
 
@@ -38,8 +39,4 @@ function bounded(decompress: Decompress): Compression["decompress"] {
 export function messageTooLarge(maxBytes: number): ConnectError {
   const message = `the request message is larger than ${maxBytes} bytes`;
   return toConnectError(new FlowgateError("payload_too_large", message));
-}
-
-export function undecodable(): ConnectError {
-  return toConnectError(new FlowgateError("invalid_request", "the request message can't be decoded"));
 }

@@ -9,6 +9,7 @@ import {
   createStreamInvoke,
   Fault,
   type Implementation,
+  isDeferred,
   maxBodyBytesOf,
   type StreamImplementation,
 } from "../../transcoding/core.ts";
@@ -30,6 +31,8 @@ export type RpcOptions = {
   readonly registry: Registry;
   /** Of the largest request message; a method or its registration may allow less. */
   readonly readMaxBytes: number;
+  /** Methods whose request messages are decoded when they are read. Absent: none. */
+  readonly deferred?: readonly DescMethod[];
   /** A client's longer deadline is cut to it. */
   readonly maxTimeoutMs: number;
   /** Registers what ends a stream when the server closes; returns what unregisters it. */
@@ -65,12 +68,17 @@ export function createRpcRoutes(options: RpcOptions): ReadonlyMap<string, Route>
 
 function createRpcMethod(
   { method, options: own }: Implementation | StreamImplementation,
-  { requestGate, registry, readMaxBytes, maxTimeoutMs, log }: RpcOptions,
+  { requestGate, registry, readMaxBytes, deferred = [], maxTimeoutMs, log }: RpcOptions,
 ): RpcMethod {
   const maxBytes = maxBodyBytesOf(method, own.readMaxBytes ?? readMaxBytes);
   return {
     method,
-    codecs: createCodecs(method, own.jsonOptions?.registry ?? registry, own.binaryOptions),
+    codecs: createCodecs(
+      method,
+      own.jsonOptions?.registry ?? registry,
+      own.binaryOptions,
+      isDeferred(method, deferred),
+    ),
     requestGate,
     failureOf(error, request, context) {
       const failure = toFailure(error instanceof Fault ? ofFault(error, maxBytes) : error, log, context);

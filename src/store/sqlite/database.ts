@@ -1,7 +1,8 @@
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
+import { connect, durably } from "./connect.ts";
 import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode, toRefusal } from "./sqlite-error.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -41,11 +42,11 @@ const schema = `
 export async function openDatabase(path: string): Promise<DatabaseSync> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   createPrivate(path);
-  const db = new DatabaseSync(path, { timeout: 500, enableForeignKeyConstraints: true });
+  const db = connect(path);
   try {
     const isNew = checkIdentity(db, path);
-    // After the check, for it writes to the file. With FULL each commit is on the disk before it returns.
-    db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    // After the check, for it writes to the file.
+    db.exec(`PRAGMA journal_mode = WAL; ${durably}`);
     makePrivate(path);
     if (isNew) {
       inTransaction(db, () => {

@@ -1,28 +1,26 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { DeploymentType } from "../../flows/configuration.ts";
 import { parseDocument } from "../../flows/document.ts";
 import { createListeners } from "../listeners.ts";
 import { createRev } from "../rev.ts";
 import { openCredentials, sealCredentials } from "../seal.ts";
 import type { FlowStore, Revision, RevisionInfo, RevisionNotice } from "../store.ts";
 import { versionMismatch } from "../version-mismatch.ts";
+import type { CommitCall, CommitReply } from "./commit-thread.ts";
 import { compress, decompress } from "./compression.ts";
+import { infoColumns, type InfoRow, insertRevision, type RevisionRow, selectNewest } from "./revision-row.ts";
 import { inTransaction } from "./transaction.ts";
 
-const infoColumns = "seq, rev, parent, committed_at_ms, deployed_by, deployment_type";
+/** Commits elsewhere than on the event loop, over a connection of its own. */
+export type Committer = { call(draft: CommitCall): Promise<CommitReply> };
 
 /** The caller keeps the database open until every promise of the store has settled. */
-export async function createFlowStore(db: DatabaseSync, key: Buffer): Promise<FlowStore> {
-  const selectNewest = db.prepare("SELECT seq, rev FROM revision ORDER BY seq DESC LIMIT 1");
+export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: Committer): Promise<FlowStore> {
   const selectPage = db.prepare(`SELECT ${infoColumns} FROM revision WHERE seq < ? ORDER BY seq DESC LIMIT ?`);
   const selectRevision = db.prepare(`SELECT ${infoColumns}, flows, credentials FROM revision WHERE rev = ?`);
-  const insertRevision = db.prepare(
-    `INSERT INTO revision (${infoColumns}, flows, credentials) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
   const listeners = createListeners<RevisionNotice>();
 
-  function newest(): Newest {
-    return selectNewest.get() as Newest;
+  function newestRev(): string {
+    return selectNewest(db)?.rev ?? "";
   }
 
   async function read(rev: string): Promise<Revision | undefined> {
@@ -38,7 +36,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer): Promise<Fl
   }
 
   async function readNewest(): Promise<Revision> {
-    const { rev } = newest();
+    const rev = newestRev();
     const revision = await read(rev);
     if (revision === undefined) {
       throw new Error(`Revision ${rev} was removed from the database.`);
@@ -47,10 +45,19 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer): Promise<Fl
   }
 
   const rootRev = createRev();
-  const root = [await compress(Buffer.from("[]")), sealCredentials(key, rootRev, new Map())] as const;
+  const root: RevisionRow = {
+    seq: 1,
+    rev: rootRev,
+    parent: null,
+    committed_at_ms: Date.now(),
+    deployed_by: null,
+    deployment_type: "full",
+    flows: await compress(Buffer.from("[]")),
+    credentials: sealCredentials(key, rootRev, new Map()),
+  };
   inTransaction(db, () => {
-    if (selectNewest.get() === undefined) {
-      insertRevision.run(1, rootRev, null, Date.now(), null, "full", ...root);
+    if (selectNewest(db) === undefined) {
+      insertRevision(db, root);
     }
   });
 
@@ -65,9 +72,22 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer): Promise<Fl
     }
   }
 
+  /** A thread that died before it answered may have written the revision: nothing then says so but the database. */
+  async function write(draft: CommitCall): Promise<CommitReply> {
+    try {
+      return await committer.call(draft);
+    } catch (error) {
+      const newest = selectNewest(db);
+      if (newest?.rev === draft.rev) {
+        return newest;
+      }
+      throw error;
+    }
+  }
+
   /** The database settles races, also with a process that ignores the lock. */
   async function refuse(): Promise<never> {
-    if (newest().rev !== active.rev) {
+    if (newestRev() !== active.rev) {
       activate(await readNewest(), false);
     }
     throw versionMismatch(active.rev);
@@ -87,25 +107,24 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer): Promise<Fl
     },
 
     async commit({ parent, by, deploymentType, flows, credentials }, signal) {
-      if (parent !== newest().rev) {
+      if (parent !== newestRev()) {
         return refuse();
       }
       const rev = createRev();
-      const packed = await compress(flows.json);
-      const sealed = sealCredentials(key, rev, credentials);
+      const draft: CommitCall = {
+        rev,
+        parent,
+        deployed_by: by ?? null,
+        deployment_type: deploymentType,
+        flows: await compress(flows.json),
+        credentials: sealCredentials(key, rev, credentials),
+      };
       signal?.throwIfAborted();
-      const revision = inTransaction(db, (): Revision | undefined => {
-        const before = newest();
-        if (parent !== before.rev) {
-          return undefined;
-        }
-        const info = { rev, parent, seq: before.seq + 1, committedAtMs: Date.now(), by, deploymentType };
-        insertRevision.run(info.seq, rev, parent, info.committedAtMs, by ?? null, deploymentType, packed, sealed);
-        return Object.freeze({ ...info, flows, credentials });
-      });
-      if (revision === undefined) {
+      const written = await write(draft);
+      if (written === undefined) {
         return refuse();
       }
+      const revision = Object.freeze({ ...toInfo({ ...draft, ...written }), flows, credentials });
       activate(revision, true);
       return revision;
     },
@@ -119,17 +138,6 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer): Promise<Fl
     onRevision: (listener) => listeners.add(listener),
   };
 }
-
-type Newest = { seq: number; rev: string };
-
-type InfoRow = Newest & {
-  parent: string | null;
-  committed_at_ms: number;
-  deployed_by: string | null;
-  deployment_type: DeploymentType;
-};
-
-type RevisionRow = InfoRow & { flows: Uint8Array; credentials: Uint8Array };
 
 function toInfo(row: InfoRow): RevisionInfo {
   return {

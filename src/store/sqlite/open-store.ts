@@ -1,5 +1,8 @@
+import { extname } from "node:path";
 import { FlowgateError } from "../../errors.ts";
+import { createThread } from "../../thread.ts";
 import type { Store } from "../store.ts";
+import type { CommitCall, CommitData, CommitReply } from "./commit-thread.ts";
 import { openDatabase, touch } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
@@ -16,6 +19,13 @@ export type SqliteStoreOptions = {
 export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promise<Store> {
   const db = await openDatabase(path);
   const health = createHealth(() => touch(db));
+  const committer = createThread<CommitCall, CommitReply>({
+    name: "flowgate commits",
+    // The name ends as this file's does: .ts as it stands, .js when it is built.
+    entry: new URL(`./commit-thread${extname(import.meta.url)}`, import.meta.url),
+    data: { path } satisfies CommitData,
+    died: (error) => health.failed(error),
+  });
   const inFlight = new Set<Promise<unknown>>();
   let closed = false;
 
@@ -37,7 +47,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
   }
 
   try {
-    const flows = await createFlowStore(db, key);
+    const flows = await createFlowStore(db, key, committer);
     const tokens = createTokenStore(db);
     return {
       flows: {
@@ -62,6 +72,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
         }
         closed = true;
         await Promise.allSettled(inFlight);
+        await committer[Symbol.asyncDispose]();
         health.close();
         db.close();
       },

@@ -30,17 +30,25 @@ export function readBody(source: BodySource, length: string | undefined, maxByte
   return new Promise((resolve, reject) => {
     let first: Buffer | undefined;
     let more: Buffer[] | undefined;
+    // Of a known length, copied chunk by chunk: all at once would block the event loop for 0.3 ms and more each MB.
+    let whole: Buffer | undefined;
     let bytes = 0;
     const take = (chunk: Buffer): void => {
+      const start = bytes;
       bytes += chunk.length;
-      if (bytes > maxBytes) {
+      if (bytes > (whole?.length ?? maxBytes)) {
         source.off("data", take);
         source.pause();
         reject(tooLarge());
-      } else if (first === undefined) {
-        first = chunk;
-      } else {
+      } else if (whole !== undefined) {
+        whole.set(chunk, start);
+      } else if (first !== undefined) {
         (more ??= [first]).push(chunk);
+      } else if (length !== undefined && Number(length) > chunk.length) {
+        whole = Buffer.allocUnsafeSlow(Number(length));
+        whole.set(chunk);
+      } else {
+        first = chunk;
       }
     };
     // Listeners stay on: removing them costs more than an event that comes too late.
@@ -50,7 +58,7 @@ export function readBody(source: BodySource, length: string | undefined, maxByte
       if (isAborted(source)) {
         reject(incomplete());
       } else {
-        resolve(more === undefined ? (first ?? nothing) : Buffer.concat(more, bytes));
+        resolve(whole?.subarray(0, bytes) ?? (more === undefined ? (first ?? nothing) : Buffer.concat(more, bytes)));
       }
     };
     const fail = (): void => {

@@ -1,0 +1,26 @@
+import { DeploymentType as DeploymentTypeMessage } from "../../gen/flowgate/v1/flows_pb.ts";
+import { FlowgateError } from "../errors.ts";
+import type { DeploymentType } from "./configuration.ts";
+
+const deploymentTypes: ReadonlyMap<DeploymentTypeMessage, DeploymentType> = new Map([
+  [DeploymentTypeMessage.UNSPECIFIED, "full"],
+  [DeploymentTypeMessage.FULL, "full"],
+  [DeploymentTypeMessage.NODES, "nodes"],
+  [DeploymentTypeMessage.FLOWS, "flows"],
+  [DeploymentTypeMessage.RELOAD, "reload"],
+]);
+
+/** Every type, once. */
+export const deploymentTypeNames: readonly DeploymentType[] = [...new Set(deploymentTypes.values())];
+
+/** Throws `invalid_deployment_type`: an open enum can hold any number. */
+export function parseDeploymentType(value: DeploymentTypeMessage): DeploymentType {
+  const type = deploymentTypes.get(value);
+  if (type === undefined) {
+    throw new FlowgateError(
+      "invalid_deployment_type",
+      `deployment_type: ${value} is not known; use FULL, NODES, FLOWS or RELOAD`,
+    );
+  }
+  return type;
+}

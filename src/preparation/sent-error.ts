@@ -1,0 +1,25 @@
+import { FlowgateError, type Reason } from "../errors.ts";
+import { Fault } from "../transcoding/fault.ts";
+
+/** An error that a caller can act on, as it is sent between threads, which keep no classes. */
+export type SentError =
+  | { readonly kind: "flowgate"; readonly reason: Reason; readonly message: string }
+  | ({ readonly kind: "fault" } & Pick<Fault, "status" | "reason" | "message" | "headers" | "echoes">);
+
+/** Rethrows any other error. */
+export function toSentError(error: unknown): SentError {
+  if (error instanceof FlowgateError) {
+    return { kind: "flowgate", reason: error.reason, message: error.message };
+  }
+  if (error instanceof Fault) {
+    const { status, reason, message, headers, echoes } = error;
+    return { kind: "fault", status, reason, message, headers, echoes };
+  }
+  throw error;
+}
+
+export function fromSentError(sent: SentError): Error {
+  return sent.kind === "flowgate"
+    ? new FlowgateError(sent.reason, sent.message)
+    : new Fault(sent.status, sent.reason, sent.message, sent);
+}

@@ -1,0 +1,58 @@
+// The thread that decodes and checks large deployments.
+import { workerData } from "node:worker_threads";
+import type { Message } from "@bufbuild/protobuf";
+import { FlowsService, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
+import { decryptCredentials } from "../flows/encrypted.ts";
+import { prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
+import { createProtoDecoder, maxDepth } from "../server/rpc/decode.ts";
+import { serveThread } from "../thread.ts";
+import type { Undecoded } from "../transcoding/deferred.ts";
+import { createJsonCodec } from "../transcoding/json-codec.ts";
+import { createReachableRegistry } from "../transcoding/registry.ts";
+import { createRequestDecoder } from "../transcoding/request-decoder.ts";
+import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
+import { toSentError } from "./sent-error.ts";
+
+const { credentialSecret } = workerData as PreparationData;
+const method = FlowsService.method.setFlows;
+const decodeHttp = createRequestDecoder(method);
+const decoders = {
+  json: createJsonCodec(method, maxDepth, createReachableRegistry([method])).decode,
+  proto: createProtoDecoder(method.input),
+};
+
+serveThread<PreparationCall, PreparationReply>(async ({ source, current }) => {
+  const reply = await prepare(source, current);
+  const hasDocument = reply.kind === "prepared" && reply.outcome?.kind === "flows";
+  return { reply, transfer: hasDocument ? [reply.outcome.json.buffer] : [] };
+});
+
+async function prepare(source: Undecoded, current: PreparationCall["current"]): Promise<PreparationReply> {
+  try {
+    const request = (await decode(source)) as SetFlowsRequest;
+    const decrypt = (encrypted: string) => decryptCredentials(credentialSecret, encrypted);
+    const { type, rev, outcome } = await prepareDeployment(request, current, decrypt);
+    return { kind: "prepared", type, rev, outcome: toSent(outcome, current) };
+  } catch (error) {
+    return { kind: "failed", error: toSentError(error) };
+  }
+}
+
+function decode({ bytes, form }: Undecoded): Message | Promise<Message> {
+  return form.kind === "http" ? decodeHttp(bytes, form) : decoders[form.kind](bytes);
+}
+
+function toSent(
+  outcome: PreparedDeployment["outcome"],
+  current: PreparationCall["current"],
+): Extract<PreparationReply, { kind: "prepared" }>["outcome"] {
+  if (outcome === undefined) {
+    return undefined;
+  }
+  if (outcome instanceof Error) {
+    return { kind: "refused", error: toSentError(outcome) };
+  }
+  const { json, count } = outcome.flows;
+  const credentials = outcome.credentials === current ? undefined : outcome.credentials;
+  return { kind: "flows", json: json as Uint8Array<ArrayBuffer>, count, credentials, given: outcome.given };
+}

@@ -125,7 +125,7 @@ function start<Request, Reply>(
 }
 
 /** What a handler gives back; `transfer` is not copied. */
-export type ThreadReply<Reply> = { readonly reply: Reply; readonly transfer?: readonly Transferable[] };
+type ThreadReply<Reply> = { readonly reply: Reply; readonly transfer?: readonly Transferable[] };
 
 type ThreadHandler<Request, Reply> = (request: Request) => ThreadReply<Reply> | Promise<ThreadReply<Reply>>;
 

@@ -13,6 +13,7 @@ export { readTimeout } from "./deadline.ts";
 export { Fault } from "./fault.ts";
 export { collectImplementations, type Implementation, type StreamImplementation } from "./implementations.ts";
 export { createJsonCodec } from "./json-codec.ts";
+export { createAccumulator } from "./node/accumulator.ts";
 export { readBody, streamBody } from "./node/body.ts";
 export { sendStream } from "./node/send-stream.ts";
 export { openSource, type Source } from "./stream/source.ts";

@@ -318,3 +318,65 @@ test("a service may be registered with limits of its own", async () => {
   expect((await collect(client.list({ shelf: "short" }))).error).toBeUndefined();
   expect((await collect(client.list({ shelf: "longer than ten" }))).error?.code).toBe(Code.ResourceExhausted);
 });
+
+describe("errors that carry what can't be sent", () => {
+  const failing = {
+    // As an error of another service that is rethrown: its metadata are that service's headers.
+    "headers of a connection": new ConnectError("up", Code.Internal, {
+      connection: "keep-alive",
+      "transfer-encoding": "chunked",
+    }),
+    "half a character": new ConnectError("x\ud800", Code.Internal),
+  };
+
+  test.each(Object.entries(failing))("end the call and nothing else: %s", async (_what, error) => {
+    await using server = await open({
+      async *list({ shelf }) {
+        if (shelf === "late") {
+          yield { text: "first" };
+        }
+        throw error;
+      },
+      sum: () => Promise.reject(error),
+    });
+    for (const [, transport] of transports) {
+      const client = createClient(StreamsService, transport(server.url));
+      for (const shelf of ["", "late"]) {
+        expect((await collect(client.list({ shelf }))).error?.code).toBe(Code.Internal);
+      }
+      await expect(client.sum(items())).rejects.toMatchObject({ code: Code.Internal });
+    }
+  });
+});
+
+test("messages may come in chunks of any size", async () => {
+  await using server = await open({
+    async sum(messages) {
+      const texts: string[] = [];
+      for await (const { text } of messages) {
+        texts.push(text);
+      }
+      return { text: texts.join() };
+    },
+  });
+  const session = connect(server.url);
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/transcodingtest.v1.StreamsService/Sum",
+    "content-type": "application/grpc+json",
+    te: "trailers",
+  });
+  const message = (text: string): Buffer => {
+    const json = Buffer.from(JSON.stringify({ text }));
+    return Buffer.concat([Buffer.from([0, 0, 0, 0, json.length]), json]);
+  };
+  for (const byte of Buffer.concat([message("one"), message(""), message("three")])) {
+    stream.write(Buffer.from([byte]));
+  }
+  stream.end();
+  const received: Buffer[] = [];
+  stream.on("data", (chunk: Buffer) => void received.push(chunk));
+  await once(stream, "end");
+  expect(Buffer.concat(received).toString()).toContain('{"text":"one,,three"}');
+  session.destroy();
+});

@@ -143,9 +143,10 @@ export class Http1Exchange implements Exchange {
 
   /** Asked for only when the body is going to be read: a refused request never sends it. */
   #continue(): void {
-    if (this.#expectsContinue) {
+    const { response } = this;
+    if (this.#expectsContinue && !response.headersSent && !response.destroyed) {
       this.#expectsContinue = false;
-      this.response.writeContinue();
+      response.writeContinue();
     }
   }
 

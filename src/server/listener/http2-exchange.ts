@@ -129,7 +129,14 @@ export class Http2Exchange implements Exchange {
     const head = headers as OutgoingHttpHeaders;
     head[":status"] = status;
     if (trailers !== undefined) {
-      stream.once("wantTrailers", () => stream.sendTrailers(trailers as OutgoingHttpHeaders));
+      stream.once("wantTrailers", () => {
+        try {
+          stream.sendTrailers(trailers as OutgoingHttpHeaders);
+        } catch {
+          // An event handler has no caller to tell; the client sees that the response is incomplete.
+          this.abort();
+        }
+      });
       stream.respond(head, { waitForTrailers: true });
     } else {
       stream.respond(head, body === undefined ? { endStream: true } : undefined);
@@ -155,9 +162,10 @@ export class Http2Exchange implements Exchange {
   };
 
   #continue(): void {
-    if (this.#expectsContinue) {
+    const { stream } = this;
+    if (this.#expectsContinue && !stream.headersSent && !stream.destroyed && !stream.closed) {
       this.#expectsContinue = false;
-      this.stream.additionalHeaders({ ":status": 100 });
+      stream.additionalHeaders({ ":status": 100 });
     }
   }
 

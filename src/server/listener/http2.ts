@@ -225,7 +225,8 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
   }
 
   function retire(connection: Connection): Promise<void> {
-    connection.told ??= tell(connection);
+    // A session that breaks meanwhile needs no notice any more.
+    connection.told ??= tell(connection).catch(() => {});
     return connection.told;
   }
 
@@ -260,7 +261,7 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
  */
 async function tell({ session, accepted, isSecure }: Connection): Promise<void> {
   const untilMs = performance.now() + (isSecure ? 0 : lingerMs);
-  while (!session.closed && performance.now() < untilMs) {
+  while (!session.closed && !session.destroyed && performance.now() < untilMs) {
     // Not before our SETTINGS, which come first (section 3.4).
     if (!session.pendingSettingsAck && sendShutdownNotice(accepted)) {
       await roundTrip(session, untilMs - performance.now());
@@ -268,7 +269,7 @@ async function tell({ session, accepted, isSecure }: Connection): Promise<void> 
     }
     await delay(unsentPauseMs);
   }
-  if (!session.closed) {
+  if (!session.closed && !session.destroyed) {
     session.close();
   }
 }

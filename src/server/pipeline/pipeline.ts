@@ -39,9 +39,12 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     const { requestId, traceIds, exchange } = request;
     log.error({ requestId, ...traceIds, err: error }, "a request failed unexpectedly");
     request.fail(Code.Internal);
-    request.send(refusalAnswer(500, internalMessage(requestId)));
-    if (!exchange.isSent) {
-      exchange.abort();
+    try {
+      request.send(refusalAnswer(500, internalMessage(requestId)));
+    } finally {
+      if (!exchange.isSent) {
+        exchange.abort();
+      }
     }
   };
 
@@ -65,20 +68,27 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 
   return {
     handle(exchange, refusal) {
-      const { traceparent, tracestate } = exchange.headers;
-      const base = isTraced ? rootBelow(root) : root;
-      const place = traceparent === undefined ? base : readTraceparent(base, traceparent, tracestate);
-      const request = new RequestContext(exchange, environment, place);
-      exchange.observer = request;
-      observer.requestStarted();
+      let request: RequestContext | undefined;
       try {
+        const { traceparent, tracestate } = exchange.headers;
+        const base = isTraced ? rootBelow(root) : root;
+        const place = traceparent === undefined ? base : readTraceparent(base, traceparent, tracestate);
+        request = new RequestContext(exchange, environment, place);
+        exchange.observer = request;
+        observer.requestStarted();
         if (refusal === undefined) {
           serve(request);
         } else {
           request.send(refusal);
         }
       } catch (error) {
-        fail(request, error);
+        // The caller is an event of Node: what it throws would end the process.
+        if (request === undefined) {
+          log.error({ err: error }, "a request failed unexpectedly");
+          exchange.abort();
+        } else {
+          fail(request, error);
+        }
       }
     },
 

@@ -2,7 +2,7 @@ import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import type { Code, ConnectError } from "@connectrpc/connect";
 import { endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import type { FlowgateError } from "../../errors.ts";
-import type { Answer } from "../../transcoding/core.ts";
+import { addHeaders, type Answer } from "../../transcoding/core.ts";
 import { refusalAnswer } from "../refusal.ts";
 import { toConnectError } from "../rpc/connect-error.ts";
 import { grpcStatus } from "../rpc/grpc-status.ts";
@@ -39,7 +39,8 @@ export function refuseCall(request: RequestContext, status: number, error: Conne
     const body = Buffer.from(encodeEnvelope(endStreamFlag, end));
     return failed(request, error.code, { status: 200, headers: { "content-type": connectType }, body });
   }
-  const headers = { ...Object.fromEntries(error.metadata), "content-type": "application/json" };
+  const headers: Answer["headers"] = { "content-type": "application/json" };
+  addHeaders(headers, error.metadata);
   return failed(request, error.code, { status, headers, body: JSON.stringify(errorToJson(error, {})) });
 }
 

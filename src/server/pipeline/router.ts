@@ -16,8 +16,10 @@ export type RouterOptions = {
 /** Finds the route of a request: by its exact path, and else by the transcoder's templates. Never throws. */
 export function createRouter({ routes, transcoder, exempt }: RouterOptions): (request: RequestContext) => Route {
   const isValidHost = createHostValidator();
-  /** By HTTP method and path. */
-  const fixed = new Map<string, Map<string, Route>>();
+  /** By HTTP method, of which a client can send any, and path. */
+  const fixed = new Map(
+    ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].map((method) => [method, new Map<string, Route>()]),
+  );
   return (request) => {
     const { path, httpMethod } = request;
     const seen = fixed.get(httpMethod)?.get(path);
@@ -39,8 +41,7 @@ export function createRouter({ routes, transcoder, exempt }: RouterOptions): (re
     const route = createRestRoute(match, exempt);
     // No more than there are templates without variables; another spelling of such a path is matched each time.
     if (match.isFixed && path === match.template) {
-      const routes = fixed.get(httpMethod) ?? new Map<string, Route>();
-      fixed.set(httpMethod, routes.set(path, route));
+      fixed.get(httpMethod)?.set(path, route);
     }
     return route;
   };

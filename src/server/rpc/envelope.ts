@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
+import { createAccumulator } from "../../transcoding/core.ts";
 import { messageTooLarge } from "./compression.ts";
 import { toConnectError } from "./connect-error.ts";
 
@@ -49,35 +50,31 @@ export async function* openEnvelopes(
   compression: Compression | undefined,
   maxBytes: number,
 ): AsyncGenerator<Uint8Array> {
-  let chunks: Uint8Array[] = [];
-  let received = 0;
   let prefix: ReturnType<typeof readPrefix> | undefined;
-  const take = (bytes: number): Uint8Array => {
-    const [only = new Uint8Array()] = chunks;
-    const all = chunks.length === 1 ? only : Buffer.concat(chunks, received);
-    chunks = [all.subarray(bytes)];
-    received -= bytes;
-    return all.subarray(0, bytes);
-  };
+  let part = createAccumulator(envelopeBytes, envelopeBytes);
   for await (const chunk of body) {
-    chunks.push(chunk);
-    received += chunk.length;
+    let rest = chunk;
     for (;;) {
-      if (prefix === undefined) {
-        if (received < envelopeBytes) {
-          break;
-        }
-        prefix = readPrefix(take(envelopeBytes), maxBytes);
-      }
-      if (received < prefix.length) {
+      const missing = (prefix?.length ?? envelopeBytes) - part.bytes;
+      if (rest.length < missing) {
         break;
       }
-      const { flags, length } = prefix;
-      prefix = undefined;
-      yield await decompress(flags, take(length), compression, maxBytes);
+      part.append(rest.subarray(0, missing));
+      rest = rest.subarray(missing);
+      if (prefix === undefined) {
+        prefix = readPrefix(part.take(), maxBytes);
+        part = createAccumulator(prefix.length, prefix.length);
+      } else {
+        yield await decompress(prefix.flags, part.take(), compression, maxBytes);
+        prefix = undefined;
+        part = createAccumulator(envelopeBytes, envelopeBytes);
+      }
+    }
+    if (rest.length > 0) {
+      part.append(rest);
     }
   }
-  if (received > 0 || prefix !== undefined) {
+  if (part.bytes > 0 || prefix !== undefined) {
     throw incomplete();
   }
 }

@@ -1,11 +1,21 @@
-import type { ConnectError } from "@connectrpc/connect";
+import { ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { addHeaders, type Answer } from "../../transcoding/core.ts";
 import { formatGrpcMessage } from "./grpc-message.ts";
 
-/** grpc-status and what goes with it: the message, the details, and the error's metadata. */
-export function grpcStatus(error: ConnectError): Record<string, string> {
-  const fields = Object.fromEntries(setTrailerStatus(new Headers(), error));
+/** grpc-status and what goes with it: the message, the details, and the error's metadata, as far as it may be sent. */
+export function grpcStatus(error: ConnectError): Answer["headers"] {
+  const fields: Answer["headers"] = {};
+  // An error of another service can carry any header.
+  addHeaders(fields, error.metadata);
+  // A lone surrogate has no form in UTF-8.
+  const message = error.rawMessage.toWellFormed();
+  const plain = new ConnectError(message, error.code, undefined, undefined, error.cause);
+  plain.details = error.details;
+  for (const [name, value] of setTrailerStatus(new Headers(), plain)) {
+    fields[name] = value;
+  }
   // Connect escapes more of it than the protocol says, and grpc-js shows that as it is.
-  fields["grpc-message"] = formatGrpcMessage(error.rawMessage);
+  fields["grpc-message"] = formatGrpcMessage(message);
   return fields;
 }

@@ -18,8 +18,8 @@ type Frame = IteratorResult<Buffer, undefined>;
 const done: Frame = { done: true, value: undefined };
 
 /**
- * The body of a response that streams: an envelope for each message, and a last frame. It never rejects: a failure is what
- * the last frame, or the trailers, are there for. No message is asked for before the previous one was taken. Not a generator:
+ * The body of a response that streams: an envelope for each message, and a last frame. A failure does not reject: the last
+ * frame, or the trailers, say it. No message is asked for before the previous one was taken. Not a generator:
  * `return` has to reach the implementation while a message is awaited, and a stream that waits should cost little memory.
  */
 export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> {
@@ -28,8 +28,11 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
   readonly #compression: Compression | undefined;
   readonly #ending: Ending;
   #first: Frame | undefined;
+  /** The last frame, until it is asked for. */
+  #last: Frame | undefined;
   #isOver = false;
-  #settle: ((frame: Frame) => void) | undefined;
+  /** Of the frame that is asked for at the moment. */
+  #pending: PromiseWithResolvers<Frame> | undefined;
 
   constructor(source: Source<Message>, codec: Codec, compression: Compression | undefined, ending: Ending) {
     this.#source = source;
@@ -50,15 +53,17 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
       return Promise.resolve(first);
     }
     if (this.#isOver) {
-      return Promise.resolve(done);
+      const last = this.#last ?? done;
+      this.#last = undefined;
+      return Promise.resolve(last);
     }
-    return new Promise((resolve) => {
-      this.#settle = resolve;
-      this.#source.next().then(
-        (result) => this.#take(result),
-        (error: unknown) => this.#fail(error),
-      );
-    });
+    this.#pending = Promise.withResolvers();
+    const { promise } = this.#pending;
+    this.#source.next().then(
+      (result) => this.#take(result),
+      (error: unknown) => this.#fail(error),
+    );
+    return promise;
   }
 
   /** Ends the stream with UNAVAILABLE: the server closes. */
@@ -72,7 +77,7 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
     if (!this.#isOver) {
       this.#isOver = true;
       this.#ending.left();
-      this.#settle?.(done);
+      this.#give(done);
     }
     return Promise.resolve(done);
   }
@@ -92,11 +97,11 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
     try {
       const bytes = this.#compression === undefined ? undefined : this.#codec.encode(result.value);
       if (bytes === undefined || bytes.length < compressMinBytes) {
-        this.#settle?.({ done: false, value: this.#codec.envelope(result.value) });
+        this.#give({ done: false, value: this.#codec.envelope(result.value) });
         return;
       }
       this.#compression?.compress(bytes).then(
-        (compressed) => this.#settle?.({ done: false, value: envelope(compressedFlag, compressed) }),
+        (compressed) => this.#give({ done: false, value: envelope(compressedFlag, compressed) }),
         (error: unknown) => this.#fail(error),
       );
     } catch (error) {
@@ -114,16 +119,25 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
 
   #end(error?: unknown): void {
     this.#isOver = true;
-    const last = this.#ending.end(error);
-    const settle = this.#settle;
-    if (last === undefined) {
-      settle?.(done);
-    } else if (settle === undefined) {
-      // Nobody asks for a frame at this moment.
-      this.#first = { done: false, value: last };
-    } else {
-      settle({ done: false, value: last });
+    let last: Buffer | undefined;
+    try {
+      last = this.#ending.end(error);
+    } catch (failure) {
+      // A status that can't be written: the response breaks off.
+      this.#pending?.reject(failure as Error);
+      this.#pending = undefined;
+      return;
     }
-    this.#settle = undefined;
+    const frame: Frame = last === undefined ? done : { done: false, value: last };
+    if (this.#pending === undefined) {
+      this.#last = frame;
+    } else {
+      this.#give(frame);
+    }
+  }
+
+  #give(frame: Frame): void {
+    this.#pending?.resolve(frame);
+    this.#pending = undefined;
   }
 }

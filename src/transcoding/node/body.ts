@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
 import { Fault } from "../fault.ts";
+import { createAccumulator } from "./accumulator.ts";
 
 /** Where a request's body is read from: a request of HTTP/1.1 or of the compatibility layer, or a stream of HTTP/2. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
@@ -28,27 +29,15 @@ export function readBody(source: BodySource, length: string | undefined, maxByte
     return Promise.reject(incomplete());
   }
   return new Promise((resolve, reject) => {
-    let first: Buffer | undefined;
-    let more: Buffer[] | undefined;
-    // Of a known length, copied chunk by chunk: all at once would block the event loop for 0.3 ms and more each MB.
-    let whole: Buffer | undefined;
-    let bytes = 0;
+    // Copied chunk by chunk: all at once would block the event loop for 0.3 ms and more each MB.
+    const body = createAccumulator(length === undefined ? undefined : Number(length), maxBytes);
     const take = (chunk: Buffer): void => {
-      const start = bytes;
-      bytes += chunk.length;
-      if (bytes > (whole?.length ?? maxBytes)) {
+      if (body.bytes + chunk.length > maxBytes) {
         source.off("data", take);
         source.pause();
         reject(tooLarge());
-      } else if (whole !== undefined) {
-        whole.set(chunk, start);
-      } else if (first !== undefined) {
-        (more ??= [first]).push(chunk);
-      } else if (length !== undefined && Number(length) > chunk.length) {
-        whole = Buffer.allocUnsafeSlow(Number(length));
-        whole.set(chunk);
       } else {
-        first = chunk;
+        body.append(chunk);
       }
     };
     // Listeners stay on: removing them costs more than an event that comes too late.
@@ -58,7 +47,7 @@ export function readBody(source: BodySource, length: string | undefined, maxByte
       if (isAborted(source)) {
         reject(incomplete());
       } else {
-        resolve(whole?.subarray(0, bytes) ?? (more === undefined ? (first ?? nothing) : Buffer.concat(more, bytes)));
+        resolve(body.take());
       }
     };
     const fail = (): void => {
@@ -69,8 +58,6 @@ export function readBody(source: BodySource, length: string | undefined, maxByte
     source.on("data", take).on("end", end).on("error", fail).on("close", fail);
   });
 }
-
-const nothing = Buffer.alloc(0);
 
 /** Node also ends the readable side of an HTTP/2 stream that its client has reset without an error. */
 function isAborted(source: BodySource): boolean {

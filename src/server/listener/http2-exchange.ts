@@ -131,7 +131,7 @@ export class Http2Exchange implements Exchange {
     if (trailers !== undefined) {
       stream.once("wantTrailers", () => {
         try {
-          stream.sendTrailers(trailers as OutgoingHttpHeaders);
+          stream.sendTrailers(trailers);
         } catch {
           // An event handler has no caller to tell; the client sees that the response is incomplete.
           this.abort();

@@ -124,7 +124,7 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
       last = this.#ending.end(error);
     } catch (failure) {
       // A status that can't be written: the response breaks off.
-      this.#pending?.reject(failure as Error);
+      this.#pending?.reject(failure);
       this.#pending = undefined;
       return;
     }

@@ -5,7 +5,7 @@ import type { Authenticator } from "../auth/authenticator.ts";
 import { peerKey } from "../auth/principal.ts";
 
 export function authService(authenticator: Authenticator): ServiceImpl<typeof AuthService> {
-  // Frozen: whoever encodes it may keep what it wrote, for it never changes.
+  // Frozen, so that its encoding is kept.
   const login = Object.freeze(create(GetLoginResponseSchema, authenticator.login()));
   return {
     getLogin: () => login,

@@ -110,7 +110,7 @@ export function flowsService({
   };
 }
 
-/** Frozen: whoever encodes it may keep the bytes. HTTP answers are made of the document's own JSON, RPC answers of its nodes. */
+/** Frozen, so that its encoding is kept. HTTP sends the document's own JSON; RPCs encode its nodes. */
 function toResponse({ rev, flows }: Revision): GetFlowsResponse {
   let nodes: Node[] | undefined;
   const response = create(GetFlowsResponseSchema, { rev });

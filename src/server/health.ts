@@ -42,7 +42,12 @@ export function createHealth({ ready, onReadyChange }: ReadinessSource, services
   const followers = new Set<Follower>();
   let draining = false;
   let closed = false;
-  const changed = (): void => followers.forEach((follower) => follower.change());
+  /** Kept from one change to the next: after a change every follower asks for it. */
+  let known: Readiness | undefined;
+  const changed = (): void => {
+    known = undefined;
+    followers.forEach((follower) => follower.change());
+  };
   onReadyChange?.(changed);
 
   const readiness = (): Readiness => {
@@ -52,7 +57,8 @@ export function createHealth({ ready, onReadyChange }: ReadinessSource, services
   return {
     readiness,
     serves(service) {
-      const { ready, notServing = ready ? [] : services } = readiness();
+      known ??= readiness();
+      const { ready, notServing = ready ? [] : services } = known;
       if (service === "") {
         return ready;
       }

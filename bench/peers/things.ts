@@ -4,7 +4,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { fastify, type FastifyInstance } from "fastify";
 import { ThingsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/things_pb.ts";
-import { fastifyTranscodingPlugin } from "@flowgate/transcoding";
+import { fastifyTranscodingPlugin } from "@flowgate/transcoding/fastify";
 
 function routes(router: ConnectRouter): void {
   router.service(ThingsService, {

@@ -82,9 +82,7 @@ function wasNeverProcessed(error: ConnectError): boolean {
   return (
     hasCause(error, noConnection) ||
     (isReset(error) && /REFUSED_STREAM\b/.test(error.rawMessage)) ||
-    error
-      .findDetails(ErrorInfoSchema)
-      .some(({ domain, reason }) => domain === "flowgate" && reason === "overloaded")
+    error.findDetails(ErrorInfoSchema).some(({ domain, reason }) => domain === "flowgate" && reason === "overloaded")
   );
 }
 

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { type Segment, type Template, parseTemplate } from "../src/template.ts";
+import { type Segment, type Template, parseTemplate } from "../src/routing/template.ts";
 
 /** Any template: literals, escaped ones too, wildcards, one "**" at most, variables over some of them, a verb. */
 export function anyTemplate(): fc.Arbitrary<Template> {

@@ -19,7 +19,7 @@ import { connect } from "node:http2";
 import { describe, expect, test } from "vitest";
 import { AnysService, ParcelSchema, type Parcel } from "./gen/transcodingtest/v1/anys_pb.ts";
 import { ThingsService, type Colour } from "./gen/transcodingtest/v1/things_pb.ts";
-import { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "../src/index.ts";
+import { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "../src/adapters/fastify/index.ts";
 import { collect, type HttpVersion } from "./exchange.ts";
 
 type Served = AsyncDisposable & { readonly app: FastifyInstance; readonly baseUrl: string };

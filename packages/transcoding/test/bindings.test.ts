@@ -2,8 +2,8 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { RulesService } from "./gen/transcodingtest/v1/invalid_pb.ts";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
-import { compileBindings, type BindingsOptions } from "../src/bindings.ts";
-import { formatTemplate } from "../src/template.ts";
+import { compileBindings, type BindingsOptions } from "../src/routing/bindings.ts";
+import { formatTemplate } from "../src/routing/template.ts";
 
 type Rule = BindingsOptions["rules"][number];
 

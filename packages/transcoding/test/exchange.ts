@@ -1,7 +1,7 @@
 import { fastify, type FastifyInstance } from "fastify";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { connect } from "node:http2";
-import { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "../src/index.ts";
+import { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "../src/adapters/fastify/index.ts";
 
 export type HttpVersion = "HTTP/1.1" | "HTTP/2";
 

@@ -13,7 +13,7 @@ import type { HttpRuleSchema } from "../gen/google/api/http_pb.ts";
 import { EnumValue, QueryMsgSchema, type QueryMsg } from "./gen/t/v1/vectors_pb.ts";
 import { anyMessage, anyTypes } from "./any-message.ts";
 import { formatQuery, formatText } from "./query.ts";
-import type { TranscodingRequest } from "../src/request.ts";
+import type { TranscodingRequest } from "../src/http/request.ts";
 import { call, createEcho, createRequest } from "./service.ts";
 
 type Rule = MessageInitShape<typeof HttpRuleSchema>;

@@ -24,7 +24,7 @@ import { messageHoldsInt64 } from "../src/json/int64.ts";
 import { parseJson } from "../src/json/parse.ts";
 import { createJsonReaders } from "../src/json/read.ts";
 import { messageWriter } from "../src/json/write.ts";
-import { createReachableRegistry } from "../src/registry.ts";
+import { createReachableRegistry } from "../src/schema/registry.ts";
 import { call, createEcho, createRequest } from "./service.ts";
 
 const registry = createReachableRegistry([]);

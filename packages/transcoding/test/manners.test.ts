@@ -6,7 +6,8 @@ import { fastify } from "fastify";
 import { describe, expect, test } from "vitest";
 import { FlowsService, type SetFlowsRequest } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
-import { createTranscoder, fastifyTranscodingPlugin } from "../src/index.ts";
+import { fastifyTranscodingPlugin } from "../src/adapters/fastify/index.ts";
+import { createTranscoder } from "../src/index.ts";
 import { json, serve, type Send } from "./send.ts";
 import { createMethod, createRequest } from "./service.ts";
 

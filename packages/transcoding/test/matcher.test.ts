@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Fault } from "../src/fault.ts";
-import { createMatcher, type Matcher } from "../src/matcher.ts";
-import { decodeCapture } from "../src/percent.ts";
-import { expandTemplate, formatTemplate, parseTemplate, type Template } from "../src/template.ts";
+import { Fault } from "../src/http/fault.ts";
+import { createMatcher, type Matcher } from "../src/routing/matcher.ts";
+import { decodeCapture } from "../src/routing/percent.ts";
+import { expandTemplate, formatTemplate, parseTemplate, type Template } from "../src/routing/template.ts";
 import { anyTemplate } from "./any-template.ts";
 import { vectors } from "./vectors.ts";
 

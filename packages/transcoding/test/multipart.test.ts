@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MultipartBytesService, RawService, type Attachment } from "./gen/transcodingtest/v1/streams_pb.ts";
 import { ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
 import { createTranscoder, Fault, openapi } from "../src/index.ts";
-import { parseMultipart } from "../src/multipart.ts";
+import { parseMultipart } from "../src/request/multipart.ts";
 import { serve, type Send } from "./send.ts";
 import { call, createEcho, createRequest } from "./service.ts";
 

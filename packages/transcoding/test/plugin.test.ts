@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { fastify, type FastifyInstance, type InjectOptions } from "fastify";
 import { describe, expect, test } from "vitest";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
-import { answerFrameworkErrors, fastifyTranscodingPlugin } from "../src/index.ts";
+import { answerFrameworkErrors, fastifyTranscodingPlugin } from "../src/adapters/fastify/index.ts";
 import { serveStreams } from "./exchange.ts";
 
 /** An application with the plugin, and a route of its own. */

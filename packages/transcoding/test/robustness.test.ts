@@ -6,7 +6,7 @@ import { BodiesSchema, QueryMsgSchema, UpdateMessageRequestSchema } from "./gen/
 import { AnysService, ParcelSchema } from "./gen/transcodingtest/v1/anys_pb.ts";
 import { OpenThingRequestSchema, ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
 import { createTranscoder, presets, type Transcoder, type TranscoderOptions } from "../src/index.ts";
-import type { Answer } from "../src/answer.ts";
+import type { Answer } from "../src/http/answer.ts";
 import { anyMessage, anyTypes } from "./any-message.ts";
 import { createMethod, createRequest } from "./service.ts";
 

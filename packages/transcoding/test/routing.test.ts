@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { RulesService } from "./gen/transcodingtest/v1/invalid_pb.ts";
 import { createTranscoder, type Transcoder, type TranscoderOptions } from "../src/index.ts";
-import { formatTemplate } from "../src/template.ts";
+import { formatTemplate } from "../src/routing/template.ts";
 import { serve } from "./send.ts";
 import { call, createRequest } from "./service.ts";
 

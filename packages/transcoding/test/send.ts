@@ -1,6 +1,6 @@
 import { fastify } from "fastify";
 import { request as httpRequest } from "node:http";
-import { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "../src/index.ts";
+import { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "../src/adapters/fastify/index.ts";
 
 type Reply = {
   status: number;

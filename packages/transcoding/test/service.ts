@@ -12,7 +12,7 @@ import { http } from "../gen/google/api/annotations_pb.ts";
 import { HttpRuleSchema } from "../gen/google/api/http_pb.ts";
 import { method as methodExtension, MethodRuleSchema } from "../gen/transcoding/v1/annotations_pb.ts";
 import { createTranscoder, type Transcoder, type TranscoderOptions } from "../src/index.ts";
-import type { TranscodingRequest } from "../src/request.ts";
+import type { TranscodingRequest } from "../src/http/request.ts";
 
 /** An RPC that takes and gives a message, with a rule; it is in no .proto file. */
 export function createMethod(

@@ -6,7 +6,7 @@ import { createBrotliDecompress, createGunzip, createZstdDecompress } from "node
 import { describe, expect, test } from "vitest";
 import { StreamsService } from "./gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
-import type { FastifyTranscodingPluginOptions } from "../src/index.ts";
+import type { FastifyTranscodingPluginOptions } from "../src/adapters/fastify/index.ts";
 import { serveStreams, type HttpVersion, type Streams } from "./exchange.ts";
 
 type Encoding = "gzip" | "br" | "zstd" | "identity";

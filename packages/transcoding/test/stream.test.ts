@@ -10,7 +10,8 @@ import {
   StreamsService,
 } from "./gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
-import { createTranscoder, type FastifyTranscodingPluginOptions } from "../src/index.ts";
+import { type FastifyTranscodingPluginOptions } from "../src/adapters/fastify/index.ts";
+import { createTranscoder } from "../src/index.ts";
 import { collect, serveStreams, type HttpVersion, type Streams } from "./exchange.ts";
 import { vectors } from "./vectors.ts";
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { expandTemplate, formatTemplate, parseTemplate } from "../src/template.ts";
+import { expandTemplate, formatTemplate, parseTemplate } from "../src/routing/template.ts";
 import { anyTemplate } from "./any-template.ts";
 import { vectors } from "./vectors.ts";
 

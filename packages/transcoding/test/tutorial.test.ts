@@ -68,18 +68,22 @@ test("the project of the tutorial has no type errors", async () => {
 
 test("the reference has a row for every option, and for no other", async () => {
   const sources: [heading: string, file: string, type: string][] = [
-    ["TranscoderOptions", "packages/transcoding/src/options.ts", "TranscoderOptions"],
-    ["FastifyTranscodingPluginOptions", "packages/transcoding/src/plugin.ts", "FastifyTranscodingPluginOptions"],
-    ["CompressionOptions", "packages/transcoding/src/compression.ts", "CompressionOptions"],
-    ["CorsOptions", "packages/transcoding/src/cors.ts", "CorsOptions"],
+    ["TranscoderOptions", "packages/transcoding/src/transcoder/options.ts", "TranscoderOptions"],
+    [
+      "FastifyTranscodingPluginOptions",
+      "packages/transcoding/src/adapters/fastify/plugin.ts",
+      "FastifyTranscodingPluginOptions",
+    ],
+    ["CompressionOptions", "packages/transcoding/src/response/compression.ts", "CompressionOptions"],
+    ["CorsOptions", "packages/transcoding/src/http/cors.ts", "CorsOptions"],
     ["OpenApiOptions", "packages/transcoding/src/openapi/openapi.ts", "OpenApiOptions"],
-    ["TranscodingRequest", "packages/transcoding/src/request.ts", "TranscodingRequest"],
-    ["TranscodingError", "packages/transcoding/src/error-format.ts", "TranscodingError"],
+    ["TranscodingRequest", "packages/transcoding/src/http/request.ts", "TranscodingRequest"],
+    ["TranscodingError", "packages/transcoding/src/errors/format.ts", "TranscodingError"],
   ];
   for (const [heading, file, type] of sources) {
     const keys = keysOf(await readFile(join(root, file), "utf8"), type);
-    // What a request tells its call is declared beside the call.
-    const more = type === "TranscodingRequest" ? keysOf(await read("packages/transcoding/src/context.ts"), "CallOrigin") : [];
+    // A request includes what its call needs to know.
+    const more = type === "TranscodingRequest" ? keysOf(await read(file), "CallOrigin") : [];
     expect({ heading, rows: rowsOf(heading).toSorted() }).toEqual({ heading, rows: [...keys, ...more].toSorted() });
   }
 });

@@ -1,5 +1,5 @@
-import { Fault } from "../fault.ts";
-import { formatPath, type JsonPath } from "../json-path.ts";
+import { Fault } from "../http/fault.ts";
+import { formatPath, type JsonPath } from "./path.ts";
 import { endOfNumber, endOfString, endOfWord, skipSpace } from "./tokens.ts";
 
 /** An object or an array that is being read. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
-import { Fault } from "../fault.ts";
-import type { JsonPath } from "../json-path.ts";
+import { Fault } from "../http/fault.ts";
+import type { JsonPath } from "./path.ts";
 import { withWideIntegers } from "./exact.ts";
 import { explainJson } from "./explain.ts";
 import { outlineOf } from "./outline.ts";

@@ -1,5 +1,5 @@
 import type { DescEnum } from "@bufbuild/protobuf";
-import type { EnumSpelling } from "../rules.ts";
+import type { EnumSpelling } from "../schema/rules.ts";
 import { Misfit, type Read } from "./misfit.ts";
 
 /** Compiles the reader of an enum's value: by name, and by number where no value has a spelling of its own. */

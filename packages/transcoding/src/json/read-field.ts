@@ -1,6 +1,6 @@
 import { ScalarType, type DescEnum, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import type { EnumSpelling } from "../rules.ts";
+import type { EnumSpelling } from "../schema/rules.ts";
 import { Misfit, within, type Read } from "./misfit.ts";
 import { createEnumReader } from "./read-enum.ts";
 import { expectedOf, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";

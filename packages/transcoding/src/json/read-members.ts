@@ -1,5 +1,5 @@
 import type { DescField } from "@bufbuild/protobuf";
-import { setField } from "../http-body.ts";
+import { setField } from "../schema/http-body.ts";
 import { compile, literal } from "./compile.ts";
 import { Misfit, within, type Read } from "./misfit.ts";
 import { expectedOf, plainCondition, scalarFromJson } from "./scalar.ts";

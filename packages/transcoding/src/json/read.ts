@@ -1,11 +1,11 @@
 import { create, type DescField, type DescMessage, type Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import { misfit } from "../fault.ts";
-import type { JsonPath } from "../json-path.ts";
-import { setField } from "../http-body.ts";
+import { Fault } from "../http/fault.ts";
+import { formatPath, type JsonPath } from "./path.ts";
+import { setField } from "../schema/http-body.ts";
 import { FieldRuleSchema, type FieldRule } from "../../gen/transcoding/v1/annotations_pb.ts";
-import { enumSpelling, fieldRule, plainSpelling } from "../rules.ts";
-import type { TakenFields } from "../taken.ts";
+import { enumSpelling, fieldRule, plainSpelling } from "../schema/rules.ts";
+import type { TakenFields } from "../schema/taken.ts";
 import { createAnyReader } from "./any.ts";
 import { wideIntegersOf } from "./exact.ts";
 import { Misfit, type Read } from "./misfit.ts";
@@ -186,4 +186,9 @@ function takesNull(field: DescField): boolean {
     (field.fieldKind === "message" && field.message.typeName === "google.protobuf.Value") ||
     (field.fieldKind === "enum" && field.enum.typeName === "google.protobuf.NullValue")
   );
+}
+
+/** A value that does not fit its field; the message begins with where it stands. */
+function misfit(path: JsonPath, expected: string, reason?: string): Fault {
+  return new Fault(400, reason, `${path.length === 0 ? "the body" : formatPath(path)}: ${expected}`);
 }

@@ -17,7 +17,7 @@ import {
   type Timestamp,
 } from "@bufbuild/protobuf/wkt";
 import { FieldRuleSchema, type FieldRule } from "../../gen/transcoding/v1/annotations_pb.ts";
-import { enumSpelling, fieldRule, plainSpelling, type EnumSpelling } from "../rules.ts";
+import { enumSpelling, fieldRule, plainSpelling, type EnumSpelling } from "../schema/rules.ts";
 import { createAnyWriter } from "./any.ts";
 import { compile, literal } from "./compile.ts";
 import { plainCondition, plainItemsCheck, scalarToJson, type Scalar } from "./scalar.ts";

@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Variant } from "../binding.ts";
-import { methodRule } from "../rules.ts";
+import type { Variant } from "../routing/binding.ts";
+import { methodRule } from "../schema/rules.ts";
 import type { Content, MediaType, Schema } from "./document.ts";
 
 export const JSON_TYPE = "application/json";

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
-import type { Binding } from "../binding.ts";
+import type { Binding } from "../routing/binding.ts";
 import type { Comments } from "./comments.ts";
 import type { SecurityRequirement } from "./document.ts";
 import type { ErrorResponses } from "./error-schemas.ts";

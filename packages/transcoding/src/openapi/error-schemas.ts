@@ -1,5 +1,5 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import { enumSpelling, errorRule, fieldRule } from "../rules.ts";
+import { enumSpelling, errorRule, fieldRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
 import { responseForm } from "./components.ts";
 import type { Response, ResponseHeader, Schema } from "./document.ts";

@@ -1,7 +1,7 @@
 import { ScalarType, type DescField } from "@bufbuild/protobuf";
-import type { Binding } from "../binding.ts";
-import { isHttpBody } from "../http-body.ts";
-import { fieldRule, methodRule } from "../rules.ts";
+import type { Binding } from "../routing/binding.ts";
+import { isHttpBody } from "../schema/http-body.ts";
+import { fieldRule, methodRule } from "../schema/rules.ts";
 import { JSON_TYPE } from "./content.ts";
 import { boundPaths, type OperationContext } from "./context.ts";
 import type { MediaType, Schema } from "./document.ts";

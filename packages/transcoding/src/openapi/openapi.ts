@@ -1,10 +1,10 @@
 import type { DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import type { Binding } from "../binding.ts";
-import { compileBindings, type BindingsOptions } from "../bindings.ts";
-import { collectImplementations } from "../implementations.ts";
-import { createReachableRegistry } from "../registry.ts";
-import { formatTemplate } from "../template.ts";
+import type { Binding } from "../routing/binding.ts";
+import { compileBindings, type BindingsOptions } from "../routing/bindings.ts";
+import { collectImplementations } from "../call/implementations.ts";
+import { createReachableRegistry } from "../schema/registry.ts";
+import { formatTemplate } from "../routing/template.ts";
 import type { Comments } from "./comments.ts";
 import type {
   Content,

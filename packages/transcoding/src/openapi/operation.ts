@@ -1,6 +1,6 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import type { Binding } from "../binding.ts";
-import { methodRule } from "../rules.ts";
+import type { Binding } from "../routing/binding.ts";
+import { methodRule } from "../schema/rules.ts";
 import { firstSentence } from "./comments.ts";
 import { boundPaths, fieldOf, type OperationContext } from "./context.ts";
 import type { OperationObject, Parameter } from "./document.ts";

@@ -1,6 +1,6 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import type { Binding } from "../binding.ts";
-import { enumSpelling, fieldRule, methodRule } from "../rules.ts";
+import type { Binding } from "../routing/binding.ts";
+import { enumSpelling, fieldRule, methodRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
 import { requestForm } from "./components.ts";
 import type { Parameter, Schema } from "./document.ts";

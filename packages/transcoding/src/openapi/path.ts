@@ -1,6 +1,6 @@
-import type { Binding } from "../binding.ts";
-import type { FieldPath } from "../field-path.ts";
-import { formatTemplate, type Template, type TemplateVariable } from "../template.ts";
+import type { Binding } from "../routing/binding.ts";
+import type { FieldPath } from "../schema/field-path.ts";
+import { formatTemplate, type Template, type TemplateVariable } from "../routing/template.ts";
 import type { Comments } from "./comments.ts";
 import { requestForm } from "./components.ts";
 import type { Parameter, Schema } from "./document.ts";

@@ -1,6 +1,6 @@
-import type { Binding, Variant } from "../binding.ts";
-import { isHttpBody } from "../http-body.ts";
-import { fieldRule, maxBodyBytesOf, methodRule } from "../rules.ts";
+import type { Binding, Variant } from "../routing/binding.ts";
+import { isHttpBody } from "../schema/http-body.ts";
+import { fieldRule, maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 import { requestForm } from "./components.ts";
 import { JSON_TYPE, mergeContents, NDJSON_LINES, streamed } from "./content.ts";
 import { boundPaths, fieldOf, type OperationContext } from "./context.ts";

@@ -1,7 +1,7 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import type { Binding, Variant } from "../binding.ts";
-import { isHttpBody } from "../http-body.ts";
-import { fieldRule, methodRule } from "../rules.ts";
+import type { Binding, Variant } from "../routing/binding.ts";
+import { isHttpBody } from "../schema/http-body.ts";
+import { fieldRule, methodRule } from "../schema/rules.ts";
 import { responseForm } from "./components.ts";
 import { JSON_TYPE, mergeContents } from "./content.ts";
 import { fieldOf, type OperationContext } from "./context.ts";

@@ -1,6 +1,6 @@
 import { ScalarType, type DescEnum, type DescField, type DescMessage, type DescOneof } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { enumSpelling, fieldRule } from "../rules.ts";
+import { enumSpelling, fieldRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
 import { createComponents, type Components, type Form } from "./components.ts";
 import type { Schema } from "./document.ts";

@@ -1,4 +1,4 @@
-import { Fault } from "../fault.ts";
+import { Fault } from "../http/fault.ts";
 
 /** How the messages of a stream stand one behind the other in a body. All texts are JSON, of one line. */
 export type Framing = {

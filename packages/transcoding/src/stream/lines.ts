@@ -1,4 +1,4 @@
-import { Fault } from "../fault.ts";
+import { Fault } from "../http/fault.ts";
 
 export type Line = {
   readonly bytes: Uint8Array;

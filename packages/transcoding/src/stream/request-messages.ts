@@ -1,10 +1,10 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
-import { createRawTypeCheck, createJsonParser, unsupportedMediaType, type BodyOptions } from "../body.ts";
-import { streamDecoded } from "../content-encoding.ts";
-import { Fault } from "../fault.ts";
-import { findRawBody, type RawBodyTarget } from "../http-body.ts";
-import { isUtf8Charset, mediaTypeOf } from "../media.ts";
-import type { TranscodingRequest } from "../request.ts";
+import { createRawTypeCheck, createJsonParser, unsupportedMediaType, type BodyOptions } from "../request/body.ts";
+import { streamDecoded } from "../request/content-encoding.ts";
+import { Fault } from "../http/fault.ts";
+import { findRawBody, type RawBodyTarget } from "../schema/http-body.ts";
+import { isUtf8Charset, mediaTypeOf } from "../http/media.ts";
+import type { TranscodingRequest } from "../http/request.ts";
 import { isNdjson, NDJSON_TYPE } from "./framing.ts";
 import { readLines } from "./lines.ts";
 

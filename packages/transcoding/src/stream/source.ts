@@ -1,4 +1,4 @@
-import type { Deadline } from "../deadline.ts";
+import type { Deadline } from "../call/deadline.ts";
 
 /** What a stream is read from: an iterator that can be left at any moment. */
 export type Source<T> = {

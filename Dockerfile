@@ -21,7 +21,7 @@ FROM node:26.10-bookworm-slim
 LABEL org.opencontainers.image.title="Flowgate" \
       org.opencontainers.image.description="The administration service of a flow runtime" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="0.1.0"
+      org.opencontainers.image.version="0.2.0"
 
 WORKDIR /opt/flowgate
 COPY --from=packages /packages/node_modules node_modules

@@ -1,8 +1,7 @@
 // Deploys a flow with the generated client, over gRPC: node examples/deploy.ts [url]
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { DeploymentType, FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
-import { SettingsService } from "../gen/flowgate/v1/settings_pb.ts";
+import { DeploymentType, FlowsService, SettingsService } from "@flowgate/client";
 
 const transport = createGrpcTransport({ baseUrl: process.argv[2] ?? "http://127.0.0.1:8080" });
 const flows = createClient(FlowsService, transport);

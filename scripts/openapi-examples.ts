@@ -1,4 +1,4 @@
-import type { Examples } from "../src/transcoding/index.ts";
+import type { Examples } from "@flowgate/transcoding";
 
 const nodes = [
   { id: "9b1c0f5e2d7a4c11", type: "tab", label: "Greetings" },
@@ -146,7 +146,7 @@ export const examples: Examples = {
           running: {
             summary: "The flows run",
             value: {
-              version: "0.1.0",
+              version: "0.2.0",
               apiVersions: ["v1", "v2"],
               runtime: { name: "node-red", version: "5.0.7", state: "running", httpPort: 1880 },
               user: { username: "admin", permissions: ["*"] },
@@ -155,7 +155,7 @@ export const examples: Examples = {
           failed: {
             summary: "The flows can't be started",
             value: {
-              version: "0.1.0",
+              version: "0.2.0",
               apiVersions: ["v1", "v2"],
               runtime: {
                 name: "node-red",

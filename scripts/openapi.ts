@@ -8,7 +8,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { UnauthorizedSchema } from "../gen/flowgate/v1/access_pb.ts";
 import { compileAccess } from "../src/auth/access.ts";
 import { services } from "../src/services/routes.ts";
-import { openapi, readComments } from "../src/transcoding/index.ts";
+import { openapi, readComments } from "@flowgate/transcoding";
 import { examples } from "./openapi-examples.ts";
 
 const root = new URL("../", import.meta.url);

@@ -1,6 +1,6 @@
 import { FlowsService, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
-import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
-import { createTranscoder } from "../../src/transcoding/index.ts";
+import { ThingsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/things_pb.ts";
+import { createTranscoder } from "@flowgate/transcoding";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { functionFlows } from "../flows.ts";
 import { formatSpread, median } from "../statistics.ts";

@@ -1,4 +1,4 @@
-import type { Transcoder, TranscodingRequest } from "../../src/transcoding/index.ts";
+import type { Transcoder, TranscodingRequest } from "@flowgate/transcoding";
 
 export type Request = {
   readonly target: string;

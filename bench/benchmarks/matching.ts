@@ -1,5 +1,5 @@
-import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
-import { createTranscoder, type Rule } from "../../src/transcoding/index.ts";
+import { ThingsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/things_pb.ts";
+import { createTranscoder, type Rule } from "@flowgate/transcoding";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { formatSpread, median } from "../statistics.ts";
 import { handle } from "./handle.ts";

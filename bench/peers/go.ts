@@ -30,8 +30,12 @@ async function build(): Promise<string | undefined> {
   } catch {
     return "Go is not installed";
   }
-  const protos = ["flowgate/v1/auth.proto", "flowgate/v1/access.proto", "transcoding"];
-  const paths = protos.flatMap((path) => ["--path", join(repository, "proto", path)]);
+  const protos = [
+    "proto/flowgate/v1/auth.proto",
+    "proto/flowgate/v1/access.proto",
+    "packages/transcoding/proto/transcoding",
+  ];
+  const paths = protos.flatMap((path) => ["--path", join(repository, path)]);
   try {
     // The plugins are built with it: minutes, the first time.
     await run(join(repository, "node_modules/.bin/buf"), ["generate", repository, ...paths], { cwd: folder });

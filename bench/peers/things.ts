@@ -3,8 +3,8 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { fastify, type FastifyInstance } from "fastify";
-import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
-import { fastifyTranscodingPlugin } from "../../src/transcoding/index.ts";
+import { ThingsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/things_pb.ts";
+import { fastifyTranscodingPlugin } from "@flowgate/transcoding/fastify";
 
 function routes(router: ConnectRouter): void {
   router.service(ThingsService, {

@@ -1,5 +1,5 @@
 import { FlowgateError } from "../errors.ts";
-import { formatPath, type JsonPath } from "../transcoding/json-path.ts";
+import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
 
 /** What is wrong with a value, and where below it. */
 export type Fault = { readonly path: JsonPath; readonly what: string };

@@ -1,6 +1,6 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { CredentialsGiven } from "../flows/credentials.ts";
-import type { Undecoded } from "../transcoding/deferred.ts";
+import type { Undecoded } from "@flowgate/transcoding";
 import type { SentError } from "./sent-error.ts";
 
 /** What the thread is started with. */

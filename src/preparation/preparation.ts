@@ -6,7 +6,7 @@ import type { Decrypt } from "../flows/credentials.ts";
 import { parseDocument } from "../flows/document.ts";
 import { prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
 import { createThread } from "../thread.ts";
-import { takeUndecoded, undecodedOf } from "../transcoding/deferred.ts";
+import { takeUndecoded, undecodedOf } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { fromSentError } from "./sent-error.ts";
 

@@ -1,5 +1,5 @@
 import { FlowgateError, type Reason } from "../errors.ts";
-import { Fault } from "../transcoding/fault.ts";
+import { Fault } from "@flowgate/transcoding";
 
 /** An error that a caller can act on, as it is sent between threads, which keep no classes. */
 export type SentError =

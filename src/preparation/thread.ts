@@ -6,10 +6,10 @@ import { decryptCredentials } from "../flows/encrypted.ts";
 import { prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
 import { createProtoDecoder, maxDepth } from "../server/rpc/decode.ts";
 import { serveThread } from "../thread.ts";
-import type { Undecoded } from "../transcoding/deferred.ts";
-import { createJsonCodec } from "../transcoding/json-codec.ts";
-import { createReachableRegistry } from "../transcoding/registry.ts";
-import { createRequestDecoder } from "../transcoding/request-decoder.ts";
+import type { Undecoded } from "@flowgate/transcoding";
+import { createJsonCodec } from "@flowgate/transcoding/server";
+import { createReachableRegistry } from "@flowgate/transcoding";
+import { createRequestDecoder } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { toSentError } from "./sent-error.ts";
 

@@ -10,7 +10,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import { activateTrace } from "../telemetry/trace.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
-import { createReachableRegistry, createTranscoder } from "../transcoding/index.ts";
+import { createReachableRegistry, createTranscoder } from "@flowgate/transcoding";
 import { createDocs } from "./docs.ts";
 import { type BrowserSafetyOptions, createPageGuard } from "./guards/browser-safety.ts";
 import { createCorsGuard, createOriginList, type CorsOptions } from "./guards/cors.ts";

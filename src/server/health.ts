@@ -1,4 +1,4 @@
-import type { Answer } from "../transcoding/core.ts";
+import type { Answer } from "@flowgate/transcoding/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/route.ts";
 

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import type { Answer } from "../transcoding/core.ts";
+import type { Answer } from "@flowgate/transcoding/server";
 
 /** What a refused request is told, outside of any RPC: what was wrong, and what to do about it. */
 type Refusal = { code: string; message: string };

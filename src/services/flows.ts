@@ -19,7 +19,7 @@ import type { Runtime } from "../runtime/runtime.ts";
 import type { FlowStore, Revision } from "../store/store.ts";
 import type { DeploymentOutcome, Observer } from "../telemetry/observer.ts";
 import { inSpan, traceIds, traceKey } from "../telemetry/trace.ts";
-import { setEncodedField } from "../transcoding/encoded-field.ts";
+import { setEncodedField } from "@flowgate/transcoding";
 
 export type FlowsServiceOptions = {
   readonly store: FlowStore;

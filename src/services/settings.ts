@@ -2,7 +2,7 @@ import { getOption } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RuntimeState as RuntimeStateMessage, type SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
-import { method as methodExtension } from "../../gen/transcoding/v1/annotations_pb.ts";
+import { method as methodExtension } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
 import { principalKey } from "../auth/principal.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { OpenApiDocument } from "../../src/transcoding/index.ts";
-import type { OperationObject } from "../../src/transcoding/openapi/document.ts";
-import { createSchemaCheck, type SchemaCheck } from "../transcoding/openapi-check.ts";
+import type { OpenApiDocument } from "@flowgate/transcoding";
+import type { OperationObject } from "../../packages/transcoding/src/openapi/document.ts";
+import { createSchemaCheck, type SchemaCheck } from "../../packages/transcoding/test/openapi-check.ts";
 import { tab } from "./flow-builders.ts";
 import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
 import { startService } from "./service.ts";

@@ -7,7 +7,7 @@ import { Code, ConnectError, createClient, type Interceptor, type Transport } fr
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
-import { FlowsService, retryInterceptor, SettingsService } from "../../src/client/index.ts";
+import { FlowsService, retryInterceptor, SettingsService } from "@flowgate/client";
 
 /** What became of the calls, by the client that made them. */
 export type Tally = { ok: number; readonly failed: string[] };

@@ -202,7 +202,7 @@ describe("with a collector", () => {
   test("the resource names the service, and what the environment knows of it", () => {
     expect(collector.spans[0]?.resource).toMatchObject({
       "service.name": "gate",
-      "service.version": "0.1.0",
+      "service.version": "0.2.0",
       "k8s.pod.name": "gate-0",
     });
   });

@@ -2,8 +2,8 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { documentUrl, formatDocument } from "../../scripts/openapi.ts";
 import { examples } from "../../scripts/openapi-examples.ts";
-import type { OpenApiDocument } from "../../src/transcoding/index.ts";
-import { createSchemaCheck, problemOf, schemaPaths } from "../transcoding/openapi-check.ts";
+import type { OpenApiDocument } from "@flowgate/transcoding";
+import { createSchemaCheck, problemOf, schemaPaths } from "../../packages/transcoding/test/openapi-check.ts";
 
 const text = await readFile(documentUrl, "utf8");
 const document = JSON.parse(text) as OpenApiDocument;

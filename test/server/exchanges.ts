@@ -1,5 +1,5 @@
 import type { Exchange, ExchangeHandler } from "../../src/server/listener/exchange.ts";
-import type { Answer } from "../../src/transcoding/core.ts";
+import type { Answer } from "@flowgate/transcoding/server";
 
 /** Serves what does not violate HTTP itself. */
 export function serving(serve: (exchange: Exchange) => void): ExchangeHandler {

@@ -19,15 +19,15 @@ import { describe, expect, test } from "vitest";
 import { access } from "../../gen/flowgate/v1/access_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { http } from "../../gen/google/api/annotations_pb.ts";
-import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { http } from "@flowgate/transcoding/gen/google/api/annotations_pb.js";
+import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
 import {
   ServerReflection as ReflectionV1,
   type ServerReflectionRequestSchema,
   type ServerReflectionResponse,
 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { ThingsService } from "../../gen/transcodingtest/v1/things_pb.ts";
+import { ThingsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/things_pb.ts";
 import { openGateway } from "../../src/gateway.ts";
 import { type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";

@@ -16,8 +16,8 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { describe, expect, test } from "vitest";
-import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
-import { StreamsService } from "../../gen/transcodingtest/v1/streams_pb.ts";
+import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
+import { StreamsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/streams_pb.ts";
 import { FlowgateError } from "../../src/errors.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";

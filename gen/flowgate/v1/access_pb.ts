@@ -6,7 +6,7 @@ import type { GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codeg
 import { extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { MethodOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
-import { file_transcoding_v1_annotations } from "../../transcoding/v1/annotations_pb.ts";
+import { file_transcoding_v1_annotations } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**

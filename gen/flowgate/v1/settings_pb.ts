@@ -5,8 +5,8 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_flowgate_v1_access } from "./access_pb.ts";
-import { file_google_api_annotations } from "../../google/api/annotations_pb.ts";
-import { file_transcoding_v1_annotations } from "../../transcoding/v1/annotations_pb.ts";
+import { file_google_api_annotations } from "@flowgate/transcoding/gen/google/api/annotations_pb.js";
+import { file_transcoding_v1_annotations } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**

@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { cors as connectCors } from "@connectrpc/connect";
-import { headersOf } from "../../transcoding/index.ts";
+import { headersOf } from "@flowgate/transcoding";
 import type { Guard } from "../pipeline/pipeline.ts";
 
 export type CorsOptions = {

@@ -1,10 +1,10 @@
 import type { Logger } from "pino";
-import { RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
+import { RetryInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
 import { FlowgateError } from "../../errors.ts";
 import { watchEventLoop } from "./event-loop-delay.ts";
 import { createSources, type Sources } from "../listener/sources.ts";
 import type { Observer } from "../../telemetry/observer.ts";
-import type { Answer } from "../../transcoding/core.ts";
+import type { Answer } from "@flowgate/transcoding/server";
 import type { Guard } from "../pipeline/pipeline.ts";
 import { refuse } from "../pipeline/refuse.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";

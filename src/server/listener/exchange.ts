@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import type { Answer } from "../../transcoding/core.ts";
+import type { Answer } from "@flowgate/transcoding/server";
 
 /** Follows an exchange. */
 export interface ExchangeObserver {

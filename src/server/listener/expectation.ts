@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Answer } from "../../transcoding/core.ts";
+import type { Answer } from "@flowgate/transcoding/server";
 import { refusalAnswer } from "../refusal.ts";
 
 /** RFC 9110, section 10.1.1: an expectation other than 100-continue can't be met. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { type Answer, readBody, sendStream, streamBody } from "../../transcoding/core.ts";
+import { type Answer, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 
 /** The connection that a request came on. */

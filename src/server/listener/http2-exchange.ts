@@ -7,7 +7,7 @@ import {
   constants,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { type Answer, readBody, sendStream, streamBody } from "../../transcoding/core.ts";
+import { type Answer, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 import { lingerMs } from "./linger.ts";
 import type { Window } from "./pace.ts";

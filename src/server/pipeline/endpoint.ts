@@ -1,4 +1,4 @@
-import type { Answer } from "../../transcoding/core.ts";
+import type { Answer } from "@flowgate/transcoding/server";
 import { refusalAnswer } from "../refusal.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { Route } from "./route.ts";

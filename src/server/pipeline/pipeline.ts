@@ -2,7 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { type Context, context as contexts, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { readTraceparent, tracerOf } from "../../telemetry/trace.ts";
-import { type Answer, codeOfStatus } from "../../transcoding/core.ts";
+import { type Answer, codeOfStatus } from "@flowgate/transcoding/server";
 import { internalMessage } from "../failures.ts";
 import type { ExchangeHandler } from "../listener/exchange.ts";
 import { refusalAnswer } from "../refusal.ts";

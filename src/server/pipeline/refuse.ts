@@ -2,7 +2,7 @@ import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import type { Code, ConnectError } from "@connectrpc/connect";
 import { endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import type { FlowgateError } from "../../errors.ts";
-import { addHeaders, type Answer } from "../../transcoding/core.ts";
+import { addHeaders, type Answer } from "@flowgate/transcoding/server";
 import { refusalAnswer } from "../refusal.ts";
 import { toConnectError } from "../rpc/connect-error.ts";
 import { grpcStatus } from "../rpc/grpc-status.ts";

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Answer } from "../../transcoding/core.ts";
+import type { Answer } from "@flowgate/transcoding/server";
 import type { RequestContext } from "./request-context.ts";
 
 /** Where a request leads. */

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Transcoder, TranscodingMatch } from "../../transcoding/index.ts";
+import type { Transcoder, TranscodingMatch } from "@flowgate/transcoding";
 import { refuseUnknownRpc } from "../rpc/refuse-rpc.ts";
 import type { RequestContext } from "./request-context.ts";
 import { refusalAnswer } from "../refusal.ts";

@@ -6,7 +6,7 @@ import {
   type Registry,
   toBinary,
 } from "@bufbuild/protobuf";
-import { createJsonCodec, deferMessage } from "../../transcoding/core.ts";
+import { createJsonCodec, deferMessage } from "@flowgate/transcoding/server";
 import { createProtoDecoder, maxDepth } from "./decode.ts";
 import { envelope } from "./envelope.ts";
 

@@ -10,7 +10,7 @@ import {
   type CallContext,
   createCallRunner,
   type Invoke,
-} from "../../transcoding/core.ts";
+} from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
 import { messageTooLarge } from "./compression.ts";

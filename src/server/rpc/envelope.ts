@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
-import { createAccumulator } from "../../transcoding/core.ts";
+import { createAccumulator } from "@flowgate/transcoding/server";
 import { messageTooLarge } from "./compression.ts";
 import { toConnectError } from "./connect-error.ts";
 

@@ -1,6 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { addHeaders, type Answer } from "../../transcoding/core.ts";
+import { addHeaders, type Answer } from "@flowgate/transcoding/server";
 import { formatGrpcMessage } from "./grpc-message.ts";
 
 /** grpc-status and what goes with it: the message, the details, and the error's metadata, as far as it may be sent. */

@@ -1,5 +1,5 @@
 import type { ConnectError } from "@connectrpc/connect";
-import { type Answer, type CallContext } from "../../transcoding/core.ts";
+import { type Answer, type CallContext } from "@flowgate/transcoding/server";
 import { envelope, trailersFlag } from "./envelope.ts";
 import { grpcStatus } from "./grpc-status.ts";
 import { setTrailersOf } from "./method.ts";

@@ -1,6 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { Compression } from "@connectrpc/connect/protocol";
-import { type Answer, type Call, type CallContext, createCallRunner, type Invoke } from "../../transcoding/core.ts";
+import { type Answer, type Call, type CallContext, createCallRunner, type Invoke } from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
 import { compressedFlag, envelope, envelopeBytes, openEnvelope } from "./envelope.ts";

@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { IncomingHttpHeaders } from "node:http";
 import { FlowgateError } from "../../errors.ts";
-import { addHeaders, type Answer, type CallContext, readTimeout } from "../../transcoding/core.ts";
+import { addHeaders, type Answer, type CallContext, readTimeout } from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codecs } from "./codec.ts";
 

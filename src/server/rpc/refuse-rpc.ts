@@ -1,5 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type Answer, codeOfStatus } from "../../transcoding/core.ts";
+import { type Answer, codeOfStatus } from "@flowgate/transcoding/server";
 import { refuseCall } from "../pipeline/refuse.ts";
 import { refusalAnswer } from "../refusal.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";

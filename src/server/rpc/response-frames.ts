@@ -1,7 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
-import type { Source } from "../../transcoding/core.ts";
+import type { Source } from "@flowgate/transcoding/server";
 import type { Codec } from "./codec.ts";
 import { compressedFlag, envelope } from "./envelope.ts";
 import { compressMinBytes } from "./negotiate.ts";

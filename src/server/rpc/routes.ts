@@ -2,7 +2,7 @@ import { create, type DescMethod, type Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type ConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
+import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
 import {
   collectImplementations,
   createInvoke,
@@ -12,7 +12,7 @@ import {
   isDeferred,
   maxBodyBytesOf,
   type StreamImplementation,
-} from "../../transcoding/core.ts";
+} from "@flowgate/transcoding/server";
 import { type Gate, toFailure } from "../failures.ts";
 import type { Route } from "../pipeline/route.ts";
 import { type Codec, createCodecs } from "./codec.ts";

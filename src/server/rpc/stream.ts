@@ -11,7 +11,7 @@ import {
   type InvokeStream,
   iterableOfOne,
   openSource,
-} from "../../transcoding/core.ts";
+} from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
 import { endStreamFlag, envelope, envelopeBytes, openEnvelope, openEnvelopes } from "./envelope.ts";

@@ -1,0 +1,188 @@
+import { once } from "node:events";
+import http2 from "node:http2";
+import { createServer, type AddressInfo } from "node:net";
+import { Code, ConnectError, createClient, type Client } from "@connectrpc/connect";
+import { connectNodeAdapter, createGrpcTransport } from "@connectrpc/connect-node";
+import { expect, test } from "vitest";
+import { FlowsService, retryInterceptor, SettingsService, type RetryOptions } from "../src/index.ts";
+
+const quick: RetryOptions = { baseDelayMs: 1 };
+
+type Peer = AsyncDisposable & {
+  readonly url: string;
+  /** Procedures that the implementation was called for, in order. */
+  readonly calls: string[];
+  /** Streams that arrived. */
+  streams: number;
+};
+
+type Refusal = (stream: http2.ServerHttp2Stream, at: number) => boolean;
+
+/** A server of the contract; `refuse` may end a stream before the implementation hears of it. */
+async function openPeer(
+  refuse: Refusal,
+  fail: (at: number) => ConnectError | undefined = () => undefined,
+): Promise<Peer> {
+  const calls: string[] = [];
+  const answer = (name: string): object => {
+    calls.push(name);
+    const error = fail(calls.length);
+    if (error !== undefined) {
+      throw error;
+    }
+    return {};
+  };
+  const handler = connectNodeAdapter({
+    routes: (router) =>
+      router
+        .service(FlowsService, { setFlows: () => answer("setFlows") })
+        .service(SettingsService, { getSettings: () => answer("getSettings") }),
+  });
+  const sessions = new Set<http2.Http2Session>();
+  const peer: Peer = {
+    url: "",
+    calls,
+    streams: 0,
+    async [Symbol.asyncDispose]() {
+      for (const session of sessions) {
+        session.destroy();
+      }
+      server.close();
+      await once(server, "close");
+    },
+  };
+  const server = http2.createServer((request, response) => {
+    peer.streams++;
+    if (!refuse(request.stream, peer.streams)) {
+      handler(request, response);
+    }
+  });
+  server.on("session", (session) => sessions.add(session));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return Object.assign(peer, { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+}
+
+type Clients = { flows: Client<typeof FlowsService>; settings: Client<typeof SettingsService> };
+
+function connect(url: string, options: RetryOptions | undefined): Clients {
+  const interceptors = options === undefined ? [] : [retryInterceptor(options)];
+  const transport = createGrpcTransport({ baseUrl: url, interceptors });
+  return { flows: createClient(FlowsService, transport), settings: createClient(SettingsService, transport) };
+}
+
+const codeOf = (call: Promise<unknown>): Promise<Code | undefined> =>
+  call.then(
+    () => undefined,
+    (error: unknown) => ConnectError.from(error).code,
+  );
+
+const refuseFirst =
+  (count: number): Refusal =>
+  (stream, at) => {
+    if (at > count) {
+      return false;
+    }
+    stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
+    return true;
+  };
+
+test("a refused stream is tried again, also of a call that writes", async () => {
+  await using peer = await openPeer(refuseFirst(2));
+  const { flows } = connect(peer.url, quick);
+  await flows.setFlows({});
+  expect(peer).toMatchObject({ streams: 3, calls: ["setFlows"] });
+});
+
+test("without the interceptor a refused stream fails its call", async () => {
+  await using peer = await openPeer(refuseFirst(1));
+  const { flows } = connect(peer.url, undefined);
+  expect(await codeOf(flows.setFlows({}))).toBeDefined();
+  expect(peer.streams).toBe(1);
+});
+
+test("a read is tried again where the server is unavailable, a write is not", async () => {
+  const unavailable = (at: number): ConnectError | undefined =>
+    at === 1 ? new ConnectError("draining", Code.Unavailable) : undefined;
+  await using peer = await openPeer(() => false, unavailable);
+  const { settings } = connect(peer.url, quick);
+  await settings.getSettings({});
+  expect(peer.calls).toEqual(["getSettings", "getSettings"]);
+
+  await using other = await openPeer(() => false, unavailable);
+  const { flows } = connect(other.url, quick);
+  expect(await codeOf(flows.setFlows({}))).toBe(Code.Unavailable);
+  expect(other.calls).toEqual(["setFlows"]);
+});
+
+test("a read is tried again where its connection broke, a write is not", async () => {
+  const breakFirst: Refusal = (stream, at) => {
+    if (at > 1) {
+      return false;
+    }
+    stream.session?.socket.destroy();
+    return true;
+  };
+  await using peer = await openPeer(breakFirst);
+  await connect(peer.url, quick).settings.getSettings({});
+  expect(peer).toMatchObject({ streams: 2, calls: ["getSettings"] });
+
+  await using other = await openPeer(breakFirst);
+  expect(await codeOf(connect(other.url, quick).flows.setFlows({}))).toBeDefined();
+  expect(other).toMatchObject({ streams: 1, calls: [] });
+});
+
+test("a connection that could not be made is tried again", async () => {
+  const free = createServer().listen(0, "127.0.0.1");
+  await once(free, "listening");
+  const { port } = free.address() as AddressInfo;
+  free.close();
+  await once(free, "close");
+  let tries = 0;
+  const transport = createGrpcTransport({
+    baseUrl: `http://127.0.0.1:${port}`,
+    interceptors: [
+      retryInterceptor({ ...quick, attempts: 3 }),
+      (next) => (request) => {
+        tries++;
+        return next(request);
+      },
+    ],
+  });
+  expect(await codeOf(createClient(FlowsService, transport).setFlows({}))).toBe(Code.Unavailable);
+  expect(tries).toBe(3);
+});
+
+test("other errors are told at once", async () => {
+  await using peer = await openPeer(
+    () => false,
+    () => new ConnectError("no", Code.PermissionDenied),
+  );
+  expect(await codeOf(connect(peer.url, quick).settings.getSettings({}))).toBe(Code.PermissionDenied);
+  expect(peer.calls).toHaveLength(1);
+});
+
+test("it gives up after so many tries", async () => {
+  await using peer = await openPeer(refuseFirst(100));
+  expect(await codeOf(connect(peer.url, { ...quick, attempts: 4 }).settings.getSettings({}))).toBeDefined();
+  expect(peer.streams).toBe(4);
+});
+
+test("a Retry-After that is too long is not waited for", async () => {
+  await using peer = await openPeer(
+    () => false,
+    () => new ConnectError("overloaded", Code.Unavailable, { "retry-after": "3600" }),
+  );
+  expect(await codeOf(connect(peer.url, quick).settings.getSettings({}))).toBe(Code.Unavailable);
+  expect(peer.calls).toHaveLength(1);
+});
+
+test("the call's deadline ends the tries", async () => {
+  await using peer = await openPeer(refuseFirst(1000));
+  const { settings } = connect(peer.url, { attempts: 1000, baseDelayMs: 1000 });
+  expect(await codeOf(settings.getSettings({}, { timeoutMs: 50 }))).toBeOneOf([
+    Code.Unavailable,
+    Code.DeadlineExceeded,
+  ]);
+  expect(peer.streams).toBeLessThan(1000);
+});

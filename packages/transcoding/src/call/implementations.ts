@@ -1,0 +1,61 @@
+import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
+import {
+  createMethodImplSpec,
+  createServiceImplSpec,
+  type ConnectRouter,
+  type ConnectRouterOptions,
+  type MethodImplSpec,
+} from "@connectrpc/connect";
+import type { UnaryImplementation } from "./invoke.ts";
+
+/** A unary RPC, and what implements it. */
+export type Implementation = {
+  readonly kind: "unary";
+  readonly method: DescMethodUnary;
+  readonly call: UnaryImplementation;
+  readonly options: RegistrationOptions;
+};
+
+/** The options that a service or method was registered with; they concern Connect's own protocols. */
+type RegistrationOptions = Partial<ConnectRouterOptions>;
+
+/** An RPC that streams, and what implements it; `kind` says which side streams. */
+export type StreamImplementation = StreamSpec extends infer Spec
+  ? Spec extends StreamSpec
+    ? {
+        readonly kind: Spec["kind"];
+        readonly method: Spec["method"];
+        readonly call: Spec["impl"];
+        readonly options: RegistrationOptions;
+      }
+    : never
+  : never;
+
+type StreamSpec = Exclude<MethodImplSpec, { kind: "unary" }>;
+
+/** Runs the function that registers services with Connect, and collects what it registers, with or without a google.api.http rule. */
+export function collectImplementations(
+  routes: (router: ConnectRouter) => unknown,
+): (Implementation | StreamImplementation)[] {
+  const found: (Implementation | StreamImplementation)[] = [];
+  const add = (spec: MethodImplSpec, options: RegistrationOptions = {}): void => {
+    const { kind, method, impl } = spec;
+    found.push({ kind, method, call: impl, options } as Implementation | StreamImplementation);
+  };
+  const router: ConnectRouter = {
+    handlers: [],
+    service(service: DescService, implementation, options) {
+      const { methods } = createServiceImplSpec(service, implementation);
+      for (const spec of Object.values(methods)) {
+        add(spec, options);
+      }
+      return router;
+    },
+    rpc(method, implementation, options) {
+      add(createMethodImplSpec(method, implementation), options);
+      return router;
+    },
+  };
+  routes(router);
+  return found;
+}

@@ -1,0 +1,35 @@
+import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
+import { Fault } from "../http/fault.ts";
+import { messageHoldsInt64 } from "./int64.ts";
+import { parseJson } from "./parse.ts";
+import { createJsonReaders } from "./read.ts";
+import { messageWriter } from "./write.ts";
+import { methodRule } from "../schema/rules.ts";
+
+/** The proto3 JSON mapping of a method's messages, without our own options for HTTP. */
+export type JsonCodec = {
+  /** Throws a Fault that says what does not fit and where, and repeats no value. */
+  readonly decode: (bytes: Uint8Array) => Message;
+  readonly encode: (message: Message) => string;
+};
+
+/** `registry` has what a google.protobuf.Any may hold. */
+export function createJsonCodec(method: DescMethod, maxDepth: number, registry: Registry): JsonCodec {
+  const { invalid, ignoreUnknown } = methodRule(method);
+  const read = createJsonReaders({ ignoreUnknown, registry, plain: true }).message(method.input);
+  const exact = messageHoldsInt64(method.input);
+  const write = messageWriter(method.output, registry, true);
+  return {
+    decode(bytes) {
+      try {
+        return read(parseJson(bytes, maxDepth, [], exact), []) as Message;
+      } catch (error) {
+        if (error instanceof Fault && error.reason === undefined) {
+          throw new Fault(error.status, invalid === "" ? "invalid_argument" : invalid, error.message);
+        }
+        throw error;
+      }
+    },
+    encode: (message) => JSON.stringify(write(message)),
+  };
+}

@@ -1,0 +1,34 @@
+import type { DescEnum } from "@bufbuild/protobuf";
+import type { EnumSpelling } from "../schema/rules.ts";
+import { Misfit, type Read } from "./misfit.ts";
+
+/** Compiles the reader of an enum's value: by name, and by number where no value has a spelling of its own. */
+export function createEnumReader(
+  { open, typeName }: DescEnum,
+  { strict, numberOf, nameOf }: EnumSpelling,
+  reason: string | undefined,
+): Read {
+  if (typeName === "google.protobuf.NullValue") {
+    return (value) => {
+      if (value !== null && value !== "NULL_VALUE" && value !== 0) {
+        throw new Misfit("must be null", reason);
+      }
+      return 0;
+    };
+  }
+  const expected = `one of ${[...numberOf.keys()].join(", ")}`;
+  return (value) => {
+    const number = typeof value === "string" ? numberOf.get(value) : value;
+    // An open enum takes numbers that it has no name for.
+    if (
+      typeof number === "number" &&
+      (!strict || typeof value === "string") &&
+      number === (number | 0) &&
+      (open || nameOf.has(number))
+    ) {
+      // Not -0.
+      return number | 0;
+    }
+    throw new Misfit(`must be ${expected}`, reason);
+  };
+}

@@ -1,0 +1,118 @@
+import { ScalarType, type DescEnum, type DescField, type DescMessage } from "@bufbuild/protobuf";
+import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import type { EnumSpelling } from "../schema/rules.ts";
+import { Misfit, within, type Read } from "./misfit.ts";
+import { createEnumReader } from "./read-enum.ts";
+import { expectedOf, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
+import { isObject } from "./wide-integer.ts";
+
+/** What the reader of a field's value stands on. */
+export type FieldReading = {
+  readonly message: (desc: DescMessage) => Read;
+  readonly spellingOf: (desc: DescEnum) => EnumSpelling;
+  /** Of a value that does not fit; undefined where the field says nothing of it. */
+  readonly reasonOf: (field: DescField) => string | undefined;
+};
+
+/** Compiles the reader of a field's own value: an array for a repeated field, an object for a map. */
+export function createFieldReader(desc: DescField, reading: FieldReading): Read {
+  const reason = reading.reasonOf(desc);
+  switch (desc.fieldKind) {
+    case "scalar":
+    case "enum":
+      return createItemReader(desc, reading);
+    case "message": {
+      const read = reading.message(desc.message);
+      if (desc.oneof !== undefined || !isWrapperDesc(desc.message)) {
+        return read;
+      }
+      // As protobuf-es has it: a singular wrapper is its bare value in memory.
+      return (value) => (read(value) as { value: unknown }).value;
+    }
+    case "list": {
+      const item = createItemReader(desc, reading);
+      const isPlain = plainItemsCheck(desc.scalar);
+      return (value) => {
+        if (!Array.isArray(value)) {
+          throw new Misfit("must be an array", reason);
+        }
+        const items = value as unknown[];
+        if (isPlain(items)) {
+          return items;
+        }
+        const result: unknown[] = [];
+        let i = 0;
+        try {
+          for (; i < items.length; i++) {
+            result.push(item(items[i]));
+          }
+        } catch (error) {
+          throw within(i, error);
+        }
+        return result;
+      };
+    }
+    case "map": {
+      const item = createItemReader(desc, reading);
+      const { mapKey } = desc;
+      return (value) => {
+        if (!isObject(value)) {
+          throw new Misfit("must be an object", reason);
+        }
+        const result: Record<string, unknown> = {};
+        for (const name in value) {
+          const key = mapKey === ScalarType.STRING ? name : readKey(mapKey, name, result, reason);
+          try {
+            result[key] = item(value[name]);
+          } catch (error) {
+            throw within(name, error);
+          }
+        }
+        return result;
+      };
+    }
+  }
+}
+
+function createItemReader(desc: DescField, { message, spellingOf, reasonOf }: FieldReading): Read {
+  const reason = reasonOf(desc);
+  if (desc.message !== undefined) {
+    return message(desc.message);
+  }
+  if (desc.enum !== undefined) {
+    return createEnumReader(desc.enum, spellingOf(desc.enum), reason);
+  }
+  const { scalar } = desc;
+  if (scalar === ScalarType.STRING) {
+    return (value) => {
+      if (typeof value !== "string") {
+        throw new Misfit("must be a string", reason);
+      }
+      return value;
+    };
+  }
+  const local = toLocal(desc);
+  return (value) => {
+    const result = local(scalarFromJson(scalar, value));
+    if (result === undefined) {
+      throw new Misfit(`must be ${expectedOf[scalar]}`, reason);
+    }
+    return result;
+  };
+}
+
+function readKey(
+  mapKey: Exclude<ScalarType, ScalarType.FLOAT | ScalarType.DOUBLE | ScalarType.BYTES>,
+  name: string,
+  before: object,
+  reason: string | undefined,
+): string {
+  const key = scalarFromText(mapKey, name);
+  if (key === undefined) {
+    throw new Misfit(`the key must be ${expectedOf[mapKey]}`, reason, [name]);
+  }
+  if (Object.hasOwn(before, String(key))) {
+    throw new Misfit("this key stands twice in its object", reason, [name]);
+  }
+  return String(key);
+}

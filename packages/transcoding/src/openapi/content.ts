@@ -1,0 +1,38 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { Variant } from "../routing/binding.ts";
+import { methodRule } from "../schema/rules.ts";
+import type { Content, MediaType, Schema } from "./document.ts";
+
+export const JSON_TYPE = "application/json";
+export const NDJSON_LINES = "A line of JSON for each message.";
+
+/** OpenAPI 3.1 has no word for the items of a stream; `x-itemSchema` is what 3.2 calls itemSchema. */
+export function streamed(item: Schema, description: string): MediaType {
+  return { schema: { type: "string", description }, "x-itemSchema": item };
+}
+
+/** One content for the shapes of all variants; where they differ, each has a title that says when it is meant. */
+export function mergeContents(
+  method: DescMethod,
+  contents: readonly { readonly variant: Variant; readonly content: Content }[],
+): Content {
+  const header = methodRule(method).variants?.header;
+  const merged: Content = {};
+  for (const type of new Set(contents.flatMap(({ content }) => Object.keys(content)))) {
+    const alternatives = contents.flatMap(({ variant, content }) => {
+      const schema = content[type]?.schema;
+      return schema === undefined ? [] : [{ variant, schema }];
+    });
+    const [first] = alternatives;
+    const differ = new Set(contents.map(({ variant: { body, responseBody } }) => `${body} ${responseBody}`)).size > 1;
+    merged[type] =
+      first !== undefined && differ
+        ? {
+            schema: {
+              anyOf: alternatives.map(({ variant, schema }) => ({ title: `${header}: ${variant.value}`, ...schema })),
+            },
+          }
+        : { ...contents.find(({ content }) => content[type] !== undefined)?.content[type] };
+  }
+  return merged;
+}

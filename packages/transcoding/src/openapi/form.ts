@@ -1,0 +1,67 @@
+import { ScalarType, type DescField } from "@bufbuild/protobuf";
+import type { Binding } from "../routing/binding.ts";
+import { isHttpBody } from "../schema/http-body.ts";
+import { fieldRule, methodRule } from "../schema/rules.ts";
+import { JSON_TYPE } from "./content.ts";
+import { boundPaths, type OperationContext } from "./context.ts";
+import type { MediaType, Schema } from "./document.ts";
+import { leavesOf } from "./leaves.ts";
+import { describe } from "./schema.ts";
+
+const MULTIPART_TYPE = "multipart/form-data";
+
+export function isForm(mediaType: string): boolean {
+  return mediaType === "application/x-www-form-urlencoded" || mediaType === MULTIPART_TYPE;
+}
+
+/** A form has a parameter for each field that a query would have one for, and more; of several parts, files too. */
+export function describeForm(binding: Binding, type: string, context: OperationContext): MediaType {
+  const { input } = binding.method;
+  const { schemas, comments } = context;
+  const bound = boundPaths(binding);
+  const properties: Record<string, Schema> = {};
+  const encoding: Record<string, Schema> = {};
+  const required: string[] = [];
+  const add = (name: string, field: DescField, schema: Schema): void => {
+    properties[name] = { ...schema, ...describe(comments(field), schema["description"] as string | undefined) };
+    if (field.parent === input && fieldRule(field).required) {
+      required.push(name);
+    }
+  };
+  for (const { name, field, schema, style } of leavesOf(
+    input,
+    { from: "form", isBound: (path) => bound.has(path) },
+    schemas,
+  )) {
+    if (type === MULTIPART_TYPE && holdsFile(field)) {
+      continue;
+    }
+    add(name, field, schema);
+    if (style === "json") {
+      encoding[name] = { contentType: JSON_TYPE };
+    } else if (style === "keys") {
+      encoding[name] = { style: "deepObject", explode: true };
+    }
+  }
+  if (type === MULTIPART_TYPE) {
+    for (const field of input.fields) {
+      if (holdsFile(field) && fieldRule(field).header === "" && !bound.has(field.name)) {
+        const file: Schema = { contentMediaType: "application/octet-stream" };
+        add(field.jsonName, field, field.fieldKind === "list" ? { type: "array", items: file } : file);
+      }
+    }
+  }
+  return {
+    schema: {
+      type: "object",
+      ...(Object.keys(properties).length === 0 ? {} : { properties }),
+      ...(required.length === 0 ? {} : { required }),
+      ...(methodRule(binding.method).ignoreUnknown ? {} : { additionalProperties: false }),
+    },
+    ...(Object.keys(encoding).length === 0 ? {} : { encoding }),
+  };
+}
+
+function holdsFile(field: DescField): boolean {
+  return field.fieldKind !== "map" && (field.scalar === ScalarType.BYTES || isHttpBody(field.message));
+}

@@ -1,0 +1,196 @@
+import type { DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import type { Binding } from "../routing/binding.ts";
+import { compileBindings, type BindingsOptions } from "../routing/bindings.ts";
+import { collectImplementations } from "../call/implementations.ts";
+import { createReachableRegistry } from "../schema/registry.ts";
+import { formatTemplate } from "../routing/template.ts";
+import type { Comments } from "./comments.ts";
+import type {
+  Content,
+  Info,
+  OpenApiDocument,
+  OperationObject,
+  Parameter,
+  PathItem,
+  Schema,
+  SecurityRequirement,
+  Server,
+} from "./document.ts";
+import type { OperationContext } from "./context.ts";
+import { createErrorResponses, type ErrorBody } from "./error-schemas.ts";
+import type { Examples, OperationExamples } from "./examples.ts";
+import { describeOperation } from "./operation.ts";
+import { describePath, hierarchyOf } from "./path.ts";
+import { createSchemas } from "./schema.ts";
+import type { StreamJson } from "./stream.ts";
+
+/** What is described: RPCs as Connect's router takes them, with the transcoder's own options; or their bindings. */
+export type OpenApiSource =
+  | readonly Binding[]
+  | (Partial<BindingsOptions> & { readonly routes: (router: ConnectRouter) => unknown });
+
+export type OpenApiOptions = {
+  readonly info: Info;
+  /** Default: `/`, wherever the document is served. */
+  readonly servers?: readonly Server[];
+  /** What the .proto says, for descriptions: `readComments`. Default: nothing. */
+  readonly comments?: Comments;
+  /** The body of errors that have no shape of their own; as the transcoder's option. Default: "plain". */
+  readonly errors?: ErrorBody;
+  /** What application/json means for a stream; as the transcoder's option. Default: an array. */
+  readonly streams?: { readonly json?: StreamJson };
+  /** Messages with the `error` option that end calls of a method, besides its `fault`: those of a gate, say. */
+  readonly errorShapes?: (method: DescMethod) => readonly DescMessage[];
+  readonly securitySchemes?: Readonly<Record<string, Schema>>;
+  /** Which of the schemes a method asks for; empty for none, undefined to say nothing. */
+  readonly security?: (method: DescMethod) => readonly SecurityRequirement[] | undefined;
+  /** Of requests and answers, by operationId. Throws for one that there is no place for. */
+  readonly examples?: Examples;
+};
+
+/** OpenAPI's own names for methods; it has no words for others. */
+const knownMethods = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
+/** What a rule for every method is shown as. */
+const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
+
+/**
+ * Describes RPCs with google.api.http rules as an OpenAPI 3.1 document. It is made of what the transcoder
+ * serves by, so it can't drift; the same source and options give the same document, byte for byte.
+ */
+export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApiDocument {
+  const bindings = bindingsOf(source);
+  const comments = options.comments ?? (() => undefined);
+  const schemas = createSchemas(comments);
+  const registry = createReachableRegistry(bindings.map(({ method }) => method));
+  const context: OperationContext = {
+    schemas,
+    comments,
+    errors: createErrorResponses(options.errors ?? "plain", schemas, comments),
+    findMessage: (typeName): DescMessage | undefined => registry.getMessage(typeName),
+    streamJson: options.streams?.json ?? "array",
+    errorShapes: options.errorShapes ?? (() => []),
+    security: options.security ?? (() => undefined),
+  };
+  const examples = new Map(Object.entries(options.examples ?? {}));
+  const places = placesOf(bindings);
+  const paths = new Map<string, PathItem>();
+  const pathNames = new Map<string, { path: string; names: string[] }>();
+
+  for (const { binding, httpMethod, operationId } of places) {
+    const described = describePath(binding, schemas, comments);
+    // OpenAPI takes paths for the same that differ in the names of parameters only: the first names hold.
+    const hierarchy = hierarchyOf(described.path);
+    const first = pathNames.get(hierarchy) ?? {
+      path: described.path,
+      names: described.parameters.map(({ name }) => name),
+    };
+    pathNames.set(hierarchy, first);
+    const parameters = described.parameters.map((each, index): Parameter => ({
+      ...each,
+      name: first.names[index] ?? each.name,
+    }));
+    const operation = addExamples(
+      describeOperation(binding, operationId, parameters, context),
+      examples.get(operationId),
+    );
+    examples.delete(operationId);
+    const item = paths.get(first.path) ?? {};
+    paths.set(first.path, item);
+    if (knownMethods.includes(httpMethod)) {
+      item[httpMethod.toLowerCase()] = operation;
+    } else {
+      // As OpenAPI 3.2 has them, in additionalOperations.
+      item["x-additionalOperations"] = { ...(item["x-additionalOperations"] as object), [httpMethod]: operation };
+    }
+  }
+  const [unknown] = examples.keys();
+  if (unknown !== undefined) {
+    throw new Error(`there are examples for ${unknown}, but no such operation`);
+  }
+  const { schemas: components, resolve } = schemas.finish();
+  return {
+    openapi: "3.1.1",
+    info: options.info,
+    servers: options.servers ?? [{ url: "/" }],
+    tags: tagsOf(bindings, comments),
+    paths: resolve(Object.fromEntries(paths)),
+    components: {
+      schemas: components,
+      ...(options.securitySchemes === undefined ? {} : { securitySchemes: options.securitySchemes }),
+    },
+  };
+}
+
+function bindingsOf(source: OpenApiSource): readonly Binding[] {
+  if (!("routes" in source)) {
+    return source;
+  }
+  const methods = collectImplementations(source.routes).map(({ method }) => method);
+  return compileBindings(methods, { rules: source.rules ?? [], strictTemplates: source.strictTemplates ?? false });
+}
+
+type Place = { readonly binding: Binding; readonly httpMethod: string; readonly operationId: string };
+
+/** Where each binding stands, in the order of services and methods; the first of a method has its plain name. */
+function placesOf(bindings: readonly Binding[]): Place[] {
+  const explicit = new Set(bindings.map(({ httpMethod, template }) => `${httpMethod} ${hierarchyKey(template)}`));
+  const counts = new Map<string, number>();
+  return bindings.flatMap((binding) => {
+    const { method, httpMethod, template, variants } = binding;
+    const methods =
+      httpMethod !== "*"
+        ? [httpMethod]
+        : anyMethods
+            .filter((each) => !explicit.has(`${each} ${hierarchyKey(template)}`))
+            .filter((each) => each !== "GET" || variants.every(({ body }) => body === ""));
+    return methods.map((each) => {
+      const name = `${method.parent.name}_${method.name}`;
+      const count = (counts.get(name) ?? 0) + 1;
+      counts.set(name, count);
+      return { binding, httpMethod: each, operationId: count === 1 ? name : `${name}_${count}` };
+    });
+  });
+}
+
+const hierarchyKey = (template: Binding["template"]): string =>
+  formatTemplate(template).replaceAll(/\{\w+(?:\.\w+)*\}/g, "*");
+
+function tagsOf(bindings: readonly Binding[], comments: Comments): OpenApiDocument["tags"] {
+  const services = new Set(bindings.map(({ method }): DescService => method.parent));
+  return [...services].map((service) => {
+    const description = comments(service);
+    return { name: service.name, ...(description === undefined ? {} : { description }) };
+  });
+}
+
+function addExamples(operation: OperationObject, examples: OperationExamples | undefined): OperationObject {
+  if (examples === undefined) {
+    return operation;
+  }
+  const { operationId } = operation;
+  const place = (content: Content | undefined, own: OperationExamples["request"], where: string): void => {
+    for (const [mediaType, byName] of Object.entries(own ?? {})) {
+      const target = content?.[mediaType];
+      if (content === undefined || target === undefined) {
+        throw new Error(`there are examples for ${operationId}, ${where}, ${mediaType}, but it has no such content`);
+      }
+      content[mediaType] = { ...target, examples: byName };
+    }
+  };
+  place(operation.requestBody?.content, examples.request, "request");
+  for (const [status, own] of Object.entries(examples.responses ?? {})) {
+    place(operation.responses[status]?.content, own, `response ${status}`);
+  }
+  const values = new Map(Object.entries(examples.parameters ?? {}));
+  const parameters = operation.parameters?.map((parameter) => {
+    const example = values.get(parameter.name);
+    values.delete(parameter.name);
+    return example === undefined ? parameter : { ...parameter, example };
+  });
+  const [unknown] = values.keys();
+  if (unknown !== undefined) {
+    throw new Error(`there is an example for the parameter ${unknown} of ${operationId}, but it has no such parameter`);
+  }
+  return parameters === undefined ? operation : { ...operation, parameters };
+}

@@ -1,0 +1,87 @@
+import type { DescMessage } from "@bufbuild/protobuf";
+import type { Binding } from "../routing/binding.ts";
+import { methodRule } from "../schema/rules.ts";
+import { firstSentence } from "./comments.ts";
+import { boundPaths, fieldOf, type OperationContext } from "./context.ts";
+import type { OperationObject, Parameter } from "./document.ts";
+import { headerParameters, queryParameters } from "./parameters.ts";
+import { describeRequestBody } from "./request-body.ts";
+import { describeResponses } from "./responses.ts";
+import { describe } from "./schema.ts";
+
+/** What a binding takes and answers; its path's parameters come first. */
+export function describeOperation(
+  binding: Binding,
+  operationId: string,
+  pathParameters: readonly Parameter[],
+  context: OperationContext,
+): OperationObject {
+  const { method } = binding;
+  const { schemas, comments } = context;
+  const comment = comments(method);
+  const security = context.security(method);
+  const requestBody = describeRequestBody(binding, context);
+  const parameters = [
+    ...pathParameters,
+    ...headerParameters(binding, schemas, comments),
+    ...describeQuery(binding, context),
+  ];
+  const summary = comment === undefined ? wordsOf(method.name) : firstSentence(comment);
+  return {
+    operationId,
+    tags: [method.parent.name],
+    summary,
+    ...describe(comment?.replace(/[.;:]$/, "") === summary ? undefined : comment, describeVariants(binding)),
+    ...(method.deprecated ? { deprecated: true } : {}),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(requestBody === undefined ? {} : { requestBody }),
+    responses: describeResponses(binding, context),
+    ...(security === undefined ? {} : { security }),
+  };
+}
+
+/** What each value of the selecting header means; nothing where there is none. */
+function describeVariants({ method, variants }: Binding): string | undefined {
+  const rule = methodRule(method).variants;
+  if (rule === undefined) {
+    return undefined;
+  }
+  const lines = variants.map((variant) => {
+    const absent = variant.value === rule.default ? " (also where the header is absent)" : "";
+    const takes = variant.body === "" ? "" : `takes ${nameOfPart(method.input, variant.body)}, `;
+    const answers = variant.hasBody
+      ? `${nameOfPart(method.output, variant.responseBody)}, with ${variant.status}`
+      : `${variant.status} without a body`;
+    return `- \`${variant.value}\`${absent}: ${takes}answers ${answers}`;
+  });
+  return `The request header \`${rule.header}\` selects the shape:\n\n${lines.join("\n")}`;
+}
+
+function nameOfPart(desc: DescMessage, part: string): string {
+  const field = fieldOf(desc, part);
+  if (field === undefined) {
+    return "an object";
+  }
+  return field.fieldKind === "list" ? `the array of \`${field.jsonName}\`` : `\`${field.jsonName}\``;
+}
+
+function describeQuery(binding: Binding, { schemas, comments }: OperationContext): Parameter[] {
+  const { method, variants } = binding;
+  const bound = boundPaths(binding);
+  const found = new Map<string, Parameter>();
+  for (const { body } of variants) {
+    if (body !== "*") {
+      const isBound = (path: string): boolean => path === body || bound.has(path);
+      for (const parameter of queryParameters(method.input, isBound, schemas, comments)) {
+        found.set(parameter.name, parameter);
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+/** GetSettings: "Get settings" */
+function wordsOf(name: string): string {
+  const [first = "", ...others] = name.split(/(?<=[a-z0-9])(?=[A-Z])/);
+  return [first, ...others.map((word) => word.toLowerCase())].join(" ");
+}

@@ -1,0 +1,108 @@
+import type { DescMessage } from "@bufbuild/protobuf";
+import type { Binding } from "../routing/binding.ts";
+import { enumSpelling, fieldRule, methodRule } from "../schema/rules.ts";
+import type { Comments } from "./comments.ts";
+import { requestForm } from "./components.ts";
+import type { Parameter, Schema } from "./document.ts";
+import { leavesOf, type Leaf } from "./leaves.ts";
+import { describe, type Schemas } from "./schema.ts";
+
+/** The headers that decide how a request is read: of variants, of fields, and the conditions. */
+export function headerParameters({ method, httpMethod }: Binding, schemas: Schemas, comments: Comments): Parameter[] {
+  const { variants, etag, ifMatch } = methodRule(method);
+  const parameters: Parameter[] = [];
+  if (variants !== undefined) {
+    parameters.push({
+      name: variants.header,
+      in: "header",
+      description: "Selects the shape of the operation; see its description.",
+      schema: { type: "string", enum: variants.variants.map(({ value }) => value), default: variants.default },
+    });
+  }
+  for (const field of method.input.fields) {
+    const { header, required } = fieldRule(field);
+    if (header !== "") {
+      const schema =
+        field.fieldKind === "enum"
+          ? schemas.enumValues(field.enum, "request")
+          : schemas.value(field, requestForm(false));
+      const { description, ...bare } = schema;
+      parameters.push({
+        name: header,
+        in: "header",
+        ...describe(comments(field), valuesOnly(description)),
+        ...(required ? { required } : {}),
+        ...(field.deprecated ? { deprecated: true } : {}),
+        schema: bare,
+      });
+    }
+  }
+  if (ifMatch !== "") {
+    parameters.push({
+      name: "If-Match",
+      in: "header",
+      description: `The ETag of an earlier answer, as \`${method.input.fields.find(({ name }) => name === ifMatch)?.jsonName ?? ifMatch}\` in the body would be.`,
+      schema: { type: "string" },
+    });
+  }
+  if (etag !== "" && (httpMethod === "GET" || httpMethod === "HEAD")) {
+    parameters.push({
+      name: "If-None-Match",
+      in: "header",
+      description: "The ETag of an earlier answer: if it is still the same, the answer is 304, without a body.",
+      schema: { type: "string" },
+    });
+  }
+  return parameters;
+}
+
+/** The fields that neither the path, a header nor the body fills. */
+export function queryParameters(
+  desc: DescMessage,
+  isBound: (path: string) => boolean,
+  schemas: Schemas,
+  comments: Comments,
+): Parameter[] {
+  return leavesOf(desc, { from: "query", isBound }, schemas).map(({ name, field, schema: whole, style }) => {
+    const { description, ...schema } = whole;
+    return {
+      name,
+      in: "query",
+      ...describe(comments(field), field.enum === undefined ? (description as string) : valuesOnly(description)),
+      ...(fieldRule(field).required && !name.includes(".") ? { required: true } : {}),
+      ...(field.deprecated ? { deprecated: true } : {}),
+      ...serialization(style, schema),
+    };
+  });
+}
+
+function serialization(style: Leaf["style"], schema: Schema): Schema {
+  switch (style) {
+    case "text":
+      return { schema };
+    case "repeated":
+      return { style: "form", explode: true, schema };
+    case "keys":
+      return { style: "deepObject", explode: true, schema };
+    case "json":
+      return { content: { "application/json": { schema } } };
+  }
+}
+
+/** Of the description of an enum, what it says of each value: what it says of the enum, the field says better. */
+function valuesOnly(description: unknown): string | undefined {
+  return typeof description !== "string" ? undefined : description.slice(Math.max(0, description.indexOf("- `")));
+}
+
+/** The header and its values with which the body of a request is ignored. */
+export function ignoreBodyValues(desc: DescMessage): [header: string, values: string[]][] {
+  return desc.fields.flatMap((field): [string, string[]][] => {
+    const { header } = fieldRule(field);
+    if (header === "" || field.fieldKind !== "enum") {
+      return [];
+    }
+    const { rules, nameOf } = enumSpelling(field.enum);
+    const values = [...rules].filter(([, rule]) => rule.ignoreBody).map(([number]) => nameOf.get(number) ?? "");
+    return values.length === 0 ? [] : [[header, values]];
+  });
+}

@@ -1,0 +1,68 @@
+import type { Binding } from "../routing/binding.ts";
+import type { FieldPath } from "../schema/field-path.ts";
+import { formatTemplate, type Template, type TemplateVariable } from "../routing/template.ts";
+import type { Comments } from "./comments.ts";
+import { requestForm } from "./components.ts";
+import type { Parameter, Schema } from "./document.ts";
+import { describe, type Schemas } from "./schema.ts";
+
+export type DescribedPath = {
+  /** As OpenAPI has it: a parameter for each wildcard. */
+  readonly path: string;
+  readonly parameters: readonly Parameter[];
+};
+
+/**
+ * A template as an OpenAPI path. OpenAPI's parameters are one segment each: a variable of several, such as
+ * `{name=shelves/*\/books/*}`, is a parameter for each wildcard in it, its literals part of the path; "**"
+ * can only be told in words.
+ */
+export function describePath({ template, pathFields }: Binding, schemas: Schemas, comments: Comments): DescribedPath {
+  const parameters: Parameter[] = [];
+  const owners = template.variables.map((variable, index) => ({ variable, fields: pathFields[index] ?? [] }));
+  const parts = template.segments.map((segment, index) => {
+    if (segment.kind === "literal") {
+      return segment.text;
+    }
+    const owner = owners.find(({ variable }) => index >= variable.start && index < variable.end);
+    const name = nameOf(template, index, owner?.variable);
+    parameters.push({
+      name,
+      in: "path",
+      required: true,
+      ...describe(
+        owner?.fields.at(-1) && comments(owner.fields.at(-1) as FieldPath[number]),
+        owner?.variable.multi
+          ? `Part of \`${owner.variable.fieldPath}\` in \`${formatTemplate(template)}\`.`
+          : undefined,
+        segment.kind === "**" ? "Zero or more segments, with their slashes as they are." : undefined,
+      ),
+      schema: owner === undefined || owner.variable.multi ? { type: "string" } : schemaOf(owner.fields, schemas),
+    });
+    return `{${name}}`;
+  });
+  return { path: `/${parts.join("/")}${template.verb === "" ? "" : `:${template.verb}`}`, parameters };
+}
+
+/** A variable's own name where it has one wildcard; otherwise wildcards are numbered. */
+function nameOf({ segments }: Template, index: number, variable: TemplateVariable | undefined): string {
+  const own = variable ?? { start: 0, end: segments.length, fieldPath: "segment" };
+  const before = segments.slice(own.start, index).filter(({ kind }) => kind !== "literal").length;
+  const all = segments.slice(own.start, own.end).filter(({ kind }) => kind !== "literal").length;
+  return all === 1 && variable !== undefined ? own.fieldPath : `${own.fieldPath}_${before + 1}`;
+}
+
+function schemaOf(fields: FieldPath, schemas: Schemas): Schema {
+  const field = fields.at(-1);
+  if (field === undefined) {
+    return { type: "string" };
+  }
+  const { description: _, ...schema } =
+    field.fieldKind === "enum" ? schemas.enumValues(field.enum, "request") : schemas.value(field, requestForm(false));
+  return schema;
+}
+
+/** The same for all paths that OpenAPI takes for one: names of parameters do not tell them apart. */
+export function hierarchyOf(path: string): string {
+  return path.replaceAll(/\{[^}]*\}/g, "{}");
+}

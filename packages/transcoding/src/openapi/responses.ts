@@ -1,0 +1,93 @@
+import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
+import type { Binding, Variant } from "../routing/binding.ts";
+import { isHttpBody } from "../schema/http-body.ts";
+import { fieldRule, methodRule } from "../schema/rules.ts";
+import { responseForm } from "./components.ts";
+import { JSON_TYPE, mergeContents } from "./content.ts";
+import { fieldOf, type OperationContext } from "./context.ts";
+import type { Content, Response, ResponseHeader } from "./document.ts";
+import { describe } from "./schema.ts";
+import { describeStream } from "./stream.ts";
+
+/** What a binding answers, by status; errors too. */
+export function describeResponses(binding: Binding, context: OperationContext): Record<string, Response> {
+  const { method, variants } = binding;
+  const { etag, variants: rule } = methodRule(method);
+  const headers = responseHeaders(method, context);
+  const responses = new Map<string, Response>();
+  for (const [status, members] of Map.groupBy(variants, (variant) => variant.status)) {
+    const bodies = members.filter(({ hasBody }) => hasBody);
+    const values = members.map(({ value }) => `\`${value}\``).join(" or ");
+    const only = rule === undefined || members.length === variants.length ? "" : ` With \`${rule.header}\` ${values}.`;
+    const contents = bodies.map((variant) => ({ variant, content: responseContent(binding, variant, context) }));
+    responses.set(String(status), {
+      description: `Success${bodies.length === 0 ? ", without a body" : ""}.${only}`,
+      ...(Object.keys(headers).length === 0 ? {} : { headers }),
+      ...(bodies.length === 0 ? {} : { content: mergeContents(method, contents) }),
+    });
+  }
+  if (etag !== "" && (binding.httpMethod === "GET" || binding.httpMethod === "HEAD")) {
+    responses.set("304", {
+      description: "The ETag is the one that If-None-Match names.",
+      ...(Object.keys(headers).length === 0 ? {} : { headers }),
+    });
+  }
+  context.errors.add(responses, errorShapes(method, context));
+  return Object.fromEntries([...responses].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The messages that end calls of a method, each in a shape of its own. */
+function errorShapes(method: DescMethod, context: OperationContext): DescMessage[] {
+  const { fault } = methodRule(method);
+  return [...new Set([...(fault === "" ? [] : [requireMessage(fault, context)]), ...context.errorShapes(method)])];
+}
+
+function responseHeaders(method: DescMethod, { schemas, comments }: OperationContext): Record<string, ResponseHeader> {
+  const rule = methodRule(method);
+  const headers: Record<string, ResponseHeader> = {};
+  const etagField = fieldOf(method.output, rule.etag);
+  if (etagField !== undefined) {
+    headers["ETag"] = {
+      description: `\`${etagField.jsonName}\` of the response, in quotes.`,
+      schema: { type: "string" },
+    };
+  }
+  for (const field of method.output.fields) {
+    const { header } = fieldRule(field);
+    if (header !== "") {
+      const schema =
+        field.fieldKind === "enum" ? schemas.enumValues(field.enum, "response") : schemas.value(field, responseForm);
+      headers[header] = { ...describe(comments(field)), schema };
+    }
+  }
+  for (const { name, value } of rule.headers) {
+    headers[name] = { schema: { type: "string", const: value } };
+  }
+  return headers;
+}
+
+function responseContent({ method }: Binding, { responseBody }: Variant, context: OperationContext): Content {
+  const { schemas } = context;
+  const field = fieldOf(method.output, responseBody);
+  const message = field === undefined ? method.output : field.fieldKind === "message" ? field.message : undefined;
+  if (isHttpBody(message)) {
+    return { "*/*": { schema: { description: "Bytes, of the media type that Content-Type says." } } };
+  }
+  let schema = field === undefined ? schemas.message(method.output, responseForm) : schemas.value(field, responseForm);
+  if (field?.fieldKind === "message" && schema["$ref"] !== undefined) {
+    schema = { anyOf: [schema, { type: "null" }] };
+  }
+  if (method.methodKind === "bidi_streaming" || method.methodKind === "server_streaming") {
+    const error = context.errors.bodyOf(errorShapes(method, context));
+    return describeStream(schema, error, context.streamJson, method.methodKind === "bidi_streaming");
+  }
+  return { [JSON_TYPE]: { schema } };
+}
+
+function requireMessage(name: string, { findMessage }: OperationContext): DescMessage {
+  const message = findMessage(name);
+  if (message === undefined) {
+    throw new Error(`no message ${name} in the files of the described services`);
+  }
+  return message;
+}

@@ -1,0 +1,60 @@
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import type { IncomingHttpHeaders } from "node:http";
+import { headerFields, isSingle } from "../schema/header-fields.ts";
+import { enumSpelling, fieldRule } from "../schema/rules.ts";
+import { createTextReader, unfitText } from "../json/text.ts";
+
+/** What the headers of a request say of its message. */
+export type HeaderFields = {
+  /** Sets the fields that were given. */
+  fill(message: Message): void;
+  /** A value says that the body is ignored. */
+  readonly ignoreBody: boolean;
+};
+
+const nothing: HeaderFields = { fill: () => {}, ignoreBody: false };
+
+/** Compiles the reader of the fields with the `header` option; it throws a Fault where one does not fit. */
+export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHeaders) => HeaderFields {
+  const fields = headerFields(desc).map((field) => {
+    const reader = isSingle(field) ? createTextReader(field) : undefined;
+    if (reader === undefined || reader.isJson) {
+      throw new Error(`${field.toString()}: a header can only be a single value outside a oneof`);
+    }
+    const name = fieldRule(field).header;
+    return {
+      localName: field.localName,
+      name,
+      header: name.toLowerCase(),
+      reader,
+      ignoreBody: (value: unknown) =>
+        field.fieldKind === "enum" && enumSpelling(field.enum).rules.get(value as number)?.ignoreBody === true,
+    };
+  });
+  if (fields.length === 0) {
+    return () => nothing;
+  }
+  return (headers) => {
+    const values: [string, unknown][] = [];
+    let ignoreBody = false;
+    for (const field of fields) {
+      const text = headers[field.header];
+      if (text !== undefined) {
+        const value = field.reader.read(String(text));
+        if (value === undefined) {
+          throw unfitText(field.reader, field.name);
+        }
+        values.push([field.localName, value]);
+        ignoreBody ||= field.ignoreBody(value);
+      }
+    }
+    return {
+      ignoreBody,
+      fill(message: Message & Record<string, unknown>) {
+        for (const [name, value] of values) {
+          message[name] = value;
+        }
+      },
+    };
+  };
+}

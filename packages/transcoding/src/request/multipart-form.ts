@@ -1,0 +1,109 @@
+import { isUtf8 } from "node:buffer";
+import { create, ScalarType, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { Fault } from "../http/fault.ts";
+import type { FormOptions } from "./form.ts";
+import { isHttpBody, setField } from "../schema/http-body.ts";
+import { isUtf8Charset, mediaTypeOf } from "../http/media.ts";
+import { parseMultipart, type Part } from "./multipart.ts";
+import { createParameterReader } from "./parameters.ts";
+import { fieldRule } from "../schema/rules.ts";
+import { takenOf } from "../schema/taken.ts";
+
+/** Reads a multipart/form-data document, with the boundary that its Content-Type names, into a message. */
+export type MultipartReader = (bytes: Uint8Array, contentType: string) => Message;
+
+/**
+ * Parts that are text are the parameters of a form. Files, and any part for a google.api.HttpBody, fill the
+ * top-level fields of type bytes and HttpBody, or add to repeated ones. Throws at start-up for a message without any.
+ */
+export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parameters }: FormOptions): MultipartReader {
+  const fields = new Map<string, DescField>();
+  for (const field of desc.fields) {
+    if (fieldRule(field).header === "" && holdsFile(field)) {
+      fields.set(field.jsonName, field).set(field.name, field);
+    }
+  }
+  if (fields.size === 0) {
+    throw new Error(`${desc.typeName} has no field of type bytes or google.api.HttpBody for multipart/form-data`);
+  }
+  const unknown = ignoreUnknown ? "ignore" : parameters.unknown;
+  const readText = createParameterReader(desc, { ...parameters, unknown, from: "form" });
+  const filesOf = [...new Set(fields.values())].map(({ name }) => name).join(", ");
+
+  return (bytes, contentType) => {
+    const message = create(desc) as Message & Record<string, unknown>;
+    const texts: string[] = [];
+    const files: [DescField, Part][] = [];
+    const seen = new Set<DescField>();
+    for (const part of parseMultipart(bytes, contentType)) {
+      const field = fields.get(part.name);
+      const isText = isTextPart(part, field);
+      if (field !== undefined && field.fieldKind !== "list") {
+        if (seen.has(field)) {
+          throw new Fault(400, reasonOf(field), `${field.name}: given more than once`);
+        }
+        seen.add(field);
+      }
+      if (isText && !isHttpBody(field?.message)) {
+        texts.push(`${encodeURIComponent(part.name)}=${encodeURIComponent(textOf(part))}`);
+      } else if (field !== undefined) {
+        files.push([field, part]);
+      } else if (desc.fields.some(({ name, jsonName }) => name === part.name || jsonName === part.name)) {
+        throw new Fault(400, undefined, `a file can only be sent for ${filesOf}`);
+      } else if (unknown === "reject") {
+        throw new Fault(400, undefined, `a file for an unknown field; the fields for files are ${filesOf}`);
+      }
+    }
+    readText(message, texts.join("&"), 0);
+    for (const [field, part] of files) {
+      const source = takenOf(parameters.taken, field);
+      if (source === undefined) {
+        addFile(message, field, part);
+      } else if (parameters.bound === "reject") {
+        throw new Fault(400, undefined, `${field.name}: has another source, and so it can't be a part`);
+      }
+    }
+    return message;
+  };
+}
+
+function holdsFile(field: DescField): boolean {
+  return field.fieldKind !== "map" && (field.scalar === ScalarType.BYTES || isHttpBody(field.message));
+}
+
+/**
+ * RFC 7578, section 4.4: text/plain is what a part is that does not say. What is JSON may say so, but in a field for files
+ * that is one.
+ */
+function isTextPart({ filename, contentType = "text/plain" }: Part, field: DescField | undefined): boolean {
+  const type = mediaTypeOf(contentType);
+  return filename === undefined && (type === "text/plain" || (type === "application/json" && field === undefined));
+}
+
+function textOf({ name, contentType, data }: Part): string {
+  if ((contentType !== undefined && !isUtf8Charset(contentType)) || !isUtf8(data)) {
+    throw new Fault(400, undefined, `${name.slice(0, 100)}: text in UTF-8 was expected`, { echoes: true });
+  }
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
+}
+
+function addFile(message: Message & Record<string, unknown>, field: DescField, part: Part): void {
+  const { data } = part;
+  const value = isHttpBody(field.message)
+    ? create(field.message, { contentType: part.contentType ?? "text/plain", data })
+    : data;
+  if (field.fieldKind === "list") {
+    (message[field.localName] as unknown[]).push(value);
+    return;
+  }
+  const rival = field.oneof && (message[field.oneof.localName] as { case: string | undefined }).case;
+  if (rival !== undefined) {
+    throw new Fault(400, reasonOf(field), `${field.name}: ${rival} is given already, and only one of them can be`);
+  }
+  setField(message, field, value);
+}
+
+function reasonOf(field: DescField): string | undefined {
+  const { invalid } = fieldRule(field);
+  return invalid === "" ? undefined : invalid;
+}

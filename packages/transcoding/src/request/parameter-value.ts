@@ -1,0 +1,100 @@
+import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
+import { Fault } from "../http/fault.ts";
+import { createJsonReaders } from "../json/read.ts";
+import { faultOf, type Step, type Target } from "./parameter-name.ts";
+import { jsonFromText, unfitText, type TextReader } from "../json/text.ts";
+
+type Fields = Message & Record<string, unknown>;
+
+/** Sets the value of the field where the target leads; `registry` has what an Any in it may hold. */
+export function setParameter(root: Message, target: Target, text: string, registry: Registry): void {
+  const { leaf, steps } = target;
+  const { field, kind } = leaf;
+  const reader = leaf.text;
+  let value: unknown;
+  if (kind === "map" && target.key === undefined) {
+    value = readMapAsJson(target, text, registry);
+  } else if (reader !== undefined) {
+    value = reader.read(text);
+    if (value === undefined) {
+      throw misfitOf(target, reader, text);
+    }
+  }
+  const message = root as Fields;
+  const owner = steps === undefined ? message : descend(message, steps, target);
+  switch (kind) {
+    case "list":
+      (owner[field.localName] as unknown[]).push(value);
+      return;
+    case "map": {
+      const map = owner[field.localName] as Record<string, unknown>;
+      const entries = target.key === undefined ? Object.entries(value as object) : [[target.key, value] as const];
+      for (const [key, entry] of entries) {
+        if (Object.hasOwn(map, key)) {
+          throw faultOf(target, "has a key that is given more than once");
+        }
+        map[key] = entry;
+      }
+      return;
+    }
+    default:
+      setField(owner, field, value, target);
+  }
+}
+
+function setField(owner: Fields, field: DescField, value: unknown, target: Target): void {
+  if (field.oneof === undefined) {
+    owner[field.localName] = value;
+    return;
+  }
+  const { case: rival } = owner[field.oneof.localName] as { case: string | undefined };
+  if (rival !== undefined && rival !== field.localName) {
+    throw faultOf(target, `${rival} is given already, and only one of them can be`);
+  }
+  owner[field.oneof.localName] = { case: field.localName, value };
+}
+
+/** Goes down to the message that has the field, and makes those on the way that are not there. */
+function descend(message: Fields, steps: readonly Step[], target: Target): Fields {
+  let owner = message;
+  for (const { parameter, key } of steps) {
+    const { field } = parameter;
+    const desc = field.message as DescMessage;
+    let next: Fields | undefined;
+    if (key !== undefined) {
+      const map = owner[field.localName] as Record<string, unknown>;
+      next = Object.hasOwn(map, key) ? (map[key] as Fields) : (create(desc) as Fields);
+      map[key] = next;
+    } else if (field.oneof === undefined) {
+      next = owner[field.localName] as Fields | undefined;
+      if (next === undefined) {
+        next = create(desc) as Fields;
+        owner[field.localName] = next;
+      }
+    } else {
+      const member = owner[field.oneof.localName] as { case: string | undefined; value?: unknown };
+      next = member.case === field.localName ? (member.value as Fields) : (create(desc) as Fields);
+      if (member.case !== field.localName) {
+        setField(owner, field, next, target);
+      }
+    }
+    owner = next;
+  }
+  return owner;
+}
+
+function readMapAsJson(target: Target, text: string, registry: Registry): unknown {
+  const { field } = target.leaf;
+  const json = text.startsWith("{") ? jsonFromText(text, true) : undefined;
+  if (json === undefined) {
+    throw faultOf(target, "must be given by its entries, name[key]=value, or as a JSON object");
+  }
+  return createJsonReaders({ ignoreUnknown: false, registry }).field(field)(json, [target.path]);
+}
+
+function misfitOf(target: Target, reader: TextReader, text: string): Fault {
+  const fault = unfitText(reader, target.path, { echoes: target.echoes });
+  return target.leaf.field.message?.typeName === "google.protobuf.Timestamp" && text.includes(" ")
+    ? new Fault(fault.status, fault.reason, `${fault.message} (a "+" in a query means a space: write it as %2B)`, fault)
+    : fault;
+}

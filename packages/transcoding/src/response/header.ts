@@ -1,0 +1,34 @@
+import { createRegistry, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { fieldWriter } from "../json/write.ts";
+import { headerFields, isSingle } from "../schema/header-fields.ts";
+import { fieldRule } from "../schema/rules.ts";
+
+/** A header is one text: no google.protobuf.Any stands in it. */
+const noTypes = createRegistry();
+
+/** Compiles the writer of the fields with the `header` option; absent and empty ones are not sent. */
+export function createHeaderWriter(
+  desc: DescMessage,
+): (message: Message, headers: Record<string, string | string[]>) => void {
+  const fields = headerFields(desc).map((field) => {
+    if (!isSingle(field)) {
+      throw new Error(`${field.toString()}: a header can only be a single value outside a oneof`);
+    }
+    return { name: field.localName, header: fieldRule(field).header.toLowerCase(), write: fieldWriter(field, noTypes) };
+  });
+  return (message: Message & Record<string, unknown>, headers) => {
+    for (const { name, header, write } of fields) {
+      const value = message[name];
+      if (value !== undefined && value !== "") {
+        headers[header] = headerText(String(write(value)));
+      }
+    }
+  };
+}
+
+/** What no header can hold (RFC 9110, section 5.5) is escaped, as in a URI. */
+function headerText(text: string): string {
+  return /[^\t -~]/.test(text)
+    ? text.toWellFormed().replaceAll(/[^\t -~]+/g, (characters) => encodeURIComponent(characters))
+    : text;
+}

@@ -1,0 +1,167 @@
+import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
+import { addHeaders, type Answer } from "../http/answer.ts";
+import type { Variant } from "../routing/binding.ts";
+import { mapMessages } from "../call/invoke.ts";
+import type { CallContext } from "../call/context.ts";
+import type { Deadline } from "../call/deadline.ts";
+import { createHeaderWriter } from "../response/header.ts";
+import { contentTypeOf, findRawBody, type RawBody, type RawBodyTarget } from "../schema/http-body.ts";
+import type { TranscodingRequest } from "../http/request.ts";
+import { createBodyWriter } from "../response/respond.ts";
+import { methodRule } from "../schema/rules.ts";
+import { addVary } from "../http/vary.ts";
+import { frameMessages } from "./frames.ts";
+import { createNegotiator, type StreamFormats } from "./framing.ts";
+import { openSource, type Source } from "./source.ts";
+
+/** A call whose responses are to be sent. */
+export type StreamCall = {
+  readonly request: TranscodingRequest;
+  readonly context: CallContext;
+  readonly deadline: Deadline | undefined;
+  readonly responses: AsyncIterable<Message>;
+  /** The JSON, in one line, of an error that comes behind the first message. */
+  readonly formatError: (error: unknown) => string;
+};
+
+/** Resolves when the first message is there; rejects where an error comes first, which is no stream then. */
+export type RespondStream = (call: StreamCall) => Promise<Answer>;
+
+export type StreamOptions = StreamFormats & {
+  readonly onlyNdjson: boolean;
+  readonly registry: Registry;
+  /** After so long a silence an event stream sends a comment; 0: never. */
+  readonly heartbeatMs: number;
+};
+
+/** Compiles the choice, by Accept, of how a call's responses are sent; it throws a Fault 406 where there is none. */
+export function createStreamResponder(
+  method: DescMethod,
+  variant: Variant,
+  options: StreamOptions,
+): (accept: string | undefined) => RespondStream {
+  if (methodRule(method).etag !== "") {
+    throw new Error("a stream of responses has no entity tag");
+  }
+  const raw = findRawBody(method.output, variant.responseBody);
+  if (raw !== undefined) {
+    const respond = createRawResponder(method, variant, raw);
+    return () => respond;
+  }
+  const setFields = createHeaderWriter(method.output);
+  const write = createBodyWriter(method.output, variant.responseBody, options.registry);
+  const negotiate = createNegotiator(options, options.onlyNdjson);
+  return (accept) => {
+    const framing = negotiate(accept);
+    return async ({ request, context, deadline, responses, formatError }) => {
+      let head: Message | undefined;
+      // What can't be encoded fails as the implementation would: before the first message, with its own status.
+      const texts = mapMessages(responses, (message) => {
+        head ??= message;
+        return JSON.stringify(write(message));
+      });
+      const { source, first } = await openStream(texts, request, deadline);
+      const headers = headersOf(context);
+      if (head !== undefined) {
+        setFields(head, headers);
+      }
+      headers["content-type"] = framing.mediaType;
+      addVary(headers, "Accept");
+      if (framing.heartbeat !== undefined) {
+        headers["cache-control"] ??= "no-cache";
+      }
+      const finish = (error?: unknown): void => context.finish(error);
+      const { status } = variant;
+      if (first === undefined) {
+        finish();
+        return { status, headers, body: framing.end(true) };
+      }
+      const { heartbeatMs } = options;
+      return {
+        status,
+        headers,
+        body: frameMessages({ framing, first, rest: source, formatError, heartbeatMs, finish }),
+      };
+    };
+  };
+}
+
+/** Chunks of a body that is no JSON; the first says of what type it is. Its framing has no place for an error. */
+function createRawResponder(method: DescMethod, variant: Variant, raw: RawBodyTarget): RespondStream {
+  const setFields = createHeaderWriter(method.output);
+  return async ({ request, context, deadline, responses }) => {
+    let head: { message: Message; body: RawBody | undefined } | undefined;
+    const chunks = mapMessages(responses, (message) => {
+      const body = raw.unwrap(message);
+      head ??= { message, body };
+      return body?.data ?? new Uint8Array();
+    });
+    const { source, first } = await openStream(chunks, request, deadline);
+    const headers = headersOf(context);
+    if (head !== undefined) {
+      setFields(head.message, headers);
+    }
+    headers["content-type"] = contentTypeOf(head?.body);
+    const finish = (error?: unknown): void => context.finish(error);
+    if (first === undefined) {
+      finish();
+      return { status: variant.status, headers, body: "" };
+    }
+    return { status: variant.status, headers, body: passOn(first, source, finish) };
+  };
+}
+
+async function openStream<T>(
+  items: AsyncIterable<T>,
+  request: TranscodingRequest,
+  deadline: Deadline | undefined,
+): Promise<{ source: Source<T>; first: T | undefined }> {
+  const source = openSource(items, deadline);
+  request.onAbort(() => source.leave());
+  const first = await source.next();
+  return { source, first: first.done === true ? undefined : first.value };
+}
+
+/** Those that were set before the first message. */
+function headersOf(context: CallContext): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {};
+  const set = context.setHeaders();
+  if (set !== undefined) {
+    addHeaders(headers, set);
+  }
+  return headers;
+}
+
+function passOn(
+  first: Uint8Array,
+  rest: Source<Uint8Array>,
+  finish: (error?: unknown) => void,
+): AsyncIterable<Uint8Array> {
+  let pending: Uint8Array | undefined = first;
+  const iterator: AsyncIterator<Uint8Array> = {
+    async next() {
+      if (pending !== undefined) {
+        const value = pending;
+        pending = undefined;
+        return { done: false, value };
+      }
+      try {
+        const result = await rest.next();
+        if (result.done === true) {
+          finish();
+          return { done: true, value: undefined };
+        }
+        return result;
+      } catch (error) {
+        finish(error);
+        throw error;
+      }
+    },
+    async return() {
+      rest.leave();
+      finish();
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
+}

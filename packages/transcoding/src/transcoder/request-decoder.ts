@@ -1,0 +1,52 @@
+import type { DescMethod, Message } from "@bufbuild/protobuf";
+import { createBinder } from "../request/bind.ts";
+import { bindingName, createSelector } from "../routing/binding.ts";
+import { compileBindings } from "../routing/bindings.ts";
+import type { HttpForm } from "../request/deferred.ts";
+import { completeOptions, type TranscoderOptions } from "./options.ts";
+import type { TranscodingRequest } from "../http/request.ts";
+
+/** Makes the message of a request to an HTTP operation. Throws a Fault where it can't be, as the transcoder would. */
+export type RequestDecoder = (bytes: Uint8Array, form: HttpForm) => Message | Promise<Message>;
+
+/**
+ * Compiles the readers of one method's requests, for another thread than the transcoder's. What the options say of requests
+ * must be the same as there.
+ */
+export function createRequestDecoder(
+  method: DescMethod,
+  given: Omit<TranscoderOptions, "routes" | "deferred"> = {},
+): RequestDecoder {
+  const options = completeOptions({ ...given, routes() {} }, [method]);
+  const operations = new Map(
+    compileBindings([method], options).map((binding) => [
+      bindingName(binding),
+      createSelector(
+        binding.method,
+        binding.variants.map((variant) => [variant.value, createBinder(binding, variant, options)]),
+      ),
+    ]),
+  );
+  return (bytes, { binding, httpMethod, target, headers, captures }) => {
+    const select = operations.get(binding);
+    if (select === undefined) {
+      throw new Error(`${method.toString()} has no binding ${binding}`);
+    }
+    const { "content-encoding": _, ...others } = headers;
+    const request: TranscodingRequest = {
+      httpMethod,
+      httpVersionMajor: 1,
+      target,
+      headers: others,
+      hasBody: () => true,
+      readBody: async () => bytes,
+      async *streamBody() {
+        yield bytes;
+      },
+      url: () => target,
+      contextValues: () => undefined,
+      onAbort() {},
+    };
+    return select(headers)(request, captures);
+  };
+}

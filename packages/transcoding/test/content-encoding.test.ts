@@ -1,0 +1,104 @@
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { StreamsService, type Item } from "./gen/transcodingtest/v1/streams_pb.ts";
+import { serveStreams, type Streams } from "./exchange.ts";
+
+/** What is sent, and what became of it. */
+async function sum(server: Streams, path: string, body: Uint8Array[], headers: Record<string, string>) {
+  const answer = await server.exchange("POST", path, { headers, body });
+  return { status: answer.status, headers: answer.headers, body: JSON.parse((await answer.read()).body) as unknown };
+}
+
+const serve = (maxBodyBytes = 1000): Promise<Streams> =>
+  serveStreams("HTTP/1.1", {
+    maxBodyBytes,
+    routes: (router) =>
+      router.service(StreamsService, {
+        async *search({ shelf }) {
+          yield { text: shelf };
+        },
+        async sum(requests: AsyncIterable<Item>) {
+          let count = 0;
+          for await (const request of requests) {
+            count += request.count;
+          }
+          return { count };
+        },
+      }),
+  });
+
+const codings: [string, (bytes: Buffer) => Buffer][] = [
+  ["gzip", gzipSync],
+  ["x-gzip", gzipSync],
+  ["BR", brotliCompressSync],
+  [" zstd ", zstdCompressSync],
+  ["identity", (bytes) => bytes],
+  ["", (bytes) => bytes],
+];
+
+describe("a body that is a stream", () => {
+  const ndjson = { "content-type": "application/x-ndjson" };
+  const lines = Buffer.from('{"count":1}\n'.repeat(10_000));
+
+  test.each(codings)("is decompressed as it arrives, whatever its length: %s", async (encoding, compress) => {
+    await using server = await serve();
+    const packed = compress(lines);
+    const half = Math.floor(packed.length / 2);
+    const reply = await sum(server, "/streams/sum", [packed.subarray(0, half), packed.subarray(half)], {
+      ...ndjson,
+      "content-encoding": encoding,
+    });
+    expect(reply).toMatchObject({ status: 200, body: { count: 10_000 } });
+  });
+
+  test.each<[string, Buffer, number, object]>([
+    ["gzip", Buffer.from('{"count":1}\n'), 400, { code: "invalid_encoding" }],
+    ["gzip", gzipSync(lines).subarray(0, -100), 400, { code: "invalid_encoding" }],
+    ["zstd", zstdCompressSync(lines).subarray(0, -9), 400, { code: "invalid_encoding" }],
+    ["gzip", gzipSync(Buffer.alloc(50_000_000, " ")), 413, { message: "line 1: longer than 1000 bytes" }],
+    ["deflate", deflateSync(lines), 415, { message: "the Content-Encoding must be one of gzip, br, zstd" }],
+  ])("that is not what %s says is refused", async (encoding, body, status, expected) => {
+    await using server = await serve();
+    const reply = await sum(server, "/streams/sum", [body], { ...ndjson, "content-encoding": encoding });
+    expect(reply).toMatchObject({ status, body: expected });
+    expect(reply.headers["accept-encoding"]).toBe(status === 415 ? "gzip, br, zstd" : undefined);
+  });
+});
+
+describe("a body that is a document", () => {
+  const json = { "content-type": "application/json" };
+
+  test.each(codings)("is decompressed: %s", async (encoding, compress) => {
+    await using server = await serve();
+    const body = compress(Buffer.from('{"shelf":"a"}'));
+    expect(await sum(server, "/streams/search", [body], { ...json, "content-encoding": encoding })).toMatchObject({
+      status: 200,
+      body: { text: "a" },
+    });
+  });
+
+  test("that grows beyond the limit is refused before it is there", async () => {
+    await using server = await serve();
+    const body = gzipSync(Buffer.alloc(50_000_000, " "));
+    await using roomy = await serve(100_000);
+    for (const [each, message] of [
+      [server, "the body is larger than 1000 bytes"],
+      [roomy, "the body is larger than 100000 bytes, decompressed"],
+    ] as const) {
+      expect(await sum(each, "/streams/search", [body], { ...json, "content-encoding": "gzip" })).toMatchObject({
+        status: 413,
+        body: { message },
+      });
+    }
+  });
+
+  test("that is not what it says, or is cut off, is refused", async () => {
+    await using server = await serve();
+    for (const body of [Buffer.from("{}"), gzipSync("{}").subarray(0, -4)]) {
+      expect(await sum(server, "/streams/search", [body], { ...json, "content-encoding": "gzip" })).toMatchObject({
+        status: 400,
+        body: { code: "invalid_encoding" },
+      });
+    }
+  });
+});

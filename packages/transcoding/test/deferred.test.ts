@@ -1,0 +1,127 @@
+import type { Message } from "@bufbuild/protobuf";
+import { gzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { FlowsService, type SetFlowsRequest } from "../../../gen/flowgate/v1/flows_pb.ts";
+import {
+  createRequestDecoder,
+  createTranscoder,
+  Fault,
+  takeUndecoded,
+  type Undecoded,
+  undecodedOf,
+} from "../src/index.ts";
+import { createRequest } from "./service.ts";
+
+const method = FlowsService.method.setFlows;
+const v2 = { "service-api-version": "v2" };
+
+type Posting = { readonly headers?: Readonly<Record<string, string>>; readonly target?: string };
+
+/** Answers POST /flows by what the implementation does with its request; gives the request's own answer too. */
+async function post(
+  body: string | Uint8Array,
+  set: (request: SetFlowsRequest) => void,
+  { headers = {}, target = "/flows" }: Posting = {},
+  deferred = [method],
+) {
+  const transcoder = createTranscoder({
+    deferred,
+    routes: (router) =>
+      router.service(FlowsService, {
+        setFlows(request) {
+          set(request);
+          return { rev: "next" };
+        },
+      }),
+  });
+  const request = createRequest("POST", target, body);
+  return transcoder.handle({ ...request, headers: { ...request.headers, ...headers } });
+}
+
+function take(request: Message): Undecoded {
+  const undecoded = takeUndecoded(request);
+  if (undecoded === undefined) {
+    throw new Error("the request was decoded");
+  }
+  return undecoded;
+}
+
+const requests: [name: string, body: string | Uint8Array, posting?: Posting][] = [
+  ["a field as the body", '[{"id":"a","type":"t","x":1}]'],
+  ["the whole message", '{"flows":[{"id":"a","type":"t"}],"rev":"r"}', { headers: v2 }],
+  ["headers", "[]", { headers: { "if-match": '"r"', "service-deployment-type": "nodes" } }],
+  ["a compressed body", gzipSync('{"flows":[]}'), { headers: { ...v2, "content-encoding": "gzip" } }],
+];
+
+describe("a deferred request", () => {
+  test.each(requests)("is the same message when it is read: %s", async (_name, body, posting) => {
+    const seen: SetFlowsRequest[] = [];
+    await post(body, (request) => seen.push(request), posting, []);
+    await post(body, (request) => seen.push({ ...request }), posting);
+    expect(undecodedOf(seen[0] as Message)).toBeUndefined();
+    expect(seen[1]).toEqual(seen[0]);
+    expect(seen).toHaveLength(2);
+  });
+
+  test.each(requests)("is the same message when it is decoded elsewhere: %s", async (_name, body, posting) => {
+    const expected: SetFlowsRequest[] = [];
+    await post(body, (request) => expected.push(request), posting, []);
+    const taken: Undecoded[] = [];
+    await post(body, (request) => taken.push(structuredClone(take(request))), posting);
+    const [{ bytes, form } = {}] = taken;
+    expect(await createRequestDecoder(method)(bytes as Uint8Array, form as never)).toEqual(expected[0]);
+  });
+
+  test("can't be read once it was taken, and is taken once", async () => {
+    await post("[]", (request) => {
+      take(request);
+      expect(() => request.flows).toThrow("the request was taken undecoded");
+      expect(takeUndecoded(request)).toBeUndefined();
+    });
+    expect.assertions(2);
+  });
+
+  test("is decoded for who changes it, and can't be taken any more", async () => {
+    await post("[]", (request) => {
+      request.rev = "mine";
+      expect(undecodedOf(request)).toBeUndefined();
+      expect(request).toMatchObject({ rev: "mine", flows: [] });
+    });
+    expect.assertions(2);
+  });
+
+  test("without a body is decoded", async () => {
+    await post("ignored", (request) => expect(undecodedOf(request)).toBeUndefined(), {
+      headers: { "service-deployment-type": "reload" },
+    });
+    expect.assertions(1);
+  });
+});
+
+const faults: [name: string, body: string, posting?: Posting][] = [
+  ["no JSON", '[{"id":]'],
+  ["a repeated key", '[{"id":"a","id":"b","type":"t"}]'],
+  ["a misfit", '[{"id":7,"type":"t"}]'],
+  ["an unknown field", '{"flows":[],"what":1}', { headers: v2 }],
+  ["an unknown parameter", "[]", { target: "/flows?a=1" }],
+  ["two revisions", '{"flows":[],"rev":"one"}', { headers: { ...v2, "if-match": '"two"' } }],
+];
+
+describe("what is wrong with a deferred request", () => {
+  test.each(faults)("is answered as without: %s", async (_name, body, posting) => {
+    const expected = await post(body, () => {}, posting, []);
+    expect(expected.status).toBe(400);
+    expect(await post(body, (request) => void request.flows, posting)).toEqual(expected);
+  });
+
+  test.each(faults)("is found by who decodes it elsewhere: %s", async (_name, body, posting) => {
+    const expected = await post(body, () => {}, posting, []);
+    const taken: Undecoded[] = [];
+    await post(body, (request) => taken.push(take(request)), posting);
+    const [{ bytes, form } = {}] = taken;
+    const decoded = Promise.try(() => createRequestDecoder(method)(bytes as Uint8Array, form as never));
+    const fault = (await decoded.catch((error: unknown) => error)) as Fault;
+    expect(fault).toBeInstanceOf(Fault);
+    expect(JSON.parse(expected.body as string)).toMatchObject({ message: fault.message });
+  });
+});

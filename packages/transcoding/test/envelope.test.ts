@@ -1,0 +1,53 @@
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
+import { createTranscoder, type TranscoderOptions } from "../src/index.ts";
+import { createMethod, createRequest } from "./service.ts";
+
+const method = createMethod(
+  ThingSchema,
+  { pattern: { case: "get", value: "/x" } },
+  {
+    headers: [
+      { name: "Cache-Control", value: "no-store" },
+      { name: "X-Rule", value: "rule" },
+    ],
+  },
+);
+
+/** The headers of the answer of a method whose rule has two of its own. */
+async function headersOf(
+  call: (context: HandlerContext) => Record<string, unknown>,
+  more: Partial<TranscoderOptions> = {},
+) {
+  const transcoder = createTranscoder({
+    ...more,
+    routes: (router) => router.rpc(method, (_request, context) => call(context)),
+  });
+  return (await transcoder.handle(createRequest("GET", "/x"))).headers;
+}
+
+const own = { "cache-control": "max-age=5", "content-type": "application/json", "x-rule": "rule" };
+
+test("a rule's headers stand on every answer", async () => {
+  const expected = { ...own, "cache-control": "no-store" };
+  const refuse = (): never => {
+    throw new ConnectError("no", Code.PermissionDenied);
+  };
+  expect(await headersOf(() => ({}))).toEqual(expected);
+  expect(await headersOf(refuse)).toEqual(expected);
+  expect(await headersOf(() => ({}), { requestGate: refuse })).toEqual(expected);
+});
+
+test("one that the implementation, an error or a gate sets stands before the rule's", async () => {
+  const set = ({ responseHeader }: HandlerContext): Record<string, unknown> => {
+    responseHeader.set("Cache-Control", "max-age=5");
+    return {};
+  };
+  const refuse = (): never => {
+    throw new ConnectError("no", Code.PermissionDenied, { "Cache-Control": "max-age=5" });
+  };
+  expect(await headersOf(set)).toEqual(own);
+  expect(await headersOf(() => ({}), { requestGate: (context) => void set(context) })).toEqual(own);
+  expect(await headersOf(refuse)).toEqual(own);
+});

@@ -1,0 +1,199 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Fault } from "../src/index.ts";
+import { parseJson } from "../src/json/parse.ts";
+import { WideInteger } from "../src/json/wide-integer.ts";
+
+const parse = (text: string | Uint8Array, maxDepth = 8): unknown =>
+  parseJson(typeof text === "string" ? Buffer.from(text) : text, maxDepth);
+
+const faultOf = (text: string | Uint8Array, maxDepth?: number): string => {
+  try {
+    parse(text, maxDepth);
+  } catch (error) {
+    if (error instanceof Fault) {
+      return `${error.status} ${error.reason}: ${error.message}`;
+    }
+    throw error;
+  }
+  return "accepted";
+};
+
+const bad = "400 invalid_json: the body is not valid JSON:";
+
+test.each<[text: string, fault: string]>([
+  ["", "400 invalid_json: the body is empty; a JSON document was expected"],
+  ["  \n", "400 invalid_json: the body is empty; a JSON document was expected"],
+  ["{", `${bad} a key in double quotes was expected (line 1, column 2)`],
+  ['{"a"', `${bad} ':' was expected (line 1, column 5)`],
+  ['{"a":', `${bad} it ends too early (line 1, column 6)`],
+  ['{"a":1', `${bad} it ends too early (line 1, column 7)`],
+  ['{"a":1,}', `${bad} a key in double quotes was expected (line 1, column 8)`],
+  ["[1,]", `${bad} a value was expected (line 1, column 4)`],
+  ["[1 2]", `${bad} ',' or ']' was expected (line 1, column 4)`],
+  ['{"a":1 "b":2}', `${bad} ',' or '}' was expected (line 1, column 8)`],
+  ["[1]\n[2]", `${bad} more follows behind the end of the document (line 2, column 1)`],
+  ["{a:1}", `${bad} a key in double quotes was expected (line 1, column 2)`],
+  ["['a']", `${bad} a value was expected (line 1, column 2)`],
+  ["[01]", `${bad} ',' or ']' was expected (line 1, column 3)`],
+  ["[NaN]", `${bad} a value was expected (line 1, column 2)`],
+  ["[+1]", `${bad} a value was expected (line 1, column 2)`],
+  ["[-]", `${bad} a value was expected (line 1, column 2)`],
+  ["[1.]", `${bad} ',' or ']' was expected (line 1, column 3)`],
+  ["[1.5e]", `${bad} ',' or ']' was expected (line 1, column 5)`],
+  ["[true,nul]", `${bad} a value was expected (line 1, column 7)`],
+  ["[[1],]", `${bad} a value was expected (line 1, column 6)`],
+  ['["a\tb"]', `${bad} a string that does not end, or has a control character or an unknown escape (line 1, column 4)`],
+  ['["\\x"]', `${bad} a string that does not end, or has a control character or an unknown escape (line 1, column 3)`],
+  ['["a', `${bad} a string that does not end, or has a control character or an unknown escape (line 1, column 4)`],
+  ["\ufeff[]", `${bad} a value was expected (line 1, column 1)`],
+  ['{"a":{"b":1,"b":2}}', "400 invalid_json: a.b: this key stands twice in its object"],
+  ['[{"b":1,"\\u0062":2}]', "400 invalid_json: [0].b: this key stands twice in its object"],
+  ['{"":1,"":2}', "400 invalid_json: ['']: this key stands twice in its object"],
+  [`{"it's":1,"it's":2}`, String.raw`400 invalid_json: ['it\'s']: this key stands twice in its object`],
+  [
+    '{"a":{"\\"\\\\\\n":1,"\\"\\\\\\n":2}}',
+    String.raw`400 invalid_json: a['"\\\n']: this key stands twice in its object`,
+  ],
+  [`{"${"n".repeat(65)}":1e400}`, `400 invalid_json: ['${"n".repeat(64)}…']: a number beyond the range of a double`],
+  ['[0,{"__proto__":1}]', "400 invalid_json: [1].__proto__: this key is not allowed"],
+  ['{"\\u005f_proto__":{}}', "400 invalid_json: __proto__: this key is not allowed"],
+  ['{"a":["\\ud800"]}', "400 invalid_json: a[0]: a string with a lone surrogate"],
+  ['["\\uDC00x"]', "400 invalid_json: [0]: a string with a lone surrogate"],
+  ['["\\ud83d\\ude00",{"a":"\\ude00\\ud83d"}]', "400 invalid_json: [1].a: a string with a lone surrogate"],
+  ['{"\\ud800":1}', "400 invalid_json: ['\\ud800']: the key has a lone surrogate"],
+  ['{"a":1e400}', "400 invalid_json: a: a number beyond the range of a double"],
+  ["[1,-1e309]", "400 invalid_json: [1]: a number beyond the range of a double"],
+  [`[${"9".repeat(400)}]`, "400 invalid_json: [0]: a number beyond the range of a double"],
+  ["[[[[[[[[[1]]]]]]]]]", "400 undefined: [0][0][0][0][0][0][0][0]: nested deeper than 8 levels"],
+])("refuses %j", (text, fault) => {
+  expect(faultOf(text)).toBe(fault);
+});
+
+test.each<[text: string]>([
+  ['{"a":":","b":"{[\\"","c":[{"d":null},{"d":true}]}'],
+  [' [ 1 , -0.5e-3 , "\\ud83d\\ude00" , "\\\\" , "\\\\u005f" ] '],
+  ['{"__proto":1,"constructor":2,"toString":{"a":1},"a":{"a":1}}'],
+  ['{"\\uD83D\\uDE00":["C:\\\\ud83d","\\ud83d\\ude00 \\\\\\ud83d\\ude00"]}'],
+  ["[9007199254740993,[]]"],
+  ["[[[[[[[[]]]]]]]]"],
+  ['"text"'],
+  ["null"],
+])("takes %j as JSON.parse does", (text) => {
+  expect(parse(text)).toEqual(JSON.parse(text));
+});
+
+test("refuses bytes that are no UTF-8", () => {
+  expect(faultOf(Uint8Array.of(0x22, 0xff, 0x22))).toBe("400 invalid_json: the body is not valid UTF-8");
+  expect(faultOf(Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22))).toBe("400 invalid_json: the body is not valid UTF-8");
+});
+
+test("repeats no value in what it says", () => {
+  expect(faultOf('{"password":"hunter2" "x"')).not.toContain("hunter2");
+  expect(faultOf('{"password":"hunter2\n"}')).not.toContain("hunter2");
+});
+
+test("survives depth and length that would exhaust a stack", () => {
+  expect(faultOf("[".repeat(5_000_000), 100)).toMatch(/nested deeper than 100 levels$/);
+  expect(faultOf(`["${"\\n".repeat(3_000_000)}`)).toMatch(/a string that does not end/);
+});
+
+test("takes each document that JSON.stringify writes, and gives the same value", () => {
+  fc.assert(
+    fc.property(fc.json({ maxDepth: 6 }), (text) => {
+      // fast-check may make the one key that is refused.
+      fc.pre(!text.includes("__proto__") && !/\\ud[89a-f]/i.test(text));
+      expect(parse(text)).toEqual(JSON.parse(text));
+    }),
+  );
+});
+
+describe("an exact document", () => {
+  const digitsOf = (_key: string, item: unknown): unknown => (item instanceof WideInteger ? item.digits : item);
+  const exact = (text: string): unknown =>
+    JSON.parse(JSON.stringify(parseJson(Buffer.from(text), 8, [], true), digitsOf));
+  /** As slowly as JSON.parse can tell. */
+  const expected = (text: string): unknown =>
+    JSON.parse(text, (_key, item: unknown, context?: { source?: string }) => {
+      const source = context?.source ?? "";
+      return typeof item === "number" && !Number.isSafeInteger(item) && /^-?\d{1,20}$/.test(source) ? source : item;
+    });
+
+  test("has the digits of integers that a double can't hold", () => {
+    expect(exact("9007199254740993")).toBe("9007199254740993");
+    expect(exact('{"a":[-9223372036854775808,9007199254740991]}')).toEqual({
+      a: ["-9223372036854775808", 9_007_199_254_740_991],
+    });
+  });
+
+  test.each([
+    ["[-9007199254740993 , 9007199254740991,9007199254740992,-9007199254740992]"],
+    ["[18446744073709551615,184467440737095516150]"],
+    ['{"ü😀":"é","a":9223372036854775807}'],
+    ['{"2":9223372036854775807,"1":[{"a":-9223372036854775808}]}'],
+    ['["9223372036854775807,",9223372036854775806,":9223372036854775807"]'],
+    ['["\\"9223372036854775807",9223372036854775806,"\\\\",9223372036854775805]'],
+    ['["\\ud83d\\ude000","\\udbff\\udc000",9223372036854775807]'],
+    ["[9007199254740993.5,9.223372036854775807,1e20,1e300,92233720368547758070e1,9007199254740993]"],
+    ["[1e-0000000000000000000001,1.5E+00000000000000000001,9007199254740993]"],
+  ])("%s", (text) => {
+    expect(exact(text)).toEqual(expected(text));
+  });
+
+  test.each([
+    ["9223372036854775807.0", "9223372036854775807"],
+    ["-9223372036854775808e0", "-9223372036854775808"],
+    ["922337203685477580.7E+1", "9223372036854775807"],
+    ["9223372036854775807000e-3", "9223372036854775807"],
+    ["1.8446744073709551615e19", "18446744073709551615"],
+    ["1e18", "1000000000000000000"],
+  ])("has the digits of %s, whatever its form", (text, digits) => {
+    expect(exact(`[${text}]`)).toEqual([digits]);
+  });
+
+  test("is any that JSON can say", () => {
+    const { value: values } = fc.letrec<{ value: unknown }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 3 },
+        fc.oneof(fc.bigInt(-(2n ** 63n), 2n ** 64n - 1n), fc.bigInt(2n ** 53n - 9n, 2n ** 53n + 9n)).map(raw),
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.string({ unit: "binary" }),
+        fc.array(tie("value"), { maxLength: 4 }),
+        fc.dictionary(
+          fc.string({ unit: "binary" }).filter((key) => key !== "__proto__"),
+          tie("value"),
+          { maxKeys: 4 },
+        ),
+      ),
+    }));
+    fc.assert(
+      fc.property(values, (value) => {
+        const text = JSON.stringify(value);
+        expect(exact(text)).toEqual(expected(text));
+      }),
+    );
+  });
+});
+
+/** An integer that JSON.stringify writes as it is. */
+function raw(value: bigint): unknown {
+  return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(String(value));
+}
+
+test("throws nothing but faults, whatever the bytes", () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.uint8Array({ maxLength: 40 }),
+        fc.stringMatching(/^[[\]{},:"\\u0deE+\-a ]{0,30}$/).map((text) => Buffer.from(text)),
+      ),
+      (bytes) => {
+        const verdict = faultOf(bytes, 4);
+        if (verdict === "accepted") {
+          JSON.parse(Buffer.from(bytes).toString());
+        }
+      },
+    ),
+    { numRuns: 3000 },
+  );
+});

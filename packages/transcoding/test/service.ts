@@ -1,0 +1,96 @@
+import {
+  create,
+  createFileRegistry,
+  setExtension,
+  type DescMessage,
+  type DescMethodUnary,
+  type Message,
+  type MessageInitShape,
+} from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema, MethodOptionsSchema } from "@bufbuild/protobuf/wkt";
+import { http } from "../gen/google/api/annotations_pb.ts";
+import { HttpRuleSchema } from "../gen/google/api/http_pb.ts";
+import { method as methodExtension, MethodRuleSchema } from "../gen/transcoding/v1/annotations_pb.ts";
+import { createTranscoder, type Transcoder, type TranscoderOptions } from "../src/index.ts";
+import type { TranscodingRequest } from "../src/http/request.ts";
+
+/** An RPC that takes and gives a message, with a rule; it is in no .proto file. */
+export function createMethod(
+  message: DescMessage,
+  rule: MessageInitShape<typeof HttpRuleSchema>,
+  more: MessageInitShape<typeof MethodRuleSchema> = {},
+): DescMethodUnary {
+  const options = create(MethodOptionsSchema);
+  setExtension(options, methodExtension, create(MethodRuleSchema, more));
+  setExtension(options, http, create(HttpRuleSchema, rule));
+  const type = `.${message.typeName}`;
+  const file = create(FileDescriptorProtoSchema, {
+    name: "echo.proto",
+    package: "echo.v1",
+    syntax: "proto3",
+    dependency: [message.file.proto.name],
+    service: [{ name: "EchoService", method: [{ name: "Echo", inputType: type, outputType: type, options }] }],
+  });
+  const registry = createFileRegistry(file, (name) => (name === message.file.proto.name ? message.file : undefined));
+  const method = registry.getService("echo.v1.EchoService")?.method["echo"];
+  if (method?.methodKind !== "unary") {
+    throw new Error("the method was not built");
+  }
+  return method as DescMethodUnary;
+}
+
+/** A transcoder whose one RPC gives back what it gets; `seen` are the messages that reached it. */
+export function createEcho(
+  message: DescMessage,
+  rule: MessageInitShape<typeof HttpRuleSchema>,
+  options: Omit<TranscoderOptions, "routes"> = {},
+  more: MessageInitShape<typeof MethodRuleSchema> = {},
+): { transcoder: Transcoder; seen: Message[] } {
+  const seen: Message[] = [];
+  const transcoder = createTranscoder({
+    ...options,
+    routes: (router) =>
+      router.rpc(createMethod(message, rule, more), (request: Message) => {
+        seen.push(request);
+        return request;
+      }),
+  });
+  return { transcoder, seen };
+}
+
+/** What a server would hand on. A string as body is JSON. */
+export function createRequest(
+  httpMethod: string,
+  target: string,
+  body?: string | Uint8Array,
+  contentType = "application/json",
+): TranscodingRequest {
+  const bytes = Buffer.from(body ?? "");
+  return {
+    httpMethod,
+    httpVersionMajor: 1,
+    target,
+    headers: body === undefined ? {} : { "content-type": contentType },
+    url: () => `http://localhost${target}`,
+    contextValues: () => undefined,
+    onAbort: () => {},
+    hasBody: () => body !== undefined,
+    readBody: async () => bytes,
+    async *streamBody() {
+      yield bytes;
+    },
+  };
+}
+
+/** Calls, and gives status and body; the body of JSON is parsed. */
+export async function call(
+  { transcoder }: { transcoder: Transcoder },
+  request: TranscodingRequest,
+): Promise<{ status: number; body: unknown }> {
+  const answer = await transcoder.handle(request);
+  const text = Buffer.isBuffer(answer.body) ? answer.body.toString() : answer.body;
+  return {
+    status: answer.status,
+    body: typeof text === "string" && text !== "" ? (JSON.parse(text) as unknown) : text,
+  };
+}

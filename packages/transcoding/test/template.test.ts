@@ -1,0 +1,156 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { expandTemplate, formatTemplate, parseTemplate } from "../src/routing/template.ts";
+import { anyTemplate } from "./any-template.ts";
+import { vectors } from "./vectors.ts";
+
+type Parsed = {
+  template: string;
+  expect: { segments: string[]; vars: Record<string, [number, number]>; verb: string };
+};
+
+test.each(vectors<Parsed>("template-parse"))("parses %s", (_id, { template, expect: expected }) => {
+  const { segments, variables, verb } = parseTemplate(template);
+  expect({
+    segments: segments.map((segment) => (segment.kind === "literal" ? segment.text : segment.kind)),
+    vars: Object.fromEntries(variables.map(({ fieldPath, start, end }) => [fieldPath, [start, end]])),
+    verb,
+  }).toEqual(expected);
+});
+
+test.each(vectors<{ template: string }>("template-invalid"))("refuses %s", (_id, { template }) => {
+  expect(() => parseTemplate(template)).toThrow(`the template "${template}" is wrong at character`);
+});
+
+test.each(vectors<{ template: string }>("template-invalid", ["strict"]))(
+  "takes %s, but not where templates are strict",
+  (_id, { template }) => {
+    expect(formatTemplate(parseTemplate(template))).toBe(template);
+    expect(() => parseTemplate(template, { strict: true })).toThrow(`the template "${template}" is wrong at character`);
+  },
+);
+
+test.each([
+  ["", 1, 'it must begin with "/"'],
+  ["a/b", 1, 'it must begin with "/"'],
+  ["//", 2, "the segment is empty"],
+  ["/a/", 4, "the segment is empty"],
+  ["/:verb", 2, "the segment is empty"],
+  ["/a/:verb", 4, "the segment is empty"],
+  ["/a:", 4, "the verb is empty"],
+  ["/a:b/c", 5, `"/" can't stand here: the verb is the end`],
+  ["/a:b:c", 5, `":" can't stand here: the verb is the end`],
+  ["/a:*", 4, `"*" can't stand here`],
+  ["/a b", 3, `" " can't stand here`],
+  ["/a?b=c", 3, `"?" can't stand here`],
+  ["/a#b", 3, `"#" can't stand here`],
+  ["/a}", 3, `"}" can't stand here`],
+  ["/\ud800", 2, `"\ud800" can't stand here`],
+  ["/a/%zz", 4, `"%zz" has a bad percent-escape`],
+  ["/a/%ff", 4, `"%ff" has a bad percent-escape`],
+  ["/***", 2, '"***" is no wildcard'],
+  ["/a*", 3, "a variable or a wildcard takes a whole segment"],
+  ["/*a", 3, "a variable or a wildcard takes a whole segment"],
+  ["/**a", 4, "a variable or a wildcard takes a whole segment"],
+  ["/a{x}", 3, "a variable or a wildcard takes a whole segment"],
+  ["/{x}a", 5, "a variable or a wildcard takes a whole segment"],
+  ["/{x}{y}", 5, "a variable or a wildcard takes a whole segment"],
+  ["/{}", 3, "a field's name was expected"],
+  ["/{x.}", 5, "a field's name was expected"],
+  ["/{1}", 3, "a field's name was expected"],
+  ["/{a-b}", 4, `"-" can't stand here`],
+  ["/{x", 4, "the variable is not closed"],
+  ["/{x.", 5, "the variable is not closed"],
+  ["/{x=*", 6, "the variable is not closed"],
+  ["/{x=}", 5, "the segment is empty"],
+  ["/{x=/a}", 5, "the segment is empty"],
+  ["/{x=a/}", 7, "the segment is empty"],
+  ["/{x=a/{y}}", 7, "a variable can't stand inside another"],
+  ["/{x=a:b}", 6, "a verb can't stand inside a variable"],
+  ["/{x}/a/{x}", 8, 'the variable "x" stands twice'],
+  ["/**/a/*", 7, 'no wildcard can stand behind "**"'],
+  ["/**/{x}", 5, 'no wildcard can stand behind "**"'],
+  ["/{x=**}/**", 9, 'no wildcard can stand behind "**"'],
+])("says what is wrong with %j, and where", (template, character, what) => {
+  expect(() => parseTemplate(template)).toThrow(
+    new Error(`the template "${template}" is wrong at character ${character}: ${what}`),
+  );
+});
+
+test("the root is a template, though none of http.proto", () => {
+  expect(parseTemplate("/")).toEqual({ segments: [], variables: [], verb: "" });
+  expect(() => parseTemplate("/", { strict: true })).toThrow(
+    new Error('the template "/" is wrong at character 2: the segment is empty'),
+  );
+});
+
+test.each(["/v1/%7Euser", "/世界", "/a%3Ab", "/a+b=c,d;e@f!g$h&i'(j)"])("takes the literal of %s", (template) => {
+  expect(parseTemplate(template).segments.at(-1)).toMatchObject({
+    text: template.split("/").at(-1),
+    decoded: decodeURIComponent(template.split("/").at(-1) ?? ""),
+  });
+});
+
+test("what is written is parsed as it was", () => {
+  fc.assert(
+    fc.property(anyTemplate(), (template) => {
+      expect(parseTemplate(formatTemplate(template))).toEqual(template);
+    }),
+  );
+});
+
+type Encoded = { template: string; vars: Record<string, string>; expect: { ok: boolean; path?: string } };
+
+const encodings = vectors<Encoded>("encode");
+
+test.each(
+  encodings.filter(
+    ([
+      ,
+      {
+        expect: { ok },
+      },
+    ]) => ok,
+  ),
+)("makes the path of %s", (_id, { template, vars, expect: { path } }) => {
+  expect(expandTemplate(parseTemplate(template), vars)).toBe(path);
+});
+
+test.each(
+  encodings.filter(
+    ([
+      ,
+      {
+        expect: { ok },
+      },
+    ]) => !ok,
+  ),
+)("makes no path of %s", (_id, { template, vars }) => {
+  expect(() => expandTemplate(parseTemplate(template), vars)).toThrow(/^the variable "\w+" of \S+ can't be "/);
+});
+
+describe("a path can be made", () => {
+  test.each([
+    ["/a/{x=**}", { x: "" }, "/a"],
+    ["/a/{x=**}", { x: "b//c" }, "/a/b//c"],
+    ["/a/{x=**}:go", { x: "b:c" }, "/a/b%3Ac:go"],
+    ["/{x=o/**/end}/{y=z}", { x: "o/end", y: "z" }, "/o/end/z"],
+    ["/{x=**}", { x: "a%2Fb" }, "/a%2Fb"],
+    ["/{x}", { x: "a/b!'()*" }, "/a%2Fb%21%27%28%29%2A"],
+    ["/{x=a%20b/*}", { x: "a b/c" }, "/a%20b/c"],
+  ])("of %s with %j", (template, values, path) => {
+    expect(expandTemplate(parseTemplate(template), values)).toBe(path);
+  });
+
+  test.each<[string, Record<string, string>, string]>([
+    ["/{x}", {}, 'the variable "x" of /{x} has no value'],
+    ["/{toString}", {}, 'the variable "toString" of /{toString} has no value'],
+    ["/{x}", { x: "" }, `the variable "x" of /{x} can't be ""`],
+    ["/{x=a/*}", { x: "a/" }, `the variable "x" of /{x=a/*} can't be "a/"`],
+    ["/{x=a/*}", { x: "b/c" }, `the variable "x" of /{x=a/*} can't be "b/c"`],
+    ["/{x=*/**}", { x: "" }, `the variable "x" of /{x=*/**} can't be ""`],
+    ["/*/{x}", { x: "a" }, "the template /*/{x} has a wildcard that belongs to no variable"],
+  ])("but not of %s with %j", (template, values, problem) => {
+    expect(() => expandTemplate(parseTemplate(template), values)).toThrow(new Error(problem));
+  });
+});

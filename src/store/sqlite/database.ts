@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, openSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
+import { makeDirectory } from "../../make-directory.ts";
 import { connect, durably } from "./connect.ts";
 import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode, toRefusal } from "./sqlite-error.ts";
 import { inTransaction } from "./transaction.ts";
@@ -39,8 +39,8 @@ const schema = `
 `;
 
 /** Opens the database at `path`, and makes it where there is none; refuses what it doesn't know. */
-export async function openDatabase(path: string): Promise<DatabaseSync> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+export function openDatabase(path: string): DatabaseSync {
+  makeDirectory(dirname(path));
   createPrivate(path);
   const db = connect(path);
   try {

@@ -102,7 +102,9 @@ export function createAuthenticator(options: {
     };
   }
 
-  const users = new Map(adminAuth.users.map((user) => [user.username, user]));
+  const accounts = new Map(
+    adminAuth.users.map((user) => [user.username, { user, fingerprint: sha256(user.password) }]),
+  );
   const logins = createLogins(adminAuth.users, createLimiter(now, onLockOut));
   const anonymous: Principal = { username: undefined, permissions: adminAuth.default?.permissions ?? [] };
   let sweptAtMs = Number.NEGATIVE_INFINITY;
@@ -118,14 +120,18 @@ export function createAuthenticator(options: {
   const principals = new WeakMap<StoredToken, Principal>();
 
   function toPrincipal(stored: StoredToken | undefined): Principal {
-    const user = stored && users.get(stored.username);
-    if (stored === undefined || user === undefined || stored.expiresAtMs <= now()) {
+    if (stored === undefined || stored.expiresAtMs <= now()) {
       throw invalidToken();
     }
     // Users are those of the configuration, so that a token that was looked up once stands for the same.
     let principal = principals.get(stored);
     if (principal === undefined) {
-      principal = { username: user.username, permissions: narrow(user.permissions, stored.scope.split(" ")) };
+      const account = accounts.get(stored.username);
+      if (account === undefined || !account.fingerprint.equals(stored.passwordFingerprint)) {
+        throw invalidToken();
+      }
+      const { username, permissions: granted } = account.user;
+      principal = { username, permissions: narrow(granted, stored.scope.split(" ")) };
       principals.set(stored, principal);
     }
     return principal;
@@ -153,6 +159,7 @@ export function createAuthenticator(options: {
       await tokens.insert({
         hash: sha256(accessToken),
         username: user.username,
+        passwordFingerprint: sha256(user.password),
         clientId: request.clientId,
         scope: scope.join(" "),
         expiresAtMs: now() + adminAuth.tokenLifetimeSeconds * 1000,
@@ -201,6 +208,6 @@ function parseTokenRequest(
   return scope;
 }
 
-function sha256(token: string): Uint8Array {
-  return hash("sha256", token, "buffer");
+function sha256(text: string): Buffer {
+  return hash("sha256", text, "buffer");
 }

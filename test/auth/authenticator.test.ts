@@ -26,7 +26,7 @@ function open(
     permissions: known,
     ...(now !== undefined && { now }),
   });
-  const issue = (request: Partial<TokenRequest> = {}, address = "10.0.0.1") =>
+  const issue = (request: Partial<TokenRequest> = {}, authorization: string | null = null) =>
     authenticator.issueToken(
       {
         clientId: "service-admin",
@@ -36,7 +36,7 @@ function open(
         password: "ada-secret",
         ...request,
       },
-      address,
+      { address: "10.0.0.1", authorization },
     );
   return { authenticator, issue, tokens };
 }

@@ -14,7 +14,7 @@ import type { Decrypt } from "./flows/credentials.ts";
 import { deploymentTypeNames } from "./flows/deployment-type.ts";
 import { decryptCredentials } from "./flows/encrypted.ts";
 import { isLoopback } from "./options/loopback.ts";
-import type { Options } from "./options/parse.ts";
+import { type Options, type OptionsInput, parseOptions } from "./options/parse.ts";
 import { openPreparation } from "./preparation/preparation.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
 import { openRuntime } from "./runtime/supervisor.ts";
@@ -57,7 +57,8 @@ export interface Gateway extends AsyncDisposable {
   drain(delayMs?: number): Promise<void>;
 }
 
-export type GatewayOptions = Omit<Options, "store"> & {
+/** Each is optional, and complete options as of `parseOptions` will do. docs/configuration.md describes them. */
+export type GatewayOptions = (Omit<OptionsInput, "store"> | Omit<Options, "store">) & {
   /**
    * A URL, as in the configuration; or a store, which stays open when the gateway is disposed. Flows that are committed
    * through that object directly are served, but not run: deploy through the gateway.
@@ -68,17 +69,19 @@ export type GatewayOptions = Omit<Options, "store"> & {
 /**
  * Opens the store, starts the runtime and listens, in this order; what was opened is closed again where
  * a later step fails. It resolves once it listens: the flows may still be starting (`GET /readyz` tells).
+ *
+ * Rejects with an OptionsError that names each option that is unknown or wrong. `givenLog` replaces the log of `log.level`
+ * on stdout.
  */
-export async function openGateway(options: GatewayOptions, log: Logger = createLog(options.log)): Promise<Gateway> {
+export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger): Promise<Gateway> {
+  const { options, givenStore } = readOptions(given);
+  const log = givenLog ?? createLog(options.log);
   await using stack = new AsyncDisposableStack();
   const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
   stack.use(lockDataDir(options.dataDir));
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
-  const opened =
-    typeof options.store === "object"
-      ? options.store
-      : stack.use(await openStore({ ...options, store: options.store }));
+  const opened = givenStore ?? stack.use(await openStore(options));
   const runtime = stack.use(
     openRuntime({
       ...options.runtime,
@@ -186,6 +189,18 @@ export async function openGateway(options: GatewayOptions, log: Logger = createL
   };
 }
 
+/** A store is no value of the options' schema, which has its URL alone. */
+function readOptions(given: GatewayOptions): { options: Options; givenStore: Store | undefined } {
+  const { store, ...others } = Object(given) as GatewayOptions;
+  return isStore(store)
+    ? { options: parseOptions(others), givenStore: store }
+    : { options: parseOptions(given as OptionsInput), givenStore: undefined };
+}
+
+function isStore(value: unknown): value is Store {
+  return typeof value === "object" && value !== null && "flows" in value && "tokens" in value;
+}
+
 type OpenMetricsServer = typeof openMetricsServer;
 
 /** Loaded only if metrics have a port of their own. */
@@ -243,7 +258,7 @@ function measureStore(store: Store, metrics: StoreMetrics): Store {
  * What a page in someone's browser could abuse: what is allowed to whoever reaches the port, and to whoever has a
  * client certificate, which browsers add by themselves. Where all need a token there is nothing.
  */
-function browserSafety({ adminAuth, identity, tls, host, hosts }: GatewayOptions): ServerOptions["browserSafety"] {
+function browserSafety({ adminAuth, identity, tls, host, hosts }: Options): ServerOptions["browserSafety"] {
   const isOpen = (adminAuth ?? identity) === undefined;
   const toAnyone = isOpen || (adminAuth?.default?.permissions ?? []).length > 0;
   if (!toAnyone && identity === undefined) {
@@ -253,7 +268,7 @@ function browserSafety({ adminAuth, identity, tls, host, hosts }: GatewayOptions
 }
 
 /** A page could have its own name lead to loopback; on a network, metrics are for whoever reaches them by any name. */
-function metricsHosts({ metrics: { host }, hosts }: GatewayOptions): readonly string[] | undefined {
+function metricsHosts({ metrics: { host }, hosts }: Options): readonly string[] | undefined {
   return isLoopback(host) ? [host, ...hosts] : undefined;
 }
 

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../src/flows/configuration.ts";
 import { type GatewayOptions, openGateway } from "../src/gateway.ts";
-import { parseOptions, type OptionsInput } from "../src/options/parse.ts";
+import { OptionsError, parseOptions, type OptionsInput } from "../src/options/parse.ts";
 import { openSqliteStore } from "../src/store/sqlite/open-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { endpoint } from "./e2e/flow-builders.ts";
@@ -105,6 +105,31 @@ test("is not ready while its store fails, and says why", async () => {
   ]);
   execute("ALTER TABLE gone RENAME TO revision");
   await eventually(async () => expect(await readiness()).toEqual([200, { status: "ready" }]));
+});
+
+test("takes partial options, and fills in the defaults", async () => {
+  await using folder = await createFolder();
+  await using gateway = await openGateway({
+    port: 0,
+    dataDir: folder.path,
+    runtime: { port: 0 },
+    log: { level: "silent" },
+  });
+  expect(await (await fetch(`${gateway.url}/auth/login`)).json()).toEqual({});
+});
+
+test.each<[unknown, string]>([
+  [{ porrt: 8080 }, "porrt: unknown key"],
+  [{ port: "8080", log: { levle: "info" } }, "port: must be a whole number from 0 to 65535\nlog.levle: unknown key"],
+  [{ store: {} }, "store: must be text"],
+  [{ store: null }, "store: must be text"],
+  [{ runtime: null }, "runtime: must be keys and values"],
+  [null, "options: must be keys and values"],
+  ["sqlite:flows.db", "options: must be keys and values"],
+])("refuses the options %j, naming what is wrong", async (options, message) => {
+  const refused = await openGateway(options as GatewayOptions).catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(OptionsError);
+  expect(refused).toMatchObject({ message });
 });
 
 test("refuses a kind of store that there is not, without repeating the URL", async () => {

@@ -3,6 +3,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import type { StoredToken } from "../store/store.ts";
 import type { AdminAuth } from "./admin-auth.ts";
+import { type Client, invalidClient, readClient } from "./client.ts";
 import { createLimiter, type OnLockOut } from "./limiter.ts";
 import { createLogins } from "./logins.ts";
 import { covers, narrow, parseScope } from "./permissions.ts";
@@ -14,9 +15,11 @@ import { invalidToken } from "./unauthorized.ts";
 
 /** What IssueToken is asked with, each a plain string. */
 export type TokenRequest = {
+  /** Empty where the client sends it by HTTP Basic authentication. */
   readonly clientId: string;
   readonly grantType: string;
-  readonly scope: string;
+  /** Absent: all that the user may. */
+  readonly scope?: string | undefined;
   readonly username: string;
   readonly password: string;
 };
@@ -26,6 +29,16 @@ type IssuedToken = {
   /** In seconds. */
   readonly expiresIn: number;
   readonly tokenType: "Bearer";
+  /** Present where the request had none. */
+  readonly scope?: string;
+};
+
+/** Who asks for a token. */
+type TokenPeer = {
+  /** Failed attempts are counted by it. */
+  readonly address: string;
+  /** The Authorization header; null where none was sent. */
+  readonly authorization: string | null;
 };
 
 export interface Authenticator {
@@ -33,8 +46,8 @@ export interface Authenticator {
   readonly required: boolean;
   /** What a client must collect before it asks for a token; empty where it needs none. */
   login(): MessageInitShape<typeof GetLoginResponseSchema>;
-  /** `address` is the peer's, for the count of its failed tries. Rejects with what RFC 6749 has for it. */
-  issueToken(request: TokenRequest, address: string): Promise<IssuedToken>;
+  /** Rejects with the errors of RFC 6749. */
+  issueToken(request: TokenRequest, peer: TokenPeer): Promise<IssuedToken>;
   /** The token is of no use once this resolves. One that is unknown is no error. */
   revokeToken(token: string): Promise<void>;
   /**
@@ -102,7 +115,9 @@ export function createAuthenticator(options: {
     };
   }
 
-  const users = new Map(adminAuth.users.map((user) => [user.username, user]));
+  const accounts = new Map(
+    adminAuth.users.map((user) => [user.username, { user, fingerprint: sha256(user.password) }]),
+  );
   const logins = createLogins(adminAuth.users, createLimiter(now, onLockOut));
   const anonymous: Principal = { username: undefined, permissions: adminAuth.default?.permissions ?? [] };
   let sweptAtMs = Number.NEGATIVE_INFINITY;
@@ -118,14 +133,18 @@ export function createAuthenticator(options: {
   const principals = new WeakMap<StoredToken, Principal>();
 
   function toPrincipal(stored: StoredToken | undefined): Principal {
-    const user = stored && users.get(stored.username);
-    if (stored === undefined || user === undefined || stored.expiresAtMs <= now()) {
+    if (stored === undefined || stored.expiresAtMs <= now()) {
       throw invalidToken();
     }
     // Users are those of the configuration, so that a token that was looked up once stands for the same.
     let principal = principals.get(stored);
     if (principal === undefined) {
-      principal = { username: user.username, permissions: narrow(user.permissions, stored.scope.split(" ")) };
+      const account = accounts.get(stored.username);
+      if (account === undefined || !account.fingerprint.equals(stored.passwordFingerprint)) {
+        throw invalidToken();
+      }
+      const { username, permissions: granted } = account.user;
+      principal = { username, permissions: narrow(granted, stored.scope.split(" ")) };
       principals.set(stored, principal);
     }
     return principal;
@@ -142,9 +161,11 @@ export function createAuthenticator(options: {
       ],
     }),
 
-    async issueToken(request, address) {
-      const scope = parseTokenRequest(request, adminAuth.clientIds, permissions);
+    async issueToken(request, { address, authorization }) {
+      const client = readClient(request.clientId, authorization);
+      const asked = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
       const user = await logins.verify(request, address);
+      const scope = asked ?? user.permissions;
       if (!covers(user.permissions, scope, permissions)) {
         throw tokenError("invalid_scope", "The scope is beyond what this user is permitted.");
       }
@@ -153,11 +174,17 @@ export function createAuthenticator(options: {
       await tokens.insert({
         hash: sha256(accessToken),
         username: user.username,
-        clientId: request.clientId,
+        passwordFingerprint: sha256(user.password),
+        clientId: client.id,
         scope: scope.join(" "),
         expiresAtMs: now() + adminAuth.tokenLifetimeSeconds * 1000,
       });
-      return { accessToken, expiresIn: adminAuth.tokenLifetimeSeconds, tokenType: "Bearer" };
+      return {
+        accessToken,
+        expiresIn: adminAuth.tokenLifetimeSeconds,
+        tokenType: "Bearer",
+        ...(asked === undefined && { scope: scope.join(" ") }),
+      };
     },
 
     revokeToken,
@@ -177,21 +204,32 @@ export function createAuthenticator(options: {
   };
 }
 
-/** Checks all that needs no user, in the order in which RFC 6749's errors are told. Gives the scope. */
+/** Checks what can be checked without the user. Returns the scope, undefined where the request has none. */
 function parseTokenRequest(
   request: TokenRequest,
-  clientIds: readonly string[],
-  permissions: ReadonlySet<string>,
-): readonly string[] {
-  const missing = parameters.find(([, key]) => request[key] === "");
+  {
+    client,
+    clientIds,
+    permissions,
+  }: {
+    readonly client: Client;
+    readonly clientIds: readonly string[];
+    readonly permissions: ReadonlySet<string>;
+  },
+): readonly string[] | undefined {
+  const sent = { ...request, clientId: client.id };
+  const missing = parameters.find(([, key]) => sent[key] === "");
   if (missing !== undefined) {
     throw tokenError("invalid_request", `The parameter ${missing[0]} is missing or empty.`);
   }
-  if (!clientIds.includes(request.clientId)) {
-    throw tokenError("invalid_client", "This client_id is not one of the configured.");
+  if (!clientIds.includes(client.id)) {
+    throw invalidClient("This client_id is not one of the configured.", client.usesBasic);
   }
   if (request.grantType !== "password") {
     throw tokenError("unsupported_grant_type", "The only grant_type is password.");
+  }
+  if (request.scope === undefined) {
+    return undefined;
   }
   const scope = parseScope(request.scope, permissions);
   if (scope === undefined) {
@@ -201,6 +239,6 @@ function parseTokenRequest(
   return scope;
 }
 
-function sha256(token: string): Uint8Array {
-  return hash("sha256", token, "buffer");
+function sha256(text: string): Buffer {
+  return hash("sha256", text, "buffer");
 }

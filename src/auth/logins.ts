@@ -37,7 +37,9 @@ export function createLogins(users: readonly User[], limiter: Limiter): Logins {
     async verify({ username, password }, address) {
       const attempt = await limiter.begin(username, address);
       if (typeof attempt === "number") {
-        throw tokenError("temporarily_unavailable", "Too many failed tries; try again later.", attempt);
+        throw tokenError("temporarily_unavailable", "Too many failed tries; try again later.", {
+          retryAfterSeconds: attempt,
+        });
       }
       const account = byName.get(username);
       let right: boolean;

@@ -9,7 +9,8 @@ export type PasswordHash = Argon2idHash | BcryptHash;
 const queue = createHashingQueue({
   atOnce: 2,
   waiting: 100,
-  refuse: () => tokenError("temporarily_unavailable", "Too many logins at once; try again in a second.", 1),
+  refuse: () =>
+    tokenError("temporarily_unavailable", "Too many logins at once; try again in a second.", { retryAfterSeconds: 1 }),
 });
 
 /** Reads an argon2id PHC string or a bcrypt string; undefined where it is neither, or costs too much. */

@@ -15,7 +15,7 @@ const errors = {
 export function tokenError(
   reason: keyof typeof errors,
   description: string,
-  retryAfterSeconds?: number,
+  { retryAfterSeconds, challenge }: { readonly retryAfterSeconds?: number; readonly challenge?: string } = {},
 ): FlowgateError {
   return new FlowgateError(reason, description, {
     details: [
@@ -24,6 +24,9 @@ export function tokenError(
         value: { error: errors[reason], errorDescription: description, retryAfter: retryAfterSeconds },
       },
     ],
-    ...(retryAfterSeconds !== undefined && { headers: { "retry-after": String(retryAfterSeconds) } }),
+    headers: {
+      ...(retryAfterSeconds !== undefined && { "retry-after": String(retryAfterSeconds) }),
+      ...(challenge !== undefined && { "www-authenticate": challenge }),
+    },
   });
 }

@@ -26,6 +26,12 @@ export function explainStartFailure(error: unknown, options: Options): CliFailur
       `${options.host} is no address of this machine: choose another with --host, FLOWGATE_HOST or host.`,
     );
   }
+  if (code === "ENOENT" && isWorkingDirectoryDeleted()) {
+    return new CliFailure(
+      `The working directory was deleted, and the data directory ${options.dataDir}, or the store, is relative to it: ` +
+        "start Flowgate in another directory, or name an absolute path with --data-dir, FLOWGATE_DATA_DIR or dataDir.",
+    );
+  }
   if (code !== undefined && storageCodes.has(code)) {
     const place = `The data directory ${options.dataDir}`;
     const choice = "choose another with --data-dir, FLOWGATE_DATA_DIR or dataDir";
@@ -49,6 +55,15 @@ const storageCodes = new Set([
   "EROFS",
   "ERR_SQLITE_ERROR",
 ]);
+
+function isWorkingDirectoryDeleted(): boolean {
+  try {
+    process.cwd();
+    return false;
+  } catch {
+    return true;
+  }
+}
 
 function readError(error: unknown): { code: string | undefined; port: unknown; address: unknown; message: string } {
   if (!(error instanceof Error)) {

@@ -1,8 +1,9 @@
 import { hash, randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { getAsset, getRawAsset } from "node:sea";
 import { zstdDecompressSync } from "node:zlib";
+import { makeDirectory } from "../make-directory.ts";
 
 /** One file of those that the executable holds. */
 export type PackedFile = {
@@ -24,7 +25,7 @@ export type PackedFile = {
 export function unpackProgram(dataDir: string): string {
   const list = getAsset("files.json", "utf8");
   const folder = join(dataDir, "program", hash("sha256", list));
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeDirectory(folder);
   const files = JSON.parse(list) as PackedFile[];
   const missing = files.filter(({ path, sha256 }) => hashOf(join(folder, path)) !== sha256);
   if (missing.length > 0) {
@@ -59,7 +60,7 @@ function hashOf(path: string): string | undefined {
 }
 
 function write(path: string, content: Uint8Array): void {
-  mkdirSync(dirname(path), { recursive: true });
+  makeDirectory(dirname(path));
   // Another start may be reading it, or writing the same.
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   writeFileSync(draft, content, { flag: "wx", mode: 0o600 });

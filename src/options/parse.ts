@@ -32,8 +32,11 @@ export class OptionsError extends Error {
   }
 }
 
-/** Fills in every default. Throws an OptionsError that names each key that is unknown or wrong. */
-export function parseOptions(input: OptionsInput): Options {
+/**
+ * Fills in every default. Complete options stay as they are. Throws an OptionsError that names each key that is unknown
+ * or wrong.
+ */
+export function parseOptions(input: OptionsInput | Options): Options {
   const result = optionsSchema.safeParse(input, { error: describeIssue, reportInput: true });
   if (!result.success) {
     throw new OptionsError(result.error.issues.flatMap(toProblems));

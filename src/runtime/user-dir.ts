@@ -1,9 +1,10 @@
-import { chmodSync, existsSync, mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeDirectory } from "../make-directory.ts";
 
 /** Makes the directory fit for the runtime, readable for its owner only, and returns its real path. */
 export function prepareUserDir(path: string): string {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  makeDirectory(path);
   chmodSync(path, 0o700);
   // The runtime logs an error where there is none, and npm would install into a directory above.
   const manifest = join(path, "package.json");

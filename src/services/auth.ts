@@ -9,7 +9,10 @@ export function authService(authenticator: Authenticator): ServiceImpl<typeof Au
   const login = Object.freeze(create(GetLoginResponseSchema, authenticator.login()));
   return {
     getLogin: () => login,
-    issueToken: (request, { values }) => authenticator.issueToken(request, values.get(peerKey).address),
+    issueToken(request, { values, requestHeader }) {
+      const { address, authorization = requestHeader.get("authorization") } = values.get(peerKey);
+      return authenticator.issueToken(request, { address, authorization });
+    },
     async revokeToken({ token }) {
       await authenticator.revokeToken(token);
       return {};

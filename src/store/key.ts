@@ -1,6 +1,7 @@
 import { hkdfSync, randomBytes } from "node:crypto";
-import { link, mkdir, open, rm } from "node:fs/promises";
+import { link, open, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { makeDirectory } from "../make-directory.ts";
 
 const KEY_BYTES = 32;
 
@@ -26,7 +27,7 @@ async function readKeyFile(dataDir: string): Promise<Buffer> {
   if (existing !== undefined) {
     return existing;
   }
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  makeDirectory(dataDir);
   await createKeyFile(dataDir, path);
   const made = await readPrivateFile(path);
   if (made === undefined) {

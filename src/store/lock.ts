@@ -1,6 +1,6 @@
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { makeDirectory } from "../make-directory.ts";
 import { SQLITE_BUSY, sqliteCode } from "./sqlite/sqlite-error.ts";
 
 /**
@@ -9,7 +9,7 @@ import { SQLITE_BUSY, sqliteCode } from "./sqlite/sqlite-error.ts";
  * process, however that ends. Throws where another process has it. `prepare` is called with the file before.
  */
 export function lockDataDir(dataDir: string, prepare: (file: string) => void = () => {}): Disposable {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeDirectory(dataDir);
   const file = join(dataDir, "flowgate.lock");
   const db = new DatabaseSync(file, { timeout: 0 });
   try {

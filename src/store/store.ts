@@ -80,6 +80,8 @@ export interface FlowStore {
 export type StoredToken = {
   readonly hash: Uint8Array;
   readonly username: string;
+  /** SHA-256 of the user's password hash at the time of issue: the token ends with that hash. */
+  readonly passwordFingerprint: Uint8Array;
   readonly clientId: string;
   /** As granted: space-separated permissions. */
   readonly scope: string;

@@ -26,7 +26,7 @@ function open(
     permissions: known,
     ...(now !== undefined && { now }),
   });
-  const issue = (request: Partial<TokenRequest> = {}, address = "10.0.0.1") =>
+  const issue = (request: Partial<TokenRequest> = {}, authorization: string | null = null) =>
     authenticator.issueToken(
       {
         clientId: "service-admin",
@@ -36,7 +36,7 @@ function open(
         password: "ada-secret",
         ...request,
       },
-      address,
+      { address: "10.0.0.1", authorization },
     );
   return { authenticator, issue, tokens };
 }
@@ -68,6 +68,7 @@ test("issues a token, of which the store holds the hash alone", async () => {
     {
       hash: hash("sha256", issued.accessToken, "buffer"),
       username: "ada",
+      passwordFingerprint: hash("sha256", ada.users[0]?.password ?? "", "buffer"),
       clientId: "service-admin",
       scope: "flows.read read",
       expiresAtMs: 604_805_000,
@@ -242,6 +243,23 @@ test("takes a token for what its user is allowed now", async () => {
   const removed = open({ ...ada, users: ada.users.filter(({ username }) => username !== "ada") }, tokens);
   await expect(removed.authenticator.authenticate(`Bearer ${accessToken}`)).rejects.toMatchObject({
     reason: "invalid_token",
+  });
+});
+
+test("ends a token with the password hash that it was issued under, of its user alone", async () => {
+  const { issue, tokens } = open();
+  const [ofAda, ofBob] = [await issue(), await issue({ username: "bob", password: "bob-secret", scope: "read" })].map(
+    ({ accessToken }) => `Bearer ${accessToken}`,
+  );
+  // The same password, hashed again.
+  const rehashed = await adminAuth({ ada: ["*"] });
+  const changed = open({ ...ada, users: [...rehashed.users, ...ada.users.slice(1)] }, tokens);
+  await expect(changed.authenticator.authenticate(ofAda ?? "")).rejects.toMatchObject({ reason: "invalid_token" });
+  expect(await changed.authenticator.authenticate(ofBob ?? "")).toEqual({ username: "bob", permissions: ["read"] });
+  const { accessToken } = await changed.issue();
+  expect(await changed.authenticator.authenticate(`Bearer ${accessToken}`)).toEqual({
+    username: "ada",
+    permissions: ["*"],
   });
 });
 

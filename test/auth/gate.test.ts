@@ -62,7 +62,7 @@ function serve(configured: AdminAuth | undefined) {
     bearer: async (username: string, scope: string): Promise<{ headers: { authorization: string } }> => {
       const { accessToken } = await authenticator.issueToken(
         { clientId: "service-admin", grantType: "password", scope, username, password: `${username}-secret` },
-        "10.0.0.1",
+        { address: "10.0.0.1", authorization: null },
       );
       return { headers: { authorization: `Bearer ${accessToken}` } };
     },

@@ -9,6 +9,7 @@ function token(): StoredToken {
   return {
     hash: new Uint8Array(randomBytes(32)),
     username: "ada",
+    passwordFingerprint: new Uint8Array(randomBytes(32)),
     clientId: "service-admin",
     scope: "*",
     expiresAtMs: Number.MAX_SAFE_INTEGER,

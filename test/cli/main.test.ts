@@ -1,6 +1,10 @@
-import { readFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import { runCli } from "./run-cli.ts";
+import { exitCode, mainPath, runCli } from "./run-cli.ts";
 
 test.each([["--help"], ["-h"], ["help"], ["start", "--help"], ["backup", "--help"]])(
   "%s %s teaches how to use it",
@@ -64,4 +68,25 @@ test.each<[string[], Record<string, string>, string]>([
   ],
 ])("does not start with %j and %j", async (args, env, message) => {
   expect(await runCli(args, { env })).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\n` });
+});
+
+test.runIf(process.platform === "linux")("does not start where no directory can be made", async () => {
+  expect(await runCli(["--port", "0", "--data-dir", "/proc/flowgate/data"])).toEqual({
+    code: 1,
+    stdout: "",
+    stderr:
+      "flowgate: The data directory /proc/flowgate/data cannot be used (ENOENT: no such file or directory, mkdir '/proc/flowgate'): choose another with --data-dir, FLOWGATE_DATA_DIR or dataDir.\n",
+  });
+});
+
+test.skipIf(process.platform === "win32")("does not start in a working directory that was deleted", async () => {
+  const cwd = await mkdtemp(join(tmpdir(), "flowgate-"));
+  const script = `rmdir "${cwd}" && exec "${process.execPath}" "${mainPath}" --port 0`;
+  const child = spawn("sh", ["-c", script], { cwd, stdio: ["ignore", "pipe", "pipe"] });
+  const [code, stderr] = await Promise.all([exitCode(child), text(child.stderr)]);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr:
+      "flowgate: The working directory was deleted, and the data directory ./data, or the store, is relative to it: start Flowgate in another directory, or name an absolute path with --data-dir, FLOWGATE_DATA_DIR or dataDir.\n",
+  });
 });

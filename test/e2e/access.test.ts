@@ -41,21 +41,29 @@ test("a token is allowed what its scope and its user are", async () => {
 
 test("a token loses what its user loses, and all when the user is gone", async () => {
   const config = (...users: ReturnType<typeof user>[]) => ({ adminAuth: { users } });
-  await using first = await startService({ config: config(user("u", "*"), user("v", "*")) });
+  const [u, v] = [user("u", "*"), user("v", "*")];
+  await using first = await startService({ config: config(u, v) });
   const token = await login(first, { username: "u" });
   await first.stop();
   {
     await using narrowed = await startService({
       dataDir: first.dataDir,
-      config: config(user("u", "read"), user("v", "*")),
+      config: config({ ...u, permissions: "read" }, v),
     });
     expect(await allowed(narrowed, token)).toEqual(["flows.read", "settings.read"]);
   }
   {
-    await using removed = await startService({ dataDir: first.dataDir, config: config(user("v", "*")) });
+    await using removed = await startService({ dataDir: first.dataDir, config: config(v) });
     expect(await allowed(removed, token)).toEqual([]);
     const reply = await removed.send("GET", "/flows", { headers: bearer(token) });
     expect(reply.headers["www-authenticate"]).toContain("invalid_token");
+  }
+  {
+    await using changed = await startService({
+      dataDir: first.dataDir,
+      config: config(user("u", "*", "another password"), v),
+    });
+    expect(await allowed(changed, token)).toEqual([]);
   }
 });
 

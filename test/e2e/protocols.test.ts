@@ -149,6 +149,27 @@ function issue(changes: Partial<TokenParameters>): Pick<Row, "rest" | "rpc"> {
   };
 }
 
+const basic = (credentials: string): string => `Basic ${btoa(credentials)}`;
+
+/** Without `client_id` and, unless there are changes, for the scope `*` of the admin. */
+function issueBy(
+  authorization: string | null,
+  changes?: { readonly clientId: string; readonly username?: string; readonly password?: string },
+): Pick<Row, "rest" | "rpc"> {
+  const { username, password, scope } = tokenParameters();
+  const input = { grantType: "password", username, password, ...(changes ?? { scope }) };
+  const names: Record<string, string> = { clientId: "client_id", grantType: "grant_type" };
+  const body = new URLSearchParams(
+    Object.entries(input).map(([name, value]) => [names[name] ?? name, value]),
+  ).toString();
+  const headers = authorization === null ? {} : { authorization };
+  return {
+    rest: [["POST", "/auth/token", { ...form, ...headers }, body]],
+    rpc: async (transport) =>
+      (await call(transport, AuthService.method.issueToken, input, headers)) as Outcome<DescMessage>,
+  };
+}
+
 function issueForm(body: string): Pick<Row, "rest"> {
   return { rest: [["POST", "/auth/token", form, body]] };
 }
@@ -163,13 +184,20 @@ const invalidRequest = (message?: string | RegExp): { refusal: Refusal } => ({
     code: Code.InvalidArgument,
     reason: "invalid_request",
     isOAuth: true,
-    headers: { "cache-control": "no-store" },
+    headers: { "cache-control": "no-store", pragma: "no-cache" },
     ...(message !== undefined && { message }),
   },
 });
 
 const oauth = (status: number, code: Code, reason: string, more: Partial<Refusal> = {}): { refusal: Refusal } => ({
-  refusal: { status, code, reason, isOAuth: true, headers: { "cache-control": "no-store" }, ...more },
+  refusal: {
+    status,
+    code,
+    reason,
+    isOAuth: true,
+    headers: { "cache-control": "no-store", pragma: "no-cache" },
+    ...more,
+  },
 });
 
 const parameterNames = ["client_id", "grant_type", "scope", "username", "password"] as const;
@@ -193,7 +221,10 @@ const login_: Row[] = [
 ];
 
 const token = { access_token: expect.stringMatching(/^[\w-]{43}$/), expires_in: 604_800, token_type: "Bearer" };
-const issued = { answer: token, headers: { "cache-control": "no-store", "content-type": "application/json" } };
+const issued = {
+  answer: token,
+  headers: { "cache-control": "no-store", pragma: "no-cache", "content-type": "application/json" },
+};
 
 const issuing: Row[] = [
   { name: "a token", ...issue({}), ...issued },
@@ -212,7 +243,9 @@ const issuing: Row[] = [
         ["POST", "/auth/token", form, new URLSearchParams(without(name)).toString()],
         ["POST", "/auth/token", json, JSON.stringify(without(name))],
       ],
-      ...invalidRequest(`The parameter ${name} is missing or empty.`),
+      ...(name === "scope"
+        ? { ...issued, answer: { ...token, scope: "*" } }
+        : invalidRequest(`The parameter ${name} is missing or empty.`)),
     },
     {
       name: `${name} repeated`,
@@ -229,6 +262,33 @@ const issuing: Row[] = [
     { name: `${name} a number`, ...issueJson({ ...tokenParameters(), [name]: 1 }), ...invalidRequest() },
     { name: `${name} null`, ...issueJson({ ...tokenParameters(), [name]: null }), ...invalidRequest() },
   ]),
+  {
+    name: "a token of all that the user may, where no scope is asked for",
+    ...issueBy(null, { username: "reader", password: passwordOf("reader"), clientId: "service-admin" }),
+    ...issued,
+    answer: { ...token, scope: "read" },
+  },
+  { name: "a client that authenticates by HTTP Basic", ...issueBy(basic("service-admin:")), ...issued },
+  {
+    name: "a client_id both as parameter and by HTTP Basic",
+    ...issueBy(basic("service-admin:"), { clientId: "service-admin" }),
+    ...invalidRequest("Send client_id as a parameter or by HTTP Basic authentication, not by both."),
+  },
+  {
+    name: "an unknown client by HTTP Basic",
+    ...issueBy(basic("unknown:")),
+    ...oauth(401, Code.Unauthenticated, "invalid_client", {
+      headers: { "cache-control": "no-store", "www-authenticate": 'Basic realm="flowgate"' },
+      message: "This client_id is not one of the configured.",
+    }),
+  },
+  ...["service-admin:secret", ":", "service-admin", "service%zzadmin:"].map((credentials): Row => ({
+    name: `HTTP Basic with ${credentials}`,
+    ...issueBy(basic(credentials)),
+    ...oauth(401, Code.Unauthenticated, "invalid_client", {
+      headers: { "cache-control": "no-store", "www-authenticate": 'Basic realm="flowgate"' },
+    }),
+  })),
   { name: "no parameters at all", ...issueForm(""), rpc: rpc(AuthService.method.issueToken, {}), ...invalidRequest() },
   { name: "a bad escape", ...issueForm(`${encode({})}%zz`), ...invalidRequest() },
   { name: "escaped bytes that are no UTF-8", ...issueForm(`${encode({})}%ff%fe`), ...invalidRequest() },
@@ -759,7 +819,7 @@ function outcomeOf(row: Row): unknown {
     return { answer: row.answer };
   }
   const { code, message } = row.refusal;
-  const { "cache-control": _cacheControl, ...metadata } = headersOf(row);
+  const { "cache-control": _cacheControl, pragma: _pragma, ...metadata } = headersOf(row);
   return {
     code: Code[code],
     reason: "rpcReason" in row.refusal ? row.refusal.rpcReason : row.refusal.reason,

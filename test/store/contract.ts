@@ -297,6 +297,7 @@ export function tokenStoreContract(createPlace: () => Promise<Place>): void {
     return {
       hash: new Uint8Array(randomBytes(32)),
       username: "ada",
+      passwordFingerprint: new Uint8Array(randomBytes(32)),
       clientId: "service-admin",
       scope: "read flows.write",
       expiresAtMs: 1_900_000_000_000,

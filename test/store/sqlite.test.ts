@@ -1,10 +1,12 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { chmod, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createInterface } from "node:readline";
 import { describe, expect, test } from "vitest";
+import { backupStore, restoreStore } from "../../src/store/sqlite/backup.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { documentOf } from "../flows/builders.ts";
@@ -115,14 +117,54 @@ test("another key is refused for a store without credentials too", async () => {
   await expect(openSqliteStore({ path, key: randomBytes(32) })).rejects.toThrow("can't be decrypted");
 });
 
+/** A database as version 0.1.0 left it: with its schema, a token, and these revisions of a store. */
+function createSchema1(path: string, store: string, token: Uint8Array): void {
+  using db = new DatabaseSync(path);
+  db.exec(schema1);
+  db.exec(`ATTACH '${store}' AS store; INSERT INTO revision SELECT * FROM store.revision; DETACH store`);
+  db.prepare("INSERT INTO token VALUES (?, 'ada', 'service-admin', '*', 4102444800000)").run(token);
+}
+
+const schema1 = readFileSync(new URL("fixtures/schema-1.sql", import.meta.url), "utf8");
+
+test("migrates an older schema: revisions stay, and tokens are gone, for their password hash is unknown", async () => {
+  await using folder = await createFolder();
+  const [current, old] = [join(folder.path, "current.db"), join(folder.path, "old.db")];
+  const store = await openSqliteStore({ path: current, key });
+  const revision = await commitOne(store);
+  await store[Symbol.asyncDispose]();
+  const hash = new Uint8Array(randomBytes(32));
+  createSchema1(old, current, hash);
+  await backupStore(old, join(folder.path, "backup.db"));
+  const restored = join(folder.path, "restored.db");
+  await restoreStore(join(folder.path, "backup.db"), restored);
+  const token = {
+    hash,
+    username: "ada",
+    passwordFingerprint: new Uint8Array(randomBytes(32)),
+    clientId: "service-admin",
+    scope: "*",
+    expiresAtMs: 1,
+  };
+  for (const path of [old, restored]) {
+    await using migrated = await openSqliteStore({ path, key });
+    expect(migrated.flows.active()).toEqual(revision);
+    expect(await migrated.tokens.find(hash)).toBeUndefined();
+    await migrated.tokens.insert(token);
+    await using again = await openSqliteStore({ path, key });
+    expect(await again.tokens.find(hash)).toEqual(token);
+    expect((await commitOne(again)).parent).toBe(revision.rev);
+  }
+});
+
 const strangers: [name: string, prepare: (path: string) => Promise<void>, message: (path: string) => string][] = [
   [
     "a newer version's database",
     async (path) => {
       await (await openSqliteStore({ path, key }))[Symbol.asyncDispose]();
-      execute(path, "PRAGMA user_version = 2");
+      execute(path, "PRAGMA user_version = 3");
     },
-    (path) => `${path} was made by another version of Flowgate (its schema is 2, this one knows 1): use that version.`,
+    (path) => `${path} was made by a newer version of Flowgate (its schema is 3, this one knows 2): use that version.`,
   ],
   [
     "another program's database",

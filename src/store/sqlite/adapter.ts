@@ -1,5 +1,6 @@
-import { mkdir, realpath } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { makeDirectory } from "../../make-directory.ts";
 import { lockDataDir } from "../lock.ts";
 import type { StoreAdapter } from "../store.ts";
 import { backupStore, restoreStore } from "./backup.ts";
@@ -10,7 +11,7 @@ export const sqliteAdapter: StoreAdapter = {
   async open(location, { key, dataDir }) {
     const path = resolve(location);
     const folder = dirname(path);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    makeDirectory(folder);
     if ((await realpath(folder)) === (await realpath(dataDir))) {
       return openSqliteStore({ path, key });
     }

@@ -1,18 +1,19 @@
 import { chmodSync, closeSync, openSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
+import { makeDirectory } from "../../make-directory.ts";
 import { connect, durably } from "./connect.ts";
 import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode, toRefusal } from "./sqlite-error.ts";
 import { inTransaction } from "./transaction.ts";
 
 // "FLGT"
 const APPLICATION_ID = 0x464c4754;
-const SCHEMA_VERSION = 1;
 
-// A revision names its parent, and no two may name the same one: the database itself settles a race
-// between deployments, whichever process they come from.
-const schema = `
+/** What makes each version of the schema from the one before. A released one never changes. */
+const migrations = [
+  // A revision names its parent, and no two may name the same one: the database itself settles a race
+  // between deployments, whichever process they come from.
+  `
   CREATE TABLE revision (
     seq INTEGER PRIMARY KEY,
     rev TEXT NOT NULL UNIQUE,
@@ -35,32 +36,51 @@ const schema = `
   CREATE INDEX token_expiry ON token (expires_at_ms);
 
   PRAGMA application_id = ${APPLICATION_ID};
-  PRAGMA user_version = ${SCHEMA_VERSION};
-`;
+  `,
+  // Earlier tokens are dropped: it is unknown which password hash they were issued under.
+  `
+  DROP TABLE token;
+  CREATE TABLE token (
+    hash BLOB PRIMARY KEY,
+    username TEXT NOT NULL,
+    password_fingerprint BLOB NOT NULL,
+    client_id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    expires_at_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX token_expiry ON token (expires_at_ms);
+  `,
+];
+const SCHEMA_VERSION = migrations.length;
 
-/** Opens the database at `path`, and makes it where there is none; refuses what it doesn't know. */
-export async function openDatabase(path: string): Promise<DatabaseSync> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+/** Opens the database at `path`, creating it or migrating an older schema; refuses what it doesn't know. */
+export function openDatabase(path: string): DatabaseSync {
+  makeDirectory(dirname(path));
   createPrivate(path);
   const db = connect(path);
   try {
-    const isNew = checkIdentity(db, path);
+    const version = readVersion(db, path);
     // After the check, for it writes to the file.
     db.exec(`PRAGMA journal_mode = WAL; ${durably}`);
     makePrivate(path);
-    if (isNew) {
-      inTransaction(db, () => {
-        // Another process may have been faster.
-        if (checkIdentity(db, path)) {
-          db.exec(schema);
-        }
-      });
+    if (version < SCHEMA_VERSION) {
+      migrate(db, path);
     }
     return db;
   } catch (error) {
     db.close();
     throw explain(error, path);
   }
+}
+
+function migrate(db: DatabaseSync, path: string): void {
+  inTransaction(db, () => {
+    // Read again: another process may have been faster.
+    for (const migration of migrations.slice(readVersion(db, path))) {
+      db.exec(migration);
+    }
+    db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+  });
 }
 
 /**
@@ -102,15 +122,15 @@ export function touch(db: DatabaseSync): void {
   });
 }
 
-/** Throws where the database is not one of ours, of this version. */
+/** Throws where the database is not one of ours, of this version or an earlier one. */
 export function assertOurs(db: DatabaseSync, path: string): void {
-  if (checkIdentity(db, path)) {
+  if (readVersion(db, path) === 0) {
     throw new Error(`${path} is empty: it holds no flows.`);
   }
 }
 
-/** Tells whether the database is empty; throws where it is not ours to use. */
-function checkIdentity(db: DatabaseSync, path: string): boolean {
+/** The version of the schema; 0 where the database is empty. Throws where it is not ours to use. */
+function readVersion(db: DatabaseSync, path: string): number {
   const row = db
     .prepare(
       `SELECT (SELECT application_id FROM pragma_application_id) AS id, (SELECT user_version FROM pragma_user_version) AS version,
@@ -118,17 +138,18 @@ function checkIdentity(db: DatabaseSync, path: string): boolean {
     )
     .get();
   if (row?.["id"] === 0 && row["version"] === 0 && row["objects"] === 0) {
-    return true;
+    return 0;
   }
   if (row?.["id"] !== APPLICATION_ID) {
     throw new Error(`${path} is the database of another program: name another file.`);
   }
-  if (row["version"] !== SCHEMA_VERSION) {
+  const version = Number(row["version"]);
+  if (version > SCHEMA_VERSION) {
     throw new Error(
-      `${path} was made by another version of Flowgate (its schema is ${String(row["version"])}, this one knows ${SCHEMA_VERSION}): use that version.`,
+      `${path} was made by a newer version of Flowgate (its schema is ${version}, this one knows ${SCHEMA_VERSION}): use that version.`,
     );
   }
-  return false;
+  return version;
 }
 
 /** Says what to do about an error of SQLite's; others stay as they are. */

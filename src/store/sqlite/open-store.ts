@@ -17,7 +17,7 @@ export type SqliteStoreOptions = {
 };
 
 export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promise<Store> {
-  const db = await openDatabase(path);
+  const db = openDatabase(path);
   const health = createHealth(() => touch(db));
   const committer = createThread<CommitCall, CommitReply>({
     name: "flowgate commits",

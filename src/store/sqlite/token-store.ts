@@ -3,17 +3,15 @@ import { createListeners } from "../listeners.ts";
 import type { TokenStore } from "../store.ts";
 
 export function createTokenStore(db: DatabaseSync): TokenStore {
-  const insert = db.prepare(
-    "INSERT INTO token (hash, username, client_id, scope, expires_at_ms) VALUES (?, ?, ?, ?, ?)",
-  );
-  const find = db.prepare("SELECT hash, username, client_id, scope, expires_at_ms FROM token WHERE hash = ?");
+  const insert = db.prepare(`INSERT INTO token (${columns}) VALUES (?, ?, ?, ?, ?, ?)`);
+  const find = db.prepare(`SELECT ${columns} FROM token WHERE hash = ?`);
   const remove = db.prepare("DELETE FROM token WHERE hash = ?");
   const removeExpired = db.prepare("DELETE FROM token WHERE expires_at_ms <= ?");
   const revoked = createListeners<Uint8Array | undefined>();
 
   return {
     async insert(token) {
-      insert.run(token.hash, token.username, token.clientId, token.scope, token.expiresAtMs);
+      insert.run(token.hash, token.username, token.passwordFingerprint, token.clientId, token.scope, token.expiresAtMs);
     },
 
     async find(hash) {
@@ -22,6 +20,7 @@ export function createTokenStore(db: DatabaseSync): TokenStore {
         row && {
           hash: row.hash,
           username: row.username,
+          passwordFingerprint: row.password_fingerprint,
           clientId: row.client_id,
           scope: row.scope,
           expiresAtMs: row.expires_at_ms,
@@ -42,4 +41,13 @@ export function createTokenStore(db: DatabaseSync): TokenStore {
   };
 }
 
-type TokenRow = { hash: Uint8Array; username: string; client_id: string; scope: string; expires_at_ms: number };
+const columns = "hash, username, password_fingerprint, client_id, scope, expires_at_ms";
+
+type TokenRow = {
+  hash: Uint8Array;
+  username: string;
+  password_fingerprint: Uint8Array;
+  client_id: string;
+  scope: string;
+  expires_at_ms: number;
+};

@@ -12,6 +12,8 @@ export type LogEntry = {
   /** Of the node that said it; absent where it was not a node. */
   readonly nodeId?: string;
   readonly nodeType?: string;
+  /** The label that its author gave it. */
+  readonly nodeName?: string;
   /** Of the deployment that it was said during; absent where that belongs to no trace. */
   readonly traceparent?: string;
 };
@@ -125,7 +127,7 @@ export function parseFromChild(value: unknown): FromChild | undefined {
 
 function parseLogEntry(value: unknown): LogEntry | undefined {
   if (!isRecord(value)) return undefined;
-  const { message, nodeId, nodeType, traceparent } = value;
+  const { message, nodeId, nodeType, nodeName, traceparent } = value;
   const level = logLevels.find((known) => known === value["level"]);
   if (level === undefined || typeof message !== "string") return undefined;
   return {
@@ -133,6 +135,7 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
     message: message.slice(0, maxLineChars),
     ...(typeof nodeId === "string" && { nodeId: nodeId.slice(0, maxNameChars) }),
     ...(typeof nodeType === "string" && { nodeType: nodeType.slice(0, maxNameChars) }),
+    ...(typeof nodeName === "string" && { nodeName: nodeName.slice(0, maxNameChars) }),
     ...(typeof traceparent === "string" && { traceparent: traceparent.slice(0, maxNameChars) }),
   };
 }

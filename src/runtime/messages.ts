@@ -60,6 +60,8 @@ export type Deployed = {
   readonly id: number;
   /** Why the runtime can't start these flows; absent where it started them. */
   readonly failure?: string;
+  /** The node types that are not installed, where that is why. */
+  readonly missingTypes?: readonly string[];
   /** It refused them before it changed anything. */
   readonly rejected?: true;
 };
@@ -85,6 +87,7 @@ export const messageFd = 3;
 export const watchFd = 4;
 
 const maxNameChars = 256;
+const maxNames = 1_000;
 
 /**
  * What a child has sent, where it is one of the messages above. Flows reach the channel too: what they
@@ -109,6 +112,7 @@ export function parseFromChild(value: unknown): FromChild | undefined {
             kind: "deployed",
             id: value["id"],
             ...(typeof value["failure"] === "string" && { failure: value["failure"].slice(0, maxLineChars) }),
+            ...(Array.isArray(value["missingTypes"]) && { missingTypes: parseNames(value["missingTypes"]) }),
             ...(value["rejected"] === true && { rejected: true }),
           }
         : undefined;
@@ -123,6 +127,13 @@ export function parseFromChild(value: unknown): FromChild | undefined {
     default:
       return undefined;
   }
+}
+
+function parseNames(values: readonly unknown[]): string[] {
+  return values
+    .slice(0, maxNames)
+    .filter((value) => typeof value === "string")
+    .map((name) => name.slice(0, maxNameChars));
 }
 
 function parseLogEntry(value: unknown): LogEntry | undefined {

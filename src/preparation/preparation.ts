@@ -9,6 +9,7 @@ import { createThread } from "../thread.ts";
 import { takeUndecoded, undecodedOf } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { fromSentError } from "./sent-error.ts";
+import { findVersionFault, isInvalidMessage } from "./version-fault.ts";
 
 /** Makes deployments ready to commit. Disposing ends the thread. */
 export interface Preparation extends AsyncDisposable {
@@ -45,11 +46,18 @@ export function openPreparation({
 
   return {
     async prepare(request, current) {
-      const isLong = (undecodedOf(request)?.bytes.length ?? 0) > maxShortBytes;
+      const undecoded = undecodedOf(request);
+      // Before the bytes are transferred to the thread.
+      const versionFault = findVersionFault(undecoded);
+      const isLong = (undecoded?.bytes.length ?? 0) > maxShortBytes;
       const source = isLong ? takeUndecoded(request) : undefined;
-      return source === undefined
-        ? prepareDeployment(request, current, decrypt)
-        : toPrepared(await thread.call({ source, current }, [source.bytes.buffer as ArrayBuffer]), current);
+      try {
+        return source === undefined
+          ? await prepareDeployment(request, current, decrypt)
+          : toPrepared(await thread.call({ source, current }, [source.bytes.buffer as ArrayBuffer]), current);
+      } catch (error) {
+        throw isInvalidMessage(error) ? (versionFault ?? error) : error;
+      }
     },
     [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
   };

@@ -8,6 +8,7 @@ type RuntimeLogRecord = {
   readonly msg?: unknown;
   readonly id?: unknown;
   readonly type?: unknown;
+  readonly name?: unknown;
 };
 
 export type RuntimeLog = {
@@ -48,12 +49,13 @@ export function createRuntimeLog(
   };
 }
 
-function entryOf({ level, msg, id, type }: RuntimeLogRecord): LogEntry {
+function entryOf({ level, msg, id, type, name }: RuntimeLogRecord): LogEntry {
   return {
     level: levels[level] ?? "info",
     message: textOf(msg).slice(0, maxLineChars),
     ...(typeof id === "string" && { nodeId: id }),
     ...(typeof type === "string" && { nodeType: type }),
+    ...(typeof name === "string" && { nodeName: name }),
   };
 }
 

@@ -9,6 +9,7 @@ import { launchArguments } from "./launch.ts";
 import { type Begun, type Booted, type Deployed, type ToChild, messageFd, watchFd } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 import { readOutput } from "./output.ts";
+import { nameOptions } from "./permission-message.ts";
 
 export type ChildEvents = {
   /** It gave a sign of life. */
@@ -26,7 +27,9 @@ export type RuntimeProcess = {
 
 /** One process of the flow runtime, and its output in the log. */
 export function spawnChild(options: CompleteOptions, events: ChildEvents): RuntimeProcess {
-  const { host, port, allow, log } = options;
+  const { host, port, allow } = options;
+  const log: CompleteOptions["log"] = (entry, source) =>
+    options.log({ ...entry, message: nameOptions(entry.message) }, source);
   /** What it said of its end; only the first word of it counts. */
   let cause: string | undefined;
   const gone = onceOnly((how: string) => events.gone(cause ?? how));
@@ -71,12 +74,16 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
           return;
         case "dying":
           if (cause !== undefined) return;
-          cause = `it crashed: ${firstLine(message.cause)}`;
+          cause = `it crashed: ${firstLine(nameOptions(message.cause))}`;
           log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "runtime");
+          return;
+        case "deployed":
+          events.answered(
+            message.failure === undefined ? message : { ...message, failure: nameOptions(message.failure) },
+          );
           return;
         case "booted":
         case "begun":
-        case "deployed":
           events.answered(message);
       }
     },

@@ -137,13 +137,17 @@ async function listen(server: Server, { host, httpPort }: Boot): Promise<void> {
   server.off("error", refused);
 }
 
-async function deploy(message: Deploy, given: FlowNode[]): Promise<Pick<Deployed, "failure" | "rejected">> {
+async function deploy(message: Deploy, given: FlowNode[]): Promise<Omit<Deployed, "kind" | "id">> {
   const credentials = credentialObject(message.credentials, message.credentialsChanged);
   const flows = markedFlows(given, message);
   let failure: string | undefined;
+  let missingTypes: readonly string[] | undefined;
   // The runtime emits it once for each deployment, when all is started or nothing can be.
   const finished = nextEvent((event) => {
-    if (event.id === "runtime-state" && event.payload?.error !== undefined) failure = describeEvent(event);
+    if (event.id === "runtime-state" && event.payload?.error !== undefined) {
+      failure = describeEvent(event);
+      missingTypes = event.payload.types;
+    }
     return event.id === "runtime-deploy";
   });
   onTabFailure = (stack) => {
@@ -162,7 +166,7 @@ async function deploy(message: Deploy, given: FlowNode[]): Promise<Pick<Deployed
     return { failure: error instanceof Error ? error.message : String(error), rejected: true };
   }
   await finished;
-  return failure === undefined ? {} : { failure };
+  return { ...(failure !== undefined && { failure }), ...(missingTypes !== undefined && { missingTypes }) };
 }
 
 /** Called with the stack of the error where the runtime could not start a tab and all that is on it. */

@@ -6,6 +6,9 @@ import type { Allowance } from "./options.ts";
 
 const passedOn = ["PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
+/** Each exec node checks that it exists, and could not even be created otherwise; whether it starts is another flag. */
+const execShell = "/bin/bash";
+
 /**
  * Node's flags that limit what flows can do, for the function node's vm does not; loopholes.ts does the rest.
  *
@@ -14,7 +17,7 @@ const passedOn = ["PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "NODE_EXTRA_CA_CER
  */
 export function confinementFlags(entry: URL, userDir: string, allow: Required<Allowance>): string[] {
   const program = fileURLToPath(entry);
-  const readable = [...programFiles(program), userDir, ...allow.fileSystemRead, ...allow.fileSystemWrite];
+  const readable = [...programFiles(program), execShell, userDir, ...allow.fileSystemRead, ...allow.fileSystemWrite];
   return [
     "--permission",
     ...readable.map((path) => `--allow-fs-read=${path}`),

@@ -1,7 +1,7 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/store.ts";
-import type { Patience } from "./runtime.ts";
+import type { DeploymentResult, Patience } from "./runtime.ts";
 
 /** A revision to be run, and those who wait for it. */
 export type Deployment = {
@@ -14,7 +14,11 @@ export type Deployment = {
 
 type Task = Pick<Deployment, "revision" | "type">;
 
-export type Waiter = { settle(isRunning: boolean): void };
+export type Waiter = { settle(result: DeploymentResult): void };
+
+export const running: DeploymentResult = { outcome: "running", missingTypes: [] };
+export const crashed: DeploymentResult = { outcome: "crashed", missingTypes: [] };
+export const pending: DeploymentResult = { outcome: "pending", missingTypes: [] };
 
 /** Constructing a function node takes about 0.4 ms; 5 ms allow for slow machines and expensive nodes. */
 export function deploymentBudgetMs(revision: Revision, deadlineMs: number): number {
@@ -24,22 +28,22 @@ export function deploymentBudgetMs(revision: Revision, deadlineMs: number): numb
 export function createWaiter(
   deadlineMs: number,
   { withinMs = deadlineMs, signal }: Patience = {},
-): Waiter & { readonly settled: Promise<boolean> } {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const settle = (isRunning: boolean): void => {
+): Waiter & { readonly settled: Promise<DeploymentResult> } {
+  const { promise, resolve } = Promise.withResolvers<DeploymentResult>();
+  const settle = (result: DeploymentResult): void => {
     clearTimeout(timer);
     signal?.removeEventListener("abort", leave);
-    resolve(isRunning);
+    resolve(result);
   };
-  const leave = (): void => settle(false);
+  const leave = (): void => settle(pending);
   const timer = setTimeout(leave, Math.min(deadlineMs, withinMs));
   signal?.addEventListener("abort", leave);
   if (signal?.aborted === true) leave();
   return { settled: promise, settle };
 }
 
-export function settle(deployment: Deployment | undefined, isRunning: boolean): void {
-  for (const waiter of deployment?.waiters ?? []) waiter.settle(isRunning);
+export function settle(deployment: Deployment | undefined, result: DeploymentResult): void {
+  for (const waiter of deployment?.waiters ?? []) waiter.settle(result);
 }
 
 /** Whether running the one leaves nothing to do for the other. */

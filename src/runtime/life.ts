@@ -13,7 +13,7 @@ export type LifeEvents = {
   readonly heard: () => void;
   readonly booted: (httpPort: number) => void;
   /** `failure` is why the runtime can't start these flows. */
-  readonly deployed: (deployment: Deployment, failure: string | undefined) => void;
+  readonly deployed: (deployment: Deployment, failure: string | undefined, missingTypes: readonly string[]) => void;
   readonly over: (end: LifeEnd) => void;
   /** Whether something newer waits than what the child is busy with. */
   readonly isOvertaken: () => boolean;
@@ -140,7 +140,7 @@ export function startLife(options: CompleteOptions, events: LifeEvents, trace: C
     }
   }
 
-  function deployed({ id, failure, rejected }: Deployed): void {
+  function deployed({ id, failure, missingTypes = [], rejected }: Deployed): void {
     if (unfinished === undefined || id !== deploymentId || phase !== "deploying") return;
     const deployment = unfinished;
     unfinished = undefined;
@@ -153,7 +153,7 @@ export function startLife(options: CompleteOptions, events: LifeEvents, trace: C
     start?.end(failure === undefined ? undefined : "failed");
     start = undefined;
     enter("idle");
-    events.deployed(deployment, failure);
+    events.deployed(deployment, failure, missingTypes);
   }
 
   return {

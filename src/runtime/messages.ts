@@ -12,6 +12,8 @@ export type LogEntry = {
   /** Of the node that said it; absent where it was not a node. */
   readonly nodeId?: string;
   readonly nodeType?: string;
+  /** The label that its author gave it. */
+  readonly nodeName?: string;
   /** Of the deployment that it was said during; absent where that belongs to no trace. */
   readonly traceparent?: string;
 };
@@ -58,6 +60,8 @@ export type Deployed = {
   readonly id: number;
   /** Why the runtime can't start these flows; absent where it started them. */
   readonly failure?: string;
+  /** The node types that are not installed, where that is why. */
+  readonly missingTypes?: readonly string[];
   /** It refused them before it changed anything. */
   readonly rejected?: true;
 };
@@ -83,6 +87,7 @@ export const messageFd = 3;
 export const watchFd = 4;
 
 const maxNameChars = 256;
+const maxNames = 1_000;
 
 /**
  * What a child has sent, where it is one of the messages above. Flows reach the channel too: what they
@@ -107,6 +112,7 @@ export function parseFromChild(value: unknown): FromChild | undefined {
             kind: "deployed",
             id: value["id"],
             ...(typeof value["failure"] === "string" && { failure: value["failure"].slice(0, maxLineChars) }),
+            ...(Array.isArray(value["missingTypes"]) && { missingTypes: parseNames(value["missingTypes"]) }),
             ...(value["rejected"] === true && { rejected: true }),
           }
         : undefined;
@@ -123,9 +129,16 @@ export function parseFromChild(value: unknown): FromChild | undefined {
   }
 }
 
+function parseNames(values: readonly unknown[]): string[] {
+  return values
+    .slice(0, maxNames)
+    .filter((value) => typeof value === "string")
+    .map((name) => name.slice(0, maxNameChars));
+}
+
 function parseLogEntry(value: unknown): LogEntry | undefined {
   if (!isRecord(value)) return undefined;
-  const { message, nodeId, nodeType, traceparent } = value;
+  const { message, nodeId, nodeType, nodeName, traceparent } = value;
   const level = logLevels.find((known) => known === value["level"]);
   if (level === undefined || typeof message !== "string") return undefined;
   return {
@@ -133,6 +146,7 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
     message: message.slice(0, maxLineChars),
     ...(typeof nodeId === "string" && { nodeId: nodeId.slice(0, maxNameChars) }),
     ...(typeof nodeType === "string" && { nodeType: nodeType.slice(0, maxNameChars) }),
+    ...(typeof nodeName === "string" && { nodeName: nodeName.slice(0, maxNameChars) }),
     ...(typeof traceparent === "string" && { traceparent: traceparent.slice(0, maxNameChars) }),
   };
 }

@@ -29,6 +29,16 @@ type RuntimeVitals = {
   readonly silentMs: number;
 };
 
+/**
+ * What became of a deployment. `failed`: the runtime can't start the flows; `crashed`: its process ended, or hung and
+ * was killed, while it started them; `pending`: not known yet.
+ */
+export type DeploymentResult = {
+  readonly outcome: "running" | "failed" | "crashed" | "pending";
+  /** The node types that are not installed, where the flows failed for lack of them. */
+  readonly missingTypes: readonly string[];
+};
+
 /** How long someone waits for a deployment. */
 export type Patience = {
   /** Besides the runtime's own deadline. */
@@ -44,12 +54,11 @@ export type Patience = {
  */
 export interface Runtime extends AsyncDisposable {
   /**
-   * Resolves, with whether it runs them, when the runtime runs this revision or a newer one, has said why it
-   * can't, or has ended on it (the status tells); at the latest at the deadline, or when the caller's patience
-   * ends. Rejects never: the deployment stands all the same. Calls may overlap, and come in any order. What is
-   * done for it stands in the trace below `trace`.
+   * Resolves when the runtime runs this revision or a newer one, can't start it, or has ended on it; at the latest
+   * at the deadline, or when the caller stops waiting. Never rejects: the deployment stands all the same. Calls may
+   * overlap, and come in any order. What is done for it stands in the trace below `trace`.
    */
-  apply(revision: Revision, type: DeploymentType, trace?: Context, patience?: Patience): Promise<boolean>;
+  apply(revision: Revision, type: DeploymentType, trace?: Context, patience?: Patience): Promise<DeploymentResult>;
   status(): RuntimeStatus;
   vitals(): RuntimeVitals;
   /** Calls the listener after each change of the state, for as long as there is a runtime. */

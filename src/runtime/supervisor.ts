@@ -8,15 +8,18 @@ import { createBackOff } from "./back-off.ts";
 import {
   type Deployment,
   covers,
+  crashed,
   createWaiter,
   deploymentBudgetMs,
   mergeDeployments,
   newer,
+  pending,
+  running,
   settle,
 } from "./deployment.ts";
 import { type Life, type LifeEnd, type LifeEvents, startLife } from "./life.ts";
 import { type RuntimeOptions, completeOptions } from "./options.ts";
-import type { Runtime, RuntimeState } from "./runtime.ts";
+import type { DeploymentResult, Runtime, RuntimeState } from "./runtime.ts";
 import { prepareUserDir } from "./user-dir.ts";
 
 /**
@@ -42,6 +45,8 @@ export function openRuntime(given: RuntimeOptions): Runtime {
   let newest: Revision | undefined;
   /** What the child will be given next. */
   let waiting: Deployment | undefined;
+  /** Of the last deployment that a child has answered. */
+  let result: DeploymentResult = pending;
   /** Why the flows are to be held back; undefined where they are not. */
   let crashLoop: string | undefined;
 
@@ -76,10 +81,10 @@ export function openRuntime(given: RuntimeOptions): Runtime {
           tell("safe", `${heldBackBecause}; its flows are held back until the next deployment`);
         } else void deployStored(born);
       },
-      deployed(deployment, failure) {
-        if (failure === undefined) tell("running", undefined, deployment.trace);
-        else tell("failed", failure, deployment.trace);
-        settle(deployment, failure === undefined);
+      deployed(deployment, failure, missingTypes) {
+        result = failure === undefined ? running : { outcome: "failed", missingTypes };
+        tell(failure === undefined ? "running" : "failed", failure, deployment.trace);
+        settle(deployment, result);
         deployNext();
       },
       over,
@@ -135,13 +140,14 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     }
     tell("restarting", why, end.unfinished?.trace);
     timer = setTimeout(() => start(crashLoop), delayMs);
-    settle(end.unfinished, false);
+    // One that was ended for a newer deployment did not crash.
+    settle(end.unfinished, end.isWanted ? pending : crashed);
   }
 
   function release(): void {
     isReleased = true;
-    settle(waiting, false);
-    settle(life?.deploying(), false);
+    settle(waiting, pending);
+    settle(life?.deploying(), pending);
   }
 
   async function stop(): Promise<void> {
@@ -156,8 +162,8 @@ export function openRuntime(given: RuntimeOptions): Runtime {
 
   return {
     async apply(revision, type, trace = ROOT_CONTEXT, patience = {}) {
-      if (isReleased || state === "stopped") return false;
-      if (life?.hasDone({ revision, type })) return state === "running";
+      if (isReleased || state === "stopped") return pending;
+      if (life?.hasDone({ revision, type })) return result;
       newest = newer(newest, revision);
       const waiter = createWaiter(deploymentBudgetMs(newest, options.deadlineMs), patience);
       const deploying = life?.deploying();

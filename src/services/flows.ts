@@ -3,6 +3,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { Context } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import {
+  DeploymentOutcome as DeploymentOutcomeMessage,
   GetFlowsResponseSchema,
   type FlowsService,
   type GetFlowsResponse,
@@ -15,7 +16,7 @@ import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
 import type { PreparedDeployment } from "../flows/prepare.ts";
 import { toNodes } from "../flows/to-nodes.ts";
-import type { Runtime } from "../runtime/runtime.ts";
+import type { DeploymentResult, Runtime } from "../runtime/runtime.ts";
 import type { FlowStore, Revision } from "../store/store.ts";
 import type { DeploymentOutcome, Observer } from "../telemetry/observer.ts";
 import { inSpan, traceIds, traceKey } from "../telemetry/trace.ts";
@@ -85,13 +86,13 @@ export function flowsService({
       }
       const deploymentType = type ?? revision.deploymentType;
       const attributes = { "flowgate.rev": revision.rev, "flowgate.deployment.type": deploymentType };
-      const isRunning = await inSpan(trace, "runtime.apply", attributes, async (span) => {
+      const { outcome, missingTypes } = await inSpan(trace, "runtime.apply", attributes, async (span) => {
         const withinMs = answerWithin(timeoutMs());
         const applied = await runtime.apply(revision, deploymentType, span.context, { withinMs, signal });
-        span.set("flowgate.deployment.outcome", applied ? "running" : "not_running");
+        span.set("flowgate.deployment.outcome", measuredOutcome(applied));
         return applied;
       });
-      end(isRunning ? "running" : "not_running");
+      end(measuredOutcome({ outcome }));
       log.info(
         {
           requestId: values.get(peerKey).requestId,
@@ -105,7 +106,7 @@ export function flowsService({
         },
         "deployed",
       );
-      return { rev: revision.rev };
+      return { rev: revision.rev, outcome: outcomes[outcome], missingTypes: fitHeader(missingTypes) };
     },
   };
 }
@@ -116,6 +117,30 @@ function toResponse({ rev, flows }: Revision): GetFlowsResponse {
   const response = create(GetFlowsResponseSchema, { rev });
   Object.defineProperty(response, "flows", { enumerable: true, get: () => (nodes ??= toNodes(flows.nodes)) });
   return Object.freeze(setEncodedField(response, "flows", flows.json));
+}
+
+const outcomes: Readonly<Record<DeploymentResult["outcome"], DeploymentOutcomeMessage>> = {
+  running: DeploymentOutcomeMessage.RUNNING,
+  failed: DeploymentOutcomeMessage.FAILED,
+  crashed: DeploymentOutcomeMessage.CRASHED,
+  pending: DeploymentOutcomeMessage.PENDING,
+};
+
+function measuredOutcome({ outcome }: Pick<DeploymentResult, "outcome">): DeploymentOutcome {
+  return outcome === "running" ? "running" : "not_running";
+}
+
+/** Clients and proxies refuse responses whose headers are larger than 4 to 16 KB in all. */
+const maxHeaderChars = 2_000;
+
+/** As many of the names as fit into a header, where they are percent-encoded. */
+function fitHeader(names: readonly string[]): string[] {
+  let chars = 0;
+  const excess = names.findIndex((name) => {
+    chars += encodeURIComponent(name.toWellFormed()).length + ", ".length;
+    return chars > maxHeaderChars;
+  });
+  return names.slice(0, excess === -1 ? undefined : excess);
 }
 
 /** What a committed deployment keeps of its caller's deadline to tell of it. */

@@ -1,5 +1,7 @@
 import { createCipheriv, createHash, randomBytes } from "node:crypto";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DeploymentOutcome, FlowsService, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
 import {
   counting,
@@ -11,6 +13,8 @@ import {
   tab,
   teller,
 } from "./flow-builders.ts";
+import { json, v2 } from "./rest.ts";
+import { call, rpcProtocols } from "./rpc.ts";
 import { eventually, type Service, startService } from "./service.ts";
 
 const secret = "the secret of credentials";
@@ -263,6 +267,74 @@ describe("flows that do not work", () => {
     expect(await readRuntime(service)).toMatchObject({ state: "failed", message: "missing node types: comes-later" });
     expect((await service.send("GET", "/flows")).headers.etag).toBe(`"${rev}"`);
     expect((await service.send("GET", "/flows")).json()).toEqual(flows);
+    await expectCorrectable();
+  });
+
+  const missing = ["comes-later", "a, b", "50 %", "für"];
+
+  async function outcomeOverRest(flows: readonly Node[], headers: Readonly<Record<string, string>> = {}) {
+    const reply = await service.send("POST", "/flows", {
+      headers: { ...json, ...headers },
+      body: JSON.stringify("service-api-version" in headers ? { flows } : flows),
+    });
+    const types = reply.headers["service-deployment-missing-types"];
+    return {
+      body: reply.body,
+      outcome: reply.headers["service-deployment-outcome"],
+      missingTypes: types === undefined ? [] : String(types).split(", ").map(decodeURIComponent),
+    };
+  }
+
+  test.each<[name: string, flows: Node[], outcome: string, missingTypes: string[]]>([
+    ["flows that run", good, "running", []],
+    [
+      "missing node types",
+      [...good, tab("T"), ...missing.map((type, index) => ({ id: `m${index}`, type, z: "T", wires: [] }))],
+      "failed",
+      missing,
+    ],
+  ])("the answer to %s has their outcome over every protocol", async (_name, flows, outcome, missingTypes) => {
+    expect(await outcomeOverRest(flows)).toEqual({ body: "", outcome, missingTypes });
+    const overV2 = await outcomeOverRest(flows, v2);
+    expect(overV2).toEqual({ body: expect.any(String), outcome, missingTypes });
+    // The specification's body is the revision alone.
+    expect(JSON.parse(overV2.body)).toEqual({ rev: expect.any(String) });
+    const nodes = flows.map(({ id, type, label, ...properties }) =>
+      create(NodeSchema, {
+        id,
+        type,
+        ...(typeof label === "string" && { label }),
+        properties: properties as JsonObject,
+      }),
+    );
+    for (const protocol of ["Connect with JSON", "gRPC"] as const) {
+      const reply = await call(rpcProtocols[protocol](service.url), FlowsService.method.setFlows, { flows: nodes });
+      expect(reply).toMatchObject({
+        message: { outcome: DeploymentOutcome[outcome.toUpperCase() as "RUNNING"], missingTypes },
+      });
+    }
+    await expectCorrectable();
+  });
+
+  test("the answer says that the flows crashed the runtime", async () => {
+    const initialize = `util.inspect.constructor("return process")().exit(1);`;
+    const { outcome } = await outcomeOverRest([tab("T"), functionNode("f", { z: "T", initialize })]);
+    expect(outcome).toBe("crashed");
+    await expectCorrectable();
+  });
+
+  test("the answer that comes before the flows have started says that their outcome is pending", async () => {
+    const hanging = functionNode("f", { z: "T", initialize: "for (;;);" });
+    const { outcome } = await outcomeOverRest([tab("T"), hanging], { "x-server-timeout": "1" });
+    expect(outcome).toBe("pending");
+    await expectCorrectable();
+  });
+
+  test("missing node types beyond 2,000 characters are left out of the answer", async () => {
+    const types = Array.from({ length: 50 }, (_, index) => `${"x".repeat(100)}-${index}`);
+    const flows = [tab("T"), ...types.map((type, index) => ({ id: `m${index}`, type, z: "T", wires: [] }))];
+    const { outcome, missingTypes } = await outcomeOverRest(flows);
+    expect([outcome, missingTypes]).toEqual(["failed", types.slice(0, 19)]);
     await expectCorrectable();
   });
 

@@ -90,6 +90,30 @@ describe("JSON over REST", () => {
     await expectUnharmed();
   });
 
+  const v1Expected =
+    'the body: must be an array of nodes in API version v1, the default; for an object send the header "Service-API-Version: v2"';
+  const v2Expected =
+    'the body: must be an object in API version v2; for an array of nodes send the header "Service-API-Version: v1"';
+  const long = node(`"x":"${"x".repeat(100_000)}"`);
+
+  test.each([
+    ["a v2 body without the header", {}, ' \n{"flows":[]}', v1Expected],
+    ["a long v2 body without the header", {}, `{"flows":${long}}`, v1Expected],
+    ["a v2 body with the header of v1", { "service-api-version": "v1" }, '{"flows":[]}', v1Expected],
+    ["a v1 body with the header of v2", v2, "[]", v2Expected],
+    ["a long v1 body with the header of v2", v2, long, v2Expected],
+    ["a body of neither version", {}, '"x"', "flows: must be an array"],
+  ])("%s: the error says what to change", async (_name, headers, body, message) => {
+    const reply = await service.send("POST", "/flows", { headers: { ...json, ...headers }, body });
+    expect([reply.status, reply.json()]).toEqual([400, { code: "invalid_flows", message }]);
+    await expectUnharmed();
+  });
+
+  test("malformed JSON in the shape of the other version is malformed JSON", async () => {
+    const reply = await service.send("POST", "/flows", { headers: json, body: '{"flows":[' });
+    expect(reply.json()).toMatchObject({ code: "invalid_json" });
+  });
+
   test.each([
     ["no body", "", 400],
     ["blanks", "  ", 400],

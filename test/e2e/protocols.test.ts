@@ -559,7 +559,12 @@ const bodyFaults: Row[] = [
     name: `v1 with ${JSON.stringify(body)}`,
     as: "good",
     rest: [["POST", "/flows", json, JSON.stringify(body)]],
-    refusal: { status: 400, code: Code.Unknown, reason: "invalid_flows", message: /^flows: / },
+    refusal: {
+      status: 400,
+      code: Code.Unknown,
+      reason: "invalid_flows",
+      message: /^(?:flows|the body): must be an array/,
+    },
   })),
   ...[[], "text", 1, true, null].map((body): Row => ({
     name: `v2 with ${JSON.stringify(body)}`,

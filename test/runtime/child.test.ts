@@ -74,10 +74,25 @@ test("logs what nodes say, and by which of them", async () => {
   await using runtime = await runtimeUnderTest();
   const flows = [
     tab("T"),
-    functionNode("f", { z: "T", initialize: `node.warn("mind the gap"); console.log("aloud")` }),
+    {
+      ...functionNode("f", { z: "T", initialize: `node.warn("mind the gap"); console.log("aloud")` }),
+      name: "Platform 9",
+    },
+    functionNode("g", { z: "T", initialize: `node.warn("no label")` }),
   ];
   await runtime.apply(revision(1, flows), "full");
-  expect(await runtime.untilLogged(/mind the gap/)).toMatchObject({ level: "warn", nodeId: "f", nodeType: "function" });
+  expect(await runtime.untilLogged(/mind the gap/)).toMatchObject({
+    level: "warn",
+    nodeId: "f",
+    nodeType: "function",
+    nodeName: "Platform 9",
+  });
+  expect(await runtime.untilLogged(/no label/)).toEqual({
+    level: "warn",
+    message: "no label",
+    nodeId: "g",
+    nodeType: "function",
+  });
   const noise = runtime.entries.filter(({ message }) => /unencrypted|Welcome/.test(message));
   expect(noise).toEqual([]);
   const announcements = runtime.entries.filter(({ message }) => /^(Start|Stopp|Updat)ed flows$/.test(message));

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { messageFd } from "../../src/runtime/messages.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest, untilGone } from "./builders.ts";
-import { endpoint, escape, functionNode, tab } from "./flow-builders.ts";
+import { endpoint, escape, exec, functionNode, injectOnce, placed, tab } from "./flow-builders.ts";
 
 describe("by default a flow", () => {
   let runtime: OpenedRuntime;
@@ -35,6 +35,33 @@ describe("by default a flow", () => {
     expect(await outcome(`load("fs").readFileSync("../key", "utf8")`)).toEqual(denied);
     expect(await outcome(`load("fs").readFileSync("../runtime-key", "utf8")`)).toEqual(denied);
     expect(await outcome(`load("fs").readdirSync("..")`)).toEqual(denied);
+  });
+
+  test.each([
+    [`load("fs").readFileSync("../key")`, "The option runtime.allow.fileSystemRead permits it."],
+    [`load("fs").writeFileSync("../key", "")`, "The option runtime.allow.fileSystemWrite permits it."],
+    [`load("child_process").spawn("true")`, "The option runtime.allow.childProcess permits it."],
+    [`new (load("worker_threads").Worker)("1", { eval: true })`, "The option runtime.allow.worker permits it."],
+    [`new (load("inspector").Session)().connect()`, "No option of the service permits it."],
+  ])("is refused %s with the option that permits it in the log", async (expression, advice) => {
+    const setup = (name: string, code: string) =>
+      functionNode(name, {
+        z: "T",
+        initialize: `${escape} const load = (name) => host.getBuiltinModule(name); ${code}`,
+      });
+    seq += 1;
+    const id = `refused-${seq}`;
+    const reported = setup(id, `try { ${expression} } catch (error) { node.error("${id} logged " + error.message) }`);
+    const printed = setup(
+      `${id}-printed`,
+      `try { ${expression} } catch (error) { console.log("${id} printed " + error) }`,
+    );
+    await runtime.apply(revision(seq, [tab("T"), reported, printed]), "full");
+    for (const how of ["logged", "printed"]) {
+      const { message } = await runtime.untilLogged(new RegExp(`${id} ${how}`));
+      expect(message).toContain(advice);
+      expect(message).not.toContain("--allow");
+    }
   });
 
   test("can't read a secret through a link of its own", async () => {
@@ -141,6 +168,41 @@ test("a flow may do what is allowed by name", async () => {
     msg.payload = load("child_process").execSync("echo $FLOWGATE_TEST_SHARED").toString();`;
   await runtime.apply(revision(1, endpoint("/try", code)), "full");
   expect(await runtime.get("/try")).toBe("shared\n");
+});
+
+test("the nodes for files and processes report which option permits them", async () => {
+  await using runtime = await runtimeUnderTest();
+  const file = { ...placed("file"), type: "file in", filename: "/etc/hostname", filenameType: "str" };
+  const flows = [tab("T"), injectOnce("i", "file"), file, injectOnce("j", "exec"), exec("exec", "true")];
+  await runtime.apply(revision(1, flows), "full");
+  const refused = /Access to this API has been restricted/;
+  const entries = [await runtime.untilLogged(refused, 1), await runtime.untilLogged(refused, 2)];
+  expect(Object.fromEntries(entries.map(({ nodeType, message }) => [nodeType, message]))).toEqual({
+    "file in": expect.stringContaining("The option runtime.allow.fileSystemRead permits it."),
+    exec: expect.stringContaining("The option runtime.allow.childProcess permits it."),
+  });
+});
+
+test("the exec node runs where processes are allowed", async () => {
+  await using runtime = await runtimeUnderTest({ allow: { childProcess: true } });
+  const flows = [
+    tab("T"),
+    injectOnce("i", "exec"),
+    { ...exec("exec", "echo done in $BASH"), wires: [["f"], [], []] },
+    functionNode("f", { z: "T", func: "node.warn(msg.payload)" }),
+  ];
+  await runtime.apply(revision(1, flows), "full");
+  expect(await runtime.untilLogged(/done in \/bin\/bash/)).toMatchObject({ nodeId: "f" });
+});
+
+test("a crash by a refused file names the option", async () => {
+  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
+  const read = `${escape} void host.getBuiltinModule("fs").promises.readFile("/etc/hostname");`;
+  await runtime.apply(revision(1, [tab("T"), functionNode("f", { z: "T", initialize: read })]), "full");
+  await runtime.untilState("restarting");
+  expect(runtime.status().message).toBe(
+    "it crashed: Error: Access to this API has been restricted. The option runtime.allow.fileSystemRead permits it.",
+  );
 });
 
 test("what a flow spawns ends with the child", async () => {

@@ -34,6 +34,20 @@ export function functionNode(
   };
 }
 
+/** What each node on tab T has. */
+export function placed(id: string): { id: string; z: string; x: number; y: number } {
+  return { id, z: "T", ...place };
+}
+
+/** Sends one message to the other node soon after the start. */
+export function injectOnce(id: string, to: string): FlowNode {
+  return { ...placed(id), type: "inject", once: true, onceDelay: 0.1, props: [{ p: "payload" }], wires: [[to]] };
+}
+
+export function exec(id: string, command: string): FlowNode {
+  return { ...placed(id), type: "exec", command, addpay: "", append: "", useSpawn: "false", wires: [[], [], []] };
+}
+
 export function tab(id: string, properties: Partial<FlowNode> = {}): FlowNode {
   return { id, type: "tab", label: `tab ${id}`, ...properties };
 }

@@ -15,7 +15,7 @@ test("applies what another process commits, fully where it may have missed a rev
   const following = followRevisions(here.flows, {
     async apply(revision, type) {
       applied.push([revision, type]);
-      return true;
+      return { outcome: "running", missingTypes: [] };
     },
   });
   const commitTo = (store: typeof here, deploymentType: "nodes" | "full") =>

@@ -14,7 +14,7 @@ import { createFolder, draft } from "../store/builders.ts";
 
 /** The process that runs flows, as one that runs whatever it gets. */
 const runtime = {
-  apply: async () => true,
+  apply: async () => ({ outcome: "running", missingTypes: [] }),
   status: () => ({ name: "none", version: "0", state: "running", httpPort: 0, message: undefined }),
 } as Partial<Runtime> as Runtime;
 

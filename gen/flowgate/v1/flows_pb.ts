@@ -14,7 +14,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiEQoPR2V0Rmxvd3NSZXF1ZXN0IkkKEEdldEZsb3dzUmVzcG9uc2USKAoFZmxvd3MYASADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgbygRkCKAESCwoDcmV2GAIgASgJIogCCg9TZXRGbG93c1JlcXVlc3QSKgoFZmxvd3MYASADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgjygRkEMAE4ARIaCgNyZXYYAiABKAlCCPKBGQQ4AUABSACIAQESNwoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFsc0II8oEZBDgBQAESbAoPZGVwbG95bWVudF90eXBlGAQgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZUIGCgRfcmV2Ih8KEFNldEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJIsoBCgROb2RlEhQKAmlkGAEgASgJQgjygRkEMAE4ARIWCgR0eXBlGAIgASgJQgjygRkEMAE4ARIaCgVsYWJlbBgDIAEoCUIG8oEZAiABSACIAQESOQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHNCBvKBGQI4ARIzCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIG8oEZAhgBQggKBl9sYWJlbCKFAQoPTm9kZUNyZWRlbnRpYWxzEkMKBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIJgAEB8oEZAhgBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiyQEKC0NyZWRlbnRpYWxzEjoKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeUIG8oEZAhgBEiQKCWVuY3J5cHRlZBgCIAEoCUIJgAEB8oEZAjgBSABSASSIAQEaSgoKTm9kZXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHM6AjgBQgwKCl9lbmNyeXB0ZWQq0wEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEiQKFERFUExPWU1FTlRfVFlQRV9GVUxMEAEaCvKBGQYKBGZ1bGwSJgoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAIaC/KBGQcKBW5vZGVzEiYKFURFUExPWU1FTlRfVFlQRV9GTE9XUxADGgvygRkHCgVmbG93cxIqChZERVBMT1lNRU5UX1RZUEVfUkVMT0FEEAQaDvKBGQoKBnJlbG9hZBABMrYDCgxGbG93c1NlcnZpY2US0gEKCEdldEZsb3dzEhwuZmxvd2dhdGUudjEuR2V0Rmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuR2V0Rmxvd3NSZXNwb25zZSKIAZACAfKBGWMiQQoTU2VydmljZS1BUEktVmVyc2lvbhICdjEaE2ludmFsaWRfYXBpX3ZlcnNpb24iCwoCdjEaBWZsb3dzIgQKAnYyKgNyZXYyGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmXCghkMGgpmbG93cy5yZWFkgtPkkwIIEgYvZmxvd3MS0AEKCFNldEZsb3dzEhwuZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZSKGAfKBGWAiSgoTU2VydmljZS1BUEktVmVyc2lvbhICdjEaE2ludmFsaWRfYXBpX3ZlcnNpb24iDgoCdjESBWZsb3dzIMwBIgoKAnYyEgEqIMgBOg1pbnZhbGlkX2Zsb3dzUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCCzoBKiIGL2Zsb3dzYgZwcm90bzM", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_transcoding_v1_annotations]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiEQoPR2V0Rmxvd3NSZXF1ZXN0IkkKEEdldEZsb3dzUmVzcG9uc2USKAoFZmxvd3MYASADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgbygRkCKAESCwoDcmV2GAIgASgJIogCCg9TZXRGbG93c1JlcXVlc3QSKgoFZmxvd3MYASADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgjygRkEMAE4ARIaCgNyZXYYAiABKAlCCPKBGQQ4AUABSACIAQESNwoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFsc0II8oEZBDgBQAESbAoPZGVwbG95bWVudF90eXBlGAQgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZUIGCgRfcmV2IrEBChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRJRCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYAyADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzIsoBCgROb2RlEhQKAmlkGAEgASgJQgjygRkEMAE4ARIWCgR0eXBlGAIgASgJQgjygRkEMAE4ARIaCgVsYWJlbBgDIAEoCUIG8oEZAiABSACIAQESOQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHNCBvKBGQI4ARIzCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIG8oEZAhgBQggKBl9sYWJlbCKFAQoPTm9kZUNyZWRlbnRpYWxzEkMKBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIJgAEB8oEZAhgBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiyQEKC0NyZWRlbnRpYWxzEjoKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeUIG8oEZAhgBEiQKCWVuY3J5cHRlZBgCIAEoCUIJgAEB8oEZAjgBSABSASSIAQEaSgoKTm9kZXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHM6AjgBQgwKCl9lbmNyeXB0ZWQq8QEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAEaDfKBGQkKB3J1bm5pbmcSKwoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACGgzygRkICgZmYWlsZWQSLQoaREVQTE9ZTUVOVF9PVVRDT01FX0NSQVNIRUQQAxoN8oEZCQoHY3Jhc2hlZBItChpERVBMT1lNRU5UX09VVENPTUVfUEVORElORxAEGg3ygRkJCgdwZW5kaW5nKtMBCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIkChRERVBMT1lNRU5UX1RZUEVfRlVMTBABGgrygRkGCgRmdWxsEiYKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACGgvygRkHCgVub2RlcxImChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxoL8oEZBwoFZmxvd3MSKgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEGg7ygRkKCgZyZWxvYWQQATK2AwoMRmxvd3NTZXJ2aWNlEtIBCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiiAGQAgHygRljIkEKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIgsKAnYxGgVmbG93cyIECgJ2MioDcmV2MhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZDBoKZmxvd3MucmVhZILT5JMCCBIGL2Zsb3dzEtABCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UihgHygRlgIkoKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIg4KAnYxEgVmbG93cyDMASIKCgJ2MhIBKiDIAToNaW52YWxpZF9mbG93c1IDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAgs6ASoiBi9mbG93c2IGcHJvdG8z", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -104,6 +104,21 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
    * @generated from field: string rev = 1;
    */
   rev: string;
+
+  /**
+   * What became of the flows by the time of this answer; the deployment stands in each case.
+   *
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 2;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * The node types that are not installed, without which the flows are not started; the first 2,000 characters of
+   * them where there are more.
+   *
+   * @generated from field: repeated string missing_types = 3;
+   */
+  missingTypes: string[];
 };
 
 /**
@@ -208,6 +223,55 @@ export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 6);
 
 /**
+ * @generated from enum flowgate.v1.DeploymentOutcome
+ */
+export const DeploymentOutcome = {
+  /**
+   * @generated from enum value: DEPLOYMENT_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The flow runtime has started the flows.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_RUNNING = 1;
+   */
+  RUNNING: 1,
+
+  /**
+   * The flow runtime can't start the flows.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_FAILED = 2;
+   */
+  FAILED: 2,
+
+  /**
+   * The process of the flow runtime crashed, or hung and was ended, while it started the flows. It is replaced.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_CRASHED = 3;
+   */
+  CRASHED: 3,
+
+  /**
+   * Not known yet: the deadline came first, or a newer deployment did.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_PENDING = 4;
+   */
+  PENDING: 4,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.DeploymentOutcome
+ */
+export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof DeploymentOutcome] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.DeploymentOutcome.
+ */
+export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 0);
+
+/**
  * @generated from enum flowgate.v1.DeploymentType
  */
 export const DeploymentType = {
@@ -254,7 +318,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 0);
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * The active flow configuration.

@@ -111,7 +111,8 @@ describe("CORS", () => {
     await using any = await serve(flows({ origins: ["*"] }));
     expect(corsHeaders((await any.send("GET", "/flows", { headers: { origin: page } })).headers)).toEqual({
       "access-control-allow-origin": "*",
-      "access-control-expose-headers": "ETag, Retry-After, WWW-Authenticate, Cache-Control",
+      "access-control-expose-headers":
+        "ETag, Retry-After, WWW-Authenticate, Cache-Control, Service-Deployment-Outcome, Service-Deployment-Missing-Types",
       vary: "Service-API-Version",
     });
   });

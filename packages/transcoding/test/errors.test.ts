@@ -241,10 +241,10 @@ function withErrorRule<D extends DescMessage>(desc: D, rule: MessageInitShape<ty
   return { ...desc, proto: { ...desc.proto, options } };
 }
 
-/** A message that no answer can be: a repeated field is its header. */
+/** A message that no answer can be: a map is its header. */
 const unsendable: DescMessage = {
   ...ThingSchema,
-  fields: [{ ...ThingSchema.field.texts, proto: UnauthorizedSchema.field.challenge.proto }],
+  fields: [{ ...ThingSchema.field.counts, proto: UnauthorizedSchema.field.challenge.proto }],
 };
 
 describe("a detail that is the answer, but can't be written,", () => {

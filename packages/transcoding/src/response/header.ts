@@ -11,17 +11,19 @@ export function createHeaderWriter(
   desc: DescMessage,
 ): (message: Message, headers: Record<string, string | string[]>) => void {
   const fields = headerFields(desc).map((field) => {
-    if (!isSingle(field)) {
-      throw new Error(`${field.toString()}: a header can only be a single value outside a oneof`);
+    if (!isSingle(field) && !(field.fieldKind === "list" && field.listKind === "scalar")) {
+      throw new Error(`${field.toString()}: a header can only be a single value outside a oneof, or a list of scalars`);
     }
     return { name: field.localName, header: fieldRule(field).header.toLowerCase(), write: fieldWriter(field, noTypes) };
   });
   return (message: Message & Record<string, unknown>, headers) => {
     for (const { name, header, write } of fields) {
       const value = message[name];
-      if (value !== undefined && value !== "") {
-        headers[header] = headerText(String(write(value)));
+      if (value === undefined || value === "" || (Array.isArray(value) && value.length === 0)) {
+        continue;
       }
+      const json = write(value);
+      headers[header] = Array.isArray(json) ? json.map(itemText).join(", ") : headerText(String(json));
     }
   };
 }
@@ -31,4 +33,9 @@ function headerText(text: string): string {
   return /[^\t -~]/.test(text)
     ? text.toWellFormed().replaceAll(/[^\t -~]+/g, (characters) => encodeURIComponent(characters))
     : text;
+}
+
+/** An item of a list: the comma separates, so that each is decoded by itself (decodeURIComponent). */
+function itemText(item: unknown): string {
+  return headerText(String(item).replaceAll(/[%,]/g, encodeURIComponent));
 }

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/auth.proto.
  */
 export const file_flowgate_v1_auth: GenFile = /*@__PURE__*/
-  fileDesc("ChZmbG93Z2F0ZS92MS9hdXRoLnByb3RvEgtmbG93Z2F0ZS52MSIRCg9HZXRMb2dpblJlcXVlc3QiRgoQR2V0TG9naW5SZXNwb25zZRIMCgR0eXBlGAEgASgJEiQKB3Byb21wdHMYAiADKAsyEy5mbG93Z2F0ZS52MS5Qcm9tcHQiMQoGUHJvbXB0EgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSDQoFbGFiZWwYAyABKAkiiQEKEUlzc3VlVG9rZW5SZXF1ZXN0EhwKCWNsaWVudF9pZBgBIAEoCVIJY2xpZW50X2lkEh4KCmdyYW50X3R5cGUYAiABKAlSCmdyYW50X3R5cGUSDQoFc2NvcGUYAyABKAkSEAoIdXNlcm5hbWUYBCABKAkSFQoIcGFzc3dvcmQYBSABKAlCA4ABASJ9ChJJc3N1ZVRva2VuUmVzcG9uc2USJwoMYWNjZXNzX3Rva2VuGAEgASgJQgOAAQFSDGFjY2Vzc190b2tlbhIeCgpleHBpcmVzX2luGAIgASgFUgpleHBpcmVzX2luEh4KCnRva2VuX3R5cGUYAyABKAlSCnRva2VuX3R5cGUiKAoSUmV2b2tlVG9rZW5SZXF1ZXN0EhIKBXRva2VuGAEgASgJQgOAAQEiFQoTUmV2b2tlVG9rZW5SZXNwb25zZTL8AQoLQXV0aFNlcnZpY2USTAoIR2V0TG9naW4SHC5mbG93Z2F0ZS52MS5HZXRMb2dpblJlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRMb2dpblJlc3BvbnNlIgOQAgESTQoKSXNzdWVUb2tlbhIeLmZsb3dnYXRlLnYxLklzc3VlVG9rZW5SZXF1ZXN0Gh8uZmxvd2dhdGUudjEuSXNzdWVUb2tlblJlc3BvbnNlElAKC1Jldm9rZVRva2VuEh8uZmxvd2dhdGUudjEuUmV2b2tlVG9rZW5SZXF1ZXN0GiAuZmxvd2dhdGUudjEuUmV2b2tlVG9rZW5SZXNwb25zZWIGcHJvdG8z");
+  fileDesc("ChZmbG93Z2F0ZS92MS9hdXRoLnByb3RvEgtmbG93Z2F0ZS52MSIRCg9HZXRMb2dpblJlcXVlc3QiRgoQR2V0TG9naW5SZXNwb25zZRIMCgR0eXBlGAEgASgJEiQKB3Byb21wdHMYAiADKAsyEy5mbG93Z2F0ZS52MS5Qcm9tcHQiMQoGUHJvbXB0EgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSDQoFbGFiZWwYAyABKAkimAEKEUlzc3VlVG9rZW5SZXF1ZXN0EhwKCWNsaWVudF9pZBgBIAEoCVIJY2xpZW50X2lkEh4KCmdyYW50X3R5cGUYAiABKAlSCmdyYW50X3R5cGUSEgoFc2NvcGUYAyABKAlIAIgBARIQCgh1c2VybmFtZRgEIAEoCRIVCghwYXNzd29yZBgFIAEoCUIDgAEBQggKBl9zY29wZSKMAQoSSXNzdWVUb2tlblJlc3BvbnNlEicKDGFjY2Vzc190b2tlbhgBIAEoCUIDgAEBUgxhY2Nlc3NfdG9rZW4SHgoKZXhwaXJlc19pbhgCIAEoBVIKZXhwaXJlc19pbhIeCgp0b2tlbl90eXBlGAMgASgJUgp0b2tlbl90eXBlEg0KBXNjb3BlGAQgASgJIigKElJldm9rZVRva2VuUmVxdWVzdBISCgV0b2tlbhgBIAEoCUIDgAEBIhUKE1Jldm9rZVRva2VuUmVzcG9uc2Uy/AEKC0F1dGhTZXJ2aWNlEkwKCEdldExvZ2luEhwuZmxvd2dhdGUudjEuR2V0TG9naW5SZXF1ZXN0Gh0uZmxvd2dhdGUudjEuR2V0TG9naW5SZXNwb25zZSIDkAIBEk0KCklzc3VlVG9rZW4SHi5mbG93Z2F0ZS52MS5Jc3N1ZVRva2VuUmVxdWVzdBofLmZsb3dnYXRlLnYxLklzc3VlVG9rZW5SZXNwb25zZRJQCgtSZXZva2VUb2tlbhIfLmZsb3dnYXRlLnYxLlJldm9rZVRva2VuUmVxdWVzdBogLmZsb3dnYXRlLnYxLlJldm9rZVRva2VuUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * @generated from message flowgate.v1.GetLoginRequest
@@ -89,7 +89,8 @@ export const PromptSchema: GenMessage<Prompt> = /*@__PURE__*/
  */
 export type IssueTokenRequest = Message<"flowgate.v1.IssueTokenRequest"> & {
   /**
-   * "service-admin" or "service-editor", or what the configuration allows instead.
+   * "service-admin" or "service-editor", or what the configuration allows instead. Clients may send it as the user of HTTP
+   * Basic authentication, with an empty password, instead (RFC 6749, section 2.3.1).
    *
    * @generated from field: string client_id = 1 [json_name = "client_id"];
    */
@@ -103,11 +104,11 @@ export type IssueTokenRequest = Message<"flowgate.v1.IssueTokenRequest"> & {
   grantType: string;
 
   /**
-   * Space-separated permissions: "*", "read", or one by name, such as "flows.write".
+   * Space-separated permissions: "*", "read", or one by name, such as "flows.write". Absent: all that the user may.
    *
-   * @generated from field: string scope = 3;
+   * @generated from field: optional string scope = 3;
    */
-  scope: string;
+  scope?: string | undefined;
 
   /**
    * @generated from field: string username = 4;
@@ -149,6 +150,13 @@ export type IssueTokenResponse = Message<"flowgate.v1.IssueTokenResponse"> & {
    * @generated from field: string token_type = 3 [json_name = "token_type"];
    */
   tokenType: string;
+
+  /**
+   * The permissions of the token, if the request had no scope.
+   *
+   * @generated from field: string scope = 4;
+   */
+  scope: string;
 };
 
 /**

@@ -11,7 +11,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiEQoPR2V0Rmxvd3NSZXF1ZXN0IkEKEEdldEZsb3dzUmVzcG9uc2USIAoFZmxvd3MYASADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEgsKA3JldhgCIAEoCSKyAQoPU2V0Rmxvd3NSZXF1ZXN0EiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIQCgNyZXYYAiABKAlIAIgBARItCgtjcmVkZW50aWFscxgDIAEoCzIYLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQgYKBF9yZXYiHwoQU2V0Rmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkingEKBE5vZGUSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRISCgVsYWJlbBgDIAEoCUgAiAEBEjEKC2NyZWRlbnRpYWxzGAQgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QggKBl9sYWJlbCJ/Cg9Ob2RlQ3JlZGVudGlhbHMSPQoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgOAAQEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK7AQoLQ3JlZGVudGlhbHMSMgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5Eh4KCWVuY3J5cHRlZBgCIAEoCUIDgAEBSABSASSIAQEaSgoKTm9kZXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHM6AjgBQgwKCl9lbmNyeXB0ZWQqnQEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFERFUExPWU1FTlRfVFlQRV9GVUxMEAESGQoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAISGQoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMSGgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEMqUBCgxGbG93c1NlcnZpY2USTAoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIgOQAgESRwoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_struct]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiEQoPR2V0Rmxvd3NSZXF1ZXN0IkEKEEdldEZsb3dzUmVzcG9uc2USIAoFZmxvd3MYASADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEgsKA3JldhgCIAEoCSKyAQoPU2V0Rmxvd3NSZXF1ZXN0EiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIQCgNyZXYYAiABKAlIAIgBARItCgtjcmVkZW50aWFscxgDIAEoCzIYLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQgYKBF9yZXYiZwoQU2V0Rmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkingEKBE5vZGUSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRISCgVsYWJlbBgDIAEoCUgAiAEBEjEKC2NyZWRlbnRpYWxzGAQgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QggKBl9sYWJlbCJ/Cg9Ob2RlQ3JlZGVudGlhbHMSPQoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgOAAQEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK7AQoLQ3JlZGVudGlhbHMSMgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5Eh4KCWVuY3J5cHRlZBgCIAEoCUIDgAEBSABSASSIAQEaSgoKTm9kZXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHM6AjgBQgwKCl9lbmNyeXB0ZWQqtgEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBCqdAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARIZChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhIZChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxIaChZERVBMT1lNRU5UX1RZUEVfUkVMT0FEEAQypQEKDEZsb3dzU2VydmljZRJMCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiA5ACARJHCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_struct]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -101,6 +101,21 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
    * @generated from field: string rev = 1;
    */
   rev: string;
+
+  /**
+   * What became of the flows by the time of this answer; the deployment stands in each case.
+   *
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 2;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * The node types that are not installed, without which the flows are not started; the first 2,000 characters of
+   * them where there are more.
+   *
+   * @generated from field: repeated string missing_types = 3;
+   */
+  missingTypes: string[];
 };
 
 /**
@@ -205,6 +220,55 @@ export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 6);
 
 /**
+ * @generated from enum flowgate.v1.DeploymentOutcome
+ */
+export const DeploymentOutcome = {
+  /**
+   * @generated from enum value: DEPLOYMENT_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The flow runtime has started the flows.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_RUNNING = 1;
+   */
+  RUNNING: 1,
+
+  /**
+   * The flow runtime can't start the flows.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_FAILED = 2;
+   */
+  FAILED: 2,
+
+  /**
+   * The process of the flow runtime crashed, or hung and was ended, while it started the flows. It is replaced.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_CRASHED = 3;
+   */
+  CRASHED: 3,
+
+  /**
+   * Not known yet: the deadline came first, or a newer deployment did.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_PENDING = 4;
+   */
+  PENDING: 4,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.DeploymentOutcome
+ */
+export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof DeploymentOutcome] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.DeploymentOutcome.
+ */
+export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 0);
+
+/**
  * @generated from enum flowgate.v1.DeploymentType
  */
 export const DeploymentType = {
@@ -251,7 +315,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 0);
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * The active flow configuration.

@@ -215,7 +215,8 @@ export const HeaderSchema: GenMessage<Header> = /*@__PURE__*/
 export type FieldRule = Message<"transcoding.v1.FieldRule"> & {
   /**
    * Of a request: filled from this header instead of the path, body or query. Of a response or an
-   * error: sent as this header instead of in the body.
+   * error: sent as this header instead of in the body; the items of a list are separated by commas, with
+   * commas and percent signs in them escaped as in a URI.
    *
    * @generated from field: string header = 1;
    */

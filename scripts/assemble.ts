@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import openWabt from "wabt";
 
 const source = "packages/transcoding/src/json/outline.wat";
-const root = new URL("../", import.meta.url);
+const root = new URL("..", import.meta.url);
 
 const wabt = await openWabt();
 const module = wabt.parseWat(source, await readFile(new URL(source, root)), { simd: true, bulk_memory: true });

@@ -11,7 +11,7 @@ import { services } from "../src/services/routes.ts";
 import { openapi, readComments } from "@flowgate/transcoding";
 import { examples } from "./openapi-examples.ts";
 
-const root = new URL("../", import.meta.url);
+const root = new URL("..", import.meta.url);
 export const documentUrl = new URL("openapi.json", root);
 
 const description = `The administration service of a flow runtime.

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
 import type { AccessRule } from "./auth/access.ts";
-import { createGate, createGuard } from "./auth/gate.ts";
+import { createGate, createPermissionCheck } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { drain } from "./drain.ts";
@@ -24,7 +24,7 @@ import type { ServerOptions } from "./server/app.ts";
 import type { ReadinessSource } from "./server/health.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
 import type { openMetricsServer } from "./server/metrics-endpoint.ts";
-import { endingLimits } from "./server/limit-log.ts";
+import { connectionEndingLimits } from "./server/limit-log.ts";
 import { sheddingReasons } from "./server/guards/load-shedding.ts";
 import { createLog } from "./server/log.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";
@@ -99,7 +99,7 @@ export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger)
         version,
         deploymentTypes: deploymentTypeNames,
         sheddingReasons,
-        limits: endingLimits,
+        limits: connectionEndingLimits,
         tlsFailures: options.tls && tlsFailures,
       })
     : undefined;
@@ -147,7 +147,7 @@ export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger)
       tracing,
       metrics:
         metrics && options.metrics.port === undefined
-          ? { metrics, guard: createGuard(authenticator, "metrics.read") }
+          ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read") }
           : undefined,
       browserSafety: browserSafety(options),
       cors: options.cors,

@@ -19,6 +19,6 @@ export type {
 export type { CredentialSets, DeploymentType, FlowNode } from "./flows/configuration.ts";
 export { formatDocument, parseDocument, type FlowsDocument } from "./flows/document.ts";
 export { openRuntime } from "./runtime/supervisor.ts";
-export type { Allowance, RuntimeOptions } from "./runtime/options.ts";
+export type { SandboxPermissions, RuntimeOptions } from "./runtime/options.ts";
 export type { Runtime, RuntimeState, RuntimeStatus } from "./runtime/runtime.ts";
 export { FlowgateError, type Reason } from "./errors.ts";

@@ -9,7 +9,7 @@ import { untilReady, writeConfig } from "../service.ts";
 import { formatSpread } from "../statistics.ts";
 
 const restMs = 3_000;
-const root = new URL("../../", import.meta.url);
+const root = new URL("../..", import.meta.url);
 
 type Started = {
   readonly name: string;

@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { BcryptAnswer, BcryptQuestion } from "./bcrypt-worker.ts";
+import type { BcryptResult, BcryptRequest } from "./bcrypt-worker.ts";
 
 export type BcryptHash = { readonly kind: "bcrypt"; readonly text: string };
 
@@ -28,7 +28,7 @@ export function verifyBcrypt(password: string, hash: BcryptHash): Promise<boolea
   const ended = (): void => reject(new Error("the bcrypt thread ended before it answered"));
   worker.once("error", reject);
   worker.once("exit", ended);
-  worker.once("message", ({ right }: BcryptAnswer) => {
+  worker.once("message", ({ right }: BcryptResult) => {
     worker.off("error", reject);
     worker.off("exit", ended);
     worker.unref();
@@ -37,7 +37,7 @@ export function verifyBcrypt(password: string, hash: BcryptHash): Promise<boolea
   });
   worker.ref();
   // bcrypt reads 72 bytes; the 73rd character lets no surrogate pair be cut within them.
-  const question: BcryptQuestion = { password: password.slice(0, 73), hash: hash.text };
+  const question: BcryptRequest = { password: password.slice(0, 73), hash: hash.text };
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   worker.postMessage(question);
   return promise;

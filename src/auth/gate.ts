@@ -30,25 +30,25 @@ export function createGate(
         `${context.service.typeName}.${context.method.name} is served, but the gate was not told of it`,
       );
     }
-    return enter(authenticator, context, rule);
+    return authorize(authenticator, context, rule);
   };
 }
 
 /** What the gate looks at, of a call or of any other request. */
-type Entrance = Pick<HandlerContext, "url" | "requestHeader" | "values">;
+type GatedRequest = Pick<HandlerContext, "url" | "requestHeader" | "values">;
 
-export type Guard = (entrance: Entrance) => void | Promise<void>;
+export type PermissionCheck = (request: GatedRequest) => void | Promise<void>;
 
 /** The same for what is no RPC: lets in who has this permission. */
-export function createGuard(authenticator: Authenticator, permission: string): Guard {
-  return (entrance) => enter(authenticator, entrance, { kind: "permission", permission });
+export function createPermissionCheck(authenticator: Authenticator, permission: string): PermissionCheck {
+  return (request) => authorize(authenticator, request, { kind: "permission", permission });
 }
 
-function enter(authenticator: Authenticator, entrance: Entrance, rule: AccessRule): void | Promise<void> {
+function authorize(authenticator: Authenticator, request: GatedRequest, rule: AccessRule): void | Promise<void> {
   if (rule.kind === "public") {
     return undefined;
   }
-  if (authenticator.required && hasTokenInQuery(entrance.url)) {
+  if (authenticator.required && hasTokenInQuery(request.url)) {
     throw invalidToken("An access token belongs in the Authorization header, never in the address.");
   }
   const admit = (principal: Principal): void => {
@@ -58,10 +58,10 @@ function enter(authenticator: Authenticator, entrance: Entrance, rule: AccessRul
     if (rule.kind === "permission" && !allows(principal.permissions, rule.permission)) {
       throw principal.username === undefined ? noToken() : insufficientScope(rule.permission);
     }
-    entrance.values.set(principalKey, principal);
+    request.values.set(principalKey, principal);
   };
   // Making Headers of a request costs as much as the rest of the gate.
-  const { authorization = entrance.requestHeader.get("authorization"), workload } = entrance.values.get(peerKey);
+  const { authorization = request.requestHeader.get("authorization"), workload } = request.values.get(peerKey);
   const principal = authenticator.authenticate(authorization, workload);
   return principal instanceof Promise ? principal.then(admit) : admit(principal);
 }

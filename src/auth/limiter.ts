@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
-import { sourceOf } from "./source.ts";
+import { clientKeyOf } from "./client-key.ts";
 
 /** A login that may go on to check its password. Settle it once, however it ends. */
-export interface Try {
+export interface Attempt {
   /** The password was right: the user's failures are forgotten. */
   succeed(): void;
   /** It was not. */
@@ -17,7 +17,7 @@ export interface Limiter {
    * checked count as failed as long as that takes, so that no burst slips past the limits; a try that
    * only these stand in the way of waits for them.
    */
-  begin(username: string, address: string): Promise<Try | number>;
+  begin(username: string, address: string): Promise<Attempt | number>;
 }
 
 const windowMs = 10 * 60_000;
@@ -43,7 +43,7 @@ export function createLimiter(now: () => number, onLockOut: OnLockOut = () => {}
     async begin(username, address) {
       // Of a fixed size, however long the name is that was sent.
       const user = hash("sha256", username);
-      const source = sourceOf(address);
+      const source = clientKeyOf(address);
       for (;;) {
         const seconds = Math.max(users.blockedSeconds(user), sources.blockedSeconds(source));
         if (seconds > 0) {

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { usageFailure } from "./failure.ts";
-import { nearest } from "./nearest.ts";
+import { closestMatch } from "./closest-match.ts";
 import { settings } from "./settings.ts";
 
 export type Flags = ReadonlyMap<string, string>;
@@ -88,6 +88,6 @@ function toCommand([name = "start", ...rest]: readonly string[], flags: Flags): 
 }
 
 function meant(word: string, words: readonly string[]): string {
-  const near = nearest(word, words);
+  const near = closestMatch(word, words);
   return near === undefined ? "" : ` Did you mean ${near}?`;
 }

@@ -1,6 +1,6 @@
 import { type Options, OptionsError, type OptionsProblem, formatOptionPath, parseOptions } from "../options/parse.ts";
 import { CliFailure } from "./failure.ts";
-import { nearest } from "./nearest.ts";
+import { closestMatch } from "./closest-match.ts";
 import type { Input } from "./read-input.ts";
 
 /** What was not given has its default. Throws a CliFailure that names where each wrong value comes from. */
@@ -22,7 +22,7 @@ function describeProblem(problem: OptionsProblem, { given, file }: Input): strin
   if (origin !== undefined) {
     return `${origin}: ${message}`;
   }
-  const near = nearest(String(path.at(-1) ?? ""), knownKeys);
+  const near = closestMatch(String(path.at(-1) ?? ""), knownKeys);
   const hint = near === undefined ? "" : `; did you mean ${near}?`;
   return file === undefined ? `${name}: ${message}` : `${file.path}:${file.lineOf(path)}: ${name}: ${message}${hint}`;
 }

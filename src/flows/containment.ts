@@ -1,9 +1,9 @@
 import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import { numberComponents } from "./components.ts";
-import { type Fault, quote } from "./fault.ts";
+import { type Violation, quote } from "./violation.ts";
 
 /** Which groups and subflows lie in which: the runtime starts them from the outside in, and never ends on a cycle. */
-export type Containment = { findFault(node: Node): Fault | undefined };
+export type Containment = { findFault(node: Node): Violation | undefined };
 
 export function readContainment(nodes: readonly Node[]): Containment {
   const groups = new Map(nodes.filter((node) => node.type === "group").map((node) => [node.id, node]));
@@ -34,7 +34,7 @@ export function readContainment(nodes: readonly Node[]): Containment {
     return typeof container === "string" ? subflows.get(container) : undefined;
   }
 
-  function findGroupFault(group: Node): Fault | undefined {
+  function findGroupFault(group: Node): Violation | undefined {
     const parentId = group.properties?.["g"];
     // The runtime takes any falsy value for "in no group".
     if (!parentId) {
@@ -59,7 +59,7 @@ export function readContainment(nodes: readonly Node[]): Containment {
     return undefined;
   }
 
-  function findInstanceFault(instance: Node): Fault | undefined {
+  function findInstanceFault(instance: Node): Violation | undefined {
     const container = instance.properties?.["z"];
     const contained = instantiatedBy(instance);
     if (typeof container !== "string" || contained === undefined || !subflows.has(container)) {

@@ -1,21 +1,21 @@
 import type { Credentials } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, FlowNode } from "./configuration.ts";
-import { findCredentialsFault } from "./credentials-fault.ts";
-import { at, invalidFlows, under } from "./fault.ts";
-import { findKeyFault } from "./json-fault.ts";
+import { findCredentialsViolation } from "./credentials-violation.ts";
+import { prependKeyIfFound, invalidFlows, prependKey } from "./violation.ts";
+import { findKeyViolation } from "./json-violation.ts";
 
 /** Opens the encrypted form of credentials; throws `invalid_credentials` where it can't. */
 export type Decrypt = (encrypted: string) => CredentialSets;
 
 /** The credentials of one request. */
-export type CredentialsGiven = {
+export type SubmittedCredentials = {
   /** Those that came inside nodes. */
   readonly inline: CredentialSets;
   /** What came beside the flows. */
   readonly given: Credentials | undefined;
 };
 
-export type CredentialsChange = CredentialsGiven & {
+export type CredentialsChange = SubmittedCredentials & {
   readonly flows: readonly FlowNode[];
   readonly current: CredentialSets;
   readonly decrypt: Decrypt;
@@ -54,9 +54,9 @@ function replaceSets(
   }
   const sets = new Map(current);
   for (const [id, set] of named) {
-    const fault = findKeyFault(id) ?? at(id, findCredentialsFault(set));
-    if (fault !== undefined) {
-      throw invalidFlows(under("credentials", fault));
+    const violation = findKeyViolation(id) ?? prependKeyIfFound(id, findCredentialsViolation(set));
+    if (violation !== undefined) {
+      throw invalidFlows(prependKey("credentials", violation));
     }
     sets.set(id, new Map(Object.entries(set.values)));
   }

@@ -2,9 +2,9 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, FlowNode } from "./configuration.ts";
 import { readContainment } from "./containment.ts";
-import { findCredentialsFault } from "./credentials-fault.ts";
-import { at, type Fault, invalidFlows, quote, under } from "./fault.ts";
-import { findJsonFault, findKeyFault, findTextFault } from "./json-fault.ts";
+import { findCredentialsViolation } from "./credentials-violation.ts";
+import { prependKeyIfFound, type Violation, invalidFlows, quote, prependKey } from "./violation.ts";
+import { findJsonViolation, findKeyViolation, findTextViolation } from "./json-violation.ts";
 
 export type ParsedFlows = {
   /** In the order of the request. */
@@ -23,9 +23,9 @@ export function parseFlows(nodes: readonly Node[]): ParsedFlows {
   const inline = new Map<string, ReadonlyMap<string, string>>();
 
   const flows = nodes.map((node, index): FlowNode => {
-    const fault = findNodeFault(node, indices) ?? containment.findFault(node);
-    if (fault !== undefined) {
-      throw invalidFlows(under("flows", under(index, fault)));
+    const violation = findNodeFault(node, indices) ?? containment.findFault(node);
+    if (violation !== undefined) {
+      throw invalidFlows(prependKey("flows", prependKey(index, violation)));
     }
     indices.set(node.id, index);
     if (node.credentials !== undefined) {
@@ -40,45 +40,47 @@ function flatten({ id, type, label, properties }: Node): FlowNode {
   return label === undefined ? { id, type, ...properties } : { id, type, label, ...properties };
 }
 
-function findNodeFault(node: Node, indices: ReadonlyMap<string, number>): Fault | undefined {
+function findNodeFault(node: Node, indices: ReadonlyMap<string, number>): Violation | undefined {
   return (
     findIdFault(node.id, indices) ??
-    at("type", node.type === "" ? empty : findTextFault(node.type)) ??
-    at("label", node.label === undefined ? undefined : findTextFault(node.label)) ??
-    at("credentials", node.credentials && findCredentialsFault(node.credentials)) ??
+    prependKeyIfFound("type", node.type === "" ? empty : findTextViolation(node.type)) ??
+    prependKeyIfFound("label", node.label === undefined ? undefined : findTextViolation(node.label)) ??
+    prependKeyIfFound("credentials", node.credentials && findCredentialsViolation(node.credentials)) ??
     (node.properties && findPropertiesFault(node.properties, node.label !== undefined))
   );
 }
 
-const empty: Fault = { path: [], what: "must not be empty" };
+const empty: Violation = { path: [], what: "must not be empty" };
 
-function findIdFault(id: string, indices: ReadonlyMap<string, number>): Fault | undefined {
+function findIdFault(id: string, indices: ReadonlyMap<string, number>): Violation | undefined {
   if (id === "") {
-    return under("id", empty);
+    return prependKey("id", empty);
   }
   const first = indices.get(id);
   if (first !== undefined) {
     return { path: ["id"], what: `must be unique, and flows[${first}].id is ${quote(id)} too` };
   }
-  return at("id", findTextFault(id));
+  return prependKeyIfFound("id", findTextViolation(id));
 }
 
-function findPropertiesFault(properties: JsonObject, labelled: boolean): Fault | undefined {
+function findPropertiesFault(properties: JsonObject, labelled: boolean): Violation | undefined {
   for (const key of Object.keys(properties)) {
     // Only RPC clients can send these: over HTTP they are the fields themselves.
     if (key === "id" || key === "type" || key === "credentials" || (key === "label" && labelled)) {
       return { path: ["properties", key], what: `must be given as the node's ${key}, not as a property` };
     }
     const value = properties[key];
-    const fault = findKeyFault(key) ?? at(key, key === "wires" ? findWiresFault(value) : findJsonFault(value, 2));
-    if (fault !== undefined) {
-      return fault;
+    const violation =
+      findKeyViolation(key) ??
+      prependKeyIfFound(key, key === "wires" ? findWiresFault(value) : findJsonViolation(value, 2));
+    if (violation !== undefined) {
+      return violation;
     }
   }
   return undefined;
 }
 
-function findWiresFault(wires: JsonValue | undefined): Fault | undefined {
+function findWiresFault(wires: JsonValue | undefined): Violation | undefined {
   if (!Array.isArray(wires)) {
     return { path: [], what: "must be an array of arrays of node ids" };
   }
@@ -87,10 +89,10 @@ function findWiresFault(wires: JsonValue | undefined): Fault | undefined {
       return { path: [output], what: "must be an array of node ids" };
     }
     for (const [index, target] of targets.entries()) {
-      const fault =
-        typeof target === "string" ? findTextFault(target) : { path: [], what: "must be a node id, a string" };
-      if (fault !== undefined) {
-        return { path: [output, index], what: fault.what };
+      const violation =
+        typeof target === "string" ? findTextViolation(target) : { path: [], what: "must be a node id, a string" };
+      if (violation !== undefined) {
+        return { path: [output, index], what: violation.what };
       }
     }
   }

@@ -1,7 +1,7 @@
 import type { SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, DeploymentType } from "./configuration.ts";
-import { type CredentialsGiven, type Decrypt, mergeCredentials } from "./credentials.ts";
+import { type SubmittedCredentials, type Decrypt, mergeCredentials } from "./credentials.ts";
 import { parseDeploymentType } from "./deployment-type.ts";
 import { type FlowsDocument, formatDocument } from "./document.ts";
 import { parseFlows } from "./parse-flows.ts";
@@ -20,7 +20,7 @@ type PreparedFlows = {
   /** The same object as the current ones where the deployment changes none. */
   readonly credentials: CredentialSets;
   /** To merge again, if others become the current ones before the commit. */
-  readonly given: CredentialsGiven;
+  readonly given: SubmittedCredentials;
 };
 
 /**

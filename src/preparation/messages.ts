@@ -1,5 +1,5 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
-import type { CredentialsGiven } from "../flows/credentials.ts";
+import type { SubmittedCredentials } from "../flows/credentials.ts";
 import type { Undecoded } from "@flowgate/transcoding";
 import type { SentError } from "./sent-error.ts";
 
@@ -25,5 +25,5 @@ type SentFlows = {
   readonly count: number;
   /** undefined: the current ones. */
   readonly credentials: CredentialSets | undefined;
-  readonly given: CredentialsGiven;
+  readonly given: SubmittedCredentials;
 };

@@ -9,7 +9,7 @@ import { createThread } from "../thread.ts";
 import { takeUndecoded, undecodedOf } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { fromSentError } from "./sent-error.ts";
-import { findVersionFault, isInvalidMessage } from "./version-fault.ts";
+import { findVersionMismatch, isInvalidMessage } from "./version-mismatch.ts";
 
 /** Makes deployments ready to commit. Disposing ends the thread. */
 export interface Preparation extends AsyncDisposable {
@@ -48,7 +48,7 @@ export function openPreparation({
     async prepare(request, current) {
       const undecoded = undecodedOf(request);
       // Before the bytes are transferred to the thread.
-      const versionFault = findVersionFault(undecoded);
+      const versionFault = findVersionMismatch(undecoded);
       const isLong = (undecoded?.bytes.length ?? 0) > maxShortBytes;
       const source = isLong ? takeUndecoded(request) : undefined;
       try {

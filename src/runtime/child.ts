@@ -10,13 +10,20 @@ import type { FlowNode } from "../flows/configuration.ts";
 import { type CredentialObject, credentialObject, markedFlows } from "./child-deployment.ts";
 import { createRuntimeLog } from "./child-log.ts";
 import { maxLineChars } from "./log-budget.ts";
-import { closeLoopholes } from "./loopholes.ts";
-import { type Boot, type Deploy, type Deployed, type FromChild, type ToChild, beatEveryMs } from "./messages.ts";
-import { watchForOrphanhood } from "./orphan-watch.ts";
+import { hardenSandbox } from "./sandbox-hardening.ts";
+import {
+  type Boot,
+  type Deploy,
+  type Deployed,
+  type FromChild,
+  type ToChild,
+  heartbeatIntervalMs,
+} from "./messages.ts";
+import { startParentWatchdog } from "./parent-watchdog.ts";
 import { openParentChannel } from "./parent-channel.ts";
 import { avoidDeepFlowCopy } from "./shallow-flow-copy.ts";
 
-closeLoopholes();
+hardenSandbox();
 
 const parent = openParentChannel({
   message: (message, payload) => void obey(message, payload),
@@ -40,7 +47,7 @@ process.on("unhandledRejection", (reason) => die(describe(reason)));
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => {});
 
-setInterval(() => parent.send({ kind: "beat" }), beatEveryMs);
+setInterval(() => parent.send({ kind: "beat" }), heartbeatIntervalMs);
 parent.send({ kind: "beat" });
 
 avoidDeepFlowCopy((message) => parent.send({ kind: "log", entry: { level: "warn", message } }));
@@ -106,7 +113,7 @@ function settingsFor(boot: Boot) {
 }
 
 async function boot(message: Boot): Promise<Server> {
-  watchForOrphanhood();
+  startParentWatchdog();
   if (!message.worker) process.permission.drop("worker");
 
   // Not below an Express app of ours: the HTTP-in node reorders the root app's routes, and works on

@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Allowance } from "./options.ts";
+import type { SandboxPermissions } from "./options.ts";
 
 const passedOn = ["PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
@@ -15,7 +15,7 @@ const execShell = "/bin/bash";
  * Reading is limited too: to the program, its packages and `userDir`. Beside `userDir` lie the service's
  * database and key, and in /proc the environment of the parent.
  */
-export function confinementFlags(entry: URL, userDir: string, allow: Required<Allowance>): string[] {
+export function confinementFlags(entry: URL, userDir: string, allow: Required<SandboxPermissions>): string[] {
   const program = fileURLToPath(entry);
   const readable = [...programFiles(program), execShell, userDir, ...allow.fileSystemRead, ...allow.fileSystemWrite];
   return [
@@ -40,7 +40,7 @@ export function confinementFlags(entry: URL, userDir: string, allow: Required<Al
 }
 
 /** Of all variables only these: the others may hold the service's secrets. */
-export function confinedEnvironment(userDir: string, allow: Required<Allowance>): NodeJS.ProcessEnv {
+export function confinedEnvironment(userDir: string, allow: Required<SandboxPermissions>): NodeJS.ProcessEnv {
   const names = [...passedOn, ...allow.env];
   const entries = names.flatMap((name) => {
     const value = process.env[name];

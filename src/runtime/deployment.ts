@@ -1,7 +1,7 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/store.ts";
-import type { DeploymentResult, Patience } from "./runtime.ts";
+import type { DeploymentResult, WaitOptions } from "./runtime.ts";
 
 /** A revision to be run, and those who wait for it. */
 export type Deployment = {
@@ -27,7 +27,7 @@ export function deploymentBudgetMs(revision: Revision, deadlineMs: number): numb
 
 export function createWaiter(
   deadlineMs: number,
-  { withinMs = deadlineMs, signal }: Patience = {},
+  { withinMs = deadlineMs, signal }: WaitOptions = {},
 ): Waiter & { readonly settled: Promise<DeploymentResult> } {
   const { promise, resolve } = Promise.withResolvers<DeploymentResult>();
   const settle = (result: DeploymentResult): void => {

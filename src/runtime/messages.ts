@@ -78,7 +78,7 @@ export type FromChild =
   | { readonly kind: "dying"; readonly cause: string };
 
 /** How often a child tells that its event loop turns. */
-export const beatEveryMs = 250;
+export const heartbeatIntervalMs = 250;
 
 /** The file descriptor of the pipe, in the child, that carries the messages in both directions. */
 export const messageFd = 3;

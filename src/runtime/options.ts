@@ -4,7 +4,7 @@ import type { BackOffLimits } from "./back-off.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 
 /** What flows may do besides the network and their own `dir`. Nothing of it by default. */
-export type Allowance = {
+export type SandboxPermissions = {
   /** Paths; a directory stands for all that is in it. Who may write a Unix socket may connect to it. */
   readonly fileSystemRead?: readonly string[];
   readonly fileSystemWrite?: readonly string[];
@@ -39,7 +39,7 @@ export type RuntimeOptions = {
   readonly restart?: Partial<BackOffLimits>;
   /** How long a node may take to close. */
   readonly nodeCloseTimeoutMs?: number;
-  readonly allow?: Allowance;
+  readonly allow?: SandboxPermissions;
   /** Limits the heap of the child. Absent: Node's own limit. */
   readonly maxOldSpaceMb?: number | undefined;
   /** The program that speaks the child's side of messages.ts. */
@@ -49,7 +49,7 @@ export type RuntimeOptions = {
 export type CompleteOptions = Required<Omit<RuntimeOptions, "maxOldSpaceMb" | "allow" | "restart">> & {
   readonly maxOldSpaceMb: number | undefined;
   readonly restart: BackOffLimits;
-  readonly allow: Required<Allowance>;
+  readonly allow: Required<SandboxPermissions>;
 };
 
 type LogSource = "runtime" | "flows";

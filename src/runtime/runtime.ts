@@ -40,7 +40,7 @@ export type DeploymentResult = {
 };
 
 /** How long someone waits for a deployment. */
-export type Patience = {
+export type WaitOptions = {
   /** Besides the runtime's own deadline. */
   readonly withinMs?: number | undefined;
   /** Aborted when there is no one left to wait. */
@@ -58,7 +58,7 @@ export interface Runtime extends AsyncDisposable {
    * at the deadline, or when the caller stops waiting. Never rejects: the deployment stands all the same. Calls may
    * overlap, and come in any order. What is done for it stands in the trace below `trace`.
    */
-  apply(revision: Revision, type: DeploymentType, trace?: Context, patience?: Patience): Promise<DeploymentResult>;
+  apply(revision: Revision, type: DeploymentType, trace?: Context, patience?: WaitOptions): Promise<DeploymentResult>;
   status(): RuntimeStatus;
   vitals(): RuntimeVitals;
   /** Calls the listener after each change of the state, for as long as there is a runtime. */

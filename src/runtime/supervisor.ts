@@ -17,7 +17,7 @@ import {
   running,
   settle,
 } from "./deployment.ts";
-import { type Life, type LifeEnd, type LifeEvents, startLife } from "./life.ts";
+import { type RuntimeInstance, type InstanceExit, type InstanceEvents, startInstance } from "./runtime-instance.ts";
 import { type RuntimeOptions, completeOptions } from "./options.ts";
 import type { DeploymentResult, Runtime, RuntimeState } from "./runtime.ts";
 import { prepareUserDir } from "./user-dir.ts";
@@ -37,7 +37,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
   let isReleased = false;
   let httpPort = 0;
   /** The child of now; none while a restart is due. */
-  let life: Life | undefined;
+  let life: RuntimeInstance | undefined;
   let timer: NodeJS.Timeout | undefined;
   let restarts = 0;
   let heardMs = performance.now();
@@ -69,7 +69,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
 
   function start(heldBackBecause: string | undefined): void {
     clearTimeout(timer);
-    const events: LifeEvents = {
+    const events: InstanceEvents = {
       heard() {
         heardMs = performance.now();
       },
@@ -89,12 +89,12 @@ export function openRuntime(given: RuntimeOptions): Runtime {
       },
       over,
     };
-    const born = startLife(options, events, waiting?.trace ?? ROOT_CONTEXT);
+    const born = startInstance(options, events, waiting?.trace ?? ROOT_CONTEXT);
     life = born;
   }
 
   /** A fresh child gets what the store has: nothing tells us of a deployment that failed to reach us. */
-  async function deployStored(born: Life): Promise<void> {
+  async function deployStored(born: RuntimeInstance): Promise<void> {
     try {
       newest = newer(newest, await options.active());
     } catch (error) {
@@ -123,7 +123,7 @@ export function openRuntime(given: RuntimeOptions): Runtime {
     life.deploy({ ...next, revision: newest, type: life.isEmpty() ? "full" : next.type });
   }
 
-  function over(end: LifeEnd): void {
+  function over(end: InstanceExit): void {
     clearTimeout(timer);
     life = undefined;
     httpPort = 0;

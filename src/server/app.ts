@@ -5,7 +5,7 @@ import { type ConnectRouter, createConnectRouter, type Interceptor } from "@conn
 import type { Logger } from "pino";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
-import type { Guard as AccessGuard } from "../auth/gate.ts";
+import type { PermissionCheck } from "../auth/gate.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import { activateTrace } from "../telemetry/trace.ts";
@@ -21,7 +21,7 @@ import { type Gate, toFailure } from "./failures.ts";
 import { createLimitLog } from "./limit-log.ts";
 import { createListener } from "./listener/listener.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
-import { createSources } from "./listener/sources.ts";
+import { createClientCounter } from "./listener/client-counter.ts";
 import { createTls, type TlsOptions } from "./listener/tls.ts";
 import { createMetricsEndpoint } from "./metrics-endpoint.ts";
 import { createPipeline, type Guard } from "./pipeline/pipeline.ts";
@@ -63,8 +63,8 @@ export type ServerOptions = ReadinessSource & {
   observer?: Observer | undefined;
   /** Absent: nothing is traced. */
   tracing?: Pick<Tracing, "root" | "isOn"> | undefined;
-  /** `/metrics` is served here, to whom the guard lets in. Absent: it is not. */
-  metrics?: { readonly metrics: Metrics; readonly guard: AccessGuard } | undefined;
+  /** `/metrics` is served here, for callers that `checkPermission` admits. Absent: it is not. */
+  metrics?: { readonly metrics: Metrics; readonly checkPermission: PermissionCheck } | undefined;
   /** What pages of others are kept from. Absent: from nothing, for there is nothing to gain without a token. */
   browserSafety?: BrowserSafetyOptions | undefined;
   /** Pages of other origins that may call. Absent: none, and no CORS header is ever sent. */
@@ -153,7 +153,7 @@ function createServer(
   const routes = (router: ConnectRouter): void => {
     options.routes(router);
     const small = { readMaxBytes: Math.min(maxNameBytes, bodyBytes) };
-    router.service(HealthService, healthService(health, createSources(maxWatchesPerSource, isTrusted)), small);
+    router.service(HealthService, healthService(health, createClientCounter(maxWatchesPerSource, isTrusted)), small);
     if (options.reflection === true) {
       registerReflection(router, services, small);
     }
@@ -192,7 +192,9 @@ function createServer(
       ...rpcs,
       ...createHealthEndpoints(health),
       ...(options.docs === true ? createDocs() : []),
-      ...(options.metrics === undefined ? [] : [createMetricsEndpoint(options.metrics.metrics, options.metrics.guard)]),
+      ...(options.metrics === undefined
+        ? []
+        : [createMetricsEndpoint(options.metrics.metrics, options.metrics.checkPermission)]),
     ]),
     transcoder,
     exempt,

@@ -1,4 +1,4 @@
-import type { Answer } from "@flowgate/transcoding/server";
+import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/route.ts";
 
@@ -169,7 +169,7 @@ export function createHealthEndpoints(health: Health): [string, Route][] {
   ];
 }
 
-function report(status: number, body: object): Answer {
+function report(status: number, body: object): TranscodingResponse {
   const headers = { "content-type": "application/json", "cache-control": "no-store" };
   return { status, headers, body: JSON.stringify(body) };
 }

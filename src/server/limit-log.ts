@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
 
 /** Those that connections or calls are ended at; the others keep a client within them. */
-export const endingLimits = [
+export const connectionEndingLimits = [
   "connections",
   "connectionsPerSource",
   "callsPerConnection",

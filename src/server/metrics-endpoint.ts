@@ -1,23 +1,23 @@
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
-import type { Guard } from "../auth/gate.ts";
+import type { PermissionCheck } from "../auth/gate.ts";
 import { FlowgateError } from "../errors.ts";
 import { type Metrics, metricsContentType } from "../telemetry/metrics.ts";
 import { createHostCheck } from "./guards/host-check.ts";
 import { createLimitLog } from "./limit-log.ts";
 import { createListener } from "./listener/listener.ts";
 import type { Exchange, ExchangeHandler } from "./listener/exchange.ts";
-import type { Answer } from "@flowgate/transcoding/server";
+import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/route.ts";
-import { refusalAnswer } from "./refusal.ts";
+import { errorResponse } from "./error-response.ts";
 
-/** `/metrics` on the port of the API, for callers that the guard admits. */
-export function createMetricsEndpoint(metrics: Metrics, guard: Guard): [string, Route] {
+/** `/metrics` on the port of the API, for callers that `checkPermission` admits. */
+export function createMetricsEndpoint(metrics: Metrics, checkPermission: PermissionCheck): [string, Route] {
   return createEndpoint("/metrics", true, async (request) => {
     const { authorization } = request.headers;
     try {
-      await guard({
+      await checkPermission({
         url: request.target,
         requestHeader: new Headers(authorization === undefined ? {} : { authorization }),
         values: request.contextValues(),
@@ -65,18 +65,18 @@ export async function openMetricsServer(options: {
 }): Promise<MetricsServer> {
   const { host, port, metrics, log, hosts } = options;
   const isOwn = hosts === undefined ? () => true : createHostCheck(hosts);
-  const answer = (exchange: Exchange): Answer | Promise<Answer> => {
+  const answer = (exchange: Exchange): TranscodingResponse | Promise<TranscodingResponse> => {
     const { ":authority": authority, host: named } = exchange.headers as Record<string, string | undefined>;
     if (!isOwn(authority ?? named ?? "")) {
-      return refusalAnswer(421, "the Host is no name of this service: add it to its option hosts if it is one");
+      return errorResponse(421, "the Host is no name of this service: add it to its option hosts if it is one");
     }
     const [path] = exchange.target.split("?", 1);
     if (path !== "/metrics") {
-      return refusalAnswer(404, "there is nothing at this path but /metrics");
+      return errorResponse(404, "there is nothing at this path but /metrics");
     }
     return exchange.method === "GET" || exchange.method === "HEAD"
       ? metricsAnswer(metrics)
-      : refusalAnswer(405, "/metrics is read with GET", { headers: { Allow: "GET, HEAD" } });
+      : errorResponse(405, "/metrics is read with GET", { headers: { Allow: "GET, HEAD" } });
   };
   const serve: ExchangeHandler = (exchange, refusal) => {
     Promise.resolve(refusal ?? answer(exchange))
@@ -99,7 +99,7 @@ export async function openMetricsServer(options: {
   };
 }
 
-async function metricsAnswer(metrics: Metrics): Promise<Answer> {
+async function metricsAnswer(metrics: Metrics): Promise<TranscodingResponse> {
   return {
     status: 200,
     headers: { "content-type": metricsContentType, "cache-control": "no-store" },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Limiter, type Try, createLimiter } from "../../src/auth/limiter.ts";
+import { type Limiter, type Attempt, createLimiter } from "../../src/auth/limiter.ts";
 
 const minuteMs = 60_000;
 
@@ -8,7 +8,7 @@ function clock() {
   return { now: () => nowMs, pass: (ms: number) => void (nowMs += ms) };
 }
 
-async function begin(limiter: Limiter, username: string, address = "10.0.0.1"): Promise<Try> {
+async function begin(limiter: Limiter, username: string, address = "10.0.0.1"): Promise<Attempt> {
   const attempt = await limiter.begin(username, address);
   if (typeof attempt === "number") {
     throw new TypeError(`refused for ${attempt} s`);
@@ -77,7 +77,7 @@ test("lets no burst slip past while passwords are checked", async () => {
   const burst = Array.from({ length: 20 }, () => limiter.begin("ada", "10.0.0.1"));
   const first = await Promise.all(burst.slice(0, 5));
   for (const attempt of first) {
-    (attempt as Try).fail();
+    (attempt as Attempt).fail();
   }
   expect(await Promise.all(burst.slice(5))).toEqual(Array(15).fill(600));
 });

@@ -135,7 +135,7 @@ describe.skipIf(isMissing("nginx and HAProxy", isThere))("the configurations of 
   });
 });
 
-type Fault = readonly [fault: string, name: Name, from: string, to: string, found: CheckName, wayName: string];
+type RequestError = readonly [fault: string, name: Name, from: string, to: string, found: CheckName, wayName: string];
 const unary = "unary calls, and the details of their errors";
 const streams = "streams, and their end when the client leaves";
 const bothWays = "streams both ways at once";
@@ -146,7 +146,7 @@ const calledBy = "the name by which the client calls";
 const address = "the client's address";
 
 describe.skipIf(!isThere)("a configuration that is not as it should be is found out", () => {
-  test.each<Fault>([
+  test.each<RequestError>([
     ["gRPC over HTTP/1.1", "nginx", "grpc_pass grpc:", "proxy_pass http:", unary, "h2c"],
     ["Connect's streams over HTTP/1.1", "nginx", "|connect\\+", "", bothWays, "h2c"],
     ["one pool for both versions of HTTP", "nginx", "grpc://flowgate_http2", "grpc://flowgate", unary, "h2c"],

@@ -1,7 +1,7 @@
 import { create, fromBinary, fromJson, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { GetFlowsResponseSchema, SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import { MAX_DEPTH } from "../../src/flows/json-fault.ts";
+import { MAX_DEPTH } from "../../src/flows/json-violation.ts";
 import { parseFlows } from "../../src/flows/parse-flows.ts";
 import { toNodes } from "../../src/flows/to-nodes.ts";
 import { failure, node } from "./builders.ts";

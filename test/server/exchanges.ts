@@ -1,5 +1,5 @@
 import type { Exchange, ExchangeHandler } from "../../src/server/listener/exchange.ts";
-import type { Answer } from "@flowgate/transcoding/server";
+import type { TranscodingResponse } from "@flowgate/transcoding/server";
 
 /** Serves what does not violate HTTP itself. */
 export function serving(serve: (exchange: Exchange) => void): ExchangeHandler {
@@ -7,7 +7,7 @@ export function serving(serve: (exchange: Exchange) => void): ExchangeHandler {
 }
 
 /** A response of this body, with the status 200. */
-export function answer(body: Answer["body"]): Answer {
+export function answer(body: TranscodingResponse["body"]): TranscodingResponse {
   return { status: 200, headers: {}, body };
 }
 

@@ -35,7 +35,7 @@ import { createRpcRoutes } from "../../src/server/rpc/routes.ts";
 import { healthService } from "../../src/server/rpc/grpc-health.ts";
 import { createHealth, type Health as HealthOfProcess, type Readiness } from "../../src/server/health.ts";
 import { toFailure } from "../../src/server/failures.ts";
-import { createSources } from "../../src/server/listener/sources.ts";
+import { createClientCounter } from "../../src/server/listener/client-counter.ts";
 import { createLog } from "../../src/server/log.ts";
 import { eventually } from "../e2e/service.ts";
 import { serveRoutes } from "./routed.ts";
@@ -81,7 +81,7 @@ async function open(first: Readiness = { ready: true }) {
 
 /** As openServer serves it, but the test holds the health itself. */
 async function serveAlone(health: HealthOfProcess) {
-  const watchers = createSources(Infinity, () => false);
+  const watchers = createClientCounter(Infinity, () => false);
   const routes = createRpcRoutes({
     routes: (router) => void router.service(Health, healthService(health, watchers)),
     requestGate: () => {},
@@ -100,7 +100,7 @@ async function serveAlone(health: HealthOfProcess) {
 function inProcess(health: HealthOfProcess): Transport {
   const implementation = healthService(
     health,
-    createSources(Infinity, () => false),
+    createClientCounter(Infinity, () => false),
   );
   const fail = (error: unknown, { method, contextValues: values, signal }: UnaryRequest | StreamRequest): never => {
     throw toFailure(error, log, { method, values, signal });

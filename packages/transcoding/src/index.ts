@@ -1,6 +1,6 @@
 export { createTranscoder, type Transcoder, type TranscodingMatch } from "./transcoder/transcoder.ts";
 export type { TranscoderOptions } from "./transcoder/options.ts";
-export type { Rule } from "./routing/bindings.ts";
+export type { Rule } from "./routing/routes.ts";
 export { presets } from "./transcoder/presets.ts";
 export type { CompressionOptions } from "./response/compression.ts";
 export type { ContentEncoding } from "./http/content-coding.ts";
@@ -10,8 +10,8 @@ export type { TranscodingRequest } from "./http/request.ts";
 export { takeUndecoded, undecodedOf, type HttpForm, type Undecoded, type UndecodedForm } from "./request/deferred.ts";
 export { createRequestDecoder, type RequestDecoder } from "./transcoder/request-decoder.ts";
 export { setEncodedField } from "./response/encoded-field.ts";
-export type { Answer } from "./http/answer.ts";
-export { Fault } from "./http/fault.ts";
+export type { TranscodingResponse } from "./http/response.ts";
+export { RequestError } from "./http/request-error.ts";
 export { codeOfStatus, statusOfCode } from "./errors/codes.ts";
 export { expandTemplate, formatTemplate, parseTemplate, type Template } from "./routing/template.ts";
 export { createJsonCheck } from "./json/check.ts";

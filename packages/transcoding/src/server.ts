@@ -2,21 +2,21 @@
  * What the transcoder stands on, for servers that let other protocols share it: requests and answers, the call with its
  * gate, deadline and interceptors, and the JSON of messages.
  */
-export type { Answer } from "./http/answer.ts";
-export { addHeaders } from "./http/answer.ts";
+export type { TranscodingResponse } from "./http/response.ts";
+export { addHeaders } from "./http/response.ts";
 export { createInvoke, createStreamInvoke, type Invoke, type InvokeStream, iterableOfOne } from "./call/invoke.ts";
 export { createCallRunner, type Call } from "./call/runner.ts";
 export { codeOfStatus } from "./errors/codes.ts";
 export type { CallContext } from "./call/context.ts";
 export { deferMessage, isDeferred } from "./request/deferred.ts";
 export { readTimeout } from "./call/deadline.ts";
-export { Fault } from "./http/fault.ts";
+export { RequestError } from "./http/request-error.ts";
 export { collectImplementations, type Implementation, type StreamImplementation } from "./call/implementations.ts";
 export { createJsonCodec } from "./json/codec.ts";
 export { createAccumulator } from "./adapters/node/accumulator.ts";
 export { readBody, streamBody } from "./adapters/node/body.ts";
 export { sendStream } from "./adapters/node/send-stream.ts";
-export { openSource, type Source } from "./stream/source.ts";
+export { openCancellable, type CancellableIterator } from "./stream/cancellable-iterator.ts";
 export type { TranscodingRequest } from "./http/request.ts";
 export { addVary } from "./http/vary.ts";
 export { maxBodyBytesOf } from "./schema/rules.ts";

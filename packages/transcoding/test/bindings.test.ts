@@ -2,10 +2,10 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { RulesService } from "./gen/transcodingtest/v1/invalid_pb.ts";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
-import { compileBindings, type BindingsOptions } from "../src/routing/bindings.ts";
+import { compileRoutes, type RoutesOptions } from "../src/routing/routes.ts";
 import { formatTemplate } from "../src/routing/template.ts";
 
-type Rule = BindingsOptions["rules"][number];
+type Rule = RoutesOptions["rules"][number];
 
 const { call, other, noContent, watch, upload, chat, uploadRaw } = RulesService.method;
 const get = (path: string, rule: Rule = {}): Rule => ({ ...rule, pattern: { case: "get", value: path } });
@@ -21,7 +21,7 @@ const compile = (method: DescMethod, rule: Rule): string[] =>
   lines([method], [{ ...rule, selector: `${method.parent.typeName}.${method.name}` }]);
 
 function lines(methods: readonly DescMethod[], rules: readonly Rule[]): string[] {
-  return compileBindings(methods, { rules, strictTemplates: false }).map(
+  return compileRoutes(methods, { rules, strictTemplates: false }).map(
     ({ method, httpMethod, template, pathFields, variants: [{ body, responseBody }] }) =>
       [
         `${method.name}: ${httpMethod} ${formatTemplate(template)}`,
@@ -159,8 +159,8 @@ describe("rules from outside the .proto", () => {
 
 test("strict templates are those of http.proto", () => {
   const rules = [get("/a/**/b", { selector: "*" })];
-  expect(compileBindings([call], { rules, strictTemplates: false })).toHaveLength(1);
-  expect(() => compileBindings([call], { rules, strictTemplates: true })).toThrow(
+  expect(compileRoutes([call], { rules, strictTemplates: false })).toHaveLength(1);
+  expect(() => compileRoutes([call], { rules, strictTemplates: true })).toThrow(
     new Error(
       `can't serve ${call.toString()} over HTTP: the template "/a/**/b" is wrong at character 7: "**" must be the last segment`,
     ),

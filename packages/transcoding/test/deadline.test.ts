@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { StreamsService } from "./gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
 import { readTimeout } from "../src/call/deadline.ts";
-import { Fault } from "../src/http/fault.ts";
+import { RequestError } from "../src/http/request-error.ts";
 import { createTranscoder, type TranscoderOptions, type TranscodingRequest } from "../src/index.ts";
 import { serveStreams, type HttpVersion } from "./exchange.ts";
 import { json, serve } from "./send.ts";
@@ -90,7 +90,7 @@ describe("a deadline", () => {
     [{ "x-server-timeout": "30s" }],
     [{ "grpc-timeout": "1S", "x-server-timeout": "" }],
   ])("%j is malformed", (headers) => {
-    expect(readTimeout(headers, Infinity)).toBeInstanceOf(Fault);
+    expect(readTimeout(headers, Infinity)).toBeInstanceOf(RequestError);
   });
 
   test("that is malformed is 400 before the implementation runs, and after the gate", async () => {

@@ -5,7 +5,7 @@ import { FlowsService, type SetFlowsRequest } from "../../../gen/flowgate/v1/flo
 import {
   createRequestDecoder,
   createTranscoder,
-  Fault,
+  RequestError,
   takeUndecoded,
   type Undecoded,
   undecodedOf,
@@ -120,8 +120,8 @@ describe("what is wrong with a deferred request", () => {
     await post(body, (request) => taken.push(take(request)), posting);
     const [{ bytes, form } = {}] = taken;
     const decoded = Promise.try(() => createRequestDecoder(method)(bytes as Uint8Array, form as never));
-    const fault = (await decoded.catch((error: unknown) => error)) as Fault;
-    expect(fault).toBeInstanceOf(Fault);
+    const fault = (await decoded.catch((error: unknown) => error)) as RequestError;
+    expect(fault).toBeInstanceOf(RequestError);
     expect(JSON.parse(expected.body as string)).toMatchObject({ message: fault.message });
   });
 });

@@ -304,7 +304,7 @@ describe("no input makes a 500", () => {
   const text = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(""));
 
   test("of a query", async () => {
-    const echoes = (["reject", "ignore"] as const).map((unknownQuery) =>
+    const repeatsInput = (["reject", "ignore"] as const).map((unknownQuery) =>
       createEcho(
         QueryMsgSchema,
         { pattern: { case: "get", value: "/q/{string_value=**}" } },
@@ -313,7 +313,7 @@ describe("no input makes a 500", () => {
     );
     await fc.assert(
       fc.asyncProperty(text, text, async (path, query) => {
-        for (const echo of echoes) {
+        for (const echo of repeatsInput) {
           expect(statuses).toContain((await call(echo, createRequest("GET", `/q/${path}?${query}`))).status);
         }
       }),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Fault } from "../src/index.ts";
+import { RequestError } from "../src/index.ts";
 import { parseJson } from "../src/json/parse.ts";
 import { WideInteger } from "../src/json/wide-integer.ts";
 
@@ -11,7 +11,7 @@ const faultOf = (text: string | Uint8Array, maxDepth?: number): string => {
   try {
     parse(text, maxDepth);
   } catch (error) {
-    if (error instanceof Fault) {
+    if (error instanceof RequestError) {
       return `${error.status} ${error.reason}: ${error.message}`;
     }
     throw error;

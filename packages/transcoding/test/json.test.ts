@@ -19,7 +19,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { BodiesSchema, QueryMsgSchema, type EnumValue, type QueryMsg } from "./gen/t/v1/vectors_pb.ts";
 import { ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
-import { Fault } from "../src/index.ts";
+import { RequestError } from "../src/index.ts";
 import { messageHoldsInt64 } from "../src/json/int64.ts";
 import { parseJson } from "../src/json/parse.ts";
 import { createJsonReaders } from "../src/json/read.ts";
@@ -40,7 +40,7 @@ const faultOf = (text: string): string => {
   try {
     read(text);
   } catch (error) {
-    if (error instanceof Fault) {
+    if (error instanceof RequestError) {
       return error.message;
     }
     throw error;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MultipartBytesService, RawService, type Attachment } from "./gen/transcodingtest/v1/streams_pb.ts";
 import { ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
-import { createTranscoder, Fault, openapi } from "../src/index.ts";
+import { createTranscoder, RequestError, openapi } from "../src/index.ts";
 import { parseMultipart } from "../src/request/multipart.ts";
 import { serve, type Send } from "./send.ts";
 import { call, createEcho, createRequest } from "./service.ts";
@@ -27,7 +27,7 @@ const faultOf = (body: string | Buffer, contentType = type): string => {
   try {
     parseMultipart(Buffer.from(body as string), contentType);
   } catch (error) {
-    if (error instanceof Fault) {
+    if (error instanceof RequestError) {
       return `${error.status} ${error.reason} ${error.message.replace("the body is not valid multipart/form-data: ", "")}`;
     }
     throw error;
@@ -246,7 +246,7 @@ test("a part that is JSON may say so, as the OpenAPI document asks for", async (
   const { transcoder, seen } = createEcho(ThingSchema, rule, {}, { consumes: ["multipart/form-data"] });
   const json = "Content-Type: application/json\r\n";
   const send = async (body: Buffer): Promise<unknown> => call({ transcoder }, createRequest("POST", "/x", body, type));
-  const operation = openapi(transcoder.bindings, { info: { title: "", version: "" } }).paths["/x"]?.["post"];
+  const operation = openapi(transcoder.routes, { info: { title: "", version: "" } }).paths["/x"]?.["post"];
   expect(JSON.stringify(operation)).toContain('"struct":{"contentType":"application/json"}');
   expect(
     await send(multipart(['"struct"', '{"a":[1]}', json], ['"counts"', '{"b":2}', json], ['"small"', "3", json])),

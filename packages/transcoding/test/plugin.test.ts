@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { fastify, type FastifyInstance, type InjectOptions } from "fastify";
 import { describe, expect, test } from "vitest";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
-import { answerFrameworkErrors, fastifyTranscodingPlugin } from "../src/adapters/fastify/index.ts";
+import { createFrameworkErrorHandler, fastifyTranscodingPlugin } from "../src/adapters/fastify/index.ts";
 import { serveStreams } from "./exchange.ts";
 
 /** An application with the plugin, and a route of its own. */
@@ -125,7 +125,7 @@ describe("what Fastify refuses before any plugin sees it", () => {
     ["plain", "application/json", { code: "invalid_argument" }],
     ["problem", "application/problem+json", { status: 400 }],
   ] as const)("has the shape of other errors: %s", async (errors, type, answer) => {
-    const app = fastify({ frameworkErrors: answerFrameworkErrors({ errors }) });
+    const app = fastify({ frameworkErrors: createFrameworkErrorHandler({ errors }) });
     app.register(fastifyTranscodingPlugin, { routes: (router) => router.service(ThingsService, {}), errors });
     const reply = await app.inject({ url: "/things/%zz" });
     expect([reply.statusCode, reply.headers["content-type"]]).toEqual([400, type]);

@@ -6,7 +6,7 @@ import { BodiesSchema, QueryMsgSchema, UpdateMessageRequestSchema } from "./gen/
 import { AnysService, ParcelSchema } from "./gen/transcodingtest/v1/anys_pb.ts";
 import { OpenThingRequestSchema, ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
 import { createTranscoder, presets, type Transcoder, type TranscoderOptions } from "../src/index.ts";
-import type { Answer } from "../src/http/answer.ts";
+import type { TranscodingResponse } from "../src/http/response.ts";
 import { anyMessage, anyTypes } from "./any-message.ts";
 import { createMethod, createRequest } from "./service.ts";
 
@@ -262,7 +262,7 @@ test("nor in a stream", async () => {
 });
 
 /** As far as it goes: behind an error that it tells, a stream breaks off. */
-async function read({ body }: Answer): Promise<string> {
+async function read({ body }: TranscodingResponse): Promise<string> {
   if (typeof body !== "object" || Buffer.isBuffer(body)) {
     return String(body);
   }

@@ -32,7 +32,7 @@ function transcoder(): { transcoder: Transcoder } {
 
 test("all bindings are told, in the order of the rules", () => {
   expect(
-    transcoder().transcoder.bindings.map(
+    transcoder().transcoder.routes.map(
       ({ method, httpMethod, template }) => `${method.name} ${httpMethod} ${formatTemplate(template)}`,
     ),
   ).toEqual(["Call GET /v1/{name}", "Call GET /v1/**:all", "Call * /any/{name=**}", "Other POST /v1/x"]);
@@ -105,8 +105,8 @@ test("HEAD is answered as GET is, without the body, and as all methods are", asy
 });
 
 test("rules in code serve what has none, and take away what has", () => {
-  expect(createTranscoder({ routes }).bindings).toEqual([]);
-  expect(createTranscoder({ routes, rules: [...rules, { selector: "*" }] }).bindings).toEqual([]);
+  expect(createTranscoder({ routes }).routes).toEqual([]);
+  expect(createTranscoder({ routes, rules: [...rules, { selector: "*" }] }).routes).toEqual([]);
 });
 
 test("options in code stand for those of the .proto, with a rule of theirs or the method's own", async () => {

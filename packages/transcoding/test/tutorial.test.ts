@@ -6,7 +6,7 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-const root = new URL("../../../", import.meta.url).pathname;
+const root = new URL("../../..", import.meta.url).pathname;
 const document = await readFile(join(root, "packages/transcoding/docs/reference.md"), "utf8");
 
 type Block = {

@@ -1,6 +1,6 @@
 import { FlowgateError } from "../../errors.ts";
 import { createHostCheck } from "./host-check.ts";
-import { isForeign } from "./origin-check.ts";
+import { isCrossOrigin } from "./origin-check.ts";
 import type { Guard } from "../pipeline/pipeline.ts";
 import { refuse } from "../pipeline/refuse.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
@@ -41,7 +41,7 @@ export function createPageGuard({
     if (stranger !== undefined && !probed.test(request.path)) {
       return refuse(request, 421, misdirected(stranger));
     }
-    return isForeign({ method: request.httpMethod, headers }, named[0] ?? "", isListed)
+    return isCrossOrigin({ method: request.httpMethod, headers }, named[0] ?? "", isListed)
       ? refuse(request, 403, foreignOrigin(headers.origin))
       : undefined;
   };

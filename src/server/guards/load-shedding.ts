@@ -2,9 +2,9 @@ import type { Logger } from "pino";
 import { RetryInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
 import { FlowgateError } from "../../errors.ts";
 import { watchEventLoop } from "./event-loop-delay.ts";
-import { createSources, type Sources } from "../listener/sources.ts";
+import { createClientCounter, type ClientCounter } from "../listener/client-counter.ts";
 import type { Observer } from "../../telemetry/observer.ts";
-import type { Answer } from "@flowgate/transcoding/server";
+import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import type { Guard } from "../pipeline/pipeline.ts";
 import { refuse } from "../pipeline/refuse.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
@@ -50,14 +50,14 @@ export function createLoadGuard({
   const loop = eventLoopDelayMs === 0 ? undefined : watchEventLoop(eventLoopDelayMs);
   const places = (): Places => ({
     taken: 0,
-    sources: createSources(inFlightPerSource || Number.POSITIVE_INFINITY, isProxy),
+    sources: createClientCounter(inFlightPerSource || Number.POSITIVE_INFINITY, isProxy),
   });
   const calls = places();
   const streams = places();
   const maxInFlight = inFlight || Number.POSITIVE_INFINITY;
   const announce = createAnnouncement(log);
 
-  const refuseFor = (request: RequestContext, reason: SheddingReason): Answer => {
+  const refuseFor = (request: RequestContext, reason: SheddingReason): TranscodingResponse => {
     observer.callShed(reason);
     announce(reason);
     return refuse(request, 503, overloaded(reason));
@@ -90,7 +90,7 @@ export function createLoadGuard({
 }
 
 /** Of calls or of streams: how many are taken, and by whom. */
-type Places = { taken: number; readonly sources: Sources };
+type Places = { taken: number; readonly sources: ClientCounter };
 
 function overloaded(reason: SheddingReason): FlowgateError {
   // Clients that were refused together should not come back together.

@@ -7,7 +7,7 @@ import type { IncomingMessage } from "node:http";
  * Every browser sends Origin with what can change something, and Sec-Fetch-Site (Fetch Metadata) with all requests
  * to loopback or over TLS. No page can set or leave out either; other clients send neither.
  */
-export function isForeign(
+export function isCrossOrigin(
   { method, headers }: Pick<IncomingMessage, "method" | "headers">,
   authority: string,
   isListed: (origin: string) => boolean,

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { linger } from "./linger.ts";
-import { formatRefusal } from "../refusal.ts";
+import { closeGracefully } from "./graceful-close.ts";
+import { formatErrorResponse } from "../error-response.ts";
 
 /**
  * Answers what is no HTTP/1 request, or did not become one in time, and ends its connection. Returns the status;
@@ -18,11 +18,11 @@ export function refuseConnection(
     return undefined;
   }
   const [status, message] = answerTo(error);
-  socket.write(formatRefusal(status, message));
+  socket.write(formatErrorResponse(status, message));
   // The parser has given up; what else comes goes to no one.
   socket.removeAllListeners("data");
   socket.resume();
-  linger(socket);
+  closeGracefully(socket);
   return status;
 }
 

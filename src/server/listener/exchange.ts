@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import type { Answer } from "@flowgate/transcoding/server";
+import type { TranscodingResponse } from "@flowgate/transcoding/server";
 
 /** Follows an exchange. */
 export interface ExchangeObserver {
@@ -36,21 +36,21 @@ export interface Exchange {
   readonly hasLongBodyLeft: boolean;
   /** Whether a body was sent; it may be empty. */
   hasBody(): boolean;
-  /** The whole body; rejects with a Fault if it is longer than `maxBytes`, or the client is gone. */
+  /** The whole body; rejects with a RequestError if it is longer than `maxBytes`, or the client is gone. */
   readBody(maxBytes: number): Promise<Uint8Array>;
   /** The body as it arrives. Ending the iteration leaves the rest unread. */
   streamBody(): AsyncIterable<Uint8Array>;
   /** Sends the response; of several, the first. Does nothing if the client is gone. */
-  send(answer: Answer): void;
+  send(answer: TranscodingResponse): void;
   /** Breaks the response off so that no client takes it for complete. */
   abort(): void;
 }
 
 /** Serves a request. `refusal` is the response, if the request violates HTTP itself. */
-export type ExchangeHandler = (exchange: Exchange, refusal: Answer | undefined) => void;
+export type ExchangeHandler = (exchange: Exchange, refusal: TranscodingResponse | undefined) => void;
 
 /** Sets Content-Length where the response has none, and returns how its text goes out fastest. */
-export function describeBody({ status, headers, body, trailers }: Answer, method: string): BufferEncoding {
+export function describeBody({ status, headers, body, trailers }: TranscodingResponse, method: string): BufferEncoding {
   if (typeof body === "string" || Buffer.isBuffer(body)) {
     if (trailers !== undefined) {
       return "utf8";

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Answer } from "@flowgate/transcoding/server";
-import { refusalAnswer } from "../refusal.ts";
+import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import { errorResponse } from "../error-response.ts";
 
 /** RFC 9110, section 10.1.1: an expectation other than 100-continue can't be met. */
-export function refusalOfExpectation({ expect }: IncomingHttpHeaders): Answer | undefined {
+export function expectationError({ expect }: IncomingHttpHeaders): TranscodingResponse | undefined {
   return expect === undefined || expect.toLowerCase() === "100-continue"
     ? undefined
-    : refusalAnswer(417, "this server meets no expectation but 100-continue");
+    : errorResponse(417, "this server meets no expectation but 100-continue");
 }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { type Answer, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
+import { type TranscodingResponse, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 
 /** The connection that a request came on. */
@@ -99,7 +99,7 @@ export class Http1Exchange implements Exchange {
     return streamBody(this.request);
   }
 
-  send(answer: Answer): void {
+  send(answer: TranscodingResponse): void {
     const { response } = this;
     if (response.headersSent || response.destroyed) {
       return;
@@ -135,7 +135,7 @@ export class Http1Exchange implements Exchange {
     this.response.destroy();
   }
 
-  #addTrailers(trailers: Answer["trailers"]): void {
+  #addTrailers(trailers: TranscodingResponse["trailers"]): void {
     if (trailers !== undefined) {
       this.response.addTrailers(Object.entries(trailers) as [string, string][]);
     }

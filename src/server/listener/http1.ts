@@ -3,14 +3,14 @@ import type { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { refuseConnection } from "./client-error.ts";
 import type { ExchangeHandler } from "./exchange.ts";
-import { refusalOfExpectation } from "./expectation.ts";
+import { expectationError } from "./expectation.ts";
 import { Http1Exchange, type Http1Exchanges } from "./http1-exchange.ts";
-import { linger, lingerMs } from "./linger.ts";
-import { refusalAnswer } from "../refusal.ts";
+import { closeGracefully, gracefulCloseMs } from "./graceful-close.ts";
+import { errorResponse } from "../error-response.ts";
 import type { ListenerLimits, ListenerOptions } from "./options.ts";
-import { createPace, type Window } from "./pace.ts";
+import { createThroughputMonitor, type ThroughputWindow } from "./throughput.ts";
 import type { Protocol } from "./protocol.ts";
-import { sentOn } from "./wire.ts";
+import { readSocketProgress } from "./socket-progress.ts";
 
 type Connection = Http1Exchanges & {
   /** The one that was accepted, under TLS. */
@@ -22,8 +22,8 @@ type Connection = Http1Exchanges & {
   /** When there was last something to do, and how many had been served by then. */
   busyMs: number;
   servedThen: number;
-  readonly body: Window;
-  readonly answer: Window;
+  readonly body: ThroughputWindow;
+  readonly answer: ThroughputWindow;
   /** How much had been received when it last became idle. */
   idleBytes: number;
   /** Its next response is its last. */
@@ -35,7 +35,7 @@ type Connection = Http1Exchanges & {
 /** HTTP/1.1; its server owns the port of both protocols. */
 export function createHttp1(handler: ExchangeHandler, options: ListenerOptions): Protocol & { server: http.Server } {
   const connections = new Map<Socket, Connection>();
-  const pace = createPace(options);
+  const pace = createThroughputMonitor(options);
   let isClosing = false;
 
   const serve = (request: http.IncomingMessage, response: http.ServerResponse, expectsContinue: boolean): void => {
@@ -54,7 +54,7 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
       socket.destroy();
       return;
     }
-    handler(exchange, hasSeveralHosts(request) ? severalHosts() : refusalOfExpectation(request.headers));
+    handler(exchange, hasSeveralHosts(request) ? severalHosts() : expectationError(request.headers));
   };
 
   const server = http.createServer({
@@ -120,7 +120,7 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
       refuse(Object.assign(new Error(), { code: "ERR_HTTP_REQUEST_TIMEOUT" }), socket);
       return;
     }
-    const { sentBytes, unsentBytes } = sentOn(connection.accepted);
+    const { sentBytes, unsentBytes } = readSocketProgress(connection.accepted);
     if (socket.writableLength === 0 && unsentBytes === 0) {
       pace.rest(connection.answer, sentBytes, nowMs);
     } else if (pace.isTooSlow(connection.answer, sentBytes, nowMs)) {
@@ -131,7 +131,7 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
 
   function end(socket: Socket, connection: Connection): void {
     connection.hasEnded = true;
-    linger(socket);
+    closeGracefully(socket);
   }
 
   /** A response under way ends the connection by itself, and a request that has begun to arrive is served if it comes soon. */
@@ -142,7 +142,7 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
       }
     };
     if (connection.exchanges.size === 0 && socket.bytesRead > connection.idleBytes) {
-      const timer = setTimeout(endIdle, lingerMs);
+      const timer = setTimeout(endIdle, gracefulCloseMs);
       socket.once("close", () => clearTimeout(timer));
     } else {
       endIdle();
@@ -180,7 +180,7 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
       connections.set(socket, connection);
       socket.once("close", () => connections.delete(socket));
       // Node calls this after a response that ends the connection, whether the request is all read or not.
-      socket.destroySoon = () => linger(socket);
+      socket.destroySoon = () => closeGracefully(socket);
       serveHttp1.call(server, socket);
       if (isClosing) {
         endWhenIdle(socket, connection);
@@ -223,7 +223,7 @@ function hasSeveralHosts({ rawHeaders }: http.IncomingMessage): boolean {
 }
 
 /** RFC 9112, section 3.2: which of them counts may differ between the recipients on the way. */
-const severalHosts = () => refusalAnswer(400, "there must be one Host field", { headers: { connection: "close" } });
+const severalHosts = () => errorResponse(400, "there must be one Host field", { headers: { connection: "close" } });
 
 function limitOf(
   { code }: NodeJS.ErrnoException,

@@ -7,10 +7,10 @@ import {
   constants,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { type Answer, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
+import { type TranscodingResponse, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
-import { lingerMs } from "./linger.ts";
-import type { Window } from "./pace.ts";
+import { gracefulCloseMs } from "./graceful-close.ts";
+import type { ThroughputWindow } from "./throughput.ts";
 
 const ignore = (): void => {};
 
@@ -33,7 +33,7 @@ export class Http2Exchange implements Exchange {
   readonly startMs = performance.now();
   /** How much of the body was read, and how fast. */
   bodyBytes = 0;
-  readonly body: Window;
+  readonly body: ThroughputWindow;
   /** How much of the response is not sent, and since when none of it was. */
   unsentBytes = 0;
   unsentMs: number;
@@ -117,7 +117,7 @@ export class Http2Exchange implements Exchange {
     }
   }
 
-  send(answer: Answer): void {
+  send(answer: TranscodingResponse): void {
     const { stream } = this;
     if (stream.headersSent || stream.destroyed || stream.closed) {
       return;
@@ -185,7 +185,7 @@ export class Http2Exchange implements Exchange {
       stream.close();
       // A stream does not close while bytes of it wait to be read.
       this.#drain();
-    }, lingerMs);
+    }, gracefulCloseMs);
     stream.once("close", () => clearTimeout(timer));
   }
 

@@ -2,16 +2,16 @@ import http2 from "node:http2";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ExchangeHandler } from "./exchange.ts";
-import { refusalOfExpectation } from "./expectation.ts";
+import { expectationError } from "./expectation.ts";
 import { hasArrived, Http2Exchange, type Http2Exchanges } from "./http2-exchange.ts";
-import { lingerMs } from "./linger.ts";
+import { gracefulCloseMs } from "./graceful-close.ts";
 import type { ListenerLimits, ListenerOptions } from "./options.ts";
-import { createOverhead, type Overhead } from "./overhead.ts";
-import { createPace, type Window } from "./pace.ts";
+import { createControlFrameBudget, type ControlFrameBudget } from "./control-frame-budget.ts";
+import { createThroughputMonitor, type ThroughputWindow } from "./throughput.ts";
 import type { Protocol } from "./protocol.ts";
-import { refusalAnswer } from "../refusal.ts";
+import { errorResponse } from "../error-response.ts";
 import { sendShutdownNotice } from "./shutdown-notice.ts";
-import { sentOn } from "./wire.ts";
+import { readSocketProgress } from "./socket-progress.ts";
 
 const { NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM } = http2.constants;
 
@@ -25,8 +25,8 @@ type Connection = Http2Exchanges & {
   readonly isSecure: boolean;
   readonly startMs: number;
   readonly exchanges: Set<Http2Exchange>;
-  readonly overhead: Overhead;
-  readonly answer: Window;
+  readonly overhead: ControlFrameBudget;
+  readonly answer: ThroughputWindow;
   /** Whether the client has sent the SETTINGS that its side begins with (RFC 9113, section 3.4). */
   isIntroduced: boolean;
   lastStreamId: number;
@@ -41,7 +41,7 @@ type Connection = Http2Exchanges & {
 /** HTTP/2, on connections whose first bytes were its preface. */
 export function createHttp2(handler: ExchangeHandler, options: ListenerOptions): Protocol {
   const connections = new Map<Socket, Connection>();
-  const pace = createPace(options);
+  const pace = createThroughputMonitor(options);
   let isClosing = false;
 
   const server = http2.createServer({
@@ -65,7 +65,7 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
   });
   function watch(session: http2.ServerHttp2Session, socket: Socket, accepted: Socket): void {
     const nowMs = performance.now();
-    const overhead = createOverhead(options.overheadBytesPerSecond, accepted.bytesRead, nowMs);
+    const overhead = createControlFrameBudget(options.overheadBytesPerSecond, accepted.bytesRead, nowMs);
     const connection: Connection = {
       session,
       socket,
@@ -94,7 +94,7 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
     socket.once("close", () => connections.delete(socket));
     session.once("close", () => {
       // The other side may have read GOAWAY, and stay.
-      const timer = setTimeout(() => socket.destroy(), lingerMs);
+      const timer = setTimeout(() => socket.destroy(), gracefulCloseMs);
       socket.once("close", () => clearTimeout(timer));
     });
     session.once("remoteSettings", () => {
@@ -117,7 +117,7 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
     connection.lastStreamId = stream.id ?? connection.lastStreamId;
     connection.exchanges.add(exchange);
     connection.overhead.header(rawHeaders);
-    handler(exchange, exchange.method === "CONNECT" ? noTunnel() : refusalOfExpectation(exchange.headers));
+    handler(exchange, exchange.method === "CONNECT" ? noTunnel() : expectationError(exchange.headers));
   }
 
   function sweepOne(socket: Socket, connection: Connection, nowMs: number): void {
@@ -125,7 +125,7 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
     if (session.destroyed) {
       return;
     }
-    const { sentBytes, unsentBytes } = sentOn(accepted);
+    const { sentBytes, unsentBytes } = readSocketProgress(accepted);
     const end = (limit: keyof ListenerLimits): void => {
       options.onLimit(limit);
       // Without an error, Node takes no code.
@@ -260,7 +260,7 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
  * of them were taken. Over TLS the latter alone: streams that are on their way were not, and may be repeated.
  */
 async function tell({ session, accepted, isSecure }: Connection): Promise<void> {
-  const untilMs = performance.now() + (isSecure ? 0 : lingerMs);
+  const untilMs = performance.now() + (isSecure ? 0 : gracefulCloseMs);
   while (!session.closed && !session.destroyed && performance.now() < untilMs) {
     // Not before our SETTINGS, which come first (section 3.4).
     if (!session.pendingSettingsAck && sendShutdownNotice(accepted)) {
@@ -285,4 +285,4 @@ function roundTrip(session: http2.Http2Session, atMostMs: number): Promise<void>
   });
 }
 
-const noTunnel = () => refusalAnswer(405, "this server opens no tunnels");
+const noTunnel = () => errorResponse(405, "this server opens no tunnels");

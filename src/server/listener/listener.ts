@@ -3,12 +3,12 @@ import type { Socket } from "node:net";
 import type { ExchangeHandler } from "./exchange.ts";
 import { createHttp1 } from "./http1.ts";
 import { createHttp2 } from "./http2.ts";
-import { lingerMs } from "./linger.ts";
+import { gracefulCloseMs } from "./graceful-close.ts";
 import { listenerDefaults, type ListenerOptions } from "./options.ts";
 import { canSendShutdownNotice } from "./shutdown-notice.ts";
-import { createSources } from "./sources.ts";
-import { canMeasureSent } from "./wire.ts";
-import type { Decided } from "./sniff.ts";
+import { createClientCounter } from "./client-counter.ts";
+import { canReadSocketProgress } from "./socket-progress.ts";
+import type { DetectedConnection } from "./sniff.ts";
 
 /** Node's timers wait no longer. */
 const maxTimerMs = 2 ** 31 - 1;
@@ -24,7 +24,7 @@ export function createListener(handler: ExchangeHandler, given: Partial<Listener
   const options = { ...listenerDefaults, ...given };
   const accepted = new Set<Socket>();
   const undecided = new Set<Socket>();
-  const sources = createSources(options.connectionsPerSource, options.isProxy);
+  const sources = createClientCounter(options.connectionsPerSource, options.isProxy);
   const http1 = createHttp1(handler, options);
   const http2 = createHttp2(handler, options);
   const protocols = { http1, http2 };
@@ -64,7 +64,7 @@ export function createListener(handler: ExchangeHandler, given: Partial<Listener
     });
   });
 
-  const serve = ({ socket, protocol, goodUntilMs }: Decided, beneath: Socket): void => {
+  const serve = ({ socket, protocol, goodUntilMs }: DetectedConnection, beneath: Socket): void => {
     if (goodUntilMs !== undefined) {
       const leftMs = Math.min(goodUntilMs - Date.now(), maxTimerMs);
       const timer = setTimeout(() => protocols[protocol].retire(socket), leftMs);
@@ -86,7 +86,7 @@ export function createListener(handler: ExchangeHandler, given: Partial<Listener
   const { idleTimeoutMs, stallTimeoutMs, requestTimeoutMs, headersTimeoutMs, firstByteTimeoutMs } = options;
   const shortestMs = Math.min(idleTimeoutMs, stallTimeoutMs, requestTimeoutMs, headersTimeoutMs, firstByteTimeoutMs);
   server.once("listening", () => {
-    if (!canMeasureSent(server)) {
+    if (!canReadSocketProgress(server)) {
       options.onDegraded(
         "responses that their clients do not take are not ended: this Node does not say what was sent",
       );
@@ -110,7 +110,7 @@ export function createListener(handler: ExchangeHandler, given: Partial<Listener
     close(callback);
     const end = (sockets: ReadonlySet<Socket>): void => sockets.forEach((socket) => socket.destroy());
     // Whoever came just before may be about to send its request.
-    const patience = setTimeout(() => end(undecided), lingerMs);
+    const patience = setTimeout(() => end(undecided), gracefulCloseMs);
     void Promise.all([http1.close(), http2.close()]).then(options.onTold);
     const grace = setTimeout(() => {
       options.onCut(accepted.size);

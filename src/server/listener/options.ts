@@ -1,4 +1,4 @@
-import { type DecideProtocol, sniff } from "./sniff.ts";
+import { type ProtocolDetector, sniff } from "./sniff.ts";
 
 /** What a client may take of the server. Whoever goes beyond is refused, or loses the connection. */
 export type ListenerLimits = {
@@ -47,7 +47,7 @@ export type ListenerOptions = ListenerLimits & {
   /** Told by close() how many connections it ended with calls in flight. */
   onCut: (connections: number) => void;
   /** How a connection's protocol is found out; without TLS, by its first bytes. */
-  decide: DecideProtocol;
+  decide: ProtocolDetector;
   /** Whether the peer of this address connects for many clients: `connectionsPerSource` is not for it. */
   isProxy: (address: string | undefined) => boolean;
   /** A feature is off, because this version of Node lacks an internal that it needs. Called at start-up. */

@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 import type { Server, Socket } from "node:net";
-import { sentOn } from "./wire.ts";
+import { readSocketProgress } from "./socket-progress.ts";
 
 /** A GOAWAY frame (RFC 9113, section 6.8) of the highest stream id there is, and no error. */
 const frame = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
@@ -15,7 +15,7 @@ const frame = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0,
  */
 export function sendShutdownNotice(socket: Socket): boolean {
   const fd = descriptorOf(socket);
-  if (fd < 0 || sentOn(socket).unsentBytes > 0) {
+  if (fd < 0 || readSocketProgress(socket).unsentBytes > 0) {
     return false;
   }
   try {

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 /** A connection whose protocol is known. The socket may be another than the one that was accepted: that of TLS. */
-export type Decided = {
+export type DetectedConnection = {
   readonly socket: Socket;
   readonly protocol: "http1" | "http2";
   /** When it has to take no more calls, by the clock: the end of its client's certificate. */
@@ -15,10 +15,10 @@ export type Decided = {
  * Tells, once, which protocol a connection speaks, with its bytes put back. A connection that ends before is
  * destroyed and never told of; whoever asks limits the time.
  */
-export type DecideProtocol = (socket: Socket, decided: (connection: Decided) => void) => void;
+export type ProtocolDetector = (socket: Socket, decided: (connection: DetectedConnection) => void) => void;
 
 /** Decides by the first bytes. */
-export const sniff: DecideProtocol = (socket, decided) => {
+export const sniff: ProtocolDetector = (socket, decided) => {
   let head: Buffer = Buffer.alloc(0);
 
   const onData = (chunk: Buffer): void => {

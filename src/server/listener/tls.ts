@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { createServer, type TLSSocket } from "node:tls";
 import type { Logger } from "pino";
 import { type Certificates, hasExpired } from "./certificates.ts";
-import { type DecideProtocol, sniff } from "./sniff.ts";
+import { type ProtocolDetector, sniff } from "./sniff.ts";
 
 export type TlsOptions = {
   readonly certificates: Certificates;
@@ -27,7 +27,7 @@ export function createTls(
   { certificates, clientCertificate }: TlsOptions,
   log: Logger,
   onFailure: (reason: TlsFailure) => void = () => {},
-): DecideProtocol {
+): ProtocolDetector {
   /** What waits for a handshake, by the peer. */
   const secured = new Map<string, (socket: TLSSocket) => void>();
   const server = createServer({
@@ -39,7 +39,7 @@ export function createTls(
   certificates.onChange((next) => server.setSecureContext(next));
 
   server.on("secureConnection", (socket) => {
-    const fault = faultOf(socket);
+    const fault = handshakeFailureOf(socket);
     if (fault === undefined) {
       secured.get(peerOf(socket))?.(socket);
     } else {
@@ -96,7 +96,7 @@ function failureOf(code: string): TlsFailure {
 }
 
 /** What is wrong with the certificate that a client has shown. */
-function faultOf(socket: TLSSocket): string | undefined {
+function handshakeFailureOf(socket: TLSSocket): string | undefined {
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) {
     return undefined;

@@ -1,13 +1,13 @@
-import type { Answer } from "@flowgate/transcoding/server";
-import { refusalAnswer } from "../refusal.ts";
+import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import { errorResponse } from "../error-response.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { Route } from "./route.ts";
 
 /** The response to GET; that to HEAD goes without its body. */
-export type Read = (request: RequestContext) => Answer | Promise<Answer>;
+export type EndpointHandler = (request: RequestContext) => TranscodingResponse | Promise<TranscodingResponse>;
 
 /** A route that is only read. `isExempt`: it is served under load, too. */
-export function createEndpoint(path: string, isExempt: boolean, read: Read): [string, Route] {
+export function createEndpoint(path: string, isExempt: boolean, read: EndpointHandler): [string, Route] {
   return [
     path,
     {
@@ -17,7 +17,7 @@ export function createEndpoint(path: string, isExempt: boolean, read: Read): [st
       serve: (request) =>
         request.httpMethod === "GET" || request.httpMethod === "HEAD"
           ? read(request)
-          : refusalAnswer(405, `${path} is read with GET`, { headers: { Allow: "GET, HEAD" } }),
+          : errorResponse(405, `${path} is read with GET`, { headers: { Allow: "GET, HEAD" } }),
     },
   ];
 }

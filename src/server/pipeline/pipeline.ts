@@ -2,14 +2,14 @@ import { Code } from "@connectrpc/connect";
 import { type Context, context as contexts, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { readTraceparent, tracerOf } from "../../telemetry/trace.ts";
-import { type Answer, codeOfStatus } from "@flowgate/transcoding/server";
+import { type TranscodingResponse, codeOfStatus } from "@flowgate/transcoding/server";
 import { internalMessage } from "../failures.ts";
 import type { ExchangeHandler } from "../listener/exchange.ts";
-import { refusalAnswer } from "../refusal.ts";
+import { errorResponse } from "../error-response.ts";
 import { RequestContext, type RequestEnvironment } from "./request-context.ts";
 
 /** Returns the response of a request that is refused, or nothing. May set headers of the response. */
-export type Guard = (request: RequestContext) => Answer | undefined;
+export type Guard = (request: RequestContext) => TranscodingResponse | undefined;
 
 export type PipelineOptions = {
   readonly environment: RequestEnvironment;
@@ -40,7 +40,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     log.error({ requestId, ...traceIds, err: error }, "a request failed unexpectedly");
     request.fail(Code.Internal);
     try {
-      request.send(refusalAnswer(500, internalMessage(requestId)));
+      request.send(errorResponse(500, internalMessage(requestId)));
     } finally {
       if (!exchange.isSent) {
         exchange.abort();

@@ -2,8 +2,8 @@ import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import type { Code, ConnectError } from "@connectrpc/connect";
 import { endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import type { FlowgateError } from "../../errors.ts";
-import { addHeaders, type Answer } from "@flowgate/transcoding/server";
-import { refusalAnswer } from "../refusal.ts";
+import { addHeaders, type TranscodingResponse } from "@flowgate/transcoding/server";
+import { errorResponse } from "../error-response.ts";
 import { toConnectError } from "../rpc/connect-error.ts";
 import { grpcStatus } from "../rpc/grpc-status.ts";
 import type { RequestContext } from "./request-context.ts";
@@ -13,19 +13,19 @@ import type { RequestContext } from "./request-context.ts";
  * with a status in the head, a Connect stream with its last message, everything else with this HTTP status and JSON. The
  * body stays unread.
  */
-export function refuse(request: RequestContext, status: number, refusal: FlowgateError): Answer {
+export function refuse(request: RequestContext, status: number, refusal: FlowgateError): TranscodingResponse {
   const { message, headers, reason } = refusal;
   return request.route.kind === "rpc" || isEnveloped(request)
     ? refuseCall(request, status, toConnectError(refusal))
-    : failed(request, toConnectError(refusal).code, refusalAnswer(status, message, { headers, code: reason }));
+    : failed(request, toConnectError(refusal).code, errorResponse(status, message, { headers, code: reason }));
 }
 
 /** The same for an RPC, by an error that may have no reason of ours. */
-export function refuseCall(request: RequestContext, status: number, error: ConnectError): Answer {
+export function refuseCall(request: RequestContext, status: number, error: ConnectError): TranscodingResponse {
   const { "content-type": type = "" } = request.headers;
   const grpcType = grpcTypeOf(type);
   if (grpcType !== undefined) {
-    const headers: Answer["headers"] = { "content-type": grpcType, ...grpcStatus(error) };
+    const headers: TranscodingResponse["headers"] = { "content-type": grpcType, ...grpcStatus(error) };
     const retryAfter = error.metadata.get("retry-after");
     if (retryAfter !== null) {
       // What clients with a retry policy wait for (gRPC's proposal A6, pushback).
@@ -39,12 +39,12 @@ export function refuseCall(request: RequestContext, status: number, error: Conne
     const body = Buffer.from(encodeEnvelope(endStreamFlag, end));
     return failed(request, error.code, { status: 200, headers: { "content-type": connectType }, body });
   }
-  const headers: Answer["headers"] = { "content-type": "application/json" };
+  const headers: TranscodingResponse["headers"] = { "content-type": "application/json" };
   addHeaders(headers, error.metadata);
   return failed(request, error.code, { status, headers, body: JSON.stringify(errorToJson(error, {})) });
 }
 
-function failed(request: RequestContext, code: Code, answer: Answer): Answer {
+function failed(request: RequestContext, code: Code, answer: TranscodingResponse): TranscodingResponse {
   request.fail(code);
   return answer;
 }

@@ -4,7 +4,7 @@ import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { IncomingHttpHeaders } from "node:http";
 import { type Peer, peerKey } from "../../auth/principal.ts";
 import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
-import { addVary, type Answer, codeOfStatus, type TranscodingRequest } from "@flowgate/transcoding/server";
+import { addVary, type TranscodingResponse, codeOfStatus, type TranscodingRequest } from "@flowgate/transcoding/server";
 import type { Observer } from "../../telemetry/observer.ts";
 import type { Exchange, ExchangeObserver } from "../listener/exchange.ts";
 import { RequestRecord } from "../observability/request-record.ts";
@@ -157,7 +157,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   }
 
   /** Sends the response. `keepsConnection`: also if a long body is left to be discarded. */
-  send(answer: Answer, keepsConnection = false): void {
+  send(answer: TranscodingResponse, keepsConnection = false): void {
     const { headers } = answer;
     if (!keepsConnection && this.exchange.hasLongBodyLeft) {
       headers["connection"] = "close";

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Answer } from "@flowgate/transcoding/server";
+import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import type { RequestContext } from "./request-context.ts";
 
 /** Where a request leads. */
@@ -13,5 +13,5 @@ export type Route = {
   /** Served under load, too. */
   readonly isExempt: boolean;
   /** Serves the request; must not throw or reject. */
-  serve(request: RequestContext): Answer | Promise<Answer>;
+  serve(request: RequestContext): TranscodingResponse | Promise<TranscodingResponse>;
 };

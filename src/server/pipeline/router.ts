@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Transcoder, TranscodingMatch } from "@flowgate/transcoding";
 import { refuseUnknownRpc } from "../rpc/refuse-rpc.ts";
 import type { RequestContext } from "./request-context.ts";
-import { refusalAnswer } from "../refusal.ts";
+import { errorResponse } from "../error-response.ts";
 import type { Route } from "./route.ts";
 
 export type RouterOptions = {
@@ -101,5 +101,5 @@ const malformed = createRefusal(400, "the request is malformed");
 const invalidHost = createRefusal(400, "the Host header or the request target is no valid part of a URL");
 
 function createRefusal(status: number, message: string): Route {
-  return { kind: "endpoint", method: undefined, isExempt: false, serve: () => refusalAnswer(status, message) };
+  return { kind: "endpoint", method: undefined, isExempt: false, serve: () => errorResponse(status, message) };
 }

@@ -13,7 +13,7 @@ import { envelope } from "./envelope.ts";
 /** The messages of a method in one of their two forms. */
 export type Codec = {
   readonly name: "proto" | "json";
-  /** Throws a Fault or a FlowgateError; a deferred message throws them when it is read. */
+  /** Throws a RequestError or a FlowgateError; a deferred message throws them when it is read. */
   readonly decode: (bytes: Uint8Array) => Message;
   readonly encode: (message: Message) => Uint8Array<ArrayBuffer>;
   /** The encoded message in an envelope, not compressed. */

@@ -5,7 +5,7 @@ import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-conn
 import { FlowgateError } from "../../errors.ts";
 import {
   addHeaders,
-  type Answer,
+  type TranscodingResponse,
   type Call,
   type CallContext,
   createCallRunner,
@@ -71,7 +71,7 @@ function createConnectUnary(
     context: CallContext,
     compression: Compression | undefined,
     message: Message,
-  ): Answer | Promise<Answer> => {
+  ): TranscodingResponse | Promise<TranscodingResponse> => {
     const bytes = codec.encode(message);
     const headers = headersOf(context);
     headers["content-type"] = contentType;
@@ -86,7 +86,7 @@ function createConnectUnary(
 
   const call: Call<RequestContext> = ({ request, context }) => {
     const { compression, bytes } = read(request);
-    const respond = (decompressed: Uint8Array): Answer | Promise<Answer> => {
+    const respond = (decompressed: Uint8Array): TranscodingResponse | Promise<TranscodingResponse> => {
       const invoked = invoke(codec.decode(decompressed), context);
       return invoked instanceof Promise
         ? invoked.then((response) => succeed(request, context, compression, response))
@@ -120,7 +120,7 @@ function createConnectUnary(
 }
 
 /** Of a unary call the trailers are headers too, with a prefix. */
-function headersOf(context: CallContext): Answer["headers"] {
+function headersOf(context: CallContext): TranscodingResponse["headers"] {
   const headers = setHeadersOf(context);
   for (const [name, value] of Object.entries(setTrailersOf(context))) {
     headers[`trailer-${name}`] = value;

@@ -9,7 +9,7 @@ import {
 import { peerKey } from "../../auth/principal.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { Health } from "../health.ts";
-import type { Sources } from "../listener/sources.ts";
+import type { ClientCounter } from "../listener/client-counter.ts";
 
 /** Each is open for as long as its client likes, and needs no token. */
 const maxWatches = 1_000;
@@ -22,7 +22,7 @@ const maxListed = 100;
  * gRPC's health checking protocol: https://github.com/grpc/grpc/blob/master/doc/health-checking.md. `watchers` counts
  * the watches of each client.
  */
-export function healthService(health: Health, watchers: Sources): ServiceImpl<typeof HealthService> {
+export function healthService(health: Health, watchers: ClientCounter): ServiceImpl<typeof HealthService> {
   return {
     check({ service }) {
       const status = statusOf(health, service);
@@ -59,11 +59,11 @@ type Watch = {
 
 async function* watch(
   health: Health,
-  watchers: Sources,
+  watchers: ClientCounter,
   { service, address, signal }: Watch,
 ): AsyncGenerator<HealthCheckResponse> {
-  const leave = health.followers() < maxWatches ? watchers.admit(address) : undefined;
-  if (leave === undefined) {
+  const cancel = health.followers() < maxWatches ? watchers.admit(address) : undefined;
+  if (cancel === undefined) {
     throw new FlowgateError("limit_exceeded", "there are too many watches already: ask with Check");
   }
   try {
@@ -78,7 +78,7 @@ async function* watch(
       }
     }
   } finally {
-    leave();
+    cancel();
   }
   throw new FlowgateError("unavailable", "the service is closing");
 }

@@ -1,11 +1,11 @@
 import { ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { addHeaders, type Answer } from "@flowgate/transcoding/server";
+import { addHeaders, type TranscodingResponse } from "@flowgate/transcoding/server";
 import { formatGrpcMessage } from "./grpc-message.ts";
 
 /** grpc-status and what goes with it: the message, the details, and the error's metadata, as far as it may be sent. */
-export function grpcStatus(error: ConnectError): Answer["headers"] {
-  const fields: Answer["headers"] = {};
+export function grpcStatus(error: ConnectError): TranscodingResponse["headers"] {
+  const fields: TranscodingResponse["headers"] = {};
   // An error of another service can carry any header.
   addHeaders(fields, error.metadata);
   // A lone surrogate has no form in UTF-8.

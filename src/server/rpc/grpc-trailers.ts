@@ -1,11 +1,11 @@
 import type { ConnectError } from "@connectrpc/connect";
-import { type Answer, type CallContext } from "@flowgate/transcoding/server";
+import { type TranscodingResponse, type CallContext } from "@flowgate/transcoding/server";
 import { envelope, trailersFlag } from "./envelope.ts";
 import { grpcStatus } from "./grpc-status.ts";
 import { setTrailersOf } from "./method.ts";
 
 /** The status of a call, with the trailers that its implementation has set. */
-export function grpcTrailers(context: CallContext, error: ConnectError | undefined): Answer["headers"] {
+export function grpcTrailers(context: CallContext, error: ConnectError | undefined): TranscodingResponse["headers"] {
   const trailers = setTrailersOf(context);
   if (error === undefined) {
     trailers["grpc-status"] = "0";
@@ -15,7 +15,7 @@ export function grpcTrailers(context: CallContext, error: ConnectError | undefin
 }
 
 /** The last frame of a gRPC-Web response. */
-export function trailersFrame(trailers: Answer["headers"]): Buffer {
+export function trailersFrame(trailers: TranscodingResponse["headers"]): Buffer {
   let text = "";
   for (const name in trailers) {
     for (const value of [trailers[name] ?? []].flat()) {

@@ -1,6 +1,12 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { Compression } from "@connectrpc/connect/protocol";
-import { type Answer, type Call, type CallContext, createCallRunner, type Invoke } from "@flowgate/transcoding/server";
+import {
+  type TranscodingResponse,
+  type Call,
+  type CallContext,
+  createCallRunner,
+  type Invoke,
+} from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
 import { compressedFlag, envelope, envelopeBytes, openEnvelope } from "./envelope.ts";
@@ -21,7 +27,11 @@ export function createGrpcUnary(
   const contentType = `application/${protocol}+${codec.name}`;
   const isWeb = protocol === "grpc-web";
 
-  const finish = (body: Buffer | undefined, headers: Answer["headers"], trailers: Answer["headers"]): Answer => {
+  const finish = (
+    body: Buffer | undefined,
+    headers: TranscodingResponse["headers"],
+    trailers: TranscodingResponse["headers"],
+  ): TranscodingResponse => {
     headers["content-type"] = contentType;
     if (!isWeb) {
       return { status: 200, headers, body, trailers };
@@ -35,7 +45,7 @@ export function createGrpcUnary(
     context: CallContext,
     compression: Compression | undefined,
     message: Message,
-  ): Answer | Promise<Answer> => {
+  ): TranscodingResponse | Promise<TranscodingResponse> => {
     const body = codec.envelope(message);
     const headers = setHeadersOf(context);
     const trailers = grpcTrailers(context, undefined);
@@ -53,7 +63,7 @@ export function createGrpcUnary(
   const call: Call<RequestContext> = ({ request, context }) => {
     const compression = requestCompression(request.headers["grpc-encoding"], "grpc-accept-encoding");
     context.listen();
-    const respond = (bytes: Uint8Array): Answer | Promise<Answer> => {
+    const respond = (bytes: Uint8Array): TranscodingResponse | Promise<TranscodingResponse> => {
       const invoked = invoke(codec.decode(bytes), context);
       return invoked instanceof Promise
         ? invoked.then((response) => succeed(request, context, compression, response))

@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { IncomingHttpHeaders } from "node:http";
 import { FlowgateError } from "../../errors.ts";
-import { addHeaders, type Answer, type CallContext, readTimeout } from "@flowgate/transcoding/server";
+import { addHeaders, type TranscodingResponse, type CallContext, readTimeout } from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codecs } from "./codec.ts";
 
@@ -19,7 +19,7 @@ export type RpcMethod = {
 };
 
 /** Serves one method over one protocol; never throws, and never rejects. */
-export type ServeRpc = (request: RequestContext) => Answer | Promise<Answer>;
+export type ServeRpc = (request: RequestContext) => TranscodingResponse | Promise<TranscodingResponse>;
 
 /** Reads the deadline from the protocol's own header. A longer one than allowed is cut: clients mean none by it. */
 export function createTimeoutReader(
@@ -36,16 +36,16 @@ export function createTimeoutReader(
 }
 
 /** What the implementation has set, as far as it may be sent. */
-export function setHeadersOf(context: CallContext): Answer["headers"] {
+export function setHeadersOf(context: CallContext): TranscodingResponse["headers"] {
   return record(context.setHeaders());
 }
 
-export function setTrailersOf(context: CallContext): Answer["headers"] {
+export function setTrailersOf(context: CallContext): TranscodingResponse["headers"] {
   return record(context.setTrailers());
 }
 
-function record(set: ReturnType<CallContext["setHeaders"]>): Answer["headers"] {
-  const headers: Answer["headers"] = {};
+function record(set: ReturnType<CallContext["setHeaders"]>): TranscodingResponse["headers"] {
+  const headers: TranscodingResponse["headers"] = {};
   if (set !== undefined) {
     addHeaders(headers, set);
   }

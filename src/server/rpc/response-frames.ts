@@ -1,7 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
-import type { Source } from "@flowgate/transcoding/server";
+import type { CancellableIterator } from "@flowgate/transcoding/server";
 import type { Codec } from "./codec.ts";
 import { compressedFlag, envelope } from "./envelope.ts";
 import { compressMinBytes } from "./negotiate.ts";
@@ -23,7 +23,7 @@ const done: Frame = { done: true, value: undefined };
  * `return` has to reach the implementation while a message is awaited, and a stream that waits should cost little memory.
  */
 export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> {
-  readonly #source: Source<Message>;
+  readonly #source: CancellableIterator<Message>;
   readonly #codec: Codec;
   readonly #compression: Compression | undefined;
   readonly #ending: Ending;
@@ -34,7 +34,12 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
   /** Of the frame that is asked for at the moment. */
   #pending: PromiseWithResolvers<Frame> | undefined;
 
-  constructor(source: Source<Message>, codec: Codec, compression: Compression | undefined, ending: Ending) {
+  constructor(
+    source: CancellableIterator<Message>,
+    codec: Codec,
+    compression: Compression | undefined,
+    ending: Ending,
+  ) {
     this.#source = source;
     this.#codec = codec;
     this.#compression = compression;
@@ -68,12 +73,12 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
 
   /** Ends the stream with UNAVAILABLE: the server closes. */
   close(): void {
-    this.#source.leave();
+    this.#source.cancel();
     this.#fail(new FlowgateError("unavailable", "the service is closing"));
   }
 
   return(): Promise<Frame> {
-    this.#source.leave();
+    this.#source.cancel();
     if (!this.#isOver) {
       this.#isOver = true;
       this.#ending.left();
@@ -106,7 +111,7 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
       );
     } catch (error) {
       // A message that can't be encoded ends the stream as a failure of the implementation would.
-      this.#source.leave();
+      this.#source.cancel();
       this.#fail(error);
     }
   }

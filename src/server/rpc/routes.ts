@@ -7,7 +7,7 @@ import {
   collectImplementations,
   createInvoke,
   createStreamInvoke,
-  Fault,
+  RequestError,
   type Implementation,
   isDeferred,
   maxBodyBytesOf,
@@ -81,7 +81,7 @@ function createRpcMethod(
     ),
     requestGate,
     failureOf(error, request, context) {
-      const failure = toFailure(error instanceof Fault ? ofFault(error, maxBytes) : error, log, context);
+      const failure = toFailure(error instanceof RequestError ? ofFault(error, maxBytes) : error, log, context);
       request.fail(failure.code);
       return failure;
     },
@@ -158,7 +158,7 @@ function mediaTypeOf(contentType: string): string {
   return charset === undefined || /json$/i.test(type) ? type.toLowerCase() : "";
 }
 
-function ofFault(fault: Fault, maxBytes: number): unknown {
+function ofFault(fault: RequestError, maxBytes: number): unknown {
   if (fault.status === 413) {
     return messageTooLarge(maxBytes);
   }

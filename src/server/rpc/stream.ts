@@ -3,14 +3,14 @@ import type { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { endStreamToJson } from "@connectrpc/connect/protocol-connect";
 import {
-  type Answer,
+  type TranscodingResponse,
   type Call,
   type CallContext,
   createCallRunner,
-  Fault,
+  RequestError,
   type InvokeStream,
   iterableOfOne,
-  openSource,
+  openCancellable,
 } from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
@@ -98,7 +98,7 @@ function createStream(
       }
     } catch (error) {
       // Implementations know errors of this kind.
-      throw error instanceof Fault ? failureOf(error, request, context) : error;
+      throw error instanceof RequestError ? failureOf(error, request, context) : error;
     }
   }
 
@@ -109,9 +109,9 @@ function createStream(
     const messages = takesOne
       ? iterableOfOne(await readOne(request, compression))
       : readMany(request, context, compression);
-    const trailers: Answer["headers"] = {};
+    const trailers: TranscodingResponse["headers"] = {};
     let unregister = (): void => {};
-    const frames = new ResponseFrames(openSource(await invoke(messages, context), deadline), codec, accepted, {
+    const frames = new ResponseFrames(openCancellable(await invoke(messages, context), deadline), codec, accepted, {
       end(error) {
         unregister();
         const failure = error === undefined ? undefined : failureOf(error, request, context);
@@ -142,7 +142,7 @@ function createStream(
     readTimeout: createTimeoutReader(protocol.timeout, maxTimeoutMs),
     complete: (_request, answer) => answer,
     failureAnswer(error, { request, context }) {
-      const trailers: Answer["headers"] = {};
+      const trailers: TranscodingResponse["headers"] = {};
       const body = end(context, trailers, failureOf(error, request, context));
       const headers = setHeadersOf(context);
       headers["content-type"] = contentType;

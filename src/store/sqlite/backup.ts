@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
-import { assertOurs, explain } from "./database.ts";
+import { assertFlowgateDatabase, explain } from "./database.ts";
 import { lockDataDir } from "../lock.ts";
 
 /** The copy is there, and on the disk, once this resolves; else it is not. */
@@ -128,7 +128,7 @@ async function copyDatabase(from: string, to: string, change: (copy: DatabaseSyn
 function open(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { timeout: 5000 });
   try {
-    assertOurs(db, path);
+    assertFlowgateDatabase(db, path);
     return db;
   } catch (error) {
     db.close();

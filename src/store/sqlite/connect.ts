@@ -14,9 +14,9 @@ export function connectThread(path: string): DatabaseSync {
   const url = pathToFileURL(path);
   url.searchParams.set("mode", "rw");
   const db = new DatabaseSync(url, { timeout: lockTimeoutMs.thread, enableForeignKeyConstraints: true });
-  db.exec(durably);
+  db.exec(fullSync);
   return db;
 }
 
 /** Of each connection: a commit is on the disk before it returns. */
-export const durably = "PRAGMA synchronous = FULL";
+export const fullSync = "PRAGMA synchronous = FULL";

@@ -2,7 +2,7 @@ import { chmodSync, closeSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { makeDirectory } from "../../make-directory.ts";
-import { connect, durably } from "./connect.ts";
+import { connect, fullSync } from "./connect.ts";
 import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode, toRefusal } from "./sqlite-error.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -61,7 +61,7 @@ export function openDatabase(path: string): DatabaseSync {
   try {
     const version = readVersion(db, path);
     // After the check, for it writes to the file.
-    db.exec(`PRAGMA journal_mode = WAL; ${durably}`);
+    db.exec(`PRAGMA journal_mode = WAL; ${fullSync}`);
     makePrivate(path);
     if (version < SCHEMA_VERSION) {
       migrate(db, path);
@@ -123,7 +123,7 @@ export function touch(db: DatabaseSync): void {
 }
 
 /** Throws where the database is not one of ours, of this version or an earlier one. */
-export function assertOurs(db: DatabaseSync, path: string): void {
+export function assertFlowgateDatabase(db: DatabaseSync, path: string): void {
   if (readVersion(db, path) === 0) {
     throw new Error(`${path} is empty: it holds no flows.`);
   }

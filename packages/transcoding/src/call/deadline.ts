@@ -1,15 +1,15 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { IncomingHttpHeaders } from "node:http";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 
 /** The units of grpc-timeout, in ms. */
 const units: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 
 /**
  * How long a request's client waits, in ms: the smallest of its deadlines, and at most `maxMs`. Undefined where it
- * sent none; a Fault, not thrown, where one is malformed: the gate comes before it.
+ * sent none; a RequestError, not thrown, where one is malformed: the gate comes before it.
  */
-export function readTimeout(headers: IncomingHttpHeaders, maxMs: number): number | Fault | undefined {
+export function readTimeout(headers: IncomingHttpHeaders, maxMs: number): number | RequestError | undefined {
   const grpc = headers["grpc-timeout"];
   const connect = headers["connect-timeout-ms"];
   const server = headers["x-server-timeout"];
@@ -39,8 +39,8 @@ export function readTimeout(headers: IncomingHttpHeaders, maxMs: number): number
   return least;
 }
 
-function malformed(message: string): Fault {
-  return new Fault(400, "invalid_argument", message);
+function malformed(message: string): RequestError {
+  return new RequestError(400, "invalid_argument", message);
 }
 
 /** The end of a call's time. Made only for a request that has a deadline: the others have no timer. */

@@ -1,16 +1,16 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { IncomingHttpHeaders } from "node:http";
-import type { Answer } from "../http/answer.ts";
+import type { TranscodingResponse } from "../http/response.ts";
 import { CallContext } from "./context.ts";
 import { createDeadline, type Deadline } from "./deadline.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 
 /** A request that was routed to a method. */
-export type Arrival<Request extends TranscodingRequest = TranscodingRequest> = {
+export type Invocation<Request extends TranscodingRequest = TranscodingRequest> = {
   readonly request: Request;
   /** The raw values of the path's variables, in order. */
-  readonly captures: readonly string[];
+  readonly pathVariables: readonly string[];
   /** The call finishes it on success, the runner on failure. */
   readonly context: CallContext;
   readonly deadline: Deadline | undefined;
@@ -18,8 +18,8 @@ export type Arrival<Request extends TranscodingRequest = TranscodingRequest> = {
 
 /** Decodes the request, invokes the implementation and encodes the response; what it throws becomes the failure answer. */
 export type Call<Request extends TranscodingRequest = TranscodingRequest> = (
-  arrival: Arrival<Request>,
-) => Answer | Promise<Answer>;
+  invocation: Invocation<Request>,
+) => TranscodingResponse | Promise<TranscodingResponse>;
 
 /** What differs between the protocols that share one way through gate, deadline and call. */
 export type CallProtocol<Request extends TranscodingRequest> = {
@@ -30,17 +30,20 @@ export type CallProtocol<Request extends TranscodingRequest> = {
   /** The client's deadline in ms; an error where it is malformed, which is thrown behind the gate. */
   readonly readTimeout: (headers: IncomingHttpHeaders) => number | Error | undefined;
   /** Completes every answer, also that of a failure. Must not throw or reject. */
-  readonly complete: (request: Request, answer: Answer) => Answer | Promise<Answer>;
+  readonly complete: (
+    request: Request,
+    answer: TranscodingResponse,
+  ) => TranscodingResponse | Promise<TranscodingResponse>;
   /** Must not throw. */
-  readonly failureAnswer: (error: unknown, arrival: Arrival<Request>) => Answer;
+  readonly failureAnswer: (error: unknown, invocation: Invocation<Request>) => TranscodingResponse;
 };
 
 /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
 export type RunCall<Request extends TranscodingRequest> = (
   call: Call<Request>,
   request: Request,
-  captures: readonly string[],
-) => Answer | Promise<Answer>;
+  pathVariables: readonly string[],
+) => TranscodingResponse | Promise<TranscodingResponse>;
 
 /**
  * Runs the calls of one method over one protocol: gate, then deadline, then the call itself. It returns synchronously
@@ -50,49 +53,64 @@ export function createCallRunner<Request extends TranscodingRequest>(
   method: DescMethod,
   { name, requestGate, readTimeout, complete, failureAnswer }: CallProtocol<Request>,
 ): RunCall<Request> {
-  const fail = (arrival: Arrival<Request>, error: unknown): Answer | Promise<Answer> => {
-    const answer = failureAnswer(error, arrival);
-    arrival.context.finish(error);
-    return complete(arrival.request, answer);
+  const fail = (
+    invocation: Invocation<Request>,
+    error: unknown,
+  ): TranscodingResponse | Promise<TranscodingResponse> => {
+    const answer = failureAnswer(error, invocation);
+    invocation.context.finish(error);
+    return complete(invocation.request, answer);
   };
 
-  const callBehind = async (gated: Promise<void>, call: Call<Request>, arrival: Arrival<Request>): Promise<Answer> => {
-    arrival.context.listen();
+  const callBehind = async (
+    gated: Promise<void>,
+    call: Call<Request>,
+    invocation: Invocation<Request>,
+  ): Promise<TranscodingResponse> => {
+    invocation.context.listen();
     await gated;
-    arrival.context.assertAwaited();
-    return call(arrival);
+    invocation.context.assertAwaited();
+    return call(invocation);
   };
 
-  const attempt = (call: Call<Request>, arrival: Arrival<Request>): Answer | Promise<Answer> => {
-    let called: Answer | Promise<Answer>;
+  const attempt = (
+    call: Call<Request>,
+    invocation: Invocation<Request>,
+  ): TranscodingResponse | Promise<TranscodingResponse> => {
+    let called: TranscodingResponse | Promise<TranscodingResponse>;
     try {
-      const gated = requestGate?.(arrival.context);
-      called = gated === undefined ? call(arrival) : callBehind(gated, call, arrival);
+      const gated = requestGate?.(invocation.context);
+      called = gated === undefined ? call(invocation) : callBehind(gated, call, invocation);
     } catch (error) {
-      return fail(arrival, error);
+      return fail(invocation, error);
     }
     if (!(called instanceof Promise)) {
-      return complete(arrival.request, called);
+      return complete(invocation.request, called);
     }
-    const { deadline } = arrival;
+    const { deadline } = invocation;
     // The answer does not wait for an implementation that ignores its signal.
     const settled = deadline === undefined ? called : Promise.race([called, deadline.expired]);
     return settled.then(
-      (answer) => complete(arrival.request, answer),
-      (error: unknown) => fail(arrival, error),
+      (answer) => complete(invocation.request, answer),
+      (error: unknown) => fail(invocation, error),
     );
   };
 
-  return (call, request, captures) => {
+  return (call, request, pathVariables) => {
     const timeout = readTimeout(request.headers);
     if (typeof timeout === "number") {
       const deadline = createDeadline(timeout);
-      return attempt(call, { request, captures, context: new CallContext(method, name, request, deadline), deadline });
+      return attempt(call, {
+        request,
+        pathVariables,
+        context: new CallContext(method, name, request, deadline),
+        deadline,
+      });
     }
     const context = new CallContext(method, name, request);
     return attempt(timeout === undefined ? call : throwing(timeout), {
       request,
-      captures,
+      pathVariables,
       context,
       deadline: undefined,
     });

@@ -1,7 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { Code } from "@connectrpc/connect";
 import { STATUS_CODES } from "node:http";
-import { isHeaderValue, jsonAnswer, type Answer } from "../http/answer.ts";
+import { isHeaderValue, jsonResponse, type TranscodingResponse } from "../http/response.ts";
 
 /** An error on its way to a client, before it has a shape. */
 export type TranscodingError = {
@@ -34,26 +34,26 @@ export type ErrorShape = {
 export type ErrorFormat = "plain" | "problem" | "status" | ((error: TranscodingError) => ErrorShape);
 
 /** Compiles the option; what it returns never throws. */
-export function createErrorFormatter(format: ErrorFormat): (error: TranscodingError) => Answer {
+export function createErrorFormatter(format: ErrorFormat): (error: TranscodingError) => TranscodingResponse {
   if (typeof format === "function") {
     return (error) => {
       try {
         return customAnswer(error, format(error));
       } catch {
         // Nobody is left to ask for a shape.
-        return jsonAnswer(500, {}, { code: "internal", message: "internal error" });
+        return jsonResponse(500, {}, { code: "internal", message: "internal error" });
       }
     };
   }
   switch (format) {
     case "plain":
-      return ({ status, reason, message, headers }) => jsonAnswer(status, { ...headers }, { code: reason, message });
+      return ({ status, reason, message, headers }) => jsonResponse(status, { ...headers }, { code: reason, message });
     case "problem":
       return problemAnswer;
     case "status":
       return (error) => {
         const { status, code, message, headers } = error;
-        return jsonAnswer(status, { ...headers }, { code, message, details: error.details() });
+        return jsonResponse(status, { ...headers }, { code, message, details: error.details() });
       };
     default:
       throw new Error(`errors must be "plain", "problem", "status" or a function, not ${String(format)}`);
@@ -61,17 +61,20 @@ export function createErrorFormatter(format: ErrorFormat): (error: TranscodingEr
 }
 
 /** RFC 9457. A problem of the type about:blank has the status' own phrase for its title (section 4.2.1). */
-function problemAnswer(error: TranscodingError): Answer {
+function problemAnswer(error: TranscodingError): TranscodingResponse {
   const { status, reason, message } = error;
   const title = STATUS_CODES[status] ?? (status === 499 ? "Client Closed Request" : "Error");
   const details = error.details();
   const problem = { type: "about:blank", title, status, detail: message, code: reason };
-  const answer = jsonAnswer(status, { ...error.headers }, details.length === 0 ? problem : { ...problem, details });
+  const answer = jsonResponse(status, { ...error.headers }, details.length === 0 ? problem : { ...problem, details });
   answer.headers["content-type"] = "application/problem+json";
   return answer;
 }
 
-function customAnswer(error: TranscodingError, { status = error.status, headers = {}, body }: ErrorShape): Answer {
+function customAnswer(
+  error: TranscodingError,
+  { status = error.status, headers = {}, body }: ErrorShape,
+): TranscodingResponse {
   if (!Number.isInteger(status) || status < 400 || status > 599) {
     throw new RangeError("an error has a status from 400 to 599");
   }
@@ -81,5 +84,5 @@ function customAnswer(error: TranscodingError, { status = error.status, headers 
     return { status, headers: all, body };
   }
   const type = all["content-type"] ?? "application/json";
-  return { ...jsonAnswer(status, all, body), headers: { ...all, "content-type": type } };
+  return { ...jsonResponse(status, all, body), headers: { ...all, "content-type": type } };
 }

@@ -1,5 +1,5 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import type { Answer } from "./answer.ts";
+import type { TranscodingResponse } from "./response.ts";
 import type { TranscodingRequest } from "./request.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
 import { addVary } from "./vary.ts";
@@ -38,7 +38,7 @@ const responseHeaders = ["ETag", "Retry-After", "WWW-Authenticate"];
 export type FindMethod = (httpMethod: string, target: string) => DescMethod | undefined;
 
 /** Puts the CORS headers on an answer. */
-export type Cors = (request: TranscodingRequest, answer: Answer) => void;
+export type Cors = (request: TranscodingRequest, answer: TranscodingResponse) => void;
 
 /**
  * Compiles the option; throws at start-up where it is wrong. It works on any answer, errors too; the one to OPTIONS,

@@ -19,7 +19,7 @@ export type TranscodingRequest = CallOrigin & {
   readonly target: string;
   /** Whether a body was sent; it may be empty. */
   hasBody(): boolean;
-  /** The whole body; rejects with a Fault 413 where it is longer. */
+  /** The whole body; rejects with a RequestError 413 where it is longer. */
   readBody(maxBytes: number): Promise<Uint8Array>;
   /** The body as it arrives, for client streams; not after readBody. Ending the iteration leaves the rest unread. */
   streamBody(): AsyncIterable<Uint8Array>;

@@ -8,7 +8,7 @@ import {
   type Registry,
 } from "@bufbuild/protobuf";
 import { AnySchema, hasCustomJsonRepresentation, type Any } from "@bufbuild/protobuf/wkt";
-import { Misfit, within, type Read } from "./misfit.ts";
+import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { asMessage, asValue } from "./struct.ts";
 import { isObject } from "./wide-integer.ts";
 
@@ -25,14 +25,14 @@ export function createAnyReader(
 ): Read {
   return (value) => {
     if (!isObject(value)) {
-      throw new Misfit("must be an object");
+      throw new ValueError("must be an object");
     }
     const { "@type": typeUrl, ...fields } = value;
     if (typeUrl === undefined) {
       if (Object.keys(fields).length === 0) {
         return create(AnySchema);
       }
-      throw new Misfit("is missing", undefined, ["@type"]);
+      throw new ValueError("is missing", undefined, ["@type"]);
     }
     const desc = findType(typeUrl, registry);
     const content = hasCustomJsonRepresentation(desc) ? onlyValue(fields, ignoreUnknown) : fields;
@@ -40,7 +40,7 @@ export function createAnyReader(
     try {
       packed = message(desc)(content);
     } catch (error) {
-      throw content === fields ? error : within("value", error);
+      throw content === fields ? error : prependPath("value", error);
     }
     return create(AnySchema, { typeUrl: typeUrl as string, value: encode(desc, packed) });
   };
@@ -49,13 +49,13 @@ export function createAnyReader(
 function findType(typeUrl: unknown, registry: Registry): DescMessage {
   const name = typeof typeUrl === "string" ? nameOf(typeUrl) : undefined;
   if (name === undefined) {
-    throw new Misfit("must be the URL of a type, such as type.googleapis.com/google.protobuf.Duration", undefined, [
+    throw new ValueError("must be the URL of a type, such as type.googleapis.com/google.protobuf.Duration", undefined, [
       "@type",
     ]);
   }
   const desc = registry.getMessage(name);
   if (desc === undefined) {
-    throw new Misfit(`must name a known type, not ${String(typeUrl).slice(0, 200).toWellFormed()}`, undefined, [
+    throw new ValueError(`must name a known type, not ${String(typeUrl).slice(0, 200).toWellFormed()}`, undefined, [
       "@type",
     ]);
   }
@@ -70,10 +70,10 @@ function nameOf(typeUrl: string): string | undefined {
 function onlyValue(fields: Record<string, unknown>, ignoreUnknown: boolean): unknown {
   const unknown = Object.keys(fields).find((key) => key !== "value");
   if (unknown !== undefined && !ignoreUnknown) {
-    throw new Misfit("unknown; the fields are @type, value", undefined, [unknown]);
+    throw new ValueError("unknown; the fields are @type, value", undefined, [unknown]);
   }
   if (!Object.hasOwn(fields, "value")) {
-    throw new Misfit("is missing", undefined, ["value"]);
+    throw new ValueError("is missing", undefined, ["value"]);
   }
   return fields["value"];
 }
@@ -87,7 +87,7 @@ function encode(desc: DescMessage, packed: unknown): Uint8Array {
       throw error;
     }
     // All else of a message that was read is as its fields want it.
-    throw new Misfit(`a required field of ${desc.typeName}, or of a message in it, is missing`);
+    throw new ValueError(`a required field of ${desc.typeName}, or of a message in it, is missing`);
   }
 }
 

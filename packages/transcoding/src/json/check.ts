@@ -1,7 +1,7 @@
 import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import { replaceIntegers, wideIntegersOf } from "./exact.ts";
 import { messageHoldsInt64 } from "./int64.ts";
 import { parseJson } from "./parse.ts";
@@ -33,7 +33,7 @@ export function createJsonCheck(
         isRounded ? digits : `"${digits}"`,
       );
     } catch (error) {
-      if (error instanceof Fault) {
+      if (error instanceof RequestError) {
         const reason = error.reason ?? (invalid === "" ? "invalid_argument" : invalid);
         throw new ConnectError(error.message, Code.InvalidArgument, undefined, [
           { desc: ErrorInfoSchema, value: { reason } },

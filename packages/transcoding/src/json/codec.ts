@@ -1,5 +1,5 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import { messageHoldsInt64 } from "./int64.ts";
 import { parseJson } from "./parse.ts";
 import { createJsonReaders } from "./read.ts";
@@ -8,7 +8,7 @@ import { methodRule } from "../schema/rules.ts";
 
 /** The proto3 JSON mapping of a method's messages, without our own options for HTTP. */
 export type JsonCodec = {
-  /** Throws a Fault that says what does not fit and where, and repeats no value. */
+  /** Throws a RequestError that says what does not fit and where, and repeats no value. */
   readonly decode: (bytes: Uint8Array) => Message;
   readonly encode: (message: Message) => string;
 };
@@ -24,8 +24,8 @@ export function createJsonCodec(method: DescMethod, maxDepth: number, registry: 
       try {
         return read(parseJson(bytes, maxDepth, [], exact), []) as Message;
       } catch (error) {
-        if (error instanceof Fault && error.reason === undefined) {
-          throw new Fault(error.status, invalid === "" ? "invalid_argument" : invalid, error.message);
+        if (error instanceof RequestError && error.reason === undefined) {
+          throw new RequestError(error.status, invalid === "" ? "invalid_argument" : invalid, error.message);
         }
         throw error;
       }

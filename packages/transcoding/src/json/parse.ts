@@ -1,13 +1,13 @@
 import { isUtf8 } from "node:buffer";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import type { JsonPath } from "./path.ts";
 import { withWideIntegers } from "./exact.ts";
-import { explainJson } from "./explain.ts";
-import { outlineOf } from "./outline.ts";
+import { locateJsonError } from "./locate-error.ts";
+import { scanStructure } from "./structural-scan.ts";
 
 /**
  * Parses JSON (RFC 8259) strictly: UTF-8 throughout, no repeated key, no `__proto__` key, no lone
- * surrogate, no number beyond a double, nested at most `maxDepth` deep. `root` is where the document stands. Throws a Fault
+ * surrogate, no number beyond a double, nested at most `maxDepth` deep. `root` is where the document stands. Throws a RequestError
  * `invalid_json` that says what is wrong and where, and repeats nothing of the values. With `exact`, a WideInteger stands
  * for each integer literal that a double can't hold, and `wideIntegersOf` tells them.
  *
@@ -17,24 +17,24 @@ import { outlineOf } from "./outline.ts";
  */
 export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = [], exact: boolean = false): unknown {
   if (!isUtf8(bytes)) {
-    throw new Fault(400, "invalid_json", "the body is not valid UTF-8");
+    throw new RequestError(400, "invalid_json", "the body is not valid UTF-8");
   }
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const text = buffer.toString("utf8");
-  const { colons, depth, hasUnicodeEscape } = outlineOf(bytes);
+  const { colons, depth, hasUnicodeEscape } = scanStructure(bytes);
   if (depth > maxDepth) {
-    throw explainJson(text, maxDepth, root);
+    throw locateJsonError(text, maxDepth, root);
   }
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw explainJson(text, maxDepth, root);
+    throw locateJsonError(text, maxDepth, root);
   }
   const census: Census = { keys: 0, isUnsafe: false };
   countKeys(value, census);
   if (census.keys !== colons || (hasUnicodeEscape && hasEscapedSurrogate(text) && !isWellFormed(value))) {
-    throw explainJson(text, maxDepth, root);
+    throw locateJsonError(text, maxDepth, root);
   }
   return exact && census.isUnsafe ? withWideIntegers(value, buffer) : value;
 }

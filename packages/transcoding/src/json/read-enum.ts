@@ -1,17 +1,17 @@
 import type { DescEnum } from "@bufbuild/protobuf";
-import type { EnumSpelling } from "../schema/rules.ts";
-import { Misfit, type Read } from "./misfit.ts";
+import type { EnumNames } from "../schema/rules.ts";
+import { ValueError, type Read } from "./value-error.ts";
 
 /** Compiles the reader of an enum's value: by name, and by number where no value has a spelling of its own. */
 export function createEnumReader(
   { open, typeName }: DescEnum,
-  { strict, numberOf, nameOf }: EnumSpelling,
+  { strict, numberOf, nameOf }: EnumNames,
   reason: string | undefined,
 ): Read {
   if (typeName === "google.protobuf.NullValue") {
     return (value) => {
       if (value !== null && value !== "NULL_VALUE" && value !== 0) {
-        throw new Misfit("must be null", reason);
+        throw new ValueError("must be null", reason);
       }
       return 0;
     };
@@ -29,6 +29,6 @@ export function createEnumReader(
       // Not -0.
       return number | 0;
     }
-    throw new Misfit(`must be ${expected}`, reason);
+    throw new ValueError(`must be ${expected}`, reason);
   };
 }

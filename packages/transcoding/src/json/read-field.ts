@@ -1,7 +1,7 @@
 import { ScalarType, type DescEnum, type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import type { EnumSpelling } from "../schema/rules.ts";
-import { Misfit, within, type Read } from "./misfit.ts";
+import type { EnumNames } from "../schema/rules.ts";
+import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { createEnumReader } from "./read-enum.ts";
 import { expectedOf, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
 import { isObject } from "./wide-integer.ts";
@@ -9,7 +9,7 @@ import { isObject } from "./wide-integer.ts";
 /** What the reader of a field's value stands on. */
 export type FieldReading = {
   readonly message: (desc: DescMessage) => Read;
-  readonly spellingOf: (desc: DescEnum) => EnumSpelling;
+  readonly spellingOf: (desc: DescEnum) => EnumNames;
   /** Of a value that does not fit; undefined where the field says nothing of it. */
   readonly reasonOf: (field: DescField) => string | undefined;
 };
@@ -34,7 +34,7 @@ export function createFieldReader(desc: DescField, reading: FieldReading): Read 
       const isPlain = plainItemsCheck(desc.scalar);
       return (value) => {
         if (!Array.isArray(value)) {
-          throw new Misfit("must be an array", reason);
+          throw new ValueError("must be an array", reason);
         }
         const items = value as unknown[];
         if (isPlain(items)) {
@@ -47,7 +47,7 @@ export function createFieldReader(desc: DescField, reading: FieldReading): Read 
             result.push(item(items[i]));
           }
         } catch (error) {
-          throw within(i, error);
+          throw prependPath(i, error);
         }
         return result;
       };
@@ -57,7 +57,7 @@ export function createFieldReader(desc: DescField, reading: FieldReading): Read 
       const { mapKey } = desc;
       return (value) => {
         if (!isObject(value)) {
-          throw new Misfit("must be an object", reason);
+          throw new ValueError("must be an object", reason);
         }
         const result: Record<string, unknown> = {};
         for (const name in value) {
@@ -65,7 +65,7 @@ export function createFieldReader(desc: DescField, reading: FieldReading): Read 
           try {
             result[key] = item(value[name]);
           } catch (error) {
-            throw within(name, error);
+            throw prependPath(name, error);
           }
         }
         return result;
@@ -86,7 +86,7 @@ function createItemReader(desc: DescField, { message, spellingOf, reasonOf }: Fi
   if (scalar === ScalarType.STRING) {
     return (value) => {
       if (typeof value !== "string") {
-        throw new Misfit("must be a string", reason);
+        throw new ValueError("must be a string", reason);
       }
       return value;
     };
@@ -95,7 +95,7 @@ function createItemReader(desc: DescField, { message, spellingOf, reasonOf }: Fi
   return (value) => {
     const result = local(scalarFromJson(scalar, value));
     if (result === undefined) {
-      throw new Misfit(`must be ${expectedOf[scalar]}`, reason);
+      throw new ValueError(`must be ${expectedOf[scalar]}`, reason);
     }
     return result;
   };
@@ -109,10 +109,10 @@ function readKey(
 ): string {
   const key = scalarFromText(mapKey, name);
   if (key === undefined) {
-    throw new Misfit(`the key must be ${expectedOf[mapKey]}`, reason, [name]);
+    throw new ValueError(`the key must be ${expectedOf[mapKey]}`, reason, [name]);
   }
   if (Object.hasOwn(before, String(key))) {
-    throw new Misfit("this key stands twice in its object", reason, [name]);
+    throw new ValueError("this key stands twice in its object", reason, [name]);
   }
   return String(key);
 }

@@ -1,7 +1,7 @@
 import type { DescField } from "@bufbuild/protobuf";
 import { setField } from "../schema/http-body.ts";
 import { compile, literal } from "./compile.ts";
-import { Misfit, within, type Read } from "./misfit.ts";
+import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { expectedOf, plainCondition, scalarFromJson } from "./scalar.ts";
 
 /** How one key of an object is read. */
@@ -16,12 +16,12 @@ export type FieldReader = {
   /** null is a value, and does not stand for an absent field. */
   readonly takesNull: boolean;
   /** The other of its names, under which it must not stand too. */
-  readonly twin: string | undefined;
+  readonly otherName: string | undefined;
   readonly reason: string | undefined;
 };
 
 /** What becomes of members that are none of the fields': they are refused, skipped, or kept for an inline field. */
-export type Beyond = "refuse" | "skip" | "keep";
+export type UnknownMembers = "refuse" | "skip" | "keep";
 
 /** Sets the fields of a message from an object's members. Gives those that are kept; undefined where there are none. */
 export type MembersReader = (
@@ -30,19 +30,24 @@ export type MembersReader = (
 ) => Record<string, unknown> | undefined;
 
 /** Compiles a function with a case for each key, such as `case "wires": if (item !== null) message["wires"] = read0(item);`. */
-export function compileMembers(fields: ReadonlyMap<string, FieldReader>, beyond: Beyond): MembersReader {
-  const names = [...fields.values()].flatMap(({ field, twin }) => (twin === undefined ? [field.jsonName] : []));
+export function compileMembers(
+  fields: ReadonlyMap<string, FieldReader>,
+  unknownMembers: UnknownMembers,
+): MembersReader {
+  const names = [...fields.values()].flatMap(({ field, otherName }) =>
+    otherName === undefined ? [field.jsonName] : [],
+  );
   const unknown = `unknown; ${names.length === 0 ? "there are no fields" : `the fields are ${names.join(", ")}`}`;
   const refuse = (): never => {
-    throw new Misfit(unknown);
+    throw new ValueError(unknown);
   };
   const leftOver = { refuse: "refuse();", skip: "", keep: "(open ??= {})[key] = item;" };
   const required = [...new Set([...fields.values()].filter((reader) => reader.required).map(({ field }) => field))];
   const missing = (at: number): never => {
     const field = required[at] as DescField;
-    throw new Misfit("is missing", fields.get(field.jsonName)?.reason, [field.jsonName]);
+    throw new ValueError("is missing", fields.get(field.jsonName)?.reason, [field.jsonName]);
   };
-  const given: Record<string, unknown> = { fits, missing, refuse, setCarefully, within };
+  const given: Record<string, unknown> = { fits, missing, refuse, setCarefully, prependPath };
   const cases = [...fields].map(([key, reader], at) => {
     given[`reader${at}`] = reader;
     given[`read${at}`] = reader.read;
@@ -50,8 +55,8 @@ export function compileMembers(fields: ReadonlyMap<string, FieldReader>, beyond:
     let statement = carefully;
     if (reader.lenient) {
       // Skipped is only what has no field.
-      statement = `if (fits(reader${at}, item)) ${carefully} else { ${leftOver[beyond] || leftOver.refuse} }`;
-    } else if (reader.twin === undefined && reader.field.oneof === undefined) {
+      statement = `if (fits(reader${at}, item)) ${carefully} else { ${leftOver[unknownMembers] || leftOver.refuse} }`;
+    } else if (reader.otherName === undefined && reader.field.oneof === undefined) {
       const set = `message[${literal(reader.field.localName)}] = ${readingOf(reader.field, `read${at}`)};`;
       statement = `if (item !== null) ${set} else ${carefully}`;
     }
@@ -68,11 +73,11 @@ export function compileMembers(fields: ReadonlyMap<string, FieldReader>, beyond:
           const item = value[key];
           switch (key) {
             ${cases.join("\n")}
-            default: ${leftOver[beyond]}
+            default: ${leftOver[unknownMembers]}
           }
         }
       } catch (error) {
-        throw within(key, error);
+        throw prependPath(key, error);
       }
       ${required.map((_field, index) => `if (!has${index}) missing(${index});`).join("\n")}
       return open;
@@ -88,9 +93,9 @@ function readingOf({ fieldKind, scalar }: DescField, read: string): string {
 
 /** Where more is to be looked at than the value: null, both names, the other members of a oneof. */
 function setCarefully(message: Record<string, unknown>, reader: FieldReader, item: unknown, value: object): void {
-  const { field, reason, twin } = reader;
-  if (twin !== undefined && Object.hasOwn(value, twin)) {
-    throw new Misfit("stands twice, by both of its names", reason);
+  const { field, reason, otherName } = reader;
+  if (otherName !== undefined && Object.hasOwn(value, otherName)) {
+    throw new ValueError("stands twice, by both of its names", reason);
   }
   if (item === null && !reader.takesNull) {
     assertNullable(reader);
@@ -98,7 +103,7 @@ function setCarefully(message: Record<string, unknown>, reader: FieldReader, ite
   }
   const rival = field.oneof && (message[field.oneof.localName] as { case?: string }).case;
   if (rival !== undefined) {
-    throw new Misfit(`${rival} is given already, and only one of them can be`, reason);
+    throw new ValueError(`${rival} is given already, and only one of them can be`, reason);
   }
   setField(message, field, reader.read(item));
 }
@@ -106,7 +111,7 @@ function setCarefully(message: Record<string, unknown>, reader: FieldReader, ite
 /** Where null stands for an absent field. */
 export function assertNullable({ field, notNull, reason }: FieldReader): void {
   if (notNull) {
-    throw new Misfit(`must be ${expectedOfField(field)}, not null`, reason);
+    throw new ValueError(`must be ${expectedOfField(field)}, not null`, reason);
   }
 }
 

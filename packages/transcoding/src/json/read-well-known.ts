@@ -1,6 +1,6 @@
 import { create, fromJson, type DescMessage, type JsonValue } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { Misfit, type Read } from "./misfit.ts";
+import { ValueError, type Read } from "./value-error.ts";
 import { expectedOf, scalarFromJson, toLocal } from "./scalar.ts";
 import { textForms } from "./well-known.ts";
 import { isObject, WideInteger } from "./wide-integer.ts";
@@ -18,7 +18,7 @@ export function createWellKnownReader(desc: DescMessage, exact: boolean): Read {
     return (value) => {
       const result = typeof value === "string" ? form.parse(value) : undefined;
       if (result === undefined) {
-        throw new Misfit(`must be ${form.expected}`);
+        throw new ValueError(`must be ${form.expected}`);
       }
       return result;
     };
@@ -29,7 +29,7 @@ export function createWellKnownReader(desc: DescMessage, exact: boolean): Read {
     return (value) => {
       const bare = local(scalarFromJson(field.scalar, value));
       if (bare === undefined) {
-        throw new Misfit(`must be ${expectedOf[field.scalar]}`);
+        throw new ValueError(`must be ${expectedOf[field.scalar]}`);
       }
       return create(desc, { value: bare });
     };
@@ -38,7 +38,7 @@ export function createWellKnownReader(desc: DescMessage, exact: boolean): Read {
   if (desc.typeName === "google.protobuf.Struct") {
     return (value) => {
       if (!isObject(value)) {
-        throw new Misfit("must be an object");
+        throw new ValueError("must be an object");
       }
       return plain(value);
     };
@@ -48,7 +48,7 @@ export function createWellKnownReader(desc: DescMessage, exact: boolean): Read {
     try {
       return fromJson(desc, plain(value) as JsonValue, { recursionLimit: NO_RECURSION_LIMIT });
     } catch {
-      throw new Misfit(`must be ${expected}`);
+      throw new ValueError(`must be ${expected}`);
     }
   };
 }

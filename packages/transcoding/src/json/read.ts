@@ -1,22 +1,22 @@
 import { create, type DescField, type DescMessage, type Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import { formatPath, type JsonPath } from "./path.ts";
 import { setField } from "../schema/http-body.ts";
 import { FieldRuleSchema, type FieldRule } from "../../gen/transcoding/v1/annotations_pb.ts";
-import { enumSpelling, fieldRule, plainSpelling } from "../schema/rules.ts";
-import type { TakenFields } from "../schema/taken.ts";
+import { enumNames, fieldRule, protoEnumNames } from "../schema/rules.ts";
+import type { BoundFields } from "../schema/bound-fields.ts";
 import { createAnyReader } from "./any.ts";
 import { wideIntegersOf } from "./exact.ts";
-import { Misfit, type Read } from "./misfit.ts";
+import { ValueError, type Read } from "./value-error.ts";
 import { createFieldReader } from "./read-field.ts";
 import { assertNullable, compileMembers, type FieldReader } from "./read-members.ts";
 import { createWellKnownReader } from "./read-well-known.ts";
 import { asMessage } from "./struct.ts";
 import { isObject } from "./wide-integer.ts";
-import { createZeroMaker } from "./zero.ts";
+import { createZeroMessageFactory } from "./zero.ts";
 
-/** Reads a JSON value; `path` is where it stands, and is left as it was. Throws a Fault where it does not fit. */
+/** Reads a JSON value; `path` is where it stands, and is left as it was. Throws a RequestError where it does not fit. */
 export type JsonReader = (value: unknown, path: JsonPath) => unknown;
 
 /** How a message's JSON is read; the same message may be read both ways. */
@@ -28,7 +28,7 @@ export type ReadOptions = {
   /** By the proto3 JSON mapping alone: of our options counts only what refuses values. Default: false. */
   readonly plain?: boolean;
   /** Fields that have another source may be missing, though they are required. Default: none. */
-  readonly parameters?: { readonly taken: TakenFields };
+  readonly parameters?: { readonly boundFields: BoundFields };
 };
 
 /** Compiles readers of documents as `parseJson` gives them. */
@@ -47,8 +47,8 @@ export function createJsonReaders(options: ReadOptions): {
           ? read(value)
           : pick((exact ??= compileReaders(options, true)))(value);
       } catch (error) {
-        throw error instanceof Misfit
-          ? misfit([...path, ...error.path.toReversed()], error.message, error.reason)
+        throw error instanceof ValueError
+          ? invalidValue([...path, ...error.path.toReversed()], error.message, error.reason)
           : error;
       }
     };
@@ -80,10 +80,10 @@ function plainRule(field: DescField): FieldRule {
 function compileReaders(options: ReadOptions, exact: boolean): Readers {
   const known = new Map<DescMessage, Read>();
   const given = new Set<DescField>();
-  collectFields(options.parameters?.taken, given);
+  collectFields(options.parameters?.boundFields, given);
   const isPlain = options.plain === true;
   const ruleOf = isPlain ? plainRule : fieldRule;
-  const spellingOf = isPlain ? plainSpelling : enumSpelling;
+  const spellingOf = isPlain ? protoEnumNames : enumNames;
 
   const message = (desc: DescMessage): Read => {
     const reader = known.get(desc);
@@ -99,7 +99,7 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
   const reasonOf = (desc: DescField): string | undefined => ruleOf(desc).invalid || undefined;
   const field = (desc: DescField): Read => createFieldReader(desc, { message, spellingOf, reasonOf });
 
-  const compileField = (desc: DescField, twin: string | undefined): FieldReader => {
+  const compileField = (desc: DescField, otherName: string | undefined): FieldReader => {
     const { lenient, notNull, required } = ruleOf(desc);
     return {
       field: desc,
@@ -108,7 +108,7 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
       notNull,
       required: required && !given.has(desc),
       takesNull: takesNull(desc),
-      twin,
+      otherName,
       reason: reasonOf(desc),
     };
   };
@@ -121,7 +121,7 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
       return createWellKnownReader(desc, exact);
     }
     const fields = new Map<string, FieldReader>();
-    const zero = createZeroMaker(desc);
+    const zero = createZeroMessageFactory(desc);
     let inline: FieldReader | undefined;
     for (const each of desc.fields) {
       const rule = ruleOf(each);
@@ -143,7 +143,7 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
     );
     return (value) => {
       if (!isObject(value)) {
-        throw new Misfit("must be an object");
+        throw new ValueError("must be an object");
       }
       const result = zero();
       const open = readMembers(result, value);
@@ -170,11 +170,11 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
 }
 
 /** Those of which no part is left to say. */
-function collectFields(taken: TakenFields | undefined, found: Set<DescField>): void {
-  if (taken === undefined || typeof taken === "string") {
+function collectFields(boundFields: BoundFields | undefined, found: Set<DescField>): void {
+  if (boundFields === undefined || typeof boundFields === "string") {
     return;
   }
-  for (const [field, below] of taken) {
+  for (const [field, below] of boundFields) {
     found.add(field);
     collectFields(below, found);
   }
@@ -189,6 +189,6 @@ function takesNull(field: DescField): boolean {
 }
 
 /** A value that does not fit its field; the message begins with where it stands. */
-function misfit(path: JsonPath, expected: string, reason?: string): Fault {
-  return new Fault(400, reason, `${path.length === 0 ? "the body" : formatPath(path)}: ${expected}`);
+function invalidValue(path: JsonPath, expected: string, reason?: string): RequestError {
+  return new RequestError(400, reason, `${path.length === 0 ? "the body" : formatPath(path)}: ${expected}`);
 }

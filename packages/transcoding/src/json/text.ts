@@ -8,12 +8,12 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import { isWrapperDesc, ListValueSchema, StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import { parseJson } from "./parse.ts";
 import { expectedOf, toLocal, scalarFromText } from "./scalar.ts";
 import { textForms } from "./well-known.ts";
 import { isObject } from "./wide-integer.ts";
-import { enumSpelling, fieldRule, type EnumSpelling } from "../schema/rules.ts";
+import { enumNames, fieldRule, type EnumNames } from "../schema/rules.ts";
 
 /** How one text (a parameter, a capture of a path, a header) becomes a field's value. */
 export type TextReader = {
@@ -44,8 +44,8 @@ export function createTextReader(field: DescField): TextReader | undefined {
 }
 
 /** Says what does not fit; `name` is how the one who sent it calls the field. */
-export function unfitText(reader: TextReader, name: string, options?: { echoes?: boolean }): Fault {
-  return new Fault(400, reader.reason, `${name}: must be ${reader.expected}`, options);
+export function invalidText(reader: TextReader, name: string, options?: { repeatsInput?: boolean }): RequestError {
+  return new RequestError(400, reader.reason, `${name}: must be ${reader.expected}`, options);
 }
 
 type Compiled = Pick<TextReader, "read" | "expected"> & { readonly isJson?: boolean };
@@ -55,14 +55,14 @@ function compile(field: DescField): Compiled | undefined {
     return compileMessage(field, field.message);
   }
   if (field.enum !== undefined) {
-    return compileEnum(enumSpelling(field.enum), field.enum.open);
+    return compileEnum(enumNames(field.enum), field.enum.open);
   }
   const { scalar } = field;
   const local = toLocal(field);
   return { read: (text) => local(scalarFromText(scalar, text)), expected: expectedOf[scalar] };
 }
 
-function compileEnum({ strict, numberOf, nameOf }: EnumSpelling, open: boolean): Compiled {
+function compileEnum({ strict, numberOf, nameOf }: EnumNames, open: boolean): Compiled {
   return {
     read(text) {
       const number = numberOf.get(text);
@@ -134,7 +134,7 @@ export function jsonFromText(text: string, exact: boolean = false): unknown {
   try {
     return parseJson(Buffer.from(text), MAX_JSON_DEPTH, [], exact);
   } catch (error) {
-    if (error instanceof Fault) {
+    if (error instanceof RequestError) {
       return undefined;
     }
     throw error;

@@ -17,7 +17,7 @@ import {
   type Timestamp,
 } from "@bufbuild/protobuf/wkt";
 import { FieldRuleSchema, type FieldRule } from "../../gen/transcoding/v1/annotations_pb.ts";
-import { enumSpelling, fieldRule, plainSpelling, type EnumSpelling } from "../schema/rules.ts";
+import { enumNames, fieldRule, protoEnumNames, type EnumNames } from "../schema/rules.ts";
 import { createAnyWriter } from "./any.ts";
 import { compile, literal } from "./compile.ts";
 import { plainCondition, plainItemsCheck, scalarToJson, type Scalar } from "./scalar.ts";
@@ -37,7 +37,7 @@ type WriteOptions = {
 type Context = WriteOptions & {
   readonly known: WeakMap<DescMessage, JsonWriter>;
   readonly ruleOf: (field: DescField) => FieldRule;
-  readonly spellingOf: (desc: DescEnum) => EnumSpelling;
+  readonly spellingOf: (desc: DescEnum) => EnumNames;
 };
 
 const contexts = { plain: new WeakMap<Registry, Context>(), own: new WeakMap<Registry, Context>() };
@@ -51,7 +51,7 @@ function contextOf(options: WriteOptions): Context {
       ...options,
       known: new WeakMap(),
       ruleOf: options.plain ? () => noRule : fieldRule,
-      spellingOf: options.plain ? plainSpelling : enumSpelling,
+      spellingOf: options.plain ? protoEnumNames : enumNames,
     };
     known.set(options.registry, context);
   }

@@ -124,7 +124,7 @@ function mapRefs<T>(value: T, map: (ref: string) => string): T {
 
 /** Short names; the full one where two types have the same, and a number where even that is taken. */
 function nameGroups(entries: readonly Entry[], reserved: ReadonlySet<string>): Map<string, string> {
-  const taken = new Set(reserved);
+  const boundFields = new Set(reserved);
   const shortNames = new Map<string, Set<string>>();
   for (const { desc } of entries) {
     const short = shortName(desc);
@@ -140,10 +140,10 @@ function nameGroups(entries: readonly Entry[], reserved: ReadonlySet<string>): M
     const alone = !entries.some((other) => other.desc.typeName === desc.typeName && other.group !== group);
     const wanted = alone || form.direction === "response" ? base : base + form.suffix;
     let name = wanted;
-    for (let number = 2; taken.has(name); number++) {
+    for (let number = 2; boundFields.has(name); number++) {
       name = `${wanted}${number}`;
     }
-    taken.add(name);
+    boundFields.add(name);
     names.set(group, name);
   }
   return names;

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Variant } from "../routing/binding.ts";
+import type { Variant } from "../routing/route.ts";
 import { methodRule } from "../schema/rules.ts";
 import type { Content, MediaType, Schema } from "./document.ts";
 

@@ -1,5 +1,5 @@
 import type { DescField, DescMessage, DescMethod } from "@bufbuild/protobuf";
-import type { Binding } from "../routing/binding.ts";
+import type { Route } from "../routing/route.ts";
 import type { Comments } from "./comments.ts";
 import type { SecurityRequirement } from "./document.ts";
 import type { ErrorResponses } from "./error-schemas.ts";
@@ -24,6 +24,6 @@ export function fieldOf(desc: DescMessage, name: string): DescField | undefined 
 }
 
 /** The fields that the path fills, by their names in the .proto. */
-export function boundPaths({ template }: Binding): ReadonlySet<string> {
+export function boundPaths({ template }: Route): ReadonlySet<string> {
   return new Set(template.variables.map(({ fieldPath }) => fieldPath));
 }

@@ -1,5 +1,5 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import { enumSpelling, errorRule, fieldRule } from "../schema/rules.ts";
+import { enumNames, errorRule, fieldRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
 import { responseForm } from "./components.ts";
 import type { Response, ResponseHeader, Schema } from "./document.ts";
@@ -147,7 +147,7 @@ function reasonsByStatus(shape: DescMessage, name: string): [status: number, rea
   if (field?.fieldKind !== "enum") {
     return [];
   }
-  const { rules, nameOf } = enumSpelling(field.enum);
+  const { rules, nameOf } = enumNames(field.enum);
   const byStatus = Map.groupBy(
     [...rules].filter(([, { status }]) => status !== 0),
     ([, { status }]) => status,

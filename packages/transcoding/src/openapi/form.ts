@@ -1,5 +1,5 @@
 import { ScalarType, type DescField } from "@bufbuild/protobuf";
-import type { Binding } from "../routing/binding.ts";
+import type { Route } from "../routing/route.ts";
 import { isHttpBody } from "../schema/http-body.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
 import { JSON_TYPE } from "./content.ts";
@@ -15,10 +15,10 @@ export function isForm(mediaType: string): boolean {
 }
 
 /** A form has a parameter for each field that a query would have one for, and more; of several parts, files too. */
-export function describeForm(binding: Binding, type: string, context: OperationContext): MediaType {
-  const { input } = binding.method;
+export function describeForm(route: Route, type: string, context: OperationContext): MediaType {
+  const { input } = route.method;
   const { schemas, comments } = context;
-  const bound = boundPaths(binding);
+  const bound = boundPaths(route);
   const properties: Record<string, Schema> = {};
   const encoding: Record<string, Schema> = {};
   const required: string[] = [];
@@ -56,7 +56,7 @@ export function describeForm(binding: Binding, type: string, context: OperationC
       type: "object",
       ...(Object.keys(properties).length === 0 ? {} : { properties }),
       ...(required.length === 0 ? {} : { required }),
-      ...(methodRule(binding.method).ignoreUnknown ? {} : { additionalProperties: false }),
+      ...(methodRule(route.method).ignoreUnknown ? {} : { additionalProperties: false }),
     },
     ...(Object.keys(encoding).length === 0 ? {} : { encoding }),
   };

@@ -1,7 +1,7 @@
 import type { DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import type { Binding } from "../routing/binding.ts";
-import { compileBindings, type BindingsOptions } from "../routing/bindings.ts";
+import type { Route } from "../routing/route.ts";
+import { compileRoutes, type RoutesOptions } from "../routing/routes.ts";
 import { collectImplementations } from "../call/implementations.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import { formatTemplate } from "../routing/template.ts";
@@ -27,8 +27,8 @@ import type { StreamJson } from "./stream.ts";
 
 /** What is described: RPCs as Connect's router takes them, with the transcoder's own options; or their bindings. */
 export type OpenApiSource =
-  | readonly Binding[]
-  | (Partial<BindingsOptions> & { readonly routes: (router: ConnectRouter) => unknown });
+  | readonly Route[]
+  | (Partial<RoutesOptions> & { readonly routes: (router: ConnectRouter) => unknown });
 
 export type OpenApiOptions = {
   readonly info: Info;
@@ -59,10 +59,10 @@ const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
  * serves by, so it can't drift; the same source and options give the same document, byte for byte.
  */
 export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApiDocument {
-  const bindings = bindingsOf(source);
+  const routes = bindingsOf(source);
   const comments = options.comments ?? (() => undefined);
   const schemas = createSchemas(comments);
-  const registry = createReachableRegistry(bindings.map(({ method }) => method));
+  const registry = createReachableRegistry(routes.map(({ method }) => method));
   const context: OperationContext = {
     schemas,
     comments,
@@ -73,12 +73,12 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
     security: options.security ?? (() => undefined),
   };
   const examples = new Map(Object.entries(options.examples ?? {}));
-  const places = placesOf(bindings);
+  const places = placesOf(routes);
   const paths = new Map<string, PathItem>();
   const pathNames = new Map<string, { path: string; names: string[] }>();
 
-  for (const { binding, httpMethod, operationId } of places) {
-    const described = describePath(binding, schemas, comments);
+  for (const { route, httpMethod, operationId } of places) {
+    const described = describePath(route, schemas, comments);
     // OpenAPI takes paths for the same that differ in the names of parameters only: the first names hold.
     const hierarchy = hierarchyOf(described.path);
     const first = pathNames.get(hierarchy) ?? {
@@ -91,7 +91,7 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
       name: first.names[index] ?? each.name,
     }));
     const operation = addExamples(
-      describeOperation(binding, operationId, parameters, context),
+      describeOperation(route, operationId, parameters, context),
       examples.get(operationId),
     );
     examples.delete(operationId);
@@ -113,7 +113,7 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
     openapi: "3.1.1",
     info: options.info,
     servers: options.servers ?? [{ url: "/" }],
-    tags: tagsOf(bindings, comments),
+    tags: tagsOf(routes, comments),
     paths: resolve(Object.fromEntries(paths)),
     components: {
       schemas: components,
@@ -122,22 +122,22 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
   };
 }
 
-function bindingsOf(source: OpenApiSource): readonly Binding[] {
+function bindingsOf(source: OpenApiSource): readonly Route[] {
   if (!("routes" in source)) {
     return source;
   }
   const methods = collectImplementations(source.routes).map(({ method }) => method);
-  return compileBindings(methods, { rules: source.rules ?? [], strictTemplates: source.strictTemplates ?? false });
+  return compileRoutes(methods, { rules: source.rules ?? [], strictTemplates: source.strictTemplates ?? false });
 }
 
-type Place = { readonly binding: Binding; readonly httpMethod: string; readonly operationId: string };
+type Place = { readonly route: Route; readonly httpMethod: string; readonly operationId: string };
 
 /** Where each binding stands, in the order of services and methods; the first of a method has its plain name. */
-function placesOf(bindings: readonly Binding[]): Place[] {
-  const explicit = new Set(bindings.map(({ httpMethod, template }) => `${httpMethod} ${hierarchyKey(template)}`));
+function placesOf(routes: readonly Route[]): Place[] {
+  const explicit = new Set(routes.map(({ httpMethod, template }) => `${httpMethod} ${hierarchyKey(template)}`));
   const counts = new Map<string, number>();
-  return bindings.flatMap((binding) => {
-    const { method, httpMethod, template, variants } = binding;
+  return routes.flatMap((route) => {
+    const { method, httpMethod, template, variants } = route;
     const methods =
       httpMethod !== "*"
         ? [httpMethod]
@@ -148,16 +148,16 @@ function placesOf(bindings: readonly Binding[]): Place[] {
       const name = `${method.parent.name}_${method.name}`;
       const count = (counts.get(name) ?? 0) + 1;
       counts.set(name, count);
-      return { binding, httpMethod: each, operationId: count === 1 ? name : `${name}_${count}` };
+      return { route, httpMethod: each, operationId: count === 1 ? name : `${name}_${count}` };
     });
   });
 }
 
-const hierarchyKey = (template: Binding["template"]): string =>
+const hierarchyKey = (template: Route["template"]): string =>
   formatTemplate(template).replaceAll(/\{\w+(?:\.\w+)*\}/g, "*");
 
-function tagsOf(bindings: readonly Binding[], comments: Comments): OpenApiDocument["tags"] {
-  const services = new Set(bindings.map(({ method }): DescService => method.parent));
+function tagsOf(routes: readonly Route[], comments: Comments): OpenApiDocument["tags"] {
+  const services = new Set(routes.map(({ method }): DescService => method.parent));
   return [...services].map((service) => {
     const description = comments(service);
     return { name: service.name, ...(description === undefined ? {} : { description }) };

@@ -1,5 +1,5 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import type { Binding } from "../routing/binding.ts";
+import type { Route } from "../routing/route.ts";
 import { methodRule } from "../schema/rules.ts";
 import { firstSentence } from "./comments.ts";
 import { boundPaths, fieldOf, type OperationContext } from "./context.ts";
@@ -11,37 +11,37 @@ import { describe } from "./schema.ts";
 
 /** What a binding takes and answers; its path's parameters come first. */
 export function describeOperation(
-  binding: Binding,
+  route: Route,
   operationId: string,
   pathParameters: readonly Parameter[],
   context: OperationContext,
 ): OperationObject {
-  const { method } = binding;
+  const { method } = route;
   const { schemas, comments } = context;
   const comment = comments(method);
   const security = context.security(method);
-  const requestBody = describeRequestBody(binding, context);
+  const requestBody = describeRequestBody(route, context);
   const parameters = [
     ...pathParameters,
-    ...headerParameters(binding, schemas, comments),
-    ...describeQuery(binding, context),
+    ...headerParameters(route, schemas, comments),
+    ...describeQuery(route, context),
   ];
   const summary = comment === undefined ? wordsOf(method.name) : firstSentence(comment);
   return {
     operationId,
     tags: [method.parent.name],
     summary,
-    ...describe(comment?.replace(/[.;:]$/, "") === summary ? undefined : comment, describeVariants(binding)),
+    ...describe(comment?.replace(/[.;:]$/, "") === summary ? undefined : comment, describeVariants(route)),
     ...(method.deprecated ? { deprecated: true } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(requestBody === undefined ? {} : { requestBody }),
-    responses: describeResponses(binding, context),
+    responses: describeResponses(route, context),
     ...(security === undefined ? {} : { security }),
   };
 }
 
 /** What each value of the selecting header means; nothing where there is none. */
-function describeVariants({ method, variants }: Binding): string | undefined {
+function describeVariants({ method, variants }: Route): string | undefined {
   const rule = methodRule(method).variants;
   if (rule === undefined) {
     return undefined;
@@ -65,9 +65,9 @@ function nameOfPart(desc: DescMessage, part: string): string {
   return field.fieldKind === "list" ? `the array of \`${field.jsonName}\`` : `\`${field.jsonName}\``;
 }
 
-function describeQuery(binding: Binding, { schemas, comments }: OperationContext): Parameter[] {
-  const { method, variants } = binding;
-  const bound = boundPaths(binding);
+function describeQuery(route: Route, { schemas, comments }: OperationContext): Parameter[] {
+  const { method, variants } = route;
+  const bound = boundPaths(route);
   const found = new Map<string, Parameter>();
   for (const { body } of variants) {
     if (body !== "*") {

@@ -1,6 +1,6 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import type { Binding } from "../routing/binding.ts";
-import { enumSpelling, fieldRule, methodRule } from "../schema/rules.ts";
+import type { Route } from "../routing/route.ts";
+import { enumNames, fieldRule, methodRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
 import { requestForm } from "./components.ts";
 import type { Parameter, Schema } from "./document.ts";
@@ -8,7 +8,7 @@ import { leavesOf, type Leaf } from "./leaves.ts";
 import { describe, type Schemas } from "./schema.ts";
 
 /** The headers that decide how a request is read: of variants, of fields, and the conditions. */
-export function headerParameters({ method, httpMethod }: Binding, schemas: Schemas, comments: Comments): Parameter[] {
+export function headerParameters({ method, httpMethod }: Route, schemas: Schemas, comments: Comments): Parameter[] {
   const { variants, etag, ifMatch } = methodRule(method);
   const parameters: Parameter[] = [];
   if (variants !== undefined) {
@@ -101,7 +101,7 @@ export function ignoreBodyValues(desc: DescMessage): [header: string, values: st
     if (header === "" || field.fieldKind !== "enum") {
       return [];
     }
-    const { rules, nameOf } = enumSpelling(field.enum);
+    const { rules, nameOf } = enumNames(field.enum);
     const values = [...rules].filter(([, rule]) => rule.ignoreBody).map(([number]) => nameOf.get(number) ?? "");
     return values.length === 0 ? [] : [[header, values]];
   });

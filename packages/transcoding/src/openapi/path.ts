@@ -1,4 +1,4 @@
-import type { Binding } from "../routing/binding.ts";
+import type { Route } from "../routing/route.ts";
 import type { FieldPath } from "../schema/field-path.ts";
 import { formatTemplate, type Template, type TemplateVariable } from "../routing/template.ts";
 import type { Comments } from "./comments.ts";
@@ -17,7 +17,7 @@ export type DescribedPath = {
  * `{name=shelves/*\/books/*}`, is a parameter for each wildcard in it, its literals part of the path; "**"
  * can only be told in words.
  */
-export function describePath({ template, pathFields }: Binding, schemas: Schemas, comments: Comments): DescribedPath {
+export function describePath({ template, pathFields }: Route, schemas: Schemas, comments: Comments): DescribedPath {
   const parameters: Parameter[] = [];
   const owners = template.variables.map((variable, index) => ({ variable, fields: pathFields[index] ?? [] }));
   const parts = template.segments.map((segment, index) => {

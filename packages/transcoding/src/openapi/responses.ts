@@ -1,5 +1,5 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import type { Binding, Variant } from "../routing/binding.ts";
+import type { Route, Variant } from "../routing/route.ts";
 import { isHttpBody } from "../schema/http-body.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
 import { responseForm } from "./components.ts";
@@ -10,8 +10,8 @@ import { describe } from "./schema.ts";
 import { describeStream } from "./stream.ts";
 
 /** What a binding answers, by status; errors too. */
-export function describeResponses(binding: Binding, context: OperationContext): Record<string, Response> {
-  const { method, variants } = binding;
+export function describeResponses(route: Route, context: OperationContext): Record<string, Response> {
+  const { method, variants } = route;
   const { etag, variants: rule } = methodRule(method);
   const headers = responseHeaders(method, context);
   const responses = new Map<string, Response>();
@@ -19,14 +19,14 @@ export function describeResponses(binding: Binding, context: OperationContext): 
     const bodies = members.filter(({ hasBody }) => hasBody);
     const values = members.map(({ value }) => `\`${value}\``).join(" or ");
     const only = rule === undefined || members.length === variants.length ? "" : ` With \`${rule.header}\` ${values}.`;
-    const contents = bodies.map((variant) => ({ variant, content: responseContent(binding, variant, context) }));
+    const contents = bodies.map((variant) => ({ variant, content: responseContent(route, variant, context) }));
     responses.set(String(status), {
       description: `Success${bodies.length === 0 ? ", without a body" : ""}.${only}`,
       ...(Object.keys(headers).length === 0 ? {} : { headers }),
       ...(bodies.length === 0 ? {} : { content: mergeContents(method, contents) }),
     });
   }
-  if (etag !== "" && (binding.httpMethod === "GET" || binding.httpMethod === "HEAD")) {
+  if (etag !== "" && (route.httpMethod === "GET" || route.httpMethod === "HEAD")) {
     responses.set("304", {
       description: "The ETag is the one that If-None-Match names.",
       ...(Object.keys(headers).length === 0 ? {} : { headers }),
@@ -66,7 +66,7 @@ function responseHeaders(method: DescMethod, { schemas, comments }: OperationCon
   return headers;
 }
 
-function responseContent({ method }: Binding, { responseBody }: Variant, context: OperationContext): Content {
+function responseContent({ method }: Route, { responseBody }: Variant, context: OperationContext): Content {
   const { schemas } = context;
   const field = fieldOf(method.output, responseBody);
   const message = field === undefined ? method.output : field.fieldKind === "message" ? field.message : undefined;

@@ -1,6 +1,6 @@
 import { ScalarType, type DescEnum, type DescField, type DescMessage, type DescOneof } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { enumSpelling, fieldRule } from "../schema/rules.ts";
+import { enumNames, fieldRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
 import { createComponents, type Components, type Form } from "./components.ts";
 import type { Schema } from "./document.ts";
@@ -53,7 +53,7 @@ export function createSchemas(comments: Comments): Schemas {
   };
 
   const enumValues = (desc: DescEnum, direction: Form["direction"]): Schema => {
-    const { strict, numberOf, nameOf } = enumSpelling(desc);
+    const { strict, numberOf, nameOf } = enumNames(desc);
     // Where values have spellings, one without is for what nobody has set: no answer holds it.
     const spelled = strict ? new Set(numberOf.keys()) : new Set(nameOf.values());
     const names =

@@ -1,7 +1,7 @@
 import { create, type DescMethod, type Message, type Registry } from "@bufbuild/protobuf";
-import { bindingName, type Binding, type Variant } from "../routing/binding.ts";
+import { routeName, type Route, type Variant } from "../routing/route.ts";
 import { createBodyReader, type DeferBody } from "./body.ts";
-import { createCaptureReader } from "../routing/captures.ts";
+import { createPathVariablesReader } from "../routing/path-variables.ts";
 import { deferMessage, isDeferred, undecodedOf } from "./deferred.ts";
 import type { FieldPath } from "../schema/field-path.ts";
 import { createHeaderReader } from "./header.ts";
@@ -10,10 +10,10 @@ import type { ParameterOptions } from "./parameter-name.ts";
 import { createParameterReader } from "./parameters.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { fieldRule, maxBodyBytesOf, methodRule } from "../schema/rules.ts";
-import { createTakenFields, type Source, type TakenFields } from "../schema/taken.ts";
+import { createBoundFields, type BindingSource, type BoundFields } from "../schema/bound-fields.ts";
 
-/** Makes the request message of a request; `captures` are what the path's variables matched, raw, in order. */
-export type Binder = (request: TranscodingRequest, captures: readonly string[]) => Message | Promise<Message>;
+/** Makes the request message of a request; `pathVariables` are what the path's variables matched, raw, in order. */
+export type Binder = (request: TranscodingRequest, pathVariables: readonly string[]) => Message | Promise<Message>;
 
 export type BindOptions = {
   readonly maxBodyBytes: number;
@@ -25,28 +25,28 @@ export type BindOptions = {
 };
 
 /** Compiles the binding of a request: each field of the message has one source, header, path, body or query. */
-export function createBinder(binding: Binding, variant: Variant, options: BindOptions): Binder {
-  const { input } = binding.method;
-  const rule = methodRule(binding.method);
-  const readFrame = createFrameReader(binding, variant, options);
+export function createBinder(route: Route, variant: Variant, options: BindOptions): Binder {
+  const { input } = route.method;
+  const rule = methodRule(route.method);
+  const readFrame = createFrameReader(route, variant, options);
   const readBody = createBodyReader(input, {
     body: variant.body,
     consumes: rule.consumes,
     ignoreUnknown: rule.ignoreUnknown,
-    maxBytes: maxBodyBytesOf(binding.method, options.maxBodyBytes),
+    maxBytes: maxBodyBytesOf(route.method, options.maxBodyBytes),
     maxDepth: options.maxDepth,
     registry: options.registry,
     parameters: {
       unknown: options.unknownQuery,
       bound: options.boundQuery,
-      taken: takenFields(binding, ""),
+      boundFields: takenFields(route, ""),
       maxDepth: options.maxDepth,
       registry: options.registry,
     },
   });
-  if (!isDeferred(binding.method, options.deferred)) {
-    return (request, captures) => {
-      const frame = readFrame(request, captures);
+  if (!isDeferred(route.method, options.deferred)) {
+    return (request, pathVariables) => {
+      const frame = readFrame(request, pathVariables);
       const fill = (message: Message): Message => {
         frame.fill(message);
         return message;
@@ -55,16 +55,16 @@ export function createBinder(binding: Binding, variant: Variant, options: BindOp
       return body instanceof Promise ? body.then(fill) : fill(body);
     };
   }
-  const name = bindingName(binding);
-  return (request, captures) => {
-    const frame = readFrame(request, captures);
+  const name = routeName(route);
+  return (request, pathVariables) => {
+    const frame = readFrame(request, pathVariables);
     const fill = (message: Message): Message => {
       frame.fill(message);
       return message;
     };
     const defer: DeferBody = (bytes, parse) => {
       const { httpMethod, target, headers } = request;
-      const form = { kind: "http", binding: name, httpMethod, target, headers, captures } as const;
+      const form = { kind: "http", route: name, httpMethod, target, headers, pathVariables } as const;
       return deferMessage(input, { bytes, form }, (each) => fill(parse(each)));
     };
     const fillNow = (message: Message): Message => (undecodedOf(message) === undefined ? fill(message) : message);
@@ -75,32 +75,32 @@ export function createBinder(binding: Binding, variant: Variant, options: BindOp
 
 /** What a request says of its message beside the body. */
 type Frame = {
-  /** Sets the fields; throws a Fault where the body has another member of a oneof, or the query does not fit. */
+  /** Sets the fields; throws a RequestError where the body has another member of a oneof, or the query does not fit. */
   fill(message: Message): void;
   /** A header says that the body is ignored. */
   readonly ignoreBody: boolean;
 };
 
-/** Reads the headers and the path of a request; throws a Fault where one does not fit. */
-export type FrameReader = (request: TranscodingRequest, captures: readonly string[]) => Frame;
+/** Reads the headers and the path of a request; throws a RequestError where one does not fit. */
+export type FrameReader = (request: TranscodingRequest, pathVariables: readonly string[]) => Frame;
 
 /** Compiles what fills a message beside the body. */
-export function createFrameReader(binding: Binding, variant: Variant, options: BindOptions): FrameReader {
-  const { input } = binding.method;
+export function createFrameReader(route: Route, variant: Variant, options: BindOptions): FrameReader {
+  const { input } = route.method;
   const readHeaders = createHeaderReader(input);
-  const path = createCaptureReader(binding);
-  const fillIfMatch = createIfMatchReader(binding.method);
+  const path = createPathVariablesReader(route);
+  const fillIfMatch = createIfMatchReader(route.method);
   const readQuery = createParameterReader(input, {
     from: "query",
-    unknown: methodRule(binding.method).ignoreUnknown ? "ignore" : options.unknownQuery,
+    unknown: methodRule(route.method).ignoreUnknown ? "ignore" : options.unknownQuery,
     bound: options.boundQuery,
-    taken: takenFields(binding, variant.body),
+    boundFields: takenFields(route, variant.body),
     maxDepth: options.maxDepth,
     registry: options.registry,
   });
-  return (request, captures) => {
+  return (request, pathVariables) => {
     const headers = readHeaders(request.headers);
-    const values = path.read(captures);
+    const values = path.read(pathVariables);
     const question = request.target.indexOf("?");
     return {
       ignoreBody: headers.ignoreBody,
@@ -117,12 +117,12 @@ export function createFrameReader(binding: Binding, variant: Variant, options: B
 }
 
 /** The fields that parameters can't fill, for they have another source. */
-function takenFields({ method, pathFields }: Binding, body: string): TakenFields {
+function takenFields({ method, pathFields }: Route, body: string): BoundFields {
   if (body === "*") {
     return "body";
   }
   const { fields } = method.input;
-  const sources: [FieldPath, Source][] = pathFields.map((path) => [path, "path"]);
+  const sources: [FieldPath, BindingSource][] = pathFields.map((path) => [path, "path"]);
   for (const field of fields) {
     if (fieldRule(field).header !== "") {
       sources.push([[field], "header"]);
@@ -130,5 +130,5 @@ function takenFields({ method, pathFields }: Binding, body: string): TakenFields
       sources.push([[field], "body"]);
     }
   }
-  return createTakenFields(sources);
+  return createBoundFields(sources);
 }

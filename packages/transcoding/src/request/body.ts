@@ -1,20 +1,20 @@
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, StructSchema } from "@bufbuild/protobuf/wkt";
 import { readDecoded } from "./content-encoding.ts";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import { createFormReader, type FormOptions } from "./form.ts";
 import { findRawBody, setField, type RawBodyTarget } from "../schema/http-body.ts";
 import { holdsInt64, messageHoldsInt64 } from "../json/int64.ts";
 import { parseJson } from "../json/parse.ts";
 import { createJsonReaders } from "../json/read.ts";
-import { createZeroMaker } from "../json/zero.ts";
-import { isUtf8Charset, mediaTypeOf } from "../http/media.ts";
+import { createZeroMessageFactory } from "../json/zero.ts";
+import { isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
 import { createMultipartReader } from "./multipart-form.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { fieldRule } from "../schema/rules.ts";
-import { takenOf } from "../schema/taken.ts";
+import { findBinding } from "../schema/bound-fields.ts";
 
-/** Reads a request's body into a message. Throws a Fault where it can't be. */
+/** Reads a request's body into a message. Throws a RequestError where it can't be. */
 export type BodyReader = (request: TranscodingRequest, defer?: DeferBody) => Message | Promise<Message>;
 
 /** Makes the message in place of the reader, which parses the body when it is asked to. */
@@ -42,8 +42,8 @@ const MULTIPART_TYPE = "multipart/form-data";
 export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyReader {
   const bound = boundFields(desc, options.body);
   if (options.body === "") {
-    const zero = createZeroMaker(desc);
-    const refuse = (): Fault => new Fault(400, undefined, "this operation takes no body");
+    const zero = createZeroMessageFactory(desc);
+    const refuse = (): RequestError => new RequestError(400, undefined, "this operation takes no body");
     return (request) => (request.hasBody() ? assertEmpty(request, refuse).then(zero) : zero());
   }
   const raw = findRawBody(desc, options.body);
@@ -65,7 +65,7 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
       }
       throw contentType !== undefined && parse === undefined
         ? unsupportedMediaType(understood)
-        : new Fault(400, "invalid_json", "the body is empty; a JSON document was expected");
+        : new RequestError(400, "invalid_json", "the body is empty; a JSON document was expected");
     };
     if (!request.hasBody()) {
       return readNothing();
@@ -83,13 +83,13 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
   };
 }
 
-/** A body of unknown length may be none. Throws the other Fault where it is one, without reading more of it. */
-async function assertEmpty(request: TranscodingRequest, refuse: () => Fault): Promise<void> {
+/** A body of unknown length may be none. Throws the other RequestError where it is one, without reading more of it. */
+async function assertEmpty(request: TranscodingRequest, refuse: () => RequestError): Promise<void> {
   let bytes: Uint8Array;
   try {
     bytes = await request.readBody(0);
   } catch (error) {
-    throw error instanceof Fault && error.status === 413 ? refuse() : error;
+    throw error instanceof RequestError && error.status === 413 ? refuse() : error;
   }
   if (bytes.length > 0) {
     throw refuse();
@@ -100,9 +100,10 @@ async function assertEmpty(request: TranscodingRequest, refuse: () => Fault): Pr
 function createEmptyMaker(
   desc: DescMessage,
   bound: readonly DescField[],
-  { body, parameters: { taken } }: BodyOptions,
+  { body, parameters: { boundFields } }: BodyOptions,
 ): (() => Message) | undefined {
-  const isMissing = (field: DescField): boolean => fieldRule(field).required && takenOf(taken, field) === undefined;
+  const isMissing = (field: DescField): boolean =>
+    fieldRule(field).required && findBinding(boundFields, field) === undefined;
   if (body === "*") {
     return bound.some(isMissing) ? undefined : () => create(desc);
   }
@@ -118,8 +119,8 @@ function createEmptyMaker(
 }
 
 /** RFC 9110, section 15.5.16; Accept-Post is what W3C's LDP tells clients by. */
-export function unsupportedMediaType(understood: string): Fault {
-  return new Fault(415, "unsupported_media_type", `the Content-Type must be ${understood}`, {
+export function unsupportedMediaType(understood: string): RequestError {
+  return new RequestError(415, "unsupported_media_type", `the Content-Type must be ${understood}`, {
     headers: { "accept-post": understood },
   });
 }

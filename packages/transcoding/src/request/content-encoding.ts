@@ -8,7 +8,7 @@ import {
   gunzip,
   zstdDecompress,
 } from "node:zlib";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 
 type Coding = {
@@ -25,7 +25,7 @@ const codings: ReadonlyMap<string, Coding> = new Map([
   ["zstd", { decompress: promisify(zstdDecompress) as Coding["decompress"], createStream: createZstdDecompress }],
 ]);
 
-/** The coding that a request's body has; undefined: none. Throws a Fault 415 for one that is not understood. */
+/** The coding that a request's body has; undefined: none. Throws a RequestError 415 for one that is not understood. */
 function codingOf(request: TranscodingRequest): Coding | undefined {
   const encoding = request.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   if (encoding === "identity" || encoding === "") {
@@ -34,7 +34,7 @@ function codingOf(request: TranscodingRequest): Coding | undefined {
   const coding = codings.get(encoding);
   if (coding === undefined) {
     // RFC 9110, section 15.5.16: Accept-Encoding tells what would have been taken.
-    throw new Fault(415, "unsupported_media_type", "the Content-Encoding must be one of gzip, br, zstd", {
+    throw new RequestError(415, "unsupported_media_type", "the Content-Encoding must be one of gzip, br, zstd", {
       headers: { "accept-encoding": "gzip, br, zstd" },
     });
   }
@@ -54,13 +54,13 @@ async function decode(body: Promise<Uint8Array>, coding: Coding, maxBytes: numbe
     return await coding.decompress(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
     if (error instanceof RangeError) {
-      throw new Fault(413, "payload_too_large", `the body is larger than ${maxBytes} bytes, decompressed`);
+      throw new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes, decompressed`);
     }
-    throw new Fault(400, "invalid_encoding", "the body is not what its Content-Encoding says");
+    throw new RequestError(400, "invalid_encoding", "the body is not what its Content-Encoding says");
   }
 }
 
-/** The body as it arrives, decompressed; who reads limits what it keeps. Throws a Fault before it reads anything. */
+/** The body as it arrives, decompressed; who reads limits what it keeps. Throws a RequestError before it reads anything. */
 export function streamDecoded(request: TranscodingRequest): AsyncIterable<Uint8Array> {
   const coding = codingOf(request);
   return coding === undefined ? request.streamBody() : decompressStream(request.streamBody(), coding.createStream());
@@ -77,7 +77,7 @@ async function* decompressStream(body: AsyncIterable<Uint8Array>, stream: Duplex
     yield* source.pipe(stream) as AsyncIterable<Uint8Array>;
   } catch {
     // A body that did not arrive says so itself.
-    throw failure ?? new Fault(400, "invalid_encoding", "the body is not what its Content-Encoding says");
+    throw failure ?? new RequestError(400, "invalid_encoding", "the body is not what its Content-Encoding says");
   } finally {
     source.destroy();
     stream.destroy();

@@ -13,12 +13,12 @@ export type UndecodedForm = HttpForm | { readonly kind: "proto" } | { readonly k
 /** What the message is decoded from beside the body. */
 export type HttpForm = {
   readonly kind: "http";
-  /** The operation, by its `bindingName`. */
-  readonly binding: string;
+  /** The operation, by its `routeName`. */
+  readonly route: string;
   readonly httpMethod: string;
   readonly target: string;
   readonly headers: IncomingHttpHeaders;
-  readonly captures: readonly string[];
+  readonly pathVariables: readonly string[];
 };
 
 const undecoded = new WeakMap<Message, Undecoded>();
@@ -31,7 +31,7 @@ export function deferMessage(desc: DescMessage, source: Undecoded, decode: (byte
   const settle = (): Record<string, unknown> => {
     if (decoded === undefined) {
       if (!undecoded.has(message)) {
-        throw new Error(`the request was taken undecoded: this ${desc.typeName} can't be read any more`);
+        throw new Error(`the request was boundFields undecoded: this ${desc.typeName} can't be read any more`);
       }
       decoded = decode(source.bytes);
       undecoded.delete(message);

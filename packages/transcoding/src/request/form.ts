@@ -8,7 +8,7 @@ export type FormReader = (bytes: Uint8Array) => Message;
 export type FormOptions = {
   /** Parameters that the message does not have are skipped, not refused. */
   readonly ignoreUnknown: boolean;
-  readonly parameters: Pick<ParameterOptions, "unknown" | "bound" | "taken" | "maxDepth" | "registry">;
+  readonly parameters: Pick<ParameterOptions, "unknown" | "bound" | "boundFields" | "maxDepth" | "registry">;
 };
 
 /** The parameters of a form are those that a query would have, and those that no query may. */

@@ -1,8 +1,8 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { IncomingHttpHeaders } from "node:http";
 import { headerFields, isSingle } from "../schema/header-fields.ts";
-import { enumSpelling, fieldRule } from "../schema/rules.ts";
-import { createTextReader, unfitText } from "../json/text.ts";
+import { enumNames, fieldRule } from "../schema/rules.ts";
+import { createTextReader, invalidText } from "../json/text.ts";
 
 /** What the headers of a request say of its message. */
 export type HeaderFields = {
@@ -14,7 +14,7 @@ export type HeaderFields = {
 
 const nothing: HeaderFields = { fill: () => {}, ignoreBody: false };
 
-/** Compiles the reader of the fields with the `header` option; it throws a Fault where one does not fit. */
+/** Compiles the reader of the fields with the `header` option; it throws a RequestError where one does not fit. */
 export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHeaders) => HeaderFields {
   const fields = headerFields(desc).map((field) => {
     const reader = isSingle(field) ? createTextReader(field) : undefined;
@@ -28,7 +28,7 @@ export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHea
       header: name.toLowerCase(),
       reader,
       ignoreBody: (value: unknown) =>
-        field.fieldKind === "enum" && enumSpelling(field.enum).rules.get(value as number)?.ignoreBody === true,
+        field.fieldKind === "enum" && enumNames(field.enum).rules.get(value as number)?.ignoreBody === true,
     };
   });
   if (fields.length === 0) {
@@ -42,7 +42,7 @@ export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHea
       if (text !== undefined) {
         const value = field.reader.read(String(text));
         if (value === undefined) {
-          throw unfitText(field.reader, field.name);
+          throw invalidText(field.reader, field.name);
         }
         values.push([field.localName, value]);
         ignoreBody ||= field.ignoreBody(value);

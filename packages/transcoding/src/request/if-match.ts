@@ -2,10 +2,10 @@ import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { ScalarType } from "@bufbuild/protobuf";
 import type { IncomingHttpHeaders } from "node:http";
 import { parseETags, valueOf } from "../http/etag.ts";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import { methodRule } from "../schema/rules.ts";
 
-/** Fills the field that an If-Match fills, after all other sources. Throws a Fault where it can't be obeyed. */
+/** Fills the field that an If-Match fills, after all other sources. Throws a RequestError where it can't be obeyed. */
 export type IfMatchReader = (headers: IncomingHttpHeaders, message: Message) => void;
 
 /**
@@ -31,7 +31,7 @@ export function createIfMatchReader(method: DescMethod): IfMatchReader | undefin
     const given = message[localName];
     // Without presence, an empty text is an absent one.
     if (given !== undefined && given !== tag && !(given === "" && !field.proto.proto3Optional)) {
-      throw new Fault(400, undefined, `If-Match and ${jsonName} differ`);
+      throw new RequestError(400, undefined, `If-Match and ${jsonName} differ`);
     }
     message[localName] = tag;
   };
@@ -41,7 +41,7 @@ export function createIfMatchReader(method: DescMethod): IfMatchReader | undefin
 function readTag(header: string): string | undefined {
   const tags = parseETags(header);
   if (tags === undefined) {
-    throw new Fault(400, "invalid_argument", 'If-Match: must be an entity tag in double quotes, or "*"');
+    throw new RequestError(400, "invalid_argument", 'If-Match: must be an entity tag in double quotes, or "*"');
   }
   if (tags === "*") {
     return undefined;
@@ -51,10 +51,14 @@ function readTag(header: string): string | undefined {
   const strong = new Set(tags.filter(({ weak }) => !weak).map(({ value }) => valueOf(value)));
   const [only] = strong;
   if (only === undefined) {
-    throw new Fault(412, "precondition_failed", "If-Match: a weak entity tag never matches");
+    throw new RequestError(412, "precondition_failed", "If-Match: a weak entity tag never matches");
   }
   if (strong.size > 1) {
-    throw new Fault(400, "invalid_argument", "If-Match: must be one entity tag; of several, none can be compared");
+    throw new RequestError(
+      400,
+      "invalid_argument",
+      "If-Match: must be one entity tag; of several, none can be compared",
+    );
   }
   return only;
 }

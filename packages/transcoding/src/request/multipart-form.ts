@@ -1,13 +1,13 @@
 import { isUtf8 } from "node:buffer";
 import { create, ScalarType, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import type { FormOptions } from "./form.ts";
 import { isHttpBody, setField } from "../schema/http-body.ts";
-import { isUtf8Charset, mediaTypeOf } from "../http/media.ts";
+import { isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
 import { parseMultipart, type Part } from "./multipart.ts";
 import { createParameterReader } from "./parameters.ts";
 import { fieldRule } from "../schema/rules.ts";
-import { takenOf } from "../schema/taken.ts";
+import { findBinding } from "../schema/bound-fields.ts";
 
 /** Reads a multipart/form-data document, with the boundary that its Content-Type names, into a message. */
 export type MultipartReader = (bytes: Uint8Array, contentType: string) => Message;
@@ -40,7 +40,7 @@ export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parame
       const isText = isTextPart(part, field);
       if (field !== undefined && field.fieldKind !== "list") {
         if (seen.has(field)) {
-          throw new Fault(400, reasonOf(field), `${field.name}: given more than once`);
+          throw new RequestError(400, reasonOf(field), `${field.name}: given more than once`);
         }
         seen.add(field);
       }
@@ -49,18 +49,18 @@ export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parame
       } else if (field !== undefined) {
         files.push([field, part]);
       } else if (desc.fields.some(({ name, jsonName }) => name === part.name || jsonName === part.name)) {
-        throw new Fault(400, undefined, `a file can only be sent for ${filesOf}`);
+        throw new RequestError(400, undefined, `a file can only be sent for ${filesOf}`);
       } else if (unknown === "reject") {
-        throw new Fault(400, undefined, `a file for an unknown field; the fields for files are ${filesOf}`);
+        throw new RequestError(400, undefined, `a file for an unknown field; the fields for files are ${filesOf}`);
       }
     }
     readText(message, texts.join("&"), 0);
     for (const [field, part] of files) {
-      const source = takenOf(parameters.taken, field);
+      const source = findBinding(parameters.boundFields, field);
       if (source === undefined) {
         addFile(message, field, part);
       } else if (parameters.bound === "reject") {
-        throw new Fault(400, undefined, `${field.name}: has another source, and so it can't be a part`);
+        throw new RequestError(400, undefined, `${field.name}: has another source, and so it can't be a part`);
       }
     }
     return message;
@@ -82,7 +82,7 @@ function isTextPart({ filename, contentType = "text/plain" }: Part, field: DescF
 
 function textOf({ name, contentType, data }: Part): string {
   if ((contentType !== undefined && !isUtf8Charset(contentType)) || !isUtf8(data)) {
-    throw new Fault(400, undefined, `${name.slice(0, 100)}: text in UTF-8 was expected`, { echoes: true });
+    throw new RequestError(400, undefined, `${name.slice(0, 100)}: text in UTF-8 was expected`, { repeatsInput: true });
   }
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
 }
@@ -98,7 +98,11 @@ function addFile(message: Message & Record<string, unknown>, field: DescField, p
   }
   const rival = field.oneof && (message[field.oneof.localName] as { case: string | undefined }).case;
   if (rival !== undefined) {
-    throw new Fault(400, reasonOf(field), `${field.name}: ${rival} is given already, and only one of them can be`);
+    throw new RequestError(
+      400,
+      reasonOf(field),
+      `${field.name}: ${rival} is given already, and only one of them can be`,
+    );
   }
   setField(message, field, value);
 }

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
-import { Fault } from "../http/fault.ts";
-import { mediaTypeOf } from "../http/media.ts";
+import { RequestError } from "../http/request-error.ts";
+import { mediaTypeOf } from "../http/media-type.ts";
 
 /** One part of a multipart/form-data body. */
 export type Part = {
@@ -16,7 +16,7 @@ const MAX_HEADER_BYTES = 16 * 1024;
 
 /**
  * Parses multipart/form-data (RFC 7578): every part says its name, and the closing delimiter is there. Text before the
- * first delimiter and behind the last is discarded (RFC 2046, section 5.1.1). Throws a Fault that tells which part is wrong.
+ * first delimiter and behind the last is discarded (RFC 2046, section 5.1.1). Throws a RequestError that tells which part is wrong.
  */
 export function parseMultipart(body: Uint8Array, contentType: string): Part[] {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
@@ -127,6 +127,6 @@ function unescape(name: string): string {
   return name.replaceAll("%22", '"').replaceAll("%0D", "\r").replaceAll("%0A", "\n");
 }
 
-function malformed(what: string): Fault {
-  return new Fault(400, "invalid_multipart", `the body is not valid multipart/form-data: ${what}`);
+function malformed(what: string): RequestError {
+  return new RequestError(400, "invalid_multipart", `the body is not valid multipart/form-data: ${what}`);
 }

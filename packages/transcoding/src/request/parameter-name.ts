@@ -1,8 +1,8 @@
 import { ScalarType, type DescField, type DescMessage, type Registry } from "@bufbuild/protobuf";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import { expectedOf, scalarFromText } from "../json/scalar.ts";
 import { fieldRule } from "../schema/rules.ts";
-import { takenOf, type TakenFields } from "../schema/taken.ts";
+import { findBinding, type BoundFields } from "../schema/bound-fields.ts";
 import { createTextReader, type TextReader } from "../json/text.ts";
 
 export type ParameterOptions = {
@@ -12,7 +12,7 @@ export type ParameterOptions = {
   readonly unknown: "reject" | "ignore";
   /** A parameter for a field that has another source: a fault, or nothing. Under neither does it change the field. */
   readonly bound: "reject" | "ignore";
-  readonly taken: TakenFields;
+  readonly boundFields: BoundFields;
   /** A parameter's path through messages is at most so long. */
   readonly maxDepth: number;
   /** What a google.protobuf.Any may hold, in a map as JSON. */
@@ -111,7 +111,7 @@ export type Target = {
   /** As the .proto names it. */
   readonly path: string;
   /** The path has keys that the client chose. */
-  readonly echoes: boolean;
+  readonly repeatsInput: boolean;
 };
 
 export type Step = { readonly parameter: Parameter; readonly key: string | undefined };
@@ -119,10 +119,10 @@ export type Step = { readonly parameter: Parameter; readonly key: string | undef
 /** Finds the field that a name means; undefined where the parameter is to be ignored. */
 export function resolveParameter(root: Level, name: string, options: ParameterOptions): Target | undefined {
   let level = root;
-  let taken: TakenFields | undefined = options.taken;
+  let boundFields: BoundFields | undefined = options.boundFields;
   let steps: Step[] | undefined;
   let path = "";
-  let echoes = false;
+  let repeatsInput = false;
   for (let at = 0; ;) {
     let end = at;
     while (end < name.length && name[end] !== "." && name[end] !== "[") {
@@ -137,24 +137,24 @@ export function resolveParameter(root: Level, name: string, options: ParameterOp
       return refuseUnknown(level, name, options);
     }
     path = path === "" ? parameter.name : `${path}.${parameter.name}`;
-    taken = takenOf(taken, parameter.field);
-    if (typeof taken === "string" || parameter.isHeader) {
-      return refuseBound(path, typeof taken === "string" ? taken : "header", echoes, options);
+    boundFields = findBinding(boundFields, parameter.field);
+    if (typeof boundFields === "string" || parameter.isHeader) {
+      return refuseBound(path, typeof boundFields === "string" ? boundFields : "header", repeatsInput, options);
     }
-    const here = { steps, leaf: parameter, key: undefined, path, echoes };
+    const here = { steps, leaf: parameter, key: undefined, path, repeatsInput };
     if (parameter.kind === "none") {
-      throw faultOf(here, `can't be given in a ${options.from}`);
+      throw parameterError(here, `can't be given in a ${options.from}`);
     }
     if (end === name.length) {
       if (parameter.kind === "message") {
-        throw faultOf(here, "a message; name one of its fields");
+        throw parameterError(here, "a message; name one of its fields");
       }
       return here;
     }
     let key: string | undefined;
     if (name[end] === "[") {
       if (parameter.kind !== "map") {
-        throw faultOf(
+        throw parameterError(
           here,
           parameter.kind === "list" ? "must be repeated by its name alone" : "must be one plain value",
         );
@@ -163,7 +163,7 @@ export function resolveParameter(root: Level, name: string, options: ParameterOp
       const isLeaf = parameter.text !== undefined;
       const close = isLeaf ? name.length - 1 : name.indexOf("].", end);
       if (close === -1 || name[close] !== "]" || close <= end) {
-        throw faultOf(
+        throw parameterError(
           here,
           isLeaf ? "must be named as one entry, name[key]" : "name a field of one entry, name[key].field",
         );
@@ -171,16 +171,16 @@ export function resolveParameter(root: Level, name: string, options: ParameterOp
       key = parameter.key(name.slice(end + 1, close));
       if (key === undefined) {
         const { field } = parameter;
-        throw faultOf(here, field.fieldKind === "map" ? keyProblem(field) : "has no keys");
+        throw parameterError(here, field.fieldKind === "map" ? keyProblem(field) : "has no keys");
       }
       path += `[${key}]`;
-      echoes = true;
+      repeatsInput = true;
       if (isLeaf) {
-        return { steps, leaf: parameter, key, path, echoes };
+        return { steps, leaf: parameter, key, path, repeatsInput };
       }
       end = close + 1;
     } else if (parameter.kind !== "message") {
-      throw faultOf(
+      throw parameterError(
         here,
         parameter.kind === "map" ? "must be named as one entry, name[key]" : "must be one plain value",
       );
@@ -188,7 +188,7 @@ export function resolveParameter(root: Level, name: string, options: ParameterOp
     steps ??= [];
     steps.push({ parameter, key });
     if (steps.length >= options.maxDepth) {
-      throw new Fault(400, undefined, `a parameter's name leads deeper than ${options.maxDepth} levels`);
+      throw new RequestError(400, undefined, `a parameter's name leads deeper than ${options.maxDepth} levels`);
     }
     level = levelOf(parameter.field.message as DescMessage);
     at = end + 1;
@@ -212,23 +212,28 @@ function refuseUnknown(level: Level, name: string, { unknown, from }: ParameterO
     .filter(({ isHeader, noQuery }) => !isHeader && !(noQuery && from === "query"))
     .map(({ field }) => field.name);
   const known = names.length === 0 ? "none is known" : `known are ${names.slice(0, MAX_NAMES).join(", ")}`;
-  throw new Fault(
+  throw new RequestError(
     400,
     undefined,
     `${shown.toWellFormed()}: an unknown parameter; ${known}${names.length > MAX_NAMES ? ", …" : ""}`,
-    { echoes: true },
+    { repeatsInput: true },
   );
 }
 
-function refuseBound(path: string, source: string, echoes: boolean, options: ParameterOptions): undefined {
+function refuseBound(path: string, source: string, repeatsInput: boolean, options: ParameterOptions): undefined {
   // The name of a field that a header fills is nowhere told to clients: who ignores unknown names ignores it.
   if (options.bound === "ignore" || (source === "header" && options.unknown === "ignore")) {
     return undefined;
   }
-  throw new Fault(400, undefined, `${path}: given by the ${source}, and so it can't be a parameter`, { echoes });
+  throw new RequestError(400, undefined, `${path}: given by the ${source}, and so it can't be a parameter`, {
+    repeatsInput,
+  });
 }
 
-export function faultOf({ leaf, path, echoes }: Pick<Target, "leaf" | "path" | "echoes">, what: string): Fault {
+export function parameterError(
+  { leaf, path, repeatsInput }: Pick<Target, "leaf" | "path" | "repeatsInput">,
+  what: string,
+): RequestError {
   const { invalid } = fieldRule(leaf.field);
-  return new Fault(400, invalid === "" ? undefined : invalid, `${path}: ${what}`, { echoes });
+  return new RequestError(400, invalid === "" ? undefined : invalid, `${path}: ${what}`, { repeatsInput });
 }

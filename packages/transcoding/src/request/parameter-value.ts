@@ -1,8 +1,8 @@
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import { createJsonReaders } from "../json/read.ts";
-import { faultOf, type Step, type Target } from "./parameter-name.ts";
-import { jsonFromText, unfitText, type TextReader } from "../json/text.ts";
+import { parameterError, type Step, type Target } from "./parameter-name.ts";
+import { jsonFromText, invalidText, type TextReader } from "../json/text.ts";
 
 type Fields = Message & Record<string, unknown>;
 
@@ -31,7 +31,7 @@ export function setParameter(root: Message, target: Target, text: string, regist
       const entries = target.key === undefined ? Object.entries(value as object) : [[target.key, value] as const];
       for (const [key, entry] of entries) {
         if (Object.hasOwn(map, key)) {
-          throw faultOf(target, "has a key that is given more than once");
+          throw parameterError(target, "has a key that is given more than once");
         }
         map[key] = entry;
       }
@@ -49,7 +49,7 @@ function setField(owner: Fields, field: DescField, value: unknown, target: Targe
   }
   const { case: rival } = owner[field.oneof.localName] as { case: string | undefined };
   if (rival !== undefined && rival !== field.localName) {
-    throw faultOf(target, `${rival} is given already, and only one of them can be`);
+    throw parameterError(target, `${rival} is given already, and only one of them can be`);
   }
   owner[field.oneof.localName] = { case: field.localName, value };
 }
@@ -87,14 +87,19 @@ function readMapAsJson(target: Target, text: string, registry: Registry): unknow
   const { field } = target.leaf;
   const json = text.startsWith("{") ? jsonFromText(text, true) : undefined;
   if (json === undefined) {
-    throw faultOf(target, "must be given by its entries, name[key]=value, or as a JSON object");
+    throw parameterError(target, "must be given by its entries, name[key]=value, or as a JSON object");
   }
   return createJsonReaders({ ignoreUnknown: false, registry }).field(field)(json, [target.path]);
 }
 
-function misfitOf(target: Target, reader: TextReader, text: string): Fault {
-  const fault = unfitText(reader, target.path, { echoes: target.echoes });
+function misfitOf(target: Target, reader: TextReader, text: string): RequestError {
+  const fault = invalidText(reader, target.path, { repeatsInput: target.repeatsInput });
   return target.leaf.field.message?.typeName === "google.protobuf.Timestamp" && text.includes(" ")
-    ? new Fault(fault.status, fault.reason, `${fault.message} (a "+" in a query means a space: write it as %2B)`, fault)
+    ? new RequestError(
+        fault.status,
+        fault.reason,
+        `${fault.message} (a "+" in a query means a space: write it as %2B)`,
+        fault,
+      )
     : fault;
 }

@@ -1,9 +1,9 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
-import { faultOf, levelOf, resolveParameter, type ParameterOptions } from "./parameter-name.ts";
+import { parameterError, levelOf, resolveParameter, type ParameterOptions } from "./parameter-name.ts";
 import { setParameter } from "./parameter-value.ts";
 import { decodeParameter } from "../routing/percent.ts";
 
-/** Puts the parameters that stand in a text from `start` on into a message. Throws a Fault for the first that does not fit. */
+/** Puts the parameters that stand in a text from `start` on into a message. Throws a RequestError for the first that does not fit. */
 export type ParameterReader = (message: Message, text: string, start: number) => void;
 
 /**
@@ -33,7 +33,7 @@ export function createParameterReader(desc: DescMessage, options: ParameterOptio
           if (leaf.kind === "value") {
             const key = target.steps === undefined ? leaf.name : target.path;
             if (key === first || seen?.has(key) === true) {
-              throw faultOf(target, "given more than once");
+              throw parameterError(target, "given more than once");
             }
             if (first === undefined) {
               first = key;

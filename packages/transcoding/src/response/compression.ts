@@ -1,9 +1,9 @@
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
-import type { Answer } from "../http/answer.ts";
+import type { TranscodingResponse } from "../http/response.ts";
 import type { ContentEncoding } from "../http/content-coding.ts";
-import { Fault } from "../http/fault.ts";
-import { mediaTypeOf } from "../http/media.ts";
+import { RequestError } from "../http/request-error.ts";
+import { mediaTypeOf } from "../http/media-type.ts";
 import { compressPieces } from "./compress.ts";
 import { addVary } from "../http/vary.ts";
 
@@ -18,10 +18,13 @@ export type CompressionOptions = {
 };
 
 export type Compressor = {
-  /** Throws a Fault 406 where an Accept-Encoding leaves nothing that could be sent, not even a body as it is. */
+  /** Throws a RequestError 406 where an Accept-Encoding leaves nothing that could be sent, not even a body as it is. */
   assertAccepted(acceptEncoding: string | undefined): void;
   /** The answer in the coding that the client prefers; the same answer where it leaves as it is. */
-  compress(answer: Answer, acceptEncoding: string | undefined): Answer | Promise<Answer>;
+  compress(
+    answer: TranscodingResponse,
+    acceptEncoding: string | undefined,
+  ): TranscodingResponse | Promise<TranscodingResponse>;
 };
 
 const compressBrotli = promisify(brotliCompress);
@@ -71,7 +74,11 @@ export function createCompressor({ encodings, minBytes, streams }: Required<Comp
     return choice;
   };
 
-  const compressTo = async (answer: Answer, body: string | Buffer, encoding: ContentEncoding): Promise<Answer> => {
+  const compressTo = async (
+    answer: TranscodingResponse,
+    body: string | Buffer,
+    encoding: ContentEncoding,
+  ): Promise<TranscodingResponse> => {
     let compressed = answer.compressed?.get(encoding);
     if (compressed === undefined) {
       compressed = compressors[encoding](typeof body === "string" ? Buffer.from(body) : body);
@@ -84,7 +91,7 @@ export function createCompressor({ encodings, minBytes, streams }: Required<Comp
     assertAccepted(acceptEncoding) {
       const { encoding, identity } = choose(acceptEncoding);
       if (encoding === undefined && !identity) {
-        throw new Fault(406, "not_acceptable", "the Accept-Encoding leaves no form of the answer");
+        throw new RequestError(406, "not_acceptable", "the Accept-Encoding leaves no form of the answer");
       }
     },
     compress(answer, acceptEncoding) {
@@ -119,8 +126,8 @@ export function etagSuffix(encoding: ContentEncoding): string {
   return `-${encoding}`;
 }
 
-function encodedHeaders(answer: Answer, encoding: ContentEncoding): Answer["headers"] {
-  const headers: Answer["headers"] = { ...answer.headers, "content-encoding": encoding };
+function encodedHeaders(answer: TranscodingResponse, encoding: ContentEncoding): TranscodingResponse["headers"] {
+  const headers: TranscodingResponse["headers"] = { ...answer.headers, "content-encoding": encoding };
   const { etag } = headers;
   if (typeof etag === "string" && !etag.startsWith("W/")) {
     headers["etag"] = `${etag.slice(0, -1)}${etagSuffix(encoding)}"`;
@@ -129,7 +136,7 @@ function encodedHeaders(answer: Answer, encoding: ContentEncoding): Answer["head
 }
 
 /** Not what has a coding already, may not be transformed (RFC 9111, section 5.2.2.6), or is compressed by its kind. */
-function mayCompress(headers: Answer["headers"]): boolean {
+function mayCompress(headers: TranscodingResponse["headers"]): boolean {
   const { "content-encoding": encoding, "content-type": contentType, "cache-control": cacheControl } = headers;
   return (
     encoding === undefined &&

@@ -1,8 +1,8 @@
 import type { DescMessage, DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { addHeaders, type Answer } from "../http/answer.ts";
+import { addHeaders, type TranscodingResponse } from "../http/response.ts";
 import { etagSuffix, type CompressionOptions } from "./compression.ts";
-import type { Variant } from "../routing/binding.ts";
+import type { Variant } from "../routing/route.ts";
 import { createEncodedBodyWriter } from "./encoded-field.ts";
 import { createHeaderWriter } from "./header.ts";
 import { contentTypeOf, findRawBody, getField } from "../schema/http-body.ts";
@@ -15,7 +15,11 @@ import { methodRule } from "../schema/rules.ts";
 import { addVary } from "../http/vary.ts";
 
 /** Makes the answer of a unary call's response; `set` are the headers that the implementation set. */
-export type Responder = (request: TranscodingRequest, response: Message, set: Headers | undefined) => Answer;
+export type Responder = (
+  request: TranscodingRequest,
+  response: Message,
+  set: Headers | undefined,
+) => TranscodingResponse;
 
 /** Below this Node sends a text faster than bytes: it writes it together with the head. */
 const SMALL_CHARS = 16 * 1024;
@@ -33,11 +37,11 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
   const raw = findRawBody(method.output, variant.responseBody);
   const write = createBodyWriter(method.output, variant.responseBody, options.registry);
   const writeEncoded = createEncodedBodyWriter(method.output, variant.responseBody, write);
-  const encoded = new WeakMap<Message, Pick<Answer, "body" | "compressed">>();
+  const encoded = new WeakMap<Message, Pick<TranscodingResponse, "body" | "compressed">>();
   const suffixes = ["", ...(options.compression?.encodings ?? []).map((encoding) => etagSuffix(encoding))];
 
   /** A frozen message is encoded once. */
-  const encode = (response: Message): Pick<Answer, "body" | "compressed"> => {
+  const encode = (response: Message): Pick<TranscodingResponse, "body" | "compressed"> => {
     if (!Object.isFrozen(response)) {
       return { body: writeEncoded(response) ?? JSON.stringify(write(response)) };
     }

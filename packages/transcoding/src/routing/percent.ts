@@ -1,4 +1,4 @@
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import { decodeSegments } from "./template.ts";
 
 /** Anything but ASCII that stands for itself in a query. */
@@ -14,7 +14,7 @@ export function decodeParameter(text: string, from: "query" | "form"): string {
   }
   const decoded = decode(text.replaceAll("+", " "), decodeURIComponent);
   if (decoded === undefined) {
-    throw new Fault(400, undefined, `the ${from} is badly encoded: percent-escapes of UTF-8 were expected`);
+    throw new RequestError(400, undefined, `the ${from} is badly encoded: percent-escapes of UTF-8 were expected`);
   }
   return decoded;
 }
@@ -23,7 +23,7 @@ export function decodeParameter(text: string, from: "query" | "form"): string {
  * Decodes what a variable of a path captured; undefined where it can't be. A slash in a segment stays escaped where
  * the variable has several segments, lest it be taken for one between two.
  */
-export function decodeCapture(text: string, multi: boolean): string | undefined {
+export function decodePathVariable(text: string, multi: boolean): string | undefined {
   return /[^!-$&-~]/.test(text) ? decode(text, multi ? decodeSegments : decodeURIComponent) : text;
 }
 

@@ -53,9 +53,9 @@ export function parseTemplate(source: string, { strict = false }: TemplateOption
   const problem = (what: string, where = at): Error =>
     new Error(`the template "${source}" is wrong at character ${where + 1}: ${what}`);
   const take = (sign: string): boolean => {
-    const taken = source.startsWith(sign, at);
-    at += taken ? sign.length : 0;
-    return taken;
+    const boundFields = source.startsWith(sign, at);
+    at += boundFields ? sign.length : 0;
+    return boundFields;
   };
   const takeAll = (pattern: RegExp): string => {
     pattern.lastIndex = at;
@@ -204,7 +204,7 @@ export function expandTemplate(template: Template, values: Readonly<Record<strin
   return `/${parts.join("/")}${verb === "" ? "" : `:${verb}`}`;
 }
 
-/** The segments of a path that the variable captures as this value; undefined where none are. */
+/** The segments of a path that the variable pathVariables as this value; undefined where none are. */
 function expandVariable({ segments }: Template, variable: TemplateVariable, value: string): string[] | undefined {
   const own = segments.slice(variable.start, variable.end);
   const decode = variable.multi ? decodeSegments : decodeURIComponent;

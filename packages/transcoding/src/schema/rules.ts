@@ -65,7 +65,7 @@ export function errorRule(message: DescMessage): ErrorRule | undefined {
 }
 
 /** How HTTP spells the values of an enum, both ways. Built once an enum. */
-export type EnumSpelling = {
+export type EnumNames = {
   /** Some value has a spelling of its own: then only such spellings are understood, and numbers are not. */
   readonly strict: boolean;
   readonly numberOf: ReadonlyMap<string, number>;
@@ -73,24 +73,24 @@ export type EnumSpelling = {
   readonly rules: ReadonlyMap<number, EnumValueRule>;
 };
 
-const spellings = new WeakMap<DescEnum, EnumSpelling>();
+const spellings = new WeakMap<DescEnum, EnumNames>();
 
-export function enumSpelling(desc: DescEnum): EnumSpelling {
+export function enumNames(desc: DescEnum): EnumNames {
   let spelling = spellings.get(desc);
   if (spelling === undefined) {
-    spelling = compileSpelling(desc, (value) => getOption(value, valueExtension));
+    spelling = compileNames(desc, (value) => getOption(value, valueExtension));
     spellings.set(desc, spelling);
   }
   return spelling;
 }
 
 /** As the proto3 JSON mapping spells it. */
-export function plainSpelling(desc: DescEnum): EnumSpelling {
+export function protoEnumNames(desc: DescEnum): EnumNames {
   const rule = create(EnumValueRuleSchema);
-  return compileSpelling(desc, () => rule);
+  return compileNames(desc, () => rule);
 }
 
-function compileSpelling(desc: DescEnum, ruleOf: (value: DescEnumValue) => EnumValueRule): EnumSpelling {
+function compileNames(desc: DescEnum, ruleOf: (value: DescEnumValue) => EnumValueRule): EnumNames {
   const numberOf = new Map<string, number>();
   const nameOf = new Map<number, string>();
   const rules = new Map<number, EnumValueRule>();

@@ -1,11 +1,11 @@
 import type { Framing } from "./framing.ts";
-import type { Source } from "./source.ts";
+import type { CancellableIterator } from "./cancellable-iterator.ts";
 
 export type Frames = {
   readonly framing: Framing;
   /** As JSON, like all that follow. */
   readonly first: string;
-  readonly rest: Source<string>;
+  readonly rest: CancellableIterator<string>;
   /** The JSON of an error that comes behind the first message. */
   readonly formatError: (error: unknown) => string;
   /** 0: no heartbeats. */
@@ -68,7 +68,7 @@ export function frameMessages({
     },
     async return() {
       close();
-      rest.leave();
+      rest.cancel();
       return { done: true, value: undefined };
     },
   };
@@ -76,7 +76,7 @@ export function frameMessages({
 }
 
 /** Reads on, or gives undefined where nothing came for so long; what was asked for is asked for once. */
-function patiently(source: Source<string>, ms: number): () => Promise<IteratorResult<string> | undefined> {
+function patiently(source: CancellableIterator<string>, ms: number): () => Promise<IteratorResult<string> | undefined> {
   let pending: Promise<void> | undefined;
   let settled: (() => IteratorResult<string>) | undefined;
   let wake = (): void => {};

@@ -1,4 +1,4 @@
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 
 /** How the messages of a stream stand one behind the other in a body. All texts are JSON, of one line. */
 export type Framing = {
@@ -67,7 +67,7 @@ export type StreamFormats = {
 
 /**
  * Compiles the choice by Accept (RFC 9110, section 12.5.1): the highest weight wins; of equal ones the one
- * that is named, not meant by a wildcard; of these the preferred. Throws a Fault 406 where none is taken.
+ * that is named, not meant by a wildcard; of these the preferred. Throws a RequestError 406 where none is taken.
  */
 export function createNegotiator(
   { preferred, json }: StreamFormats,
@@ -93,7 +93,7 @@ export function createNegotiator(
       }
     }
     if (best === undefined) {
-      throw new Fault(406, "not_acceptable", `this operation answers ${names}`, { headers: { vary: "Accept" } });
+      throw new RequestError(406, "not_acceptable", `this operation answers ${names}`, { headers: { vary: "Accept" } });
     }
     return best;
   };

@@ -1,4 +1,4 @@
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 
 export type Line = {
   readonly bytes: Uint8Array;
@@ -10,7 +10,7 @@ const NEWLINE = 0x0a;
 
 /**
  * Cuts a body into lines as it arrives; lines of white space only are skipped, and the last need not end.
- * Throws a Fault 413 for one that is longer than `maxBytes`, before it is there as a whole.
+ * Throws a RequestError 413 for one that is longer than `maxBytes`, before it is there as a whole.
  */
 export async function* readLines(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -22,7 +22,7 @@ export async function* readLines(
   const take = (piece: Uint8Array): void => {
     length += piece.length;
     if (length > maxBytes) {
-      throw new Fault(413, "payload_too_large", `line ${number}: longer than ${maxBytes} bytes`);
+      throw new RequestError(413, "payload_too_large", `line ${number}: longer than ${maxBytes} bytes`);
     }
     pieces.push(piece);
   };

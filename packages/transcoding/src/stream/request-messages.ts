@@ -1,14 +1,14 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { createRawTypeCheck, createJsonParser, unsupportedMediaType, type BodyOptions } from "../request/body.ts";
 import { streamDecoded } from "../request/content-encoding.ts";
-import { Fault } from "../http/fault.ts";
+import { RequestError } from "../http/request-error.ts";
 import { findRawBody, type RawBodyTarget } from "../schema/http-body.ts";
-import { isUtf8Charset, mediaTypeOf } from "../http/media.ts";
+import { isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { isNdjson, NDJSON_TYPE } from "./framing.ts";
 import { readLines } from "./lines.ts";
 
-/** Gives the messages of a request's body as they arrive. Throws a Fault before it reads, or as it is iterated. */
+/** Gives the messages of a request's body as they arrive. Throws a RequestError before it reads, or as it is iterated. */
 export type RequestMessages = (request: TranscodingRequest) => AsyncIterable<Message>;
 
 /** What arrives in one piece may be larger: a message holds so much of a raw body at most. */
@@ -56,16 +56,16 @@ async function* readMessages(
     try {
       message = parse(bytes);
     } catch (error) {
-      throw error instanceof Fault ? atLine(number, error) : error;
+      throw error instanceof RequestError ? atLine(number, error) : error;
     }
     yield message;
   }
 }
 
 /** A line is a document of its own: that it is the first line of itself says nothing. */
-function atLine(number: number, { status, reason, message, headers, echoes }: Fault): Fault {
+function atLine(number: number, { status, reason, message, headers, repeatsInput }: RequestError): RequestError {
   const text = message.replace(/^the body(?: is|:) /, "").replace(/\(line 1, (column \d+)\)$/, "($1)");
-  return new Fault(status, reason, `line ${number}: ${text}`, { headers, echoes });
+  return new RequestError(status, reason, `line ${number}: ${text}`, { headers, repeatsInput });
 }
 
 /** An empty body is one message too: it may have a name, and has a media type. */

@@ -1,6 +1,6 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
-import { addHeaders, type Answer } from "../http/answer.ts";
-import type { Variant } from "../routing/binding.ts";
+import { addHeaders, type TranscodingResponse } from "../http/response.ts";
+import type { Variant } from "../routing/route.ts";
 import { mapMessages } from "../call/invoke.ts";
 import type { CallContext } from "../call/context.ts";
 import type { Deadline } from "../call/deadline.ts";
@@ -12,7 +12,7 @@ import { methodRule } from "../schema/rules.ts";
 import { addVary } from "../http/vary.ts";
 import { frameMessages } from "./frames.ts";
 import { createNegotiator, type StreamFormats } from "./framing.ts";
-import { openSource, type Source } from "./source.ts";
+import { openCancellable, type CancellableIterator } from "./cancellable-iterator.ts";
 
 /** A call whose responses are to be sent. */
 export type StreamCall = {
@@ -25,7 +25,7 @@ export type StreamCall = {
 };
 
 /** Resolves when the first message is there; rejects where an error comes first, which is no stream then. */
-export type RespondStream = (call: StreamCall) => Promise<Answer>;
+export type RespondStream = (call: StreamCall) => Promise<TranscodingResponse>;
 
 export type StreamOptions = StreamFormats & {
   readonly onlyNdjson: boolean;
@@ -34,7 +34,7 @@ export type StreamOptions = StreamFormats & {
   readonly heartbeatMs: number;
 };
 
-/** Compiles the choice, by Accept, of how a call's responses are sent; it throws a Fault 406 where there is none. */
+/** Compiles the choice, by Accept, of how a call's responses are sent; it throws a RequestError 406 where there is none. */
 export function createStreamResponder(
   method: DescMethod,
   variant: Variant,
@@ -115,9 +115,9 @@ async function openStream<T>(
   items: AsyncIterable<T>,
   request: TranscodingRequest,
   deadline: Deadline | undefined,
-): Promise<{ source: Source<T>; first: T | undefined }> {
-  const source = openSource(items, deadline);
-  request.onAbort(() => source.leave());
+): Promise<{ source: CancellableIterator<T>; first: T | undefined }> {
+  const source = openCancellable(items, deadline);
+  request.onAbort(() => source.cancel());
   const first = await source.next();
   return { source, first: first.done === true ? undefined : first.value };
 }
@@ -134,7 +134,7 @@ function headersOf(context: CallContext): Record<string, string | string[]> {
 
 function passOn(
   first: Uint8Array,
-  rest: Source<Uint8Array>,
+  rest: CancellableIterator<Uint8Array>,
   finish: (error?: unknown) => void,
 ): AsyncIterable<Uint8Array> {
   let pending: Uint8Array | undefined = first;
@@ -158,7 +158,7 @@ function passOn(
       }
     },
     async return() {
-      rest.leave();
+      rest.cancel();
       finish();
       return { done: true, value: undefined };
     },

@@ -1,11 +1,11 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { createAcceptCheck } from "../response/accept.ts";
-import type { Answer } from "../http/answer.ts";
+import type { TranscodingResponse } from "../http/response.ts";
 import { createBinder } from "../request/bind.ts";
-import { createSelector, type Binding } from "../routing/binding.ts";
+import { createSelector, type Route } from "../routing/route.ts";
 import { createInvoke } from "../call/invoke.ts";
-import type { Arrival } from "../call/runner.ts";
-import { createEnvelope, type EnvelopeOptions } from "./envelope.ts";
+import type { Invocation } from "../call/runner.ts";
+import { createCallPipeline, type CallPipelineOptions } from "./pipeline.ts";
 import type { Implementation } from "../call/implementations.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { TranscodingRequest } from "../http/request.ts";
@@ -18,56 +18,59 @@ export type Operation = {
    * Answers a request whose path and method lead here. Never throws, and never rejects. A promise only where there is
    * something to wait for.
    */
-  run(request: TranscodingRequest, captures: readonly string[]): Answer | Promise<Answer>;
+  run(
+    request: TranscodingRequest,
+    pathVariables: readonly string[],
+  ): TranscodingResponse | Promise<TranscodingResponse>;
 };
 
-export type OperationOptions = CompleteOptions & EnvelopeOptions;
+export type OperationOptions = CompleteOptions & CallPipelineOptions;
 
 /** Compiles a unary RPC. Nothing is awaited that has no reason to wait: it would cost turns of the microtask queue. */
-export function createOperation(
-  { method, call }: Implementation,
-  binding: Binding,
-  options: OperationOptions,
-): Operation {
+export function createOperation({ method, call }: Implementation, route: Route, options: OperationOptions): Operation {
   const invoke = createInvoke(method, call, options.interceptors);
   const select = createSelector(
-    binding.method,
-    binding.variants.map((variant) => [
+    route.method,
+    route.variants.map((variant) => [
       variant.value,
       {
         assertAccepted: createAcceptCheck(method, variant, options.compressor),
-        bind: createBinder(binding, variant, options),
-        respond: createResponder(binding.method, variant, options),
+        bind: createBinder(route, variant, options),
+        respond: createResponder(route.method, variant, options),
       },
     ]),
   );
-  const envelope = createEnvelope(method, binding, options);
+  const pipeline = createCallPipeline(method, route, options);
 
-  const finish = ({ request, context }: Arrival, respond: Responder, response: Message): Answer => {
+  const finish = ({ request, context }: Invocation, respond: Responder, response: Message): TranscodingResponse => {
     const answer = respond(request, response, context.setHeaders());
     context.finish();
     return answer;
   };
 
-  const answerLater = async (arrival: Arrival, respond: Responder, bound: Promise<Message>): Promise<Answer> => {
-    arrival.context.listen();
-    const invoked = invoke(await bound, arrival.context);
-    return finish(arrival, respond, invoked instanceof Promise ? await invoked : invoked);
+  const answerLater = async (
+    invocation: Invocation,
+    respond: Responder,
+    bound: Promise<Message>,
+  ): Promise<TranscodingResponse> => {
+    invocation.context.listen();
+    const invoked = invoke(await bound, invocation.context);
+    return finish(invocation, respond, invoked instanceof Promise ? await invoked : invoked);
   };
 
-  const answer = (arrival: Arrival): Answer | Promise<Answer> => {
-    const { request, captures, context } = arrival;
+  const answer = (invocation: Invocation): TranscodingResponse | Promise<TranscodingResponse> => {
+    const { request, pathVariables, context } = invocation;
     const { assertAccepted, bind, respond } = select(request.headers);
     assertAccepted(request.headers);
-    const bound = bind(request, captures);
+    const bound = bind(request, pathVariables);
     if (bound instanceof Promise) {
-      return answerLater(arrival, respond, bound);
+      return answerLater(invocation, respond, bound);
     }
     const invoked = invoke(bound, context);
     return invoked instanceof Promise
-      ? invoked.then((response) => finish(arrival, respond, response))
-      : finish(arrival, respond, invoked);
+      ? invoked.then((response) => finish(invocation, respond, response))
+      : finish(invocation, respond, invoked);
   };
 
-  return { method, run: (request, captures) => envelope.run(answer, request, captures) };
+  return { method, run: (request, pathVariables) => pipeline.run(answer, request, pathVariables) };
 }

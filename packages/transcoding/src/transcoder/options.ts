@@ -1,6 +1,6 @@
 import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import type { ConnectError, ConnectRouter, HandlerContext, Interceptor } from "@connectrpc/connect";
-import type { Rule } from "../routing/bindings.ts";
+import type { Rule } from "../routing/routes.ts";
 import type { CompressionOptions } from "../response/compression.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import type { ErrorFormat } from "../errors/format.ts";

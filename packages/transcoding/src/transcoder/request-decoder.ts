@@ -1,12 +1,12 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { createBinder } from "../request/bind.ts";
-import { bindingName, createSelector } from "../routing/binding.ts";
-import { compileBindings } from "../routing/bindings.ts";
+import { routeName, createSelector } from "../routing/route.ts";
+import { compileRoutes } from "../routing/routes.ts";
 import type { HttpForm } from "../request/deferred.ts";
 import { completeOptions, type TranscoderOptions } from "./options.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 
-/** Makes the message of a request to an HTTP operation. Throws a Fault where it can't be, as the transcoder would. */
+/** Makes the message of a request to an HTTP operation. Throws a RequestError where it can't be, as the transcoder would. */
 export type RequestDecoder = (bytes: Uint8Array, form: HttpForm) => Message | Promise<Message>;
 
 /**
@@ -19,18 +19,18 @@ export function createRequestDecoder(
 ): RequestDecoder {
   const options = completeOptions({ ...given, routes() {} }, [method]);
   const operations = new Map(
-    compileBindings([method], options).map((binding) => [
-      bindingName(binding),
+    compileRoutes([method], options).map((route) => [
+      routeName(route),
       createSelector(
-        binding.method,
-        binding.variants.map((variant) => [variant.value, createBinder(binding, variant, options)]),
+        route.method,
+        route.variants.map((variant) => [variant.value, createBinder(route, variant, options)]),
       ),
     ]),
   );
-  return (bytes, { binding, httpMethod, target, headers, captures }) => {
-    const select = operations.get(binding);
+  return (bytes, { route, httpMethod, target, headers, pathVariables }) => {
+    const select = operations.get(route);
     if (select === undefined) {
-      throw new Error(`${method.toString()} has no binding ${binding}`);
+      throw new Error(`${method.toString()} has no route ${route}`);
     }
     const { "content-encoding": _, ...others } = headers;
     const request: TranscodingRequest = {
@@ -47,6 +47,6 @@ export function createRequestDecoder(
       contextValues: () => undefined,
       onAbort() {},
     };
-    return select(headers)(request, captures);
+    return select(headers)(request, pathVariables);
   };
 }

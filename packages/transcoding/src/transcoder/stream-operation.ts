@@ -1,14 +1,14 @@
 import { create, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createAcceptCheck } from "../response/accept.ts";
-import type { Answer } from "../http/answer.ts";
+import type { TranscodingResponse } from "../http/response.ts";
 import { createBinder, createFrameReader } from "../request/bind.ts";
-import { createSelector, type Binding, type Variant } from "../routing/binding.ts";
+import { createSelector, type Route, type Variant } from "../routing/route.ts";
 import { createStreamInvoke, iterableOfOne } from "../call/invoke.ts";
-import type { Arrival } from "../call/runner.ts";
+import type { Invocation } from "../call/runner.ts";
 import { codeOfStatus, nameOfCode } from "../errors/codes.ts";
-import { createEnvelope } from "./envelope.ts";
-import { Fault } from "../http/fault.ts";
+import { createCallPipeline } from "./pipeline.ts";
+import { RequestError } from "../http/request-error.ts";
 import { findRawBody } from "../schema/http-body.ts";
 import type { StreamImplementation } from "../call/implementations.ts";
 import type { Operation, OperationOptions } from "./operation.ts";
@@ -18,22 +18,22 @@ import { maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 import { createRequestMessages } from "../stream/request-messages.ts";
 import { createStreamResponder, type StreamCall } from "../stream/respond.ts";
 import { untilShutdown } from "../stream/shutdown.ts";
-import { openSource } from "../stream/source.ts";
+import { openCancellable } from "../stream/cancellable-iterator.ts";
 
 /** Gives the request messages of a call: one of a server stream, those of the body of a client stream. */
 type ReadRequests = (
   request: TranscodingRequest,
-  captures: readonly string[],
+  pathVariables: readonly string[],
   /** Told of what is wrong with a message that the implementation is already waiting for. */
-  onFault: (fault: Fault) => void,
+  onFault: (fault: RequestError) => void,
 ) => Promise<AsyncIterable<Message>>;
 
 /** Answers with the responses of a call. It rejects where an error comes before the first. */
-type Respond = (call: StreamCall) => Promise<Answer>;
+type Respond = (call: StreamCall) => Promise<TranscodingResponse>;
 
 type Shape = {
   readonly read: ReadRequests;
-  /** Throws a Fault 406 where the client takes nothing that could be sent. */
+  /** Throws a RequestError 406 where the client takes nothing that could be sent. */
   readonly negotiate: (request: TranscodingRequest) => Respond;
 };
 
@@ -44,43 +44,43 @@ type Shape = {
  */
 export function createStreamOperation(
   implementation: StreamImplementation,
-  binding: Binding,
+  route: Route,
   options: OperationOptions,
 ): Operation {
   const { method, kind } = implementation;
   const { shutdownSignal } = options.streams;
   const invoke = createStreamInvoke(method, implementation.call, options.interceptors);
   const select = createSelector(
-    binding.method,
-    binding.variants.map((variant): [string | undefined, Shape] => [
+    route.method,
+    route.variants.map((variant): [string | undefined, Shape] => [
       variant.value,
       {
         read:
           kind === "server_streaming"
-            ? createSingleReader(binding, variant, options)
-            : createStreamReader(binding, variant, options),
+            ? createSingleReader(route, variant, options)
+            : createStreamReader(route, variant, options),
         negotiate:
           kind === "client_streaming"
-            ? createSingleResponder(binding, variant, options)
-            : createNegotiation(binding, variant, options, kind === "bidi_streaming"),
+            ? createSingleResponder(route, variant, options)
+            : createNegotiation(route, variant, options, kind === "bidi_streaming"),
       },
     ]),
   );
-  const envelope = createEnvelope(method, binding, options);
+  const pipeline = createCallPipeline(method, route, options);
 
-  const answer = async ({ request, captures, context, deadline }: Arrival): Promise<Answer> => {
+  const answer = async ({ request, pathVariables, context, deadline }: Invocation): Promise<TranscodingResponse> => {
     if (kind === "bidi_streaming" && request.httpVersionMajor < 2) {
-      throw new Fault(505, "http_version_not_supported", "a stream both ways needs HTTP/2");
+      throw new RequestError(505, "http_version_not_supported", "a stream both ways needs HTTP/2");
     }
     const shape = select(request.headers);
     const respond = shape.negotiate(request);
     // The implementation fails because of it, with whatever it makes of it.
-    let fault: Fault | undefined;
+    let fault: RequestError | undefined;
     context.listen();
-    const requests = await shape.read(request, captures, (found) => {
+    const requests = await shape.read(request, pathVariables, (found) => {
       fault = found;
     });
-    const formatError = (error: unknown): string => errorText(envelope.failureAnswer(fault ?? error, context), error);
+    const formatError = (error: unknown): string => errorText(pipeline.failureAnswer(fault ?? error, context), error);
     try {
       const invoked = await invoke(requests, context);
       const responses = shutdownSignal === undefined ? invoked : untilShutdown(invoked, shutdownSignal);
@@ -90,30 +90,30 @@ export function createStreamOperation(
     }
   };
 
-  return { method, run: (request, captures) => envelope.run(answer, request, captures) };
+  return { method, run: (request, pathVariables) => pipeline.run(answer, request, pathVariables) };
 }
 
-function createSingleReader(binding: Binding, variant: Variant, options: OperationOptions): ReadRequests {
-  const bind = createBinder(binding, variant, options);
-  return async (request, captures) => iterableOfOne(await bind(request, captures));
+function createSingleReader(route: Route, variant: Variant, options: OperationOptions): ReadRequests {
+  const bind = createBinder(route, variant, options);
+  return async (request, pathVariables) => iterableOfOne(await bind(request, pathVariables));
 }
 
-function createStreamReader(binding: Binding, variant: Variant, options: OperationOptions): ReadRequests {
-  const { input } = binding.method;
-  const { consumes, ignoreUnknown } = methodRule(binding.method);
-  const readFrame = createFrameReader(binding, variant, options);
+function createStreamReader(route: Route, variant: Variant, options: OperationOptions): ReadRequests {
+  const { input } = route.method;
+  const { consumes, ignoreUnknown } = methodRule(route.method);
+  const readFrame = createFrameReader(route, variant, options);
   const readMessages = createRequestMessages(input, {
     body: variant.body,
     consumes,
     ignoreUnknown,
-    maxBytes: maxBodyBytesOf(binding.method, options.maxBodyBytes),
+    maxBytes: maxBodyBytesOf(route.method, options.maxBodyBytes),
     maxDepth: options.maxDepth,
     registry: options.registry,
   });
   // The chunks of a raw body are one thing, which the path and the query say something of: the first has it.
   const isRaw = findRawBody(input, variant.body) !== undefined;
-  return async (request, captures, onFault) => {
-    const frame = readFrame(request, captures);
+  return async (request, pathVariables, onFault) => {
+    const frame = readFrame(request, pathVariables);
     // What is wrong with it is found before the implementation runs.
     frame.fill(create(input));
     return fillMessages(readMessages(request), frame, isRaw, onFault);
@@ -124,7 +124,7 @@ async function* fillMessages(
   messages: AsyncIterable<Message>,
   frame: { fill(message: Message): void },
   onlyFirst: boolean,
-  onFault: (fault: Fault) => void,
+  onFault: (fault: RequestError) => void,
 ): AsyncGenerator<Message> {
   let isFirst = true;
   try {
@@ -136,7 +136,7 @@ async function* fillMessages(
       yield message;
     }
   } catch (error) {
-    if (!(error instanceof Fault)) {
+    if (!(error instanceof RequestError)) {
       throw error;
     }
     onFault(error);
@@ -146,7 +146,7 @@ async function* fillMessages(
 }
 
 function createNegotiation(
-  { method }: Binding,
+  { method }: Route,
   variant: Variant,
   options: OperationOptions,
   onlyNdjson: boolean,
@@ -165,14 +165,14 @@ function createNegotiation(
 }
 
 /** The answer to a client stream is that of a unary call. */
-function createSingleResponder({ method }: Binding, variant: Variant, options: OperationOptions): Shape["negotiate"] {
+function createSingleResponder({ method }: Route, variant: Variant, options: OperationOptions): Shape["negotiate"] {
   const respond = createResponder(method, variant, options);
   const assertAccepted = createAcceptCheck(method, variant, options.compressor);
   const answer: Respond = async ({ request, context, deadline, responses }) => {
-    const source = openSource(responses, deadline);
-    request.onAbort(() => source.leave());
+    const source = openCancellable(responses, deadline);
+    request.onAbort(() => source.cancel());
     const first = await source.next();
-    source.leave();
+    source.cancel();
     if (first.done === true) {
       throw new ConnectError("no response message of a method that gives one", Code.Internal);
     }
@@ -186,7 +186,7 @@ function createSingleResponder({ method }: Binding, variant: Variant, options: O
 }
 
 /** An error's body as one line of JSON; where its shape has none, as any other error has it. */
-function errorText({ headers, body }: Answer, error: unknown): string {
+function errorText({ headers, body }: TranscodingResponse, error: unknown): string {
   const type = headers["content-type"];
   return typeof body === "string" && typeof type === "string" && /[/+]json/.test(type) && !body.includes("\n")
     ? body

@@ -1,13 +1,13 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Answer } from "../http/answer.ts";
-import type { Binding } from "../routing/binding.ts";
-import { cannotServe, compileBindings } from "../routing/bindings.ts";
+import type { TranscodingResponse } from "../http/response.ts";
+import type { Route } from "../routing/route.ts";
+import { methodError, compileRoutes } from "../routing/routes.ts";
 import { createCompressor } from "../response/compression.ts";
 import { createCors, type CorsOptions, type FindMethod } from "../http/cors.ts";
-import { createErrorAnswers } from "../errors/answers.ts";
-import { Fault } from "../http/fault.ts";
+import { createErrorResponder } from "../errors/responder.ts";
+import { RequestError } from "../http/request-error.ts";
 import { collectImplementations, type Implementation, type StreamImplementation } from "../call/implementations.ts";
-import { createMatcher } from "../routing/matcher.ts";
+import { createRouter } from "../routing/router.ts";
 import { createOperation, type Operation, type OperationOptions } from "./operation.ts";
 import { completeOptions, type TranscoderOptions } from "./options.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
@@ -26,16 +26,16 @@ export type TranscodingMatch = {
   /** The path has no variables: all requests of this path and HTTP method have this match. */
   readonly isFixed: boolean;
   /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
-  readonly answer: (request: TranscodingRequest) => Answer | Promise<Answer>;
+  readonly answer: (request: TranscodingRequest) => TranscodingResponse | Promise<TranscodingResponse>;
 };
 
 export type Transcoder = {
   /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
-  readonly handle: (request: TranscodingRequest) => Answer | Promise<Answer>;
+  readonly handle: (request: TranscodingRequest) => TranscodingResponse | Promise<TranscodingResponse>;
   /** Routes a request without answering it. `target` is the raw request target. */
   match(httpMethod: string, target: string): TranscodingMatch;
   /** What is served: each pattern of each RPC. */
-  readonly bindings: readonly Binding[];
+  readonly routes: readonly Route[];
 };
 
 /**
@@ -46,27 +46,27 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
   const implementations = collectImplementations(given.routes);
   const methods = implementations.map(({ method }) => method);
   const options = completeOptions(given, methods);
-  const bindings = compileBindings(methods, options);
+  const routes = compileRoutes(methods, options);
   const reachable = createReachableRegistry(methods);
-  const errorAnswers = createErrorAnswers(options.errors, options.registry);
+  const errorResponder = createErrorResponder(options.errors, options.registry);
   const operationOptions: OperationOptions = {
     ...options,
-    errorAnswers,
+    errorResponder,
     compressor: options.compression === undefined ? undefined : createCompressor(options.compression),
     findMessage: (name) => reachable.getMessage(name),
   };
-  const matcher = createMatcher(
-    bindings.map((binding) => {
-      const implementation = implementations.find(({ method }) => isSameRpc(method, binding.method));
+  const router = createRouter(
+    routes.map((route) => {
+      const implementation = implementations.find(({ method }) => isSameRpc(method, route.method));
       return {
-        httpMethod: binding.httpMethod,
-        template: binding.template,
-        name: binding.method.toString(),
+        httpMethod: route.httpMethod,
+        template: route.template,
+        name: route.method.toString(),
         value: createMatches(
           // As it was registered, without what rules in code have changed.
-          implementation?.method ?? binding.method,
-          formatTemplate(binding.template),
-          compileOperation(implementation, binding, operationOptions),
+          implementation?.method ?? route.method,
+          formatTemplate(route.template),
+          compileOperation(implementation, route, operationOptions),
         ),
       };
     }),
@@ -74,32 +74,32 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
 
   /** What OPTIONS and 405 say: the methods of every template that matches; undefined where none does. */
   const allowOf = (path: string): string | undefined => {
-    const methods = matcher.methodsOf(path);
+    const methods = router.methodsOf(path);
     return methods.size === 0
       ? undefined
       : [...methods.union(new Set(methods.has("GET") ? ["HEAD", "OPTIONS"] : ["OPTIONS"]))].join(", ");
   };
 
-  const ofFault = (fault: Fault, isKnownPath: boolean): TranscodingMatch => ({
+  const ofFault = (fault: RequestError, isKnownPath: boolean): TranscodingMatch => ({
     method: undefined,
     template: undefined,
     isKnownPath,
     isFixed: false,
-    answer: () => errorAnswers.ofFault(fault),
+    answer: () => errorResponder.ofFault(fault),
   });
 
   const match = (httpMethod: string, target: string): TranscodingMatch => {
     const path = pathOf(target);
-    const found = matcher.find(httpMethod, path);
-    if (found instanceof Fault) {
+    const found = router.find(httpMethod, path);
+    if (found instanceof RequestError) {
       return ofFault(found, true);
     }
     if (found !== undefined) {
-      return found.value(httpMethod, found.captures);
+      return found.value(httpMethod, found.pathVariables);
     }
     const allow = allowOf(path);
     if (allow === undefined) {
-      return ofFault(new Fault(404, "not_found", "no operation has this path"), false);
+      return ofFault(new RequestError(404, "not_found", "no operation has this path"), false);
     }
     return httpMethod === "OPTIONS"
       ? {
@@ -109,11 +109,11 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
           isFixed: false,
           answer: () => ({ status: 204, headers: { allow }, body: undefined }),
         }
-      : ofFault(new Fault(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }), true);
+      : ofFault(new RequestError(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }), true);
   };
 
   const transcoder: Transcoder = {
-    bindings,
+    routes,
     match,
     handle: (request) => match(request.httpMethod, request.target).answer(request),
   };
@@ -128,15 +128,15 @@ function isSameRpc(one: DescMethod, other: DescMethod): boolean {
 }
 
 function withCors(transcoder: Transcoder, options: CorsOptions, find: FindMethod): Transcoder {
-  const methods = new Set(transcoder.bindings.map(({ method }) => method));
+  const methods = new Set(transcoder.routes.map(({ method }) => method));
   const cors = createCors(options, methods, find);
-  const answered = async (request: TranscodingRequest, handle: Handle): Promise<Answer> => {
+  const answered = async (request: TranscodingRequest, handle: Handle): Promise<TranscodingResponse> => {
     const answer = await handle(request);
     cors(request, answer);
     return answer;
   };
   return {
-    bindings: transcoder.bindings,
+    routes: transcoder.routes,
     handle: (request) => answered(request, transcoder.handle),
     match(httpMethod, target) {
       const match = transcoder.match(httpMethod, target);
@@ -147,7 +147,7 @@ function withCors(transcoder: Transcoder, options: CorsOptions, find: FindMethod
 
 function compileOperation(
   implementation: Implementation | StreamImplementation | undefined,
-  binding: Binding,
+  route: Route,
   options: OperationOptions,
 ): Operation {
   try {
@@ -155,10 +155,10 @@ function compileOperation(
       throw new Error("nothing implements it");
     }
     return implementation.kind === "unary"
-      ? createOperation(implementation, binding, options)
-      : createStreamOperation(implementation, binding, options);
+      ? createOperation(implementation, route, options)
+      : createStreamOperation(implementation, route, options);
   } catch (cause) {
-    throw cannotServe(binding.method, cause);
+    throw methodError(route.method, cause);
   }
 }
 
@@ -177,31 +177,32 @@ function createMatches(
   method: DescMethod,
   template: string,
   operation: Operation,
-): (httpMethod: string, captures: readonly string[]) => TranscodingMatch {
-  const match = (captures: readonly string[], answer: Handle): TranscodingMatch => ({
+): (httpMethod: string, pathVariables: readonly string[]) => TranscodingMatch {
+  const match = (pathVariables: readonly string[], answer: Handle): TranscodingMatch => ({
     method,
     template,
     isKnownPath: true,
-    isFixed: captures.length === 0,
+    isFixed: pathVariables.length === 0,
     answer,
   });
-  const plain = (captures: readonly string[]) => match(captures, (request) => operation.run(request, captures));
-  const head = (captures: readonly string[]) =>
-    match(captures, (request) => {
-      const answered = operation.run(request, captures);
+  const plain = (pathVariables: readonly string[]) =>
+    match(pathVariables, (request) => operation.run(request, pathVariables));
+  const head = (pathVariables: readonly string[]) =>
+    match(pathVariables, (request) => {
+      const answered = operation.run(request, pathVariables);
       return answered instanceof Promise ? answered.then(withoutBody) : withoutBody(answered);
     });
   const fixed = { plain: plain([]), head: head([]) };
-  return (httpMethod, captures) => {
-    if (captures.length === 0) {
+  return (httpMethod, pathVariables) => {
+    if (pathVariables.length === 0) {
       return httpMethod === "HEAD" ? fixed.head : fixed.plain;
     }
-    return httpMethod === "HEAD" ? head(captures) : plain(captures);
+    return httpMethod === "HEAD" ? head(pathVariables) : plain(pathVariables);
   };
 }
 
 /** An answer to HEAD has the headers of GET, Content-Length included (RFC 9110, section 9.3.2). */
-function withoutBody({ status, headers, body }: Answer): Answer {
+function withoutBody({ status, headers, body }: TranscodingResponse): TranscodingResponse {
   if (typeof body === "string" || Buffer.isBuffer(body)) {
     return { status, headers: { ...headers, "content-length": String(Buffer.byteLength(body)) }, body: undefined };
   }

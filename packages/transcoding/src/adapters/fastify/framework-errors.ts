@@ -1,17 +1,17 @@
 import { createRegistry } from "@bufbuild/protobuf";
 import type { FastifyError, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
-import { createErrorAnswers } from "../../errors/answers.ts";
-import { Fault } from "../../http/fault.ts";
+import { createErrorResponder } from "../../errors/responder.ts";
+import { RequestError } from "../../http/request-error.ts";
 import type { TranscoderOptions } from "../../transcoder/options.ts";
 
 /**
  * Makes Fastify's `frameworkErrors`, for what it refuses before any plugin sees it, such as a path with a bad
  * percent-escape: so errors of routing have one shape too. `errors` as of the plugin.
  */
-export function answerFrameworkErrors({ errors = "plain" }: Pick<TranscoderOptions, "errors"> = {}): NonNullable<
+export function createFrameworkErrorHandler({ errors = "plain" }: Pick<TranscoderOptions, "errors"> = {}): NonNullable<
   FastifyServerOptions["frameworkErrors"]
 > {
-  const answers = createErrorAnswers(errors, createRegistry());
+  const answers = createErrorResponder(errors, createRegistry());
   return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void => {
     const { statusCode: status = 500 } = error;
     const {
@@ -19,7 +19,9 @@ export function answerFrameworkErrors({ errors = "plain" }: Pick<TranscoderOptio
       headers,
       body,
     } = status >= 400 && status < 500
-      ? answers.ofFault(new Fault(status, "invalid_argument", messages[error.code] ?? "the request is malformed"))
+      ? answers.ofFault(
+          new RequestError(status, "invalid_argument", messages[error.code] ?? "the request is malformed"),
+        )
       : answers.ofError(error);
     const text = typeof body === "string" ? body : "";
     reply.hijack();

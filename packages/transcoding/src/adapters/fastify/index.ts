@@ -1,2 +1,2 @@
 export { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "./plugin.ts";
-export { answerFrameworkErrors } from "./framework-errors.ts";
+export { createFrameworkErrorHandler } from "./framework-errors.ts";

@@ -2,7 +2,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { METHODS, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
-import type { Answer } from "../../http/answer.ts";
+import type { TranscodingResponse } from "../../http/response.ts";
 import { readBody, streamBody } from "../node/body.ts";
 import { isDestroyed, sendStream } from "../node/send-stream.ts";
 import type { TranscoderOptions } from "../../transcoder/options.ts";
@@ -21,7 +21,7 @@ export type FastifyTranscodingPluginOptions = TranscoderOptions & {
  *
  * It registers one wildcard route, and matches the raw request target itself, without the instance's prefix: whatever
  * no other route of this Fastify instance takes is answered here, 404 and 405 included. What Fastify itself refuses
- * before any route is for `answerFrameworkErrors`.
+ * before any route is for `createFrameworkErrorHandler`.
  */
 export function fastifyTranscodingPlugin(
   instance: FastifyInstance,
@@ -51,7 +51,7 @@ export function fastifyTranscodingPlugin(
   // As fastifyConnectPlugin does, it writes the raw response itself, with the headers that hooks have set:
   // reply.send() would cost a twentieth of a small answer's time.
   const send = (
-    { status, headers, body }: Answer,
+    { status, headers, body }: TranscodingResponse,
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<void> | undefined => {

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
-import { Fault } from "../../http/fault.ts";
+import { RequestError } from "../../http/request-error.ts";
 import { createAccumulator } from "./accumulator.ts";
 
 /** Where a request's body is read from: a request of HTTP/1.1 or of the compatibility layer, or a stream of HTTP/2. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
 
-/** The body as it arrives. Ending the iteration leaves the rest unread. Throws a Fault if the connection ends first. */
+/** The body as it arrives. Ending the iteration leaves the rest unread. Throws a RequestError if the connection ends first. */
 export async function* streamBody(source: BodySource): AsyncGenerator<Uint8Array> {
   try {
     yield* source.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
@@ -18,9 +18,10 @@ export async function* streamBody(source: BodySource): AsyncGenerator<Uint8Array
   }
 }
 
-/** The whole body; rejects with a Fault 413 if it is longer than `maxBytes`. `length` is the Content-Length, if known. */
+/** The whole body; rejects with a RequestError 413 if it is longer than `maxBytes`. `length` is the Content-Length, if known. */
 export function readBody(source: BodySource, length: string | undefined, maxBytes: number): Promise<Uint8Array> {
-  const tooLarge = (): Fault => new Fault(413, "payload_too_large", `the body is larger than ${maxBytes} bytes`);
+  const tooLarge = (): RequestError =>
+    new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes`);
   if (length !== undefined && Number(length) > maxBytes) {
     return Promise.reject(tooLarge());
   }
@@ -64,6 +65,6 @@ function isAborted(source: BodySource): boolean {
   return "sentHeaders" in source && source.closed && !source.headersSent;
 }
 
-function incomplete(): Fault {
-  return new Fault(400, "incomplete_body", "the connection ended before the body did");
+function incomplete(): RequestError {
+  return new RequestError(400, "incomplete_body", "the connection ended before the body did");
 }

@@ -1,0 +1,113 @@
+import { RequestError } from "../http/request-error.ts";
+import { formatPath, type JsonPath } from "./path.ts";
+import { endOfNumber, endOfString, endOfWord, skipSpace } from "./tokens.ts";
+
+/** An object or an array that is being read. */
+type Level = {
+  /** Of an object: its keys so far; of an array: undefined. */
+  readonly keys: Set<string> | undefined;
+  readonly end: "}" | "]";
+  /** The key or the index that is being read. */
+  at: string | number;
+};
+
+/**
+ * The first thing that `parseJson` refuses in a document; there must be one. It reads the whole grammar to be able to say
+ * the line, the column and the path, and so it takes several times as long as JSON.parse.
+ */
+export function locateJsonError(text: string, maxDepth: number, root: JsonPath): RequestError {
+  const levels: Level[] = [];
+  const path = (): string => formatPath([...root, ...levels.map((level) => level.at)]);
+  const malformed = (at: number, what: string): RequestError => {
+    const before = text.slice(0, at);
+    const place = `line ${before.split("\n").length}, column ${at - before.lastIndexOf("\n")}`;
+    return new RequestError(400, "invalid_json", `the body is not valid JSON: ${what} (${place})`);
+  };
+  const refused = (what: string): RequestError =>
+    new RequestError(400, "invalid_json", `${path() || "the body"}: ${what}`, { repeatsInput: true });
+
+  let at = skipSpace(text, 0);
+  if (at === text.length) {
+    return new RequestError(400, "invalid_json", "the body is empty; a JSON document was expected");
+  }
+  // Each round reads a value, with its key where it has one, and what ends behind it.
+  for (let level: Level | undefined; ;) {
+    if (level?.keys !== undefined) {
+      const end = text[at] === '"' ? endOfString(text, at) : -1 - at;
+      if (end < 0) {
+        return malformed(-1 - end, "a key in double quotes was expected");
+      }
+      const key = stringAt(text, at, end);
+      level.at = key;
+      if (key === "__proto__") {
+        return refused("this key is not allowed");
+      }
+      if (!key.isWellFormed()) {
+        return refused("the key has a lone surrogate");
+      }
+      if (level.keys.size === level.keys.add(key).size) {
+        return refused("this key stands twice in its object");
+      }
+      at = skipSpace(text, end);
+      if (text[at] !== ":") {
+        return malformed(at, "':' was expected");
+      }
+      at = skipSpace(text, at + 1);
+    }
+
+    const first = text[at];
+    if (first === "{" || first === "[") {
+      if (levels.length === maxDepth) {
+        return new RequestError(400, undefined, `${path().slice(0, 200)}: nested deeper than ${maxDepth} levels`, {
+          repeatsInput: true,
+        });
+      }
+      level = first === "{" ? { keys: new Set(), end: "}", at: 0 } : { keys: undefined, end: "]", at: 0 };
+      levels.push(level);
+      at = skipSpace(text, at + 1);
+      if (text[at] !== level.end) {
+        continue;
+      }
+    } else if (first === '"') {
+      const end = endOfString(text, at);
+      if (end < 0) {
+        return malformed(-1 - end, "a string that does not end, or has a control character or an unknown escape");
+      }
+      if (!stringAt(text, at, end).isWellFormed()) {
+        return refused("a string with a lone surrogate");
+      }
+      at = end;
+    } else {
+      const isWord = first === "t" || first === "f" || first === "n";
+      const end = isWord ? endOfWord(text, at) : endOfNumber(text, at);
+      if (end < 0) {
+        return malformed(at, at === text.length ? "it ends too early" : "a value was expected");
+      }
+      // 1e309 is the shortest that is too large.
+      if (end - at >= 5 && !isWord && !Number.isFinite(Number(text.slice(at, end)))) {
+        return refused("a number beyond the range of a double");
+      }
+      at = end;
+    }
+
+    for (at = skipSpace(text, at); level !== undefined && text[at] === level.end; at = skipSpace(text, at + 1)) {
+      levels.pop();
+      level = levels.at(-1);
+    }
+    if (level === undefined) {
+      return malformed(at, "more follows behind the end of the document");
+    }
+    if (text[at] !== ",") {
+      return malformed(at, at === text.length ? "it ends too early" : `',' or '${level.end}' was expected`);
+    }
+    at = skipSpace(text, at + 1);
+    if (typeof level.at === "number") {
+      level.at++;
+    }
+  }
+}
+
+function stringAt(text: string, start: number, end: number): string {
+  const token = text.slice(start + 1, end - 1);
+  return token.includes("\\") ? (JSON.parse(`"${token}"`) as string) : token;
+}

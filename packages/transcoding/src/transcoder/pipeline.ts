@@ -1,0 +1,79 @@
+import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import type { TranscodingResponse } from "../http/response.ts";
+import type { Route } from "../routing/route.ts";
+import { createCallRunner, type RunCall } from "../call/runner.ts";
+import type { Compressor } from "../response/compression.ts";
+import { readTimeout } from "../call/deadline.ts";
+import { createRequestErrorResponder, type ErrorResponder } from "../errors/responder.ts";
+import { RequestError } from "../http/request-error.ts";
+import type { CompleteOptions } from "./options.ts";
+import type { TranscodingRequest } from "../http/request.ts";
+import { methodRule } from "../schema/rules.ts";
+import { addVary } from "../http/vary.ts";
+
+/** What all calls of an operation share: the gate, the deadline, the answer to a failure, fixed headers, compression. */
+export type CallPipeline = {
+  readonly run: RunCall<TranscodingRequest>;
+  /** The answer to a failure, as `run` gives it, but bare. */
+  failureAnswer(error: unknown, context: HandlerContext): TranscodingResponse;
+};
+
+export type CallPipelineOptions = Pick<CompleteOptions, "requestGate" | "mapError" | "maxTimeoutMs"> & {
+  readonly errorResponder: ErrorResponder;
+  /** undefined: off. */
+  readonly compressor: Compressor | undefined;
+  /** Finds a message by its full name, for the options that name one. */
+  readonly findMessage: (typeName: string) => DescMessage | undefined;
+};
+
+export function createCallPipeline(method: DescMethod, route: Route, options: CallPipelineOptions): CallPipeline {
+  const { requestGate, mapError, maxTimeoutMs, errorResponder, compressor, findMessage } = options;
+  const rule = methodRule(route.method);
+  const faultAnswer = createRequestErrorResponder(
+    {
+      invalid: rule.invalid === "" ? "invalid_argument" : rule.invalid,
+      message: rule.fault === "" ? undefined : requireMessage(rule.fault, findMessage),
+    },
+    errorResponder,
+  );
+  const fixedHeaders = rule.headers.map(({ name, value }) => [name.toLowerCase(), value] as const);
+  const variantHeader =
+    method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? rule.variants?.header : undefined;
+
+  const failureAnswer = (error: unknown, context: HandlerContext): TranscodingResponse =>
+    error instanceof RequestError ? faultAnswer(error) : errorResponder.ofError(mapError?.(error, context) ?? error);
+
+  const complete = (
+    request: TranscodingRequest,
+    answer: TranscodingResponse,
+  ): TranscodingResponse | Promise<TranscodingResponse> => {
+    for (const [name, value] of fixedHeaders) {
+      answer.headers[name] ??= value;
+    }
+    if (variantHeader !== undefined) {
+      addVary(answer.headers, variantHeader);
+    }
+    return compressor === undefined ? answer : compressor.compress(answer, request.headers["accept-encoding"]);
+  };
+
+  return {
+    failureAnswer,
+    run: createCallRunner(method, {
+      name: "http",
+      requestGate,
+      readTimeout: (headers) => readTimeout(headers, maxTimeoutMs),
+      complete,
+      failureAnswer: (error, { context }) => failureAnswer(error, context),
+    }),
+  };
+}
+
+function requireMessage(name: string, find: (typeName: string) => DescMessage | undefined): DescMessage {
+  const message = find(name);
+  if (message === undefined) {
+    throw new Error(`no message ${name} in the files of the registered services`);
+  }
+  return message;
+}

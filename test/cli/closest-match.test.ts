@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { closestMatch } from "../../src/cli/closest-match.ts";
+
+const words = ["host", "port", "dataDir", "runtime", "limits", "log", "bodyBytes"];
+
+test.each([
+  ["prot", "port"],
+  ["hots", "host"],
+  ["datadir", "dataDir"],
+  ["bodyBites", "bodyBytes"],
+  ["runtimes", "runtime"],
+  ["lgo", undefined],
+  ["x", undefined],
+  ["", undefined],
+  ["__proto__", undefined],
+  ["b".repeat(100_000), undefined],
+])("%s was probably meant to be %s", (word, meant) => {
+  expect(closestMatch(word, words)).toBe(meant);
+});

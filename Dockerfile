@@ -4,9 +4,11 @@
 FROM node:26.10-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
+COPY packages packages
 # Not `npm ci`: docs/dependencies.md tells why. Versions are the lockfile's all the same.
 RUN npm install --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json tsconfig.build.json LICENSE ./
+COPY scripts scripts
 COPY gen gen
 COPY src src
 RUN npm run build
@@ -14,6 +16,7 @@ RUN npm run build
 FROM node:26.10-bookworm-slim AS packages
 WORKDIR /packages
 COPY package.json package-lock.json ./
+COPY packages packages
 # What is optional serves development only. No script of a package runs in what becomes the image.
 RUN npm install --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 
@@ -25,7 +28,10 @@ LABEL org.opencontainers.image.title="Flowgate" \
 
 WORKDIR /opt/flowgate
 COPY --from=packages /packages/node_modules node_modules
-COPY --from=build /build/dist dist
+COPY --from=build /build/dist/src dist/src
+COPY --from=build /build/dist/gen dist/gen
+# Where node_modules links to.
+COPY --from=build /build/packages/transcoding/dist packages/transcoding
 COPY package.json openapi.json LICENSE ./
 
 # The only folder that it writes to; the root may be read-only. The number is no user of the image's, nor of most hosts.

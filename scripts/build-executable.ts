@@ -12,6 +12,8 @@ import type { PackedFile } from "../src/cli/unpack.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const output = resolve(process.argv[2] ?? "dist/flowgate");
+/** The built package, which node_modules links to its sources in this checkout. */
+const transcoding = "packages/transcoding/dist";
 
 const work = await mkdtemp(join(tmpdir(), "flowgate-executable-"));
 try {
@@ -61,9 +63,9 @@ async function bundle(entry: string, outDir: string): Promise<string> {
   return join(outDir, "main.mjs");
 }
 
-/** All that the service needs on a disk: the package as npm would install it. Paths are relative to the root. */
+/** All files that the service needs on a disk. Paths are relative to the root. */
 async function programFiles(): Promise<string[]> {
-  const folders = ["dist/src", "dist/gen", ...(await productionPackages())];
+  const folders = ["dist/src", "dist/gen", transcoding, ...(await productionPackages())];
   const found = await Promise.all(folders.map(filesIn));
   return ["package.json", "openapi.json", "LICENSE", ...found.flat().filter(isNeeded)].toSorted();
 }
@@ -72,14 +74,15 @@ async function programFiles(): Promise<string[]> {
 async function productionPackages(): Promise<string[]> {
   const { packages } = JSON.parse(await readFile(join(root, "package-lock.json"), "utf8")) as Lockfile;
   return Object.entries(packages)
-    .filter(([path, { dev, optional, devOptional }]) => path !== "" && !(dev ?? optional ?? devOptional ?? false))
+    .filter(([path]) => path.startsWith("node_modules/"))
+    .filter(([, { link, dev, optional, devOptional }]) => !(link ?? dev ?? optional ?? devOptional ?? false))
     .map(([path]) => path)
     .filter((path) => existsSync(join(root, path)));
 }
 
 type Lockfile = {
   readonly packages: Readonly<
-    Record<string, { readonly dev?: boolean; readonly optional?: boolean; readonly devOptional?: boolean }>
+    Record<string, Readonly<Partial<Record<"link" | "dev" | "optional" | "devOptional", boolean>>>>
   >;
 };
 
@@ -106,7 +109,12 @@ async function pack(paths: readonly string[]): Promise<{ files: PackedFile[]; co
   for (const path of paths) {
     const content = await readFile(join(root, path));
     const end = start + content.length;
-    files.push({ path, start, end, sha256: hash("sha256", content) });
+    files.push({
+      path: path.replace(transcoding, "node_modules/@flowgate/transcoding"),
+      start,
+      end,
+      sha256: hash("sha256", content),
+    });
     contents.push(content);
     start = end;
   }

@@ -70,7 +70,7 @@ test("is the whole service: logins, deployments, flows, its pages, and an end in
   expect(await runExecutable(["restore", copy, "--data-dir", restored])).toMatchObject({ stderr: "" });
   expect(await readdir(restored)).toEqual(["flowgate.db", "flowgate.lock"]);
   expect(await service.stop()).toBe(0);
-});
+}, 240_000);
 
 /** What an expression comes to inside of a flow, or the code of its error. */
 async function outcome(service: Service, expression: string): Promise<unknown> {

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Stage as DockerStage, last, parseCopy, parseDockerfile } from "./dockerfile-check.ts";
-import type { Stage } from "./stage.ts";
+import { linkModules, type Stage } from "./stage.ts";
 
 export type Image = {
   /** The folder that stands for the image's root. */
@@ -66,7 +66,7 @@ export function buildImage({ checkout }: Stage, folder: string): Image {
           });
         }
       }
-      if (name === "RUN") run(value, cwd, stage === image ? root : undefined, checkout);
+      if (name === "RUN") run(value, cwd, stage === image ? root : undefined);
     }
   }
   const env = Object.fromEntries(
@@ -75,9 +75,9 @@ export function buildImage({ checkout }: Stage, folder: string): Image {
   return { root, env, stage: image, command: entryCommand(image, root) };
 }
 
-function run(command: string, cwd: string, root: string | undefined, checkout: string): void {
+function run(command: string, cwd: string, root: string | undefined): void {
   if (command === "npm install --no-audit --no-fund") {
-    symlinkSync(join(checkout, "node_modules"), join(cwd, "node_modules"));
+    linkModules(cwd);
     return;
   }
   if (root === undefined) {

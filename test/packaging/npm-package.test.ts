@@ -16,9 +16,8 @@ const env = {
 
 beforeAll(async () => {
   stage = await openStage();
-  const [{ filename }] = JSON.parse(await stage.run("npm", ["pack", "--json", "--silent"])) as [{ filename: string }];
   const settings = ["--prefix", stage.empty, "--prefer-offline", "--no-audit", "--no-fund"];
-  await stage.run("npm", ["install", ...settings, join(stage.checkout, filename)], { cwd: stage.empty, env });
+  await stage.run("npm", ["install", ...settings, ...(await stage.pack())], { cwd: stage.empty, env });
 }, 300_000);
 afterAll(() => stage[Symbol.asyncDispose]());
 
@@ -46,12 +45,13 @@ test("is a library with types", async () => {
   await writeFile(
     program,
     `import { type Gateway, openGateway, parseOptions } from "flowgate";
-     import { createTranscoder, openapi } from "flowgate/transcoding";
+     import { FlowsService } from "@flowgate/client";
+     import { createTranscoder, openapi } from "@flowgate/transcoding";
      import document from "flowgate/openapi.json" with { type: "json" };
      export const open: () => Promise<Gateway> = () => openGateway(parseOptions({ port: 0 }));
      // @ts-expect-error: a port is a number
      export const wrong = () => parseOptions({ port: "0" });
-     console.log(typeof openGateway, typeof openapi, typeof createTranscoder, document.info.title);`,
+     console.log(typeof openGateway, FlowsService.typeName, typeof openapi, typeof createTranscoder, document.info.title);`,
   );
   const settings = ["--module", "nodenext", "--target", "esnext", "--strict", "--noEmit", "--resolveJsonModule"];
   const types = ["--typeRoots", join(root, "node_modules/@types"), "--types", "node"];
@@ -59,5 +59,7 @@ test("is a library with types", async () => {
     cwd: stage.empty,
     env,
   });
-  expect(await stage.run(process.execPath, [program])).toBe("function function function Flowgate\n");
+  expect(await stage.run(process.execPath, [program])).toBe(
+    "function flowgate.v1.FlowsService function function Flowgate\n",
+  );
 });

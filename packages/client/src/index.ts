@@ -1,5 +1,5 @@
 // What a client in TypeScript needs beside a transport of Connect's: the services, and what repeats a call
-export { AuthService } from "../../../gen/flowgate/v1/auth_pb.ts";
-export { DeploymentType, FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
-export { SettingsService } from "../../../gen/flowgate/v1/settings_pb.ts";
+export { AuthService } from "../gen/flowgate/v1/auth_pb.ts";
+export { DeploymentType, FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
+export { SettingsService } from "../gen/flowgate/v1/settings_pb.ts";
 export { retryInterceptor, type RetryOptions } from "./retry.ts";

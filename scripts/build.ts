@@ -1,0 +1,47 @@
+// Builds the three packages: `npm run build`. The workspaces export their sources; what is published of them is the
+// folder `dist`, whose manifest exports the compiled files.
+import { execFileSync } from "node:child_process";
+import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { workspaces } from "./workspaces.ts";
+
+const root = resolve(import.meta.dirname, "..");
+
+for (const folder of [".", ...workspaces]) {
+  await rm(join(root, folder, "dist"), { recursive: true, force: true });
+}
+execFileSync("tsc", ["--build", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
+for (const folder of workspaces) {
+  await writePackage(join(root, folder));
+}
+// The built service runs on built packages in this checkout too.
+await mkdir(join(root, "dist/node_modules/@flowgate"), { recursive: true });
+await symlink("../../../packages/transcoding/dist", join(root, "dist/node_modules/@flowgate/transcoding"));
+
+async function writePackage(folder: string): Promise<void> {
+  const dist = join(folder, "dist");
+  const {
+    private: _,
+    exports,
+    ...manifest
+  } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Manifest;
+  const compiled = Object.entries(exports).map(([entry, source]) => {
+    const file = source.replace(/\.ts$/, "");
+    return [entry, { types: `${file}.d.ts`, default: `${file}.js` }];
+  });
+  await writeFile(
+    join(dist, "package.json"),
+    `${JSON.stringify({ ...manifest, exports: Object.fromEntries(compiled) }, null, 2)}\n`,
+  );
+  await cp(join(root, "LICENSE"), join(dist, "LICENSE"));
+  await cp(join(folder, "README.md"), join(dist, "README.md"));
+  if (manifest.files.includes("proto")) {
+    await cp(join(folder, "proto"), join(dist, "proto"), { recursive: true });
+  }
+}
+
+type Manifest = {
+  readonly private: true;
+  readonly exports: Readonly<Record<string, string>>;
+  readonly files: readonly string[];
+};

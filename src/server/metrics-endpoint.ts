@@ -11,6 +11,7 @@ import type { Answer } from "../transcoding/core.ts";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/route.ts";
 import { refusalAnswer } from "./refusal.ts";
+import { createRequestIds } from "./request-id.ts";
 
 /** `/metrics` on the port of the API, for callers that the guard admits. */
 export function createMetricsEndpoint(metrics: Metrics, guard: Guard): [string, Route] {
@@ -78,11 +79,16 @@ export async function openMetricsServer(options: {
       ? metricsAnswer(metrics)
       : refusalAnswer(405, "/metrics is read with GET", { headers: { Allow: "GET, HEAD" } });
   };
+  const requestIdOf = createRequestIds();
   const serve: ExchangeHandler = (exchange, refusal) => {
+    const requestId = requestIdOf(exchange.headers);
     Promise.resolve(refusal ?? answer(exchange))
-      .then((answered) => exchange.send(answered))
+      .then((answered) => {
+        answered.headers["x-request-id"] = requestId;
+        exchange.send(answered);
+      })
       .catch((error: unknown) => {
-        log.error({ err: error }, "the metrics could not be read");
+        log.error({ requestId, err: error }, "the metrics could not be read");
         exchange.abort();
       });
   };

@@ -685,7 +685,7 @@ const httpFaults: Row[] = [
     rest: [
       ["GET", "/nowhere"],
       ["GET", "/flows/"],
-      ["POST", "/"],
+      ["POST", "/nowhere"],
       ["GET", "/auth"],
       ["GET", `/${"long/".repeat(1000)}`],
     ],

@@ -1,9 +1,20 @@
 // Deploys a flow with the generated client, over gRPC: node examples/deploy.ts [url]
-import { createClient } from "@connectrpc/connect";
+// Where the service asks for a token, it is taken from the variable TOKEN.
+import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { DeploymentType, FlowsService, SettingsService } from "@flowgate/client";
 
-const transport = createGrpcTransport({ baseUrl: process.argv[2] ?? "http://127.0.0.1:8080" });
+const { TOKEN: token } = process.env;
+const authenticate: Interceptor = (next) => (request) => {
+  if (token !== undefined) {
+    request.header.set("Authorization", `Bearer ${token}`);
+  }
+  return next(request);
+};
+const transport = createGrpcTransport({
+  baseUrl: process.argv[2] ?? "http://127.0.0.1:8080",
+  interceptors: [authenticate],
+});
 const flows = createClient(FlowsService, transport);
 const settings = createClient(SettingsService, transport);
 

@@ -45,6 +45,8 @@ import { openTracing } from "./telemetry/tracing.ts";
 export interface Gateway extends AsyncDisposable {
   /** Where it listens. */
   readonly url: string;
+  /** The page that describes the API, if `docs` is set. */
+  readonly docsUrl: string | undefined;
   /** Where the metrics are, if they have a port of their own. */
   readonly metricsUrl: string | undefined;
   runtimeStatus(): RuntimeStatus;
@@ -167,7 +169,16 @@ export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger)
       ? stack.use(await openMetricsPort({ host, port, metrics, log, hosts: metricsHosts(options) }))
       : undefined;
   const metricsUrl = metricsServer?.url;
-  log.info({ version, url: server.url, ...(metricsUrl !== undefined && { metricsUrl }) }, "started");
+  const docsUrl = options.docs ? `${server.url}/docs` : undefined;
+  log.info(
+    {
+      version,
+      url: server.url,
+      ...(docsUrl !== undefined && { docsUrl }),
+      ...(metricsUrl !== undefined && { metricsUrl }),
+    },
+    "started",
+  );
   const all = stack.move();
   let ended: Promise<void> | undefined;
   const end = async (delayMs: number): Promise<void> => {
@@ -176,6 +187,7 @@ export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger)
   };
   return {
     url: server.url,
+    docsUrl,
     metricsUrl,
     runtimeStatus: () => runtime.status(),
     async reloadCertificates() {

@@ -44,6 +44,8 @@ type TokenPeer = {
 export interface Authenticator {
   /** Whether callers have to say who they are: there is an adminAuth, or workloads are told apart. */
   readonly required: boolean;
+  /** Whether there is an adminAuth, so that callers can have a token. */
+  readonly issuesTokens: boolean;
   /** What a client must collect before it asks for a token; empty where it needs none. */
   login(): MessageInitShape<typeof GetLoginResponseSchema>;
   /** Rejects with the errors of RFC 6749. */
@@ -98,6 +100,7 @@ export function createAuthenticator(options: {
     const required = identities !== undefined;
     return {
       required,
+      issuesTokens: false,
       login: () => ({}),
       async issueToken() {
         throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
@@ -108,7 +111,9 @@ export function createAuthenticator(options: {
           return everyone;
         }
         if (authorization !== null) {
-          throw invalidToken();
+          throw invalidToken(
+            "This service issues no access tokens: leave Authorization out, and call as a workload with a SPIFFE ID.",
+          );
         }
         return withoutToken(workload, nobody);
       },
@@ -152,6 +157,7 @@ export function createAuthenticator(options: {
 
   return {
     required: true,
+    issuesTokens: true,
 
     login: () => ({
       type: "credentials",

@@ -4,7 +4,7 @@ import { type AccessRule, compileAccess } from "./access.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { allows } from "./permissions.ts";
 import { peerKey, type Principal, principalKey } from "./principal.ts";
-import { insufficientScope, invalidToken, noToken } from "./unauthorized.ts";
+import { insufficientScope, invalidToken, noIdentity, noToken } from "./unauthorized.ts";
 
 /**
  * A requestGate of Connect's: lets a call in, and tells who makes it, before its body is read. Throws
@@ -49,19 +49,26 @@ function authorize(authenticator: Authenticator, request: GatedRequest, rule: Ac
     return undefined;
   }
   if (authenticator.required && hasTokenInQuery(request.url)) {
-    throw invalidToken("An access token belongs in the Authorization header, never in the address.");
+    throw invalidToken(
+      authenticator.issuesTokens
+        ? "An access token belongs in the Authorization header, never in the address."
+        : "This service issues no access tokens: leave access_token out of the address.",
+    );
   }
+  // Making Headers of a request costs as much as the rest of the gate.
+  const { authorization = request.requestHeader.get("authorization"), workload } = request.values.get(peerKey);
+  const unknownCaller = authenticator.issuesTokens ? noToken : noIdentity;
   const admit = (principal: Principal): void => {
     if (rule.kind === "authenticated" && authenticator.required && principal.username === undefined) {
-      throw noToken();
+      throw unknownCaller();
     }
     if (rule.kind === "permission" && !allows(principal.permissions, rule.permission)) {
-      throw principal.username === undefined ? noToken() : insufficientScope(rule.permission);
+      throw principal.username === undefined
+        ? unknownCaller()
+        : insufficientScope(rule.permission, authorization !== null);
     }
     request.values.set(principalKey, principal);
   };
-  // Making Headers of a request costs as much as the rest of the gate.
-  const { authorization = request.requestHeader.get("authorization"), workload } = request.values.get(peerKey);
   const principal = authenticator.authenticate(authorization, workload);
   return principal instanceof Promise ? principal.then(admit) : admit(principal);
 }

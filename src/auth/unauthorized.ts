@@ -6,6 +6,15 @@ export function noToken(): FlowgateError {
   return unauthorized("no_token", "This needs an access token, in an Authorization header: Bearer <token>.", "");
 }
 
+/** No workload identity came with a call that needs one, to a service that issues no tokens. */
+export function noIdentity(): FlowgateError {
+  return unauthorized(
+    "no_token",
+    "This needs the identity of a workload that may do it: call with a SPIFFE ID that has a rule in the option identity.",
+    "",
+  );
+}
+
 /** A token came that is not good, or not where and how tokens are sent. */
 export function invalidToken(
   message = "The access token is unknown, expired or revoked; issue another one.",
@@ -18,11 +27,11 @@ export function invalidIdentity(message: string): FlowgateError {
   return unauthorized("invalid_identity", message, "");
 }
 
-/** The token is good, but not for this. */
-export function insufficientScope(permission: string): FlowgateError {
+/** The caller is known, by a token or as a workload, but may not do this. */
+export function insufficientScope(permission: string, hasToken: boolean): FlowgateError {
   return unauthorized(
     "insufficient_scope",
-    `The access token, or its user, lacks the permission ${permission}.`,
+    `${hasToken ? "The access token, or its user," : "The workload, by its rule in the option identity,"} lacks the permission ${permission}.`,
     `, error="insufficient_scope", scope="${permission}"`,
   );
 }

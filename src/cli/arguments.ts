@@ -67,7 +67,7 @@ function readFlag({ name, rawName, value, inlineValue }: OptionToken, valueFlags
 function toCommand([name = "start", ...rest]: readonly string[], flags: Flags): Command {
   const kind = commands.find((command) => command === name);
   if (kind === undefined) {
-    throw usageFailure(`There is no command ${name}.${meant(name, commands)}`);
+    throw usageFailure(`There is no command ${name}.${meant(name, [...commands, "--version"])}`);
   }
   if (kind === "hash-password" && rest.length + flags.size > 0) {
     throw usageFailure(

@@ -1,10 +1,10 @@
-/** The one of `words` that `word` was probably meant to be; undefined where none is near. */
+/** The one of `words` that `word` was probably meant to be: a similar one, or one that it is the beginning of. */
 export function closestMatch(word: string, words: readonly string[]): string | undefined {
   const [best] = words
     .map((candidate) => ({ candidate, edits: distance(word.toLowerCase(), candidate.toLowerCase()) }))
     .filter(({ candidate, edits }) => edits <= Math.min(3, Math.floor(candidate.length / 2)))
     .toSorted((a, b) => a.edits - b.edits);
-  return best?.candidate;
+  return best?.candidate ?? (word.length < 4 ? undefined : words.find((candidate) => candidate.startsWith(word)));
 }
 
 /** Levenshtein's: how many characters must be added, removed or changed. */

@@ -23,11 +23,18 @@ export type ConfigFile = {
   lineOf(path: readonly (string | number)[]): number;
 };
 
-/** Reads YAML. Throws a CliFailure with the line of each fault of syntax, and of each repeated key. */
-export async function readConfigFile(path: string): Promise<ConfigFile> {
+/**
+ * Reads YAML. Throws a CliFailure with the line of each fault of syntax, and of each repeated key. `origin` is the flag or
+ * variable that names the file.
+ */
+export async function readConfigFile(path: string, origin: string): Promise<ConfigFile> {
   const lines = new LineCounter();
   // Pretty errors would show the lines around a fault, secrets and all.
-  const document = parseDocument(await readText(path), { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  const document = parseDocument(await readText(path, origin), {
+    lineCounter: lines,
+    prettyErrors: false,
+    stringKeys: true,
+  });
   const lineAt = (offset: number): number => Math.max(1, lines.linePos(offset).line);
 
   const found = [
@@ -49,7 +56,7 @@ export async function readConfigFile(path: string): Promise<ConfigFile> {
   };
 }
 
-async function readText(path: string): Promise<string> {
+async function readText(path: string, origin: string): Promise<string> {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(await readFile(path));
   } catch (error) {
@@ -57,9 +64,22 @@ async function readText(path: string): Promise<string> {
       throw new CliFailure(`${path}: is not UTF-8`);
     }
     if (error instanceof Error && "code" in error) {
-      throw new CliFailure(`${path}: cannot be read (${String(error.code)})`);
+      throw new CliFailure(`${origin}: ${describeReadError(String(error.code), path, origin)}`);
     }
     throw error;
+  }
+}
+
+function describeReadError(code: string, path: string, origin: string): string {
+  switch (code) {
+    case "ENOENT":
+      return `there is no file ${path}: correct its path, or leave ${origin} out to start with the defaults`;
+    case "EISDIR":
+      return `${path} is a directory: name a file`;
+    case "EACCES":
+      return `this user may not read ${path}: change its permissions, or start Flowgate as another user`;
+    default:
+      return `${path} cannot be read (${code})`;
   }
 }
 

@@ -17,8 +17,10 @@ export type Input = {
 
 /** Flags win over the environment, the environment over the configuration file. Throws a CliFailure where that can't be read. */
 export async function readInput(flags: Flags, environment: Environment): Promise<Input> {
-  const configPath = flags.get("config") ?? (environment["FLOWGATE_CONFIG"] || undefined);
-  const file = configPath === undefined ? undefined : await readFile(configPath);
+  const fromFlag = flags.get("config");
+  const configPath = fromFlag ?? (environment["FLOWGATE_CONFIG"] || undefined);
+  const configOrigin = fromFlag === undefined ? "FLOWGATE_CONFIG" : "--config";
+  const file = configPath === undefined ? undefined : await readFile(configPath, configOrigin);
   const given = settings.flatMap((setting): Given[] => {
     const { flag, variable, path } = setting;
     const fromFlag = flags.get(flag);
@@ -35,10 +37,10 @@ export function dataDirOf({ content: { dataDir = defaultDataDir } }: Input): str
   return typeof dataDir === "string" && dataDir !== "" ? dataDir : undefined;
 }
 
-async function readFile(path: string): Promise<ConfigFile> {
+async function readFile(path: string, origin: string): Promise<ConfigFile> {
   // With its YAML parser, which is of no use where there is no file.
   const { readConfigFile } = await import("./config-file.ts");
-  return readConfigFile(path);
+  return readConfigFile(path, origin);
 }
 
 function assign(

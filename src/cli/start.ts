@@ -6,6 +6,8 @@ import { untilSignal } from "./until-signal.ts";
 export interface RunningGateway extends AsyncDisposable {
   /** Where it listens. */
   readonly url: string;
+  /** The page that describes the API, if there is one. */
+  readonly docsUrl: string | undefined;
   /** Where the metrics are, if they have a port of their own. */
   readonly metricsUrl: string | undefined;
   reloadCertificates(): Promise<void>;
@@ -30,7 +32,7 @@ export async function start(options: Options, open: (options: Options) => Promis
   await gateway.drain((await signal) === "SIGTERM" ? options.drain.delayMs : 0);
 }
 
-function describeStart({ url, metricsUrl }: RunningGateway, options: Options): string {
+function describeStart({ url, docsUrl, metricsUrl }: RunningGateway, options: Options): string {
   const { runtime } = options;
   const known = describeKnown(options);
   const authentication =
@@ -39,7 +41,8 @@ function describeStart({ url, metricsUrl }: RunningGateway, options: Options): s
       : `on, for ${known}`;
   const flows = runtime.port === 0 ? "a free port (see GET /settings)" : `port ${runtime.port}`;
   const metrics = metricsUrl === undefined ? "" : `Metrics, for everyone who reaches them: ${metricsUrl}\n`;
-  return `Flowgate listens on ${url}\nAuthentication: ${authentication}\nHTTP-in nodes of the flows: ${flows} on ${runtime.host}\n${metrics}`;
+  const docs = docsUrl === undefined ? "" : `Documentation of the API: ${docsUrl}\n`;
+  return `Flowgate listens on ${url}\n${docs}Authentication: ${authentication}\nHTTP-in nodes of the flows: ${flows} on ${runtime.host}\n${metrics}`;
 }
 
 /** Who may come in; empty where everyone may. */

@@ -75,7 +75,9 @@ export const optionsSchema = z
       ),
     docs: flag
       .default(true)
-      .describe("Whether the API is described at `/openapi.json` and `/docs`; both need no token and show no secret."),
+      .describe(
+        "Whether the API is described at `/openapi.json` and `/docs`, to which `/` redirects; both need no token and show no secret.",
+      ),
     reflection: z
       .enum(["off", "authenticated", "open"], "must be one of: off, authenticated, open")
       .optional()

@@ -28,7 +28,7 @@ import { createPipeline, type Guard } from "./pipeline/pipeline.ts";
 import { requestKey } from "./pipeline/request-context.ts";
 import { createRouter } from "./pipeline/router.ts";
 import { createReadWorkload, type IdentitySource } from "./read-workload.ts";
-import { createRequestIds, echoRequestId } from "./request-id.ts";
+import { createRequestIds } from "./request-id.ts";
 import { createRequestLog } from "./request-log.ts";
 import { healthService, maxWatchesPerSource } from "./rpc/grpc-health.ts";
 import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
@@ -242,7 +242,7 @@ function createGuards(
   methods: readonly DescMethod[],
   stack: AsyncDisposableStack,
 ): Guard[] {
-  const guards: Guard[] = [echoRequestId, addSecurityHeaders];
+  const guards: Guard[] = [addSecurityHeaders];
   if (browserSafety !== undefined) {
     guards.push(createPageGuard({ ...browserSafety, isListed: createOriginList(cors?.origins) }));
   }

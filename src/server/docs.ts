@@ -7,10 +7,12 @@ import type { Route } from "./pipeline/route.ts";
 
 /**
  * `/openapi.json`: the description of the API. `/docs`: the same as a page to read and to try, which is Swagger UI
- * from its npm package; everything that it loads is served here.
+ * from its npm package; everything that it loads is served here. `/` redirects there, by a relative address, so that it
+ * also works below a path of a proxy; temporarily, since a configuration without docs has nothing at `/`.
  */
 export function createDocs(): [string, Route][] {
   return [
+    createEndpoint("/", false, () => ({ status: 302, headers: { location: "docs" }, body: undefined })),
     createFile("/openapi.json", "application/json", () => readFile(join(packageDir, "openapi.json"))),
     createFile("/docs", "text/html; charset=utf-8", () => Buffer.from(page)),
     createFile("/docs/start.js", "text/javascript; charset=utf-8", () => Buffer.from(start)),

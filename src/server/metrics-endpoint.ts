@@ -11,6 +11,7 @@ import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/route.ts";
 import { errorResponse } from "./error-response.ts";
+import { createRequestIds } from "./request-id.ts";
 
 /** `/metrics` on the port of the API, for callers that `checkPermission` admits. */
 export function createMetricsEndpoint(metrics: Metrics, checkPermission: PermissionCheck): [string, Route] {
@@ -78,11 +79,16 @@ export async function openMetricsServer(options: {
       ? metricsAnswer(metrics)
       : errorResponse(405, "/metrics is read with GET", { headers: { Allow: "GET, HEAD" } });
   };
+  const requestIdOf = createRequestIds();
   const serve: ExchangeHandler = (exchange, refusal) => {
+    const requestId = requestIdOf(exchange.headers);
     Promise.resolve(refusal ?? answer(exchange))
-      .then((answered) => exchange.send(answered))
+      .then((answered) => {
+        answered.headers["x-request-id"] = requestId;
+        exchange.send(answered);
+      })
       .catch((error: unknown) => {
-        log.error({ err: error }, "the metrics could not be read");
+        log.error({ requestId, err: error }, "the metrics could not be read");
         exchange.abort();
       });
   };

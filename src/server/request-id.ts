@@ -1,10 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import type { Guard } from "./pipeline/pipeline.ts";
 
 /**
- * The id of a request: the client's X-Request-Id if it is printable ASCII and short, else a fresh one. Fresh ones are
- * a counter behind a random prefix of the process.
+ * The id of a request, which its response has too: the client's X-Request-Id if it is printable ASCII and short, else a
+ * fresh one. Fresh ones are a counter behind a random prefix of the process.
  */
 export function createRequestIds(): (headers: IncomingHttpHeaders) => string {
   const prefix = randomBytes(6).toString("base64url");
@@ -17,11 +16,3 @@ export function createRequestIds(): (headers: IncomingHttpHeaders) => string {
     return `${prefix}-${count.toString(36)}`;
   };
 }
-
-/** Returns the id to a client that sent one. */
-export const echoRequestId: Guard = (request) => {
-  if (request.headers["x-request-id"] !== undefined) {
-    request.setResponseHeader("x-request-id", request.requestId);
-  }
-  return undefined;
-};

@@ -17,7 +17,7 @@ import { permissionsOf } from "../../src/auth/access.ts";
 import type { AdminAuth } from "../../src/auth/admin-auth.ts";
 import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { createGate } from "../../src/auth/gate.ts";
-import { type Principal, principalKey } from "../../src/auth/principal.ts";
+import { peerKey, type Principal, principalKey } from "../../src/auth/principal.ts";
 import { toFailure } from "../../src/server/failures.ts";
 import { createLog } from "../../src/server/log.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
@@ -188,6 +188,60 @@ test.each(["/flows?access_token=x", "/flows?a=b&access_token=", "/flows?access%5
     );
   },
 );
+
+const reader = { id: "spiffe://example.org/reader", permissions: ["read"] };
+
+test.each<[message: string, path: string, identity: string | undefined, authorization: string | null]>([
+  [
+    "This needs the identity of a workload that may do it: call with a SPIFFE ID that has a rule in the option identity.",
+    "/flows",
+    undefined,
+    null,
+  ],
+  [
+    "The workload, by its rule in the option identity, lacks the permission flows.write.",
+    "/flows",
+    "spiffe://example.org/reader",
+    null,
+  ],
+  [
+    "This service issues no access tokens: leave Authorization out, and call as a workload with a SPIFFE ID.",
+    "/flows",
+    "spiffe://example.org/reader",
+    "Bearer x",
+  ],
+  [
+    "This service issues no access tokens: leave access_token out of the address.",
+    "/flows?access_token=x",
+    undefined,
+    null,
+  ],
+])("asks for no token where only workloads are known: %s", (message, url, identity, authorization) => {
+  const gate = createGate(
+    createAuthenticator({
+      adminAuth: undefined,
+      identities: [reader],
+      tokens: createMemoryTokens(),
+      permissions: known,
+    }),
+    services,
+  );
+  const context = contextOf(FlowsService, FlowsService.method.setFlows, url);
+  context.values.set(peerKey, { address: "", requestId: "", authorization, workload: () => identity });
+  expect(() => gate(context)).toThrow(message);
+});
+
+test("blames no token for what a workload lacks, also where there are users", () => {
+  const gate = createGate(
+    createAuthenticator({ adminAuth: users, identities: [reader], tokens: createMemoryTokens(), permissions: known }),
+    services,
+  );
+  const context = contextOf(FlowsService, FlowsService.method.setFlows, "/flows");
+  context.values.set(peerKey, { address: "", requestId: "", authorization: null, workload: () => reader.id });
+  expect(() => gate(context)).toThrow(
+    "The workload, by its rule in the option identity, lacks the permission flows.write.",
+  );
+});
 
 test("refuses to start where a method does not say who may call it", () => {
   expect(() => permissionsOf([HealthService])).toThrow(

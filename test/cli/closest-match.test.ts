@@ -9,6 +9,8 @@ test.each([
   ["datadir", "dataDir"],
   ["bodyBites", "bodyBytes"],
   ["runtimes", "runtime"],
+  ["body", "bodyBytes"],
+  ["bod", undefined],
   ["lgo", undefined],
   ["x", undefined],
   ["", undefined],

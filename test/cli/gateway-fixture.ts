@@ -14,6 +14,7 @@ try {
     }
     return {
       url: "http://127.0.0.1:8080",
+      docsUrl: "http://127.0.0.1:8080/docs",
       metricsUrl: undefined,
       reloadCertificates: async () => {},
       async drain(delayMs: number) {

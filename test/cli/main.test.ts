@@ -26,6 +26,8 @@ const hint = "flowgate: flowgate --help tells the commands and flags.";
 
 test.each([
   [["strat"], "There is no command strat. Did you mean start?"],
+  [["hash"], "There is no command hash. Did you mean hash-password?"],
+  [["version"], "There is no command version. Did you mean --version?"],
   [["frobnicate"], "There is no command frobnicate."],
   [["--prot", "1"], "There is no flag --prot. Did you mean --port?"],
   [["-x"], "There is no flag -x."],
@@ -59,8 +61,17 @@ test.each<[string[], Record<string, string>, string]>([
     { FLOWGATE_PORT: "1", FLOWGATE_RUNTIME_PORT: "y" },
     `--port: ${range}\nflowgate: FLOWGATE_RUNTIME_PORT: ${range}`,
   ],
-  [["--config", "/nowhere.yaml"], {}, "/nowhere.yaml: cannot be read (ENOENT)"],
-  [[], { FLOWGATE_CONFIG: "/nowhere.yaml" }, "/nowhere.yaml: cannot be read (ENOENT)"],
+  [
+    ["--config", "/nowhere.yaml"],
+    {},
+    "--config: there is no file /nowhere.yaml: correct its path, or leave --config out to start with the defaults",
+  ],
+  [
+    [],
+    { FLOWGATE_CONFIG: "/nowhere.yaml" },
+    "FLOWGATE_CONFIG: there is no file /nowhere.yaml: correct its path, or leave FLOWGATE_CONFIG out to start with the defaults",
+  ],
+  [["--config", "/"], {}, "--config: / is a directory: name a file"],
   [
     ["--host", "0.0.0.0"],
     {},

@@ -29,6 +29,7 @@ async function run(mode: string, signals: readonly (readonly [line: string, sign
 
 const banner =
   "Flowgate listens on http://127.0.0.1:8080\n" +
+  "Documentation of the API: http://127.0.0.1:8080/docs\n" +
   "Authentication: off: everyone who reaches this port may do everything (set adminAuth to change that)\n" +
   "HTTP-in nodes of the flows: a free port (see GET /settings) on 127.0.0.1\n";
 

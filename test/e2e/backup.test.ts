@@ -152,6 +152,7 @@ test("what can't be copied is told, and leaves everything as it was", async () =
   }
   await writeFile(at("text.db"), "this is no database, but long enough to be read as one".repeat(100));
   const failures: [command: string, file: string, message: string][] = [
+    ["backup", at("nowhere/copy.db"), `there is no directory ${at("nowhere")}: make it, or name another file.`],
     ["backup", at("text.db"), `${at("text.db")} exists already: move it away, or name another file.`],
     ["restore", at("none.db"), `there is no ${at("none.db")}: name a file that flowgate backup has made`],
     [

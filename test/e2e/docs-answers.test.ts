@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import type { OpenApiDocument } from "@flowgate/transcoding";
 import type { OperationObject } from "../../packages/transcoding/src/openapi/document.ts";
@@ -7,7 +8,9 @@ import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
 import { startService } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
 
-test("what the service takes and answers is as /openapi.json says", async () => {
+const described = await readFile(new URL("../../docs/api.md", import.meta.url), "utf8");
+
+test("what the service takes and answers is as /openapi.json says, and its error codes are in docs/api.md", async () => {
   await using service = await startService({
     config: { adminAuth: { users: [user("admin", "*"), user("reader", "read")] } },
   });
@@ -31,6 +34,7 @@ test("what the service takes and answers is as /openapi.json says", async () => 
     ["POST", "/flows", { headers: { ...bearer(admin), ...json, ...v2 }, body: `{"flows":${nodes}}` }, 200],
     ["POST", "/flows", { headers: { ...bearer(admin), ...json, ...v2 }, body: `{"flows":${nodes},"rev":"no"}` }, 409],
     ["POST", "/flows", { headers: { ...bearer(admin), ...json, ...v2 }, body: '{"flows":[{"id":"a"}]}' }, 400],
+    ["POST", "/flows", { headers: { ...bearer(admin), ...json, "if-match": 'W/"a"' }, body: nodes }, 412],
     ["POST", "/flows", { headers: { ...bearer(admin), "service-deployment-type": "reload" } }, 204],
     ["POST", "/flows", { headers: { ...bearer(reader), ...json }, body: nodes }, 401],
     ["GET", "/flows", { headers: bearer(reader) }, 200],
@@ -47,6 +51,10 @@ test("what the service takes and answers is as /openapi.json says", async () => 
     const what = `${method} ${target} ${JSON.stringify(sending)}: ${reply.body}`;
     const found = problems(document, check, { method, target, sending, reply });
     expect({ what, status: reply.status, problems: found }).toEqual({ what, status, problems: [] });
+    if (status >= 400 && reply.body !== "") {
+      const { code, error } = reply.json() as { code?: string; error?: string };
+      expect(described).toContain(`\`${code ?? error}\``);
+    }
   }
 
   const read = document.paths["/flows"]?.["get"] as { responses: Record<string, { headers?: object }> };

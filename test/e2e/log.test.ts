@@ -23,7 +23,13 @@ test("the start is a line of the log too, beside those for people", async () => 
   await using service = await startService({ config: { metrics: { port: 0 } } });
   await service.untilLogged(/"msg":"started"/);
   expect(linesOf(service, ({ msg }) => msg === "started")).toMatchObject([
-    { level: "info", version, url: service.url, metricsUrl: expect.stringMatching(/\/metrics$/) },
+    {
+      level: "info",
+      version,
+      url: service.url,
+      docsUrl: `${service.url}/docs`,
+      metricsUrl: expect.stringMatching(/\/metrics$/),
+    },
   ]);
 });
 

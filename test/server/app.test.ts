@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import http from "node:http";
+import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, createClient, type Transport } from "@connectrpc/connect";
@@ -291,13 +292,70 @@ describe("request ids", () => {
     ["x".repeat(129), false],
     ["a b", false],
     ["é", false],
-  ])("are answered to whoever sends one, and taken where they are sane: %s", async (id, taken) => {
+  ])("are the client's where they are short printable ASCII: %s", async (id, taken) => {
     await using server = await open();
     const response = await fetch(`${server.url}/healthz`, { headers: { "x-request-id": id } });
     const answered = response.headers.get("x-request-id");
     expect(answered === id).toBe(taken);
     expect(answered).toMatch(/^[\x21-\x7e]+$/);
-    expect((await fetch(`${server.url}/healthz`)).headers.has("x-request-id")).toBe(false);
+  });
+
+  const grpcType = { "content-type": "application/grpc" };
+  const json = { "content-type": "application/json" };
+  test.each<[status: number, name: string, path: string, init: RequestInit]>([
+    [200, "health", "/healthz", {}],
+    [200, "a page of the documentation", "/docs", {}],
+    [302, "a redirect", "/", { redirect: "manual" }],
+    [200, "a REST operation", "/auth/login", {}],
+    [200, "a response without a body", "/auth/login", { method: "HEAD" }],
+    [200, "an RPC over Connect", "/flowgate.v1.AuthService/GetLogin", { method: "POST", headers: json, body: "{}" }],
+    [
+      200,
+      "an RPC over gRPC",
+      "/flowgate.v1.AuthService/GetLogin",
+      { method: "POST", headers: grpcType, body: "\0\0\0\0\0" },
+    ],
+    [200, "a stream", "/grpc.health.v1.Health/Watch", { method: "POST", headers: grpcType, body: "\0\0\0\0\0" }],
+    [200, "an unknown RPC", "/flowgate.v1.AuthService/None", { method: "POST", headers: grpcType }],
+    [404, "an unknown path", "/nowhere", {}],
+    [405, "an unknown method", "/healthz", { method: "DELETE" }],
+    [400, "a path with a bad escape", "/%zz", {}],
+    [
+      415,
+      "a body of another type",
+      "/auth/token",
+      { method: "POST", headers: { "content-type": "text/xml" }, body: "<a/>" },
+    ],
+    [500, "a failure of the implementation", "/settings", {}],
+    [204, "a preflight", "/settings", { method: "OPTIONS" }],
+    [403, "a foreign origin", "/settings", { method: "POST", headers: { "sec-fetch-site": "cross-site" } }],
+  ])("of %i (%s) are in the response: the client's, or a new one", async (status, _name, path, init) => {
+    await using server = await open({ docs: true, browserSafety: { checksTokens: false } });
+    const idOf = async (headers: Record<string, string>): Promise<string | null> => {
+      const leave = new AbortController();
+      const response = await fetch(server.url + path, {
+        ...init,
+        headers: { ...(init.headers as Record<string, string>), ...headers },
+        signal: leave.signal,
+      });
+      leave.abort();
+      expect(response.status).toBe(status);
+      return response.headers.get("x-request-id");
+    };
+    const ids = [await idOf({}), await idOf({})];
+    expect(ids).toEqual([expect.stringMatching(/^[\w-]+$/), expect.stringMatching(/^[\w-]+$/)]);
+    expect(ids[0]).not.toBe(ids[1]);
+    expect(await idOf({ "x-request-id": "mine" })).toBe("mine");
+  });
+
+  test("requests that violate HTTP have one too", async () => {
+    await using server = await open();
+    const { port } = new URL(server.url);
+    for (const head of ["Host: a\r\nHost: b", "Host: a\r\nExpect: miracles"]) {
+      const socket = connect(Number(port), "127.0.0.1");
+      socket.end(`GET /healthz HTTP/1.1\r\n${head}\r\nX-Request-Id: mine\r\nConnection: close\r\n\r\n`);
+      expect(await text(socket)).toMatch(/^HTTP\/1\.1 4\d\d .*\r\nx-request-id: mine\r\n/is);
+    }
   });
 });
 

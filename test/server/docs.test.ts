@@ -77,6 +77,18 @@ describe("the description of the API", () => {
     ]);
   });
 
+  test("/ redirects to the page, also below a path of a proxy, and to nothing where there is none", async () => {
+    await using server = await open(true);
+    for (const method of ["GET", "HEAD"]) {
+      const answer = await fetch(`${server.url}/`, { method, redirect: "manual" });
+      expect([answer.status, answer.headers.get("location"), await answer.text()]).toEqual([302, "docs", ""]);
+    }
+    expect((await fetch(server.url)).url).toBe(`${server.url}/docs`);
+    expect((await fetch(server.url, { method: "POST" })).status).toBe(405);
+    await using without = await open();
+    expect((await fetch(`${without.url}/`)).status).toBe(404);
+  });
+
   test("names no other place to load from, and has no script inside", async () => {
     await using server = await open(true);
     const page = await (await fetch(`${server.url}/docs`)).text();

@@ -159,6 +159,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   /** Sends the response. `keepsConnection`: also if a long body is left to be discarded. */
   send(answer: TranscodingResponse, keepsConnection = false): void {
     const { headers } = answer;
+    headers["x-request-id"] = this.requestId;
     if (!keepsConnection && this.exchange.hasLongBodyLeft) {
       headers["connection"] = "close";
     }

@@ -145,8 +145,12 @@ function makeName(path: string, make: () => void): void {
   try {
     make();
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EEXIST") {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "EEXIST") {
       throw new Error(`${path} exists already: move it away, or name another file.`, { cause: error });
+    }
+    if (code === "ENOENT") {
+      throw new Error(`there is no directory ${dirname(path)}: make it, or name another file.`, { cause: error });
     }
     throw error;
   }

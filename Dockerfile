@@ -1,6 +1,7 @@
 # The service as an image: `docker build -t flowgate .`
 # deploy/README.md tells how to run it, and how far this file is tested.
 
+# The base has libatomic1, which Node 26 needs, npm's too; Debian's own slim images do not.
 FROM node:26.10-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./

@@ -26,7 +26,7 @@ export async function openHaproxy(options: ProxyOptions): Promise<Proxy> {
   ]);
   return startProxy({
     name: "HAProxy",
-    hasH2cPort: false,
+    plainPorts: 1,
     async prepare(ports) {
       await writeFile(path("flowgate.cfg"), configure(deployed, directory, ports, options));
       // In the foreground.

@@ -28,7 +28,7 @@ export async function openNginx(options: ProxyOptions): Promise<Proxy> {
   ]);
   return startProxy({
     name: "nginx",
-    hasH2cPort: true,
+    plainPorts: 2,
     async prepare(ports) {
       await writeFile(path("flowgate.conf"), configure(deployed, directory, ports, options));
       return [nginx, "-e", "stderr", "-c", path("nginx.conf")];

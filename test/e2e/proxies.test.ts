@@ -9,6 +9,7 @@ import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { openRaw } from "../server/raw.ts";
 import { grpcioSteps, hasGrpcio, startGrpcio } from "./grpcio.ts";
 import { haproxy, openHaproxy } from "./haproxy.ts";
+import { keepCalling } from "./keep-calling.ts";
 import { nginx, openNginx } from "./nginx.ts";
 import { isMissing, run } from "./program.ts";
 import { authority, type Proxy, type ProxyOptions, replace, serviceCertificate } from "./proxy.ts";
@@ -22,7 +23,7 @@ import {
   proxiedConfig,
 } from "./proxy-checks.ts";
 import { bearer } from "./rest.ts";
-import { eventually, startService } from "./service.ts";
+import { startService } from "./service.ts";
 import { login, user } from "./users.ts";
 import { ask, transportsOf, type Way } from "./way.ts";
 
@@ -284,31 +285,6 @@ describe.skipIf(!isThere)("a service of two that leaves while calls go on", () =
         ["inter 1s", "inter 1h"],
       ]),
   };
-
-  /** Calls without a pause, and gives what came of it. */
-  function keepCalling(once: () => Promise<unknown>) {
-    const outcomes: unknown[] = [];
-    const over = new AbortController();
-    const loop = async (): Promise<void> => {
-      while (!over.signal.aborted) {
-        outcomes.push(await once().catch((error: unknown) => String(error)));
-      }
-    };
-    const ended = loop();
-    return {
-      /** Resolves when there are so many more. */
-      async more(count: number): Promise<void> {
-        const enough = outcomes.length + count;
-        await eventually(async () => expect(outcomes.length).toBeGreaterThanOrEqual(enough));
-      },
-      /** Each kind of outcome. */
-      async end(): Promise<unknown[]> {
-        over.abort();
-        await ended;
-        return [...new Set(outcomes)];
-      },
-    };
-  }
 
   test("costs no call, unless the proxy is told to be careless", async () => {
     await using stack = new AsyncDisposableStack();

@@ -29,7 +29,7 @@ export type ProxyOptions = {
 /** A proxy of the system's, with its configuration of deploy/: addresses, files and what is optional are changed. */
 export type Proxy = AsyncDisposable & {
   readonly name: string;
-  /** Where it takes HTTP/1.1, and where HTTP/2, without TLS; and both over TLS. */
+  /** Where it takes HTTP/1.1, and where HTTP/2, without TLS, if it does; and both over TLS. */
   readonly ports: Ports;
   readonly ways: readonly Way[];
   log(): string;
@@ -55,16 +55,17 @@ type Starting = {
   readonly name: string;
   /** Gives the command line for these ports. */
   readonly prepare: (ports: Ports) => Promise<readonly [program: string, ...args: string[]]>;
-  /** Whether HTTP/2 without TLS has a port of its own. */
-  readonly hasH2cPort: boolean;
+  /** How many ports there are without TLS: one for both versions of HTTP, one for each, or none. */
+  readonly plainPorts: 0 | 1 | 2;
   readonly dispose: () => Promise<void>;
 };
 
 /** Starts it, on other ports where someone was quicker to take these, and resolves once it listens. */
-export async function startProxy({ name, prepare, hasH2cPort, dispose }: Starting): Promise<Proxy> {
+export async function startProxy({ name, prepare, plainPorts, dispose }: Starting): Promise<Proxy> {
   for (let attempt = 1; ; attempt++) {
-    const http = await freePort();
-    const ports = { http, h2c: hasH2cPort ? await freePort() : http, tls: await freePort() };
+    const tls = await freePort();
+    const http = plainPorts === 0 ? tls : await freePort();
+    const ports = { http, h2c: plainPorts === 2 ? await freePort() : http, tls };
     const [program, ...args] = await prepare(ports).catch(async (error: unknown) => {
       await dispose();
       throw error;
@@ -93,7 +94,7 @@ export async function startProxy({ name, prepare, hasH2cPort, dispose }: Startin
     return {
       name,
       ports,
-      ways: waysTo(ports),
+      ways: waysTo(ports).filter(({ tls }) => tls !== undefined || plainPorts > 0),
       log: () => log,
       async [Symbol.asyncDispose]() {
         await stop();

@@ -53,6 +53,8 @@ export function findProblems(text: string, context: ReadonlySet<string>): string
   const instructions = stages.flatMap((stage) => stage.instructions);
   for (const { from } of stages) {
     if (!/:\d+\.\d+/.test(from)) problems.push(`${from} is not pinned to a version`);
+    if (!from.startsWith("node:"))
+      problems.push(`${from} has no libatomic1, without which Node 25 and later do not start`);
   }
   for (const { name, value } of instructions) {
     if (name === "ADD") problems.push(`ADD ${value}: it unpacks and downloads; COPY does neither`);

@@ -31,6 +31,7 @@ test("the image's Node is the one that this is tested with", () => {
 
 test.each([
   [/FROM node:26\.10-/g, "FROM node:", "node:bookworm-slim is not pinned to a version"],
+  [/FROM node:26\.10-bookworm-slim\nLABEL/, "FROM debian:12.9-slim\nLABEL", "debian:12.9-slim has no libatomic1"],
   ["COPY src src", "ADD https://example.com/src src", "ADD https://example.com/src src: it unpacks"],
   ["COPY src src", "COPY data data", "COPY data data: data is missing, or ignored"],
   ["--from=build", "--from=builder", "there is no stage builder"],

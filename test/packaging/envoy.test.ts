@@ -4,13 +4,19 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { root } from "./stage.ts";
 
-// No Envoy has run it: what is checked is its text.
+// test/e2e/envoy.test.ts runs it. Its text is checked where there is no Envoy, and for what a run does not show.
 const text = readFileSync(join(root, "deploy/envoy/flowgate.yaml"), "utf8");
 /** As someone changes it whose service has `tls`. */
 const overTls = text.replaceAll(/^ {6}#(?=\S| {2})/gm, "      ");
 
 type Socket = { address: { socket_address: { port_value: number } } };
-type Route = { route: { cluster: string; timeout?: string; retry_policy: { retry_on: string } } };
+type Route = {
+  route: {
+    cluster: string;
+    timeout?: string;
+    retry_policy: { retry_on: string; retry_host_predicate?: { name: string }[] };
+  };
+};
 type Secured = { transport_socket?: { typed_config: Record<string, unknown> & { common_tls_context: object } } };
 type Manager = {
   use_remote_address?: boolean;
@@ -63,6 +69,13 @@ function findProblems(yaml: string): string[] {
     "what may have reached the service is repeated": /^(?:(?:connect-failure|refused-stream),?)+$/.test(
       route.route.retry_policy.retry_on,
     ),
+    "a call is repeated at the instance that did not take it":
+      route.route.retry_policy.retry_host_predicate?.some(({ name }) => name.endsWith("previous_hosts")) === true,
+    "health is not asked for before the first call":
+      cluster.health_checks?.every((each) => each["no_traffic_interval"] === "1s") === true,
+    "it is not said whether clients need a certificate":
+      "require_client_certificate" in (chain.transport_socket?.typed_config ?? {}),
+    "health checks do not offer HTTP/2": /"alpn_protocols":\["h2"\]|^"validation_context/.test(validation),
     "gRPC-Web is translated": !manager.http_filters.some(({ name }) => name.includes("grpc_web")),
     "HTTP/2 is not offered": JSON.stringify(chain.transport_socket?.typed_config.common_tls_context).includes('"h2"'),
     "a cluster is called by several names": names.size === 1,
@@ -88,6 +101,10 @@ test.each([
   ["timeout: 0s", "timeout: 15s", "streams end after 15 s"],
   ["stream_idle_timeout: 3600s", "stream_idle_timeout: 60s", "streams end after 5 minutes"],
   ["connect-failure,refused-stream", "5xx", "what may have reached the service is repeated"],
+  ["previous_hosts\n", "omit_canary_hosts\n", "a call is repeated at the instance that did not take it"],
+  ["no_traffic_interval: 1s", "no_traffic_interval: 60s", "health is not asked for before the first call"],
+  ["require_client_certificate: false", "", "it is not said whether clients need a certificate"],
+  ["alpn_protocols: [h2]", "alpn_protocols: []", "health checks do not offer HTTP/2"],
   ["envoy.filters.http.router", "envoy.filters.http.grpc_web", "gRPC-Web is translated"],
   ["[h2, http/1.1]", "[http/1.1]", "HTTP/2 is not offered"],
   ["cluster: flowgate", "cluster: other", "a cluster is called by several names"],

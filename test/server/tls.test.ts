@@ -2,7 +2,7 @@ import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
-import type { IncomingMessage } from "node:http";
+import http, { type IncomingMessage } from "node:http";
 import http2 from "node:http2";
 import https from "node:https";
 import { tmpdir } from "node:os";
@@ -261,7 +261,6 @@ describe("disconnects", () => {
   }
 
   test.each([
-    ["HTTP/2 without ALPN", undefined, preface],
     ["HTTP/2 having agreed on HTTP/1.1", ["http/1.1"], preface],
     ["HTTP/1.1 having agreed on HTTP/2", ["h2"], "GET / HTTP/1.1\r\nHost: a\r\n\r\n"],
   ])("a client that speaks %s", async (_name, ALPNProtocols, bytes) => {
@@ -278,6 +277,51 @@ describe("disconnects", () => {
     socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
     await once(socket, "close");
     expect(received).toBe("");
+  });
+});
+
+describe("a client without ALPN is served", () => {
+  async function connect(port: number): Promise<tls.TLSSocket> {
+    const socket = tls.connect({ host: "127.0.0.1", port, ...client });
+    await once(socket, "secureConnect");
+    expect(socket.alpnProtocol).toBe(false);
+    return socket;
+  }
+
+  test("over HTTP/2, by its preface", async () => {
+    await using server = await open();
+    const socket = await connect(server.port);
+    const session = http2.connect(server.url, { createConnection: () => socket });
+    const stream = session.request({ ":path": "/auth/login" });
+    const [headers] = (await once(stream, "response")) as [http2.IncomingHttpHeaders];
+    expect([headers[":status"], await text(stream)]).toEqual([200, '{"type":"credentials"}']);
+    session.close();
+    await once(session, "close");
+  });
+
+  test("over HTTP/1.1", async () => {
+    await using server = await open();
+    const socket = await connect(server.port);
+    const request = http.get({ path: "/auth/login", createConnection: () => socket });
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    expect([response.statusCode, await text(response)]).toEqual([200, '{"type":"credentials"}']);
+  });
+
+  test("over gRPC's health checks, as Envoy makes them", async () => {
+    await using server = await open();
+    const socket = await connect(server.port);
+    const session = http2.connect(server.url, { createConnection: () => socket });
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/grpc.health.v1.Health/Check",
+      "content-type": "application/grpc",
+      te: "trailers",
+    });
+    stream.end(Buffer.alloc(5)).resume();
+    const [trailers] = (await once(stream, "trailers")) as [http2.IncomingHttpHeaders];
+    expect(trailers["grpc-status"]).toBe("0");
+    session.close();
+    await once(session, "close");
   });
 });
 

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { createServer, type TLSSocket } from "node:tls";
 import type { Logger } from "pino";
 import { type Certificates, hasExpired } from "./certificates.ts";
-import { type ProtocolDetector, sniff } from "./sniff.ts";
+import { type DetectedConnection, type ProtocolDetector, sniff } from "./sniff.ts";
 
 export type TlsOptions = {
   readonly certificates: Certificates;
@@ -20,8 +20,8 @@ export const tlsFailures = ["not_tls", "parameters", "client_certificate", "refu
 export type TlsFailure = (typeof tlsFailures)[number];
 
 /**
- * Secures each connection, and decides its protocol by ALPN (RFC 7301): HTTP/2 has to be negotiated, and
- * a client without ALPN speaks HTTP/1.1. Whoever speaks no TLS is disconnected.
+ * Secures each connection, and decides its protocol by ALPN (RFC 7301) or, for a client that offers none, by the
+ * first bytes: Envoy's health checks send HTTP/2 without ALPN. A client that does not speak TLS is disconnected.
  */
 export function createTls(
   { certificates, clientCertificate }: TlsOptions,
@@ -64,7 +64,11 @@ export function createTls(
       // A connection may break at any time; whoever uses it learns that from its end.
       socket.on("error", () => {});
       sniff(socket, (connection) => {
-        if ((connection.protocol === "http2") === (socket.alpnProtocol === "h2")) {
+        if (isNegotiated(socket, connection)) {
+          if (connection.protocol === "http2") {
+            // Node's HTTP/2 server refuses a TLS socket that it was not negotiated on.
+            socket.alpnProtocol = "h2";
+          }
           // Whoever has the certificate renewed comes back with the next one.
           const goodUntilMs = socket.getPeerX509Certificate()?.validToDate.getTime();
           decided({ ...connection, ...(goodUntilMs !== undefined && { goodUntilMs }) });
@@ -76,6 +80,11 @@ export function createTls(
     });
     server.emit("connection", plain);
   };
+}
+
+/** Whether it is the protocol that ALPN has chosen, where there was ALPN. */
+function isNegotiated({ alpnProtocol }: TLSSocket, { protocol }: DetectedConnection): boolean {
+  return alpnProtocol === false || (alpnProtocol === "h2") === (protocol === "http2");
 }
 
 /** By what OpenSSL names it, and Node. */

@@ -77,13 +77,33 @@ export const examples: Examples = {
             summary: "A token for a week",
             value: { access_token: token, expires_in: 604_800, token_type: "Bearer" },
           },
+          allPermissions: {
+            summary: "Where the request had no scope",
+            value: { access_token: token, expires_in: 604_800, token_type: "Bearer", scope: "*" },
+          },
         },
       },
       400: {
         "application/json": {
           wrongPassword: {
             summary: "The user is unknown, or the password wrong",
-            value: { error: "invalid_grant", error_description: "the username or the password is wrong" },
+            value: { error: "invalid_grant", error_description: "The username or the password is wrong." },
+          },
+        },
+      },
+      401: {
+        "application/json": {
+          unknownClient: {
+            summary: "The client is unknown",
+            value: { error: "invalid_client", error_description: "This client_id is not one of the configured." },
+          },
+        },
+      },
+      429: {
+        "application/json": {
+          tooMany: {
+            summary: "Too many failed logins",
+            value: { error: "temporarily_unavailable", error_description: "Too many failed tries; try again later." },
           },
         },
       },
@@ -93,6 +113,16 @@ export const examples: Examples = {
     request: {
       "application/x-www-form-urlencoded": { token: { value: { token } } },
       "application/json": { token: { value: { token } } },
+    },
+    responses: {
+      400: {
+        "application/json": {
+          missing: {
+            summary: "The parameter is missing",
+            value: { error: "invalid_request", error_description: "The parameter token is missing or empty." },
+          },
+        },
+      },
     },
   },
   FlowsService_GetFlows: {

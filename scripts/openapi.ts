@@ -5,10 +5,12 @@ import { promisify } from "node:util";
 import { fromBinary, type DescMethod } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { AuthService } from "../gen/flowgate/v1/auth_pb.ts";
 import { UnauthorizedSchema } from "../gen/flowgate/v1/access_pb.ts";
 import { compileAccess } from "../src/auth/access.ts";
 import { services } from "../src/services/routes.ts";
 import { openapi, readComments } from "@flowgate/transcoding";
+import { amend } from "./openapi-amend.ts";
 import { examples } from "./openapi-examples.ts";
 
 const root = new URL("..", import.meta.url);
@@ -31,14 +33,24 @@ export async function formatDocument(): Promise<string> {
       comments: readComments(await buildDescriptors()),
       examples,
       errorShapes: (method) => (isPublic(method) ? [] : [UnauthorizedSchema]),
-      securitySchemes: { token: { type: "http", scheme: "bearer", description: "What `POST /auth/token` answered." } },
+      securitySchemes: {
+        token: { type: "http", scheme: "bearer", description: "What `POST /auth/token` answered." },
+        client: {
+          type: "http",
+          scheme: "basic",
+          description: "In place of the parameter `client_id`: the client's id as user, with an empty password.",
+        },
+      },
       security: (method) => {
         const rule = access.get(method);
+        if (method === AuthService.method.issueToken) {
+          return [{}, { client: [] }];
+        }
         return isPublic(method) ? [] : [{ token: rule?.kind === "permission" ? [rule.permission] : [] }];
       },
     },
   );
-  return `${JSON.stringify(document, null, 2)}\n`;
+  return `${JSON.stringify(amend(document), null, 2)}\n`;
 }
 
 type PackageJson = { readonly version: string; readonly license: string };

@@ -1,8 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { documentUrl, formatDocument } from "../../scripts/openapi.ts";
+import { endpoints } from "../../scripts/openapi-endpoints.ts";
 import { examples } from "../../scripts/openapi-examples.ts";
 import type { OpenApiDocument } from "@flowgate/transcoding";
+import type { OperationObject } from "../../packages/transcoding/src/openapi/document.ts";
 import { createSchemaCheck, problemOf, schemaPaths } from "../../packages/transcoding/test/openapi-check.ts";
 
 const text = await readFile(documentUrl, "utf8");
@@ -64,15 +66,25 @@ test("each example fits its schema", () => {
 test("every operation has examples, a summary, and says who may call it", () => {
   for (const operation of Object.values(document.paths).flatMap((item) => Object.values(item))) {
     expect(operation).toMatchObject({ summary: expect.stringMatching(/./), security: expect.any(Array) });
-    expect(Object.keys(examples)).toContain(operation.operationId);
+    expect([...Object.keys(examples), ...endpointOperations().map(({ operationId }) => operationId)]).toContain(
+      operation.operationId,
+    );
   }
 });
 
+function endpointOperations(): OperationObject[] {
+  return Object.values(endpoints).map(({ get }) => get as OperationObject);
+}
+
 function countExamples(): number {
-  return Object.values(examples)
+  const ofOperations = Object.values(examples)
     .flatMap(({ request = {}, responses = {} }) => [request, ...Object.values(responses)])
-    .flatMap((content) => Object.values(content))
-    .reduce((sum, byName) => sum + Object.keys(byName).length, 0);
+    .flatMap((content) => Object.values(content));
+  const ofEndpoints = endpointOperations()
+    .flatMap(({ responses }) => Object.values(responses))
+    .flatMap(({ content = {} }) => Object.values(content))
+    .map((media) => (media["examples"] ?? {}) as object);
+  return [...ofOperations, ...ofEndpoints].reduce((sum, byName) => sum + Object.keys(byName).length, 0);
 }
 
 function at(value: unknown, path: readonly string[]): unknown {

@@ -16,8 +16,9 @@ export function amend(document: OpenApiDocument): OpenApiDocument {
     const operation = operationAt(document, path, "post");
     const { requestBody } = operation;
     const content = Object.entries(requestBody?.content ?? {}).map(([type, { schema = {}, ...media }]) => {
-      const name = String(schema["$ref"] ?? "").replace("#/components/schemas/", "");
-      if (name === "") {
+      const { $ref: reference } = schema;
+      const name = typeof reference === "string" ? reference.replace("#/components/schemas/", "") : undefined;
+      if (name === undefined) {
         return [type, { ...media, schema: withRequired(schema, required) }] as const;
       }
       schemas[name] = withRequired(schemas[name] ?? {}, required);

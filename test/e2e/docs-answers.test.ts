@@ -83,7 +83,7 @@ function problems(document: OpenApiDocument, check: SchemaCheck, { method, targe
   const operation = document.paths[path]?.[method.toLowerCase()] as OperationObject;
   const status = reply.status in operation.responses ? String(reply.status) : "default";
   const { content = {} } = operation.responses[status] ?? {};
-  const type = String(reply.headers["content-type"] ?? "").replace(/;.*/, "");
+  const type = (reply.headers["content-type"] ?? "").replace(/;.*/, "");
   const found: (string | undefined)[] = [];
   if (reply.body === "") {
     found.push(Object.keys(content).length === 0 ? undefined : "the answer has no body");

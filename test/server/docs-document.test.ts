@@ -83,7 +83,7 @@ function countExamples(): number {
   const ofEndpoints = endpointOperations()
     .flatMap(({ responses }) => Object.values(responses))
     .flatMap(({ content = {} }) => Object.values(content))
-    .map((media) => media["examples"] ?? {});
+    .map(({ examples = {} }: { examples?: object }) => examples);
   return [...ofOperations, ...ofEndpoints].reduce((sum, byName) => sum + Object.keys(byName).length, 0);
 }
 

@@ -16,8 +16,8 @@ export function amend(document: OpenApiDocument): OpenApiDocument {
     const operation = operationAt(document, path, "post");
     const { requestBody } = operation;
     const content = Object.entries(requestBody?.content ?? {}).map(([type, { schema = {}, ...media }]) => {
-      const name = String(schema["$ref"] ?? "").replace("#/components/schemas/", "");
-      if (name === "") {
+      const name = (schema["$ref"] as string | undefined)?.replace("#/components/schemas/", "");
+      if (name === undefined) {
         return [type, { ...media, schema: withRequired(schema, required) }] as const;
       }
       schemas[name] = withRequired(schemas[name] ?? {}, required);

@@ -16,8 +16,7 @@ export function amend(document: OpenApiDocument): OpenApiDocument {
     const operation = operationAt(document, path, "post");
     const { requestBody } = operation;
     const content = Object.entries(requestBody?.content ?? {}).map(([type, { schema = {}, ...media }]) => {
-      const { $ref: reference } = schema;
-      const name = typeof reference === "string" ? reference.replace("#/components/schemas/", "") : undefined;
+      const name = (schema["$ref"] as string | undefined)?.replace("#/components/schemas/", "");
       if (name === undefined) {
         return [type, { ...media, schema: withRequired(schema, required) }] as const;
       }

@@ -83,8 +83,8 @@ function countExamples(): number {
   const ofEndpoints = endpointOperations()
     .flatMap(({ responses }) => Object.values(responses))
     .flatMap(({ content = {} }) => Object.values(content))
-    .map(({ examples = {} }: { examples?: object }) => examples);
-  return [...ofOperations, ...ofEndpoints].reduce((sum, byName) => sum + Object.keys(byName).length, 0);
+    .map((media) => media["examples"] ?? {});
+  return [...ofOperations, ...ofEndpoints].reduce<number>((sum, byName) => sum + Object.keys(byName).length, 0);
 }
 
 function at(value: unknown, path: readonly string[]): unknown {

@@ -4,16 +4,18 @@ import { permissions } from "./permissions.ts";
 import { refuseRepeated, text, wholeNumber } from "./values.ts";
 
 const user = z.strictObject({
-  username: text.describe("The name to log in with. No two users have the same."),
+  username: text.describe("Name to log in with. Must be unique."),
   password: z
     .string("must be a password hash; `flowgate hash-password` makes one")
     .refine(
       (hash) => parsePasswordHash(hash) !== undefined,
       "must be an argon2id or bcrypt hash, not the password itself, and of bearable cost; `flowgate hash-password` makes one",
     )
-    .describe("The password's argon2id or bcrypt hash, never the password. `flowgate hash-password` makes one."),
+    .describe(
+      "The argon2id or bcrypt hash of the password, never the password itself. `flowgate hash-password` creates one.",
+    ),
   permissions: permissions.describe(
-    '`"*"` allows everything, `"read"` every `*.read`, a name such as `flows.write` just itself; or a list of these.',
+    '`"*"` permits every operation, `"read"` every `*.read` permission, and a name such as `flows.write` only itself. A list combines several.',
   ),
 });
 
@@ -21,24 +23,24 @@ export const adminAuth = z.strictObject({
   type: z
     .literal("credentials", 'must be "credentials"')
     .default("credentials")
-    .describe("How users prove who they are; there is no other way yet."),
+    .describe("How users authenticate: by name and password. There is no other value."),
   users: z
     .array(user, "must be a list of users")
     .min(1, "must name at least one user")
     .superRefine((users, context) => refuseRepeated(users, "username", "users", context))
     .readonly()
-    .describe("Who may log in."),
+    .describe("The users that can log in."),
   default: z
-    .strictObject({ permissions: permissions.describe("What a request without a token may do; written as a user's.") })
+    .strictObject({ permissions: permissions.describe("In the same form as the permissions of a user.") })
     .optional()
-    .describe("Absent: a request without a token may do nothing."),
+    .describe("Permissions of requests without a token. Absent: none."),
   clientIds: z
     .array(text, "must be a list of client ids")
     .min(1, "must name at least one client id")
     .readonly()
     .default(["service-admin", "service-editor"])
-    .describe("The values of `client_id` that may ask for a token."),
+    .describe("Accepted values of `client_id` in a token request."),
   tokenLifetimeSeconds: wholeNumber(1, 2_147_483_647)
     .default(604_800)
-    .describe("How long a token is good for; a week, unless it is revoked before."),
+    .describe("Lifetime of a token. The default is one week."),
 });

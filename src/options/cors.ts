@@ -11,8 +11,10 @@ export const cors = z.strictObject({
     )
     .min(1, "must name at least one origin")
     .readonly()
-    .describe('Their origins, such as `https://app.example`; `"*"` is any page on the web.'),
-  maxAgeSeconds: wholeNumber(0, 86_400).default(600).describe("For how long a browser need not ask again."),
+    .describe('Origins such as `https://app.example`. `"*"` permits every origin.'),
+  maxAgeSeconds: wholeNumber(0, 86_400)
+    .default(600)
+    .describe("How long browsers may cache the response to a preflight request."),
 });
 
 /** As browsers serialize them; those of other schemes, as of an extension, have no port. */

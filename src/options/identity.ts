@@ -4,23 +4,25 @@ import { permissions } from "./permissions.ts";
 import { refuseRepeated, text } from "./values.ts";
 
 export const tls = z.strictObject({
-  certFile: text.describe("The certificate, and behind it those that lead to its authority, in PEM form."),
-  keyFile: text.describe("The certificate's key, in PEM form and without a passphrase."),
+  certFile: text.describe(
+    "Certificate chain in PEM format: the server's certificate first, then the intermediate certificates.",
+  ),
+  keyFile: text.describe("Private key of the certificate in PEM format, without a passphrase."),
   clientCaFile: text
     .optional()
     .describe(
-      "The authorities of client certificates, in PEM form. No others are trusted. Needed where clients show one.",
+      "CA certificates in PEM format. Client certificates must be issued by one of them. Required unless `clientCertificate` is `none`.",
     ),
   clientCertificate: z
     .enum(["none", "request", "require"], "must be one of: none, request, require")
     .default("none")
     .describe(
-      "Whether clients show a certificate (mTLS). One that is shown must be good, also where none is required.",
+      "Client certificates (mTLS): `none`, `request` or `require`. An invalid certificate is rejected with `request` too.",
     ),
   minVersion: z
     .enum(["TLSv1.2", "TLSv1.3"], "must be one of: TLSv1.2, TLSv1.3")
     .default("TLSv1.2")
-    .describe("The oldest version of TLS that is spoken."),
+    .describe("Minimum version of TLS: `TLSv1.2` or `TLSv1.3`."),
 });
 
 const identityRule = z.strictObject({
@@ -30,24 +32,22 @@ const identityRule = z.strictObject({
       isSpiffePattern,
       "must be a SPIFFE ID with a path, such as spiffe://example.org/ns/prod/sa/deployer, or end in /*",
     )
-    .describe(
-      "Whose: a SPIFFE ID, or one that ends in `/*` for all that begin like it. The most specific rule counts.",
-    ),
-  permissions: permissions.describe("What it may do; written as a user's."),
+    .describe("A SPIFFE ID, or a prefix followed by `/*`. The most specific matching rule applies."),
+  permissions: permissions.describe("In the same form as the permissions of a user."),
 });
 
 export const identity = z.strictObject({
   source: z
     .enum(["certificate", "forwarded"], "must be one of: certificate, forwarded")
     .describe(
-      "Whose word counts: `certificate` is the client's own certificate, `forwarded` the X-Forwarded-Client-Cert of `trustedProxies`.",
+      "Where the SPIFFE ID is read from: `certificate` is the client certificate of the connection, `forwarded` the X-Forwarded-Client-Cert header set by `trustedProxies`.",
     ),
   rules: z
     .array(identityRule, "must be a list of rules")
     .min(1, "must have at least one rule")
     .superRefine((rules, context) => refuseRepeated(rules, "id", "rules", context))
     .readonly()
-    .describe("What workloads may do."),
+    .describe("Permissions by SPIFFE ID."),
 });
 
 /** What makes sense only together: who may vouch for a workload. */

@@ -6,62 +6,66 @@ import { milliseconds, wholeNumber } from "./values.ts";
 const connectionLimits = {
   connections: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connections)
-    .describe("The connections at once; more are reset."),
+    .describe("Maximum number of connections. Further connections are reset."),
   connectionsPerSource: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connectionsPerSource)
     .describe(
-      "The connections at once from one IPv4 address, or one /64 of IPv6; more are reset. `trustedProxies` may have as many as there are.",
+      "Maximum number of connections per client (IPv4 address or IPv6 /64). Further connections are reset. Addresses in `trustedProxies` are exempt.",
     ),
   callsPerConnection: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.callsPerConnection)
-    .describe("The calls at once on one connection: HTTP/2 streams, or HTTP/1.1 requests sent ahead of their answers."),
+    .describe("Maximum number of concurrent calls on one connection: HTTP/2 streams or pipelined HTTP/1.1 requests."),
   headerBytes: wholeNumber(1024, 65_536)
     .default(listenerDefaults.headerBytes)
-    .describe("The largest header of a request; larger ones are answered with 431, over HTTP/2 with a reset."),
+    .describe(
+      "Maximum size of a request header. A larger header is rejected with 431, over HTTP/2 with a stream reset.",
+    ),
   headerFields: wholeNumber(8, 10_000)
     .default(listenerDefaults.headerFields)
-    .describe("The most fields that a header may have; more are answered as a larger one."),
+    .describe("Maximum number of fields in a request header. Handled like `headerBytes`."),
   firstByteTimeoutMs: milliseconds
     .default(listenerDefaults.firstByteTimeoutMs)
     .describe(
-      "How long a connection may take until its protocol shows: its TLS handshake and first bytes, or the whole beginning of HTTP/2.",
+      "How long a new connection may take for the TLS handshake and its first bytes; for HTTP/2, for the whole connection preface.",
     ),
   headersTimeoutMs: milliseconds
     .default(listenerDefaults.headersTimeoutMs)
-    .describe("How long the header of a request may take."),
+    .describe("How long the header of a request may take to arrive."),
   requestTimeoutMs: milliseconds
     .default(listenerDefaults.requestTimeoutMs)
     .describe(
-      "How long a whole request may take to arrive, body included, unless its answer has begun; and how long one piece of an answer may wait.",
+      "How long a whole request, including its body, may take to arrive unless its response has begun; also how long one write of a response may wait.",
     ),
   idleTimeoutMs: milliseconds
     .default(listenerDefaults.idleTimeoutMs)
     .describe(
-      "How long a connection may have no call. Be slower than the proxies in front, so that they end it first.",
+      "How long a connection may be without a call. Should exceed the idle timeout of proxies in front, so that they close first.",
     ),
   stallTimeoutMs: milliseconds
     .default(listenerDefaults.stallTimeoutMs)
-    .describe("How long a body, or an answer that its client should take, may move slower than `minBytesPerSecond`."),
+    .describe(
+      "How long a request body, or a response that waits for its client, may be slower than `minBytesPerSecond`.",
+    ),
   minBytesPerSecond: wholeNumber(0, 1_000_000)
     .default(listenerDefaults.minBytesPerSecond)
-    .describe("The pace that `stallTimeoutMs` asks for; 0: any byte will do."),
+    .describe("Minimum throughput, averaged over `stallTimeoutMs`. 0: any progress within that time is sufficient."),
   resetsPerSecond: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.resetsPerSecond)
     .describe(
-      "How many HTTP/2 streams a client may reset; ten times as many at once. Beyond, its connection is ended, as by the next two.",
+      "Maximum rate of HTTP/2 streams reset by the client, with bursts of ten times as many. Exceeding this limit or one of the next two closes the connection.",
     ),
   invalidFrames: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.invalidFrames)
-    .describe("How many HTTP/2 frames of a connection may make no sense, such as DATA without data."),
+    .describe("Maximum number of invalid HTTP/2 frames on a connection, such as empty DATA frames."),
   overheadBytesPerSecond: wholeNumber(1, 1_000_000_000)
     .default(listenerDefaults.overheadBytesPerSecond)
     .describe(
-      "How much an HTTP/2 connection may send that is no call: PING, SETTINGS, WINDOW_UPDATE, padding; a minute's worth at once.",
+      "Maximum rate of received HTTP/2 bytes that belong to no call (PING, SETTINGS, WINDOW_UPDATE, padding), with bursts of one minute's worth.",
     ),
   connectionAgeMs: milliseconds
     .optional()
     .describe(
-      "After so long, give or take a tenth, a connection ends as soon as its calls have, so that load spreads anew. Absent: never.",
+      "Maximum age of a connection, varied by ±10 %. An older connection is closed when its calls have ended, so that load is redistributed. Absent: no limit.",
     ),
 };
 
@@ -69,25 +73,27 @@ export const limits = z
   .strictObject({
     bodyBytes: wholeNumber(1, 1_073_741_824)
       .default(16_777_216)
-      .describe("The largest body of a request, as it is after decompression; larger ones are answered with 413."),
+      .describe("Maximum size of a request body after decompression. Larger bodies are rejected with 413."),
     inFlight: wholeNumber(0, 1_000_000)
       .default(1000)
       .describe(
-        "How many calls are served at once, and how many streams; more are answered with 503. 0: as many as come.",
+        "Maximum number of concurrent calls. Streams have a separate limit of the same size. Further calls are rejected with 503. 0 disables the limit.",
       ),
     inFlightPerSource: wholeNumber(0, 1_000_000)
       .default(250)
       .describe(
-        "How many of them may be one client's: of one IPv4 address, or one /64 of IPv6; more are answered with 503. `trustedProxies` may have all. 0: as `inFlight`.",
+        "Maximum number of concurrent calls, and of concurrent streams, per client (IPv4 address or IPv6 /64). Further calls are rejected with 503. Addresses in `trustedProxies` are exempt. 0 disables the limit.",
       ),
     eventLoopDelayMs: wholeNumber(0, 60_000)
       .default(500)
       .describe(
-        "How late the event loop may run, smoothed, before calls are answered with 503. 0: as late as it gets.",
+        "Maximum smoothed delay of the event loop. While it is exceeded, calls are rejected with 503. 0 disables the limit.",
       ),
     deadlineMs: milliseconds
       .default(3_600_000)
-      .describe("The longest deadline that a call can set; longer ones are cut to this. A call without one has none."),
+      .describe(
+        "Maximum deadline that a call can set. Longer deadlines are shortened to it. A call that sets none has no deadline.",
+      ),
     ...connectionLimits,
   })
   .prefault({});

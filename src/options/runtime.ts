@@ -5,56 +5,62 @@ import { flag, milliseconds, paths, port, text, wholeNumber } from "./values.ts"
 export const runtime = z.strictObject({
   host: text
     .default("127.0.0.1")
-    .describe("Where the flows' own HTTP-in nodes answer. They are not behind `adminAuth`."),
-  port: port.default(1880).describe("The port of the flows' HTTP-in nodes; 0 takes a free one."),
+    .describe("Address that the HTTP-in nodes of flows listen on. They are not protected by `adminAuth`."),
+  port: port.default(1880).describe("Port of the HTTP-in nodes of flows. 0 selects a free port."),
   dir: text
     .optional()
-    .describe(
-      "The runtime's working directory. Flows may write here, and nowhere else unless `runtime.allow` says so.",
-    ),
+    .describe("Working directory of the runtime. Flows can write only here, unless `runtime.allow` permits more."),
   deadlineMs: milliseconds
     .default(runtimeDefaults.deadlineMs)
-    .describe("How long a deployment's answer waits for the runtime at most; the deployment stands all the same."),
+    .describe(
+      "How long flows may take to start, and the response to their deployment may wait for it; at least 1 s plus 5 ms per node. The deployment remains committed in any case.",
+    ),
   maxOldSpaceMb: wholeNumber(16, 1_048_576)
     .optional()
-    .describe("The heap that the runtime's process may take, in MiB. Absent: Node's own limit."),
+    .describe("Maximum heap size of the runtime process in MiB. Absent: the default of Node.js."),
   nodeCloseTimeoutMs: milliseconds
     .default(runtimeDefaults.nodeCloseTimeoutMs)
-    .describe("How long a node may take to stop before it is left behind."),
+    .describe("How long a node may take to stop before the runtime no longer waits for it."),
   restart: z
     .strictObject({
       backoffMs: milliseconds
         .default(runtimeDefaults.restart.backoffMs)
-        .describe("The pause before a runtime that ended is started again; doubled each time."),
-      maxBackoffMs: milliseconds.default(runtimeDefaults.restart.maxBackoffMs).describe("The longest such pause."),
+        .describe("Delay before the runtime process is restarted after an exit. Doubles after each short run."),
+      maxBackoffMs: milliseconds.default(runtimeDefaults.restart.maxBackoffMs).describe("Maximum restart delay."),
       shortLifeMs: milliseconds
         .default(runtimeDefaults.restart.shortLifeMs)
-        .describe("A runtime that ends sooner than this had a short life."),
+        .describe("A run of flows that ends in an exit of the runtime process within this time is a short run."),
       safeModeAfter: wholeNumber(1, 1000)
         .default(runtimeDefaults.restart.safeModeAfter)
         .describe(
-          "After so many short lives in a row the flows are loaded but not started, until the next deployment.",
+          "After this many short runs in a row the runtime enters safe mode: the flows are not started until the next deployment.",
         ),
     })
     .prefault({}),
   allow: z
     .strictObject({
-      fileSystemRead: paths.default([]).describe("More paths that flows may read, besides the runtime's own."),
+      fileSystemRead: paths.default([]).describe("Additional paths that flows can read."),
       fileSystemWrite: paths
         .default([])
-        .describe("More paths that flows may write, besides `runtime.dir`; a Unix socket needs its path here."),
+        .describe(
+          "Additional paths that flows can write. Required for the path of a Unix socket that flows connect to.",
+        ),
       childProcess: flag
         .default(false)
-        .describe("Whether flows may start processes (the exec node). Such processes are free of all limits."),
+        .describe("Permits flows to start processes (exec node). These processes are not sandboxed."),
       worker: flag
         .default(false)
-        .describe("Whether flows may start worker threads. Such threads are free of most limits."),
-      nativeAddons: flag.default(false).describe("Whether flows may load native addons."),
+        .describe("Permits flows to start worker threads. Most restrictions of the sandbox do not apply to them."),
+      nativeAddons: flag
+        .default(false)
+        .describe("Permits flows to load native addons, to which the sandbox does not apply."),
       env: z
         .array(text, "must be a list of names")
         .readonly()
         .default([])
-        .describe("The environment variables that flows may see."),
+        .describe(
+          "Names of environment variables that flows can read, besides `PATH` and those for time zone, locale and CA certificates.",
+        ),
     })
     .prefault({}),
 });

@@ -14,27 +14,31 @@ import { flag, milliseconds, port, text, wholeNumber } from "./values.ts";
 /** Every option with its default and meaning. docs/configuration.md shows the same, and a test compares them. */
 export const optionsSchema = z
   .strictObject({
-    host: text.default("127.0.0.1").describe("The address to listen on. Others than loopback ask for `adminAuth`."),
+    host: text
+      .default("127.0.0.1")
+      .describe(
+        "Address to listen on. An address other than loopback requires `adminAuth`, `identity` or `allowUnauthenticated`.",
+      ),
     port: port
       .default(8080)
-      .describe("The port of the administration API, for HTTP, Connect, gRPC and gRPC-Web; 0 takes a free one."),
+      .describe("Port of the administration API, for REST, Connect, gRPC and gRPC-Web. 0 selects a free port."),
     dataDir: text
       .default(defaultDataDir)
-      .describe("Where the store, the key of credentials and the runtime's files are kept; made if it is missing."),
+      .describe("Directory of the store, the credential key and the runtime's files. Created if it does not exist."),
     store: text
       .regex(/^[a-z]+:./, "must be a URL such as sqlite:/var/lib/flowgate/flowgate.db")
       .optional()
       .describe(
-        "The URL of the store, where revisions, credentials and tokens are kept: `sqlite:` and the path of a file. Absent: `flowgate.db` in `dataDir`.",
+        "URL of the store, which holds revisions, credentials and tokens: `sqlite:` followed by the path of a file. Absent: `flowgate.db` in `dataDir`.",
       ),
     adminAuth: adminAuth
       .optional()
-      .describe("Who may use the API. Absent: everyone who reaches the port may do everything."),
+      .describe(
+        "Users and their permissions. Absent, and without `identity`: every client that reaches the port may call every operation.",
+      ),
     tls: tls
       .optional()
-      .describe(
-        "Serves everything on `port` over TLS. Changed files are taken without a restart. Absent: without TLS.",
-      ),
+      .describe("Serves `port` over TLS only. Changed certificate files are loaded without a restart. Absent: no TLS."),
     trustedProxies: z
       .array(
         z
@@ -48,12 +52,18 @@ export const optionsSchema = z
       .readonly()
       .default([])
       .describe(
-        "The proxies, by address or subnet, whose X-Forwarded-For tells the client's address and X-Forwarded-Proto the scheme. From all others such headers count for nothing.",
+        "Addresses or subnets of the proxies whose `X-Forwarded-*` headers are used. From other peers these headers are ignored.",
       ),
     identity: identity
       .optional()
-      .describe("What workloads with a SPIFFE ID may do without a token. Absent: they are not told apart."),
-    allowUnauthenticated: flag.default(false).describe("Lets `host` be other than loopback without `adminAuth`."),
+      .describe(
+        "Permissions of workloads that are identified by a SPIFFE ID and need no token. Absent: SPIFFE IDs are ignored.",
+      ),
+    allowUnauthenticated: flag
+      .default(false)
+      .describe(
+        'Permits configurations in which unauthenticated clients have full access: without `adminAuth` and `identity`, a `host` other than loopback or `"*"` in `cors.origins`.',
+      ),
     hosts: z
       .array(
         text.regex(
@@ -65,29 +75,27 @@ export const optionsSchema = z
       .readonly()
       .default([])
       .describe(
-        "The names by which clients call the service, besides `host`, `localhost` and addresses. Where a request needs no token and `tls` is absent, one to any other name is answered 421.",
+        "Host names of the service besides `host`, `localhost` and IP addresses. Without `tls`, a request that needs no token is rejected with 421 if it names another host.",
       ),
-    cors: cors.optional().describe("Which web pages of other origins may use the service. Absent: none."),
+    cors: cors.optional().describe("Web pages of other origins that may call the service. Absent: none."),
     credentialSecret: text
       .optional()
       .describe(
-        "What the credentials of flows are encrypted with, at rest and in a deployment's encrypted (`$`) form. Absent: a key is made and kept in the data directory, and the encrypted form is refused.",
+        "Secret that the credentials of flows are encrypted with, at rest and in the encrypted (`$`) form of a deployment. Absent: a key is generated in `dataDir`, and the encrypted form is rejected.",
       ),
     docs: flag
       .default(true)
       .describe(
-        "Whether the API is described at `/openapi.json` and `/docs`, to which `/` redirects; both need no token and show no secret.",
+        "Serves a description of the API at `/openapi.json` and `/docs`, without authentication. `/` redirects to `/docs`.",
       ),
     reflection: z
       .enum(["off", "authenticated", "open"], "must be one of: off, authenticated, open")
       .optional()
       .describe(
-        "Who may ask for the RPC services by gRPC server reflection: no one, whoever is authenticated, or everyone. Absent: `open` without `adminAuth` and `identity`, `authenticated` with either.",
+        "Access to gRPC server reflection: `off`, `authenticated` or `open`. Absent: `open` without `adminAuth` and `identity`, otherwise `authenticated`.",
       ),
     metrics: metrics.prefault({}),
-    tracing: tracing
-      .optional()
-      .describe("Records each call, its commit and its start in the runtime as an OpenTelemetry trace. Absent: no."),
+    tracing: tracing.optional().describe("Exports OpenTelemetry traces of calls. Absent: no export."),
     runtime: runtime.prefault({}),
     limits,
     drain: z
@@ -95,11 +103,11 @@ export const optionsSchema = z
         delayMs: wholeNumber(0, 86_400_000)
           .default(0)
           .describe(
-            "How long, after SIGTERM, calls are taken as before while health says that the service leaves. As long as load balancers take to notice; 5000, say, in Kubernetes.",
+            "How long calls are still accepted after SIGTERM, while health checks report not ready. Set it to the time that load balancers need to notice; for example 5000 in Kubernetes.",
           ),
         graceMs: milliseconds
           .default(10_000)
-          .describe("How long, after that, calls in flight may take, and the flows to stop, before they are cut off."),
+          .describe("How long, after that, calls in flight and the flows may take to end before they are aborted."),
       })
       .prefault({}),
     log: z
@@ -110,7 +118,7 @@ export const optionsSchema = z
             "must be one of: trace, debug, info, warn, error, fatal, silent",
           )
           .default("info")
-          .describe("What is logged: this level and graver ones."),
+          .describe("Minimum severity of the messages that are logged."),
       })
       .prefault({}),
   })

@@ -3,13 +3,15 @@ import * as z from "zod";
 import { flag, port, text } from "./values.ts";
 
 export const metrics = z.strictObject({
-  enabled: flag.default(true).describe("Whether anything is measured, and shown at `/metrics`."),
+  enabled: flag.default(true).describe("Collects metrics and serves them at `/metrics`."),
   port: port
     .optional()
     .describe(
-      "A port of its own for `/metrics`, where no token is needed; 0 takes a free one. Absent: it is on `port`, for who has the permission `metrics.read`.",
+      "Separate port for `/metrics`, without authentication. 0 selects a free port. Absent: served on `port`, to clients with the permission `metrics.read`.",
     ),
-  host: text.default("127.0.0.1").describe("The address of `metrics.port`. Whoever reaches it may read the metrics."),
+  host: text
+    .default("127.0.0.1")
+    .describe("Address that `metrics.port` listens on. Every client that reaches it can read the metrics."),
 });
 
 export const tracing = z.strictObject({
@@ -20,7 +22,7 @@ export const tracing = z.strictObject({
       "must be an http or https URL such as http://127.0.0.1:4318/v1/traces, without user and password: those go into tracing.headers",
     )
     .describe(
-      "Where an OpenTelemetry collector takes spans by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.",
+      "URL of an OpenTelemetry collector that accepts OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.",
     ),
   headers: z
     .record(z.string(), z.string("must be text"))
@@ -30,14 +32,16 @@ export const tracing = z.strictObject({
     )
     .readonly()
     .default({})
-    .describe("Sent with the spans, to authenticate to the collector, say. Never logged."),
+    .describe("Headers of the requests to the collector, for example for authentication. Never logged."),
   sampleRatio: z
     .number("must be a number from 0 to 1")
     .min(0, "must be a number from 0 to 1")
     .max(1, "must be a number from 0 to 1")
     .default(1)
-    .describe("The part of all traces that is recorded, of those that begin here; for others the caller has decided."),
-  serviceName: text.default("flowgate").describe("The name of the service in its traces (`service.name`)."),
+    .describe(
+      "Fraction of the traces begun by this service that are recorded. For a trace begun by the caller, the caller's sampling decision applies.",
+    ),
+  serviceName: text.default("flowgate").describe("`service.name` in traces."),
 });
 
 function isPlainUrl(text: string): boolean {

@@ -43,7 +43,7 @@ export function createMetrics(options: Counted & { readonly version: string }): 
   const buildInfo = { version: options.version, node: process.versions.node };
   registerSamples(registry, {
     name: "flowgate_build_info",
-    help: "Always 1; its labels tell the version of the service and of Node.",
+    help: "Always 1. The labels are the versions of the service and of Node.js.",
     type: "gauge",
     values: () => [{ labels: buildInfo, value: 1 }],
   });
@@ -56,18 +56,18 @@ export function createMetrics(options: Counted & { readonly version: string }): 
   const durations = new Histogram({
     ...ofDeployments,
     name: "flowgate_deployment_duration_seconds",
-    help: "Time from the message of a deployment to its answer: commit, and start in the runtime.",
+    help: "Time from the start of a deployment to its response: validation, commit, and start in the runtime.",
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
   });
   const shed = new Counter({
     name: "flowgate_calls_shed_total",
-    help: "Calls refused because the service is overloaded, by what it has too little of.",
+    help: "Calls rejected because the service is overloaded, by reason.",
     labelNames: ["reason"],
     registers: [registry],
   });
   const limited = new Counter({
     name: "flowgate_limits_exceeded_total",
-    help: "Connections and calls that were ended because of a limit, by the limit.",
+    help: "Connections and calls ended because they exceeded a limit, by limit.",
     labelNames: ["limit"],
     registers: [registry],
   });
@@ -106,7 +106,7 @@ export function createMetrics(options: Counted & { readonly version: string }): 
     watchConnections(count) {
       registerSamples(registry, {
         name: "flowgate_connections",
-        help: "Open connections to the port of the API.",
+        help: "Open connections to the API port.",
         type: "gauge",
         values: async () => [{ value: await count() }],
       });
@@ -114,7 +114,7 @@ export function createMetrics(options: Counted & { readonly version: string }): 
     watchCertificate(notAfterMs) {
       registerSamples(registry, {
         name: "flowgate_certificate_not_after_seconds",
-        help: "When the certificate in force ends, in Unix time.",
+        help: "Expiry of the current certificate, in Unix time.",
         type: "gauge",
         values: () => [{ value: notAfterMs() / 1000 }],
       });
@@ -129,7 +129,7 @@ function createTlsFailures(registry: Registry, reasons: readonly string[] | unde
   }
   const failures = new Counter({
     name: "flowgate_tls_handshake_failures_total",
-    help: "TLS handshakes that failed, by reason.",
+    help: "Failed TLS handshakes, by reason.",
     labelNames: ["reason"],
     registers: [registry],
   });
@@ -140,7 +140,7 @@ function createTlsFailures(registry: Registry, reasons: readonly string[] | unde
 function registerRuntime(registry: Registry, states: readonly string[], read: () => RuntimeReading): void {
   registerSamples(registry, {
     name: "flowgate_runtime_state",
-    help: "1 for the state that the flow runtime is in, 0 for the others.",
+    help: "1 for the current state of the flow runtime, 0 for the others.",
     type: "gauge",
     values() {
       const now = read().state;
@@ -149,13 +149,13 @@ function registerRuntime(registry: Registry, states: readonly string[], read: ()
   });
   registerSamples(registry, {
     name: "flowgate_runtime_restarts_total",
-    help: "Times that the runtime's process ended unasked, and was replaced.",
+    help: "Unexpected exits of the runtime process, each followed by a restart.",
     type: "counter",
     values: () => [{ value: read().restarts }],
   });
   registerSamples(registry, {
     name: "flowgate_runtime_heartbeat_age_seconds",
-    help: "Time since the runtime's process was last heard; it tells of itself four times a second.",
+    help: "Time since the last heartbeat of the runtime process, which sends four per second.",
     type: "gauge",
     values: () => [{ value: read().silentMs / 1000 }],
   });

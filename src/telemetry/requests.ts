@@ -27,7 +27,7 @@ export function createRequestMetrics(registry: Registry): Pick<Observer, "reques
 
   registerSamples(registry, {
     name: "flowgate_requests_total",
-    help: "Requests answered, by RPC (other: none of the contract), protocol and code.",
+    help: "Completed requests by RPC (other: a request for no RPC), protocol and code.",
     type: "counter",
     *values() {
       for (const { durations, counts } of all) {
@@ -39,7 +39,7 @@ export function createRequestMetrics(registry: Registry): Pick<Observer, "reques
   });
   registerSamples(registry, {
     name,
-    help: "Time from the head of a request to the end of its answer; of a stream, to its end.",
+    help: "Time from the header of a request to the end of its response, for a stream to its end.",
     type: "histogram",
     *values() {
       for (const { durations } of all) {
@@ -49,7 +49,7 @@ export function createRequestMetrics(registry: Registry): Pick<Observer, "reques
   });
   registerSamples(registry, {
     name: "flowgate_requests_in_flight",
-    help: "Requests that are not answered yet, open streams included.",
+    help: "Requests in progress, including open streams.",
     type: "gauge",
     values: () => [{ value: inFlight }],
   });

@@ -27,7 +27,7 @@ export function createStoreMetrics(registry: Registry): StoreMetrics {
   };
   registerSamples(registry, {
     name: metric,
-    help: "Time that an operation of the store takes; refused: for a reason that its caller can act on.",
+    help: "Duration of store operations, by outcome (refused: for a reason that the caller can act on).",
     type: "histogram",
     *values() {
       for (const series of all) {

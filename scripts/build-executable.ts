@@ -96,8 +96,14 @@ async function filesIn(folder: string): Promise<string[]> {
     .filter((file) => !file.slice(folder.length).includes("/node_modules/"));
 }
 
-/** Neither maps of sources, nor declarations of types, nor readmes; but licences. */
+/**
+ * Leaves out source maps, type declarations and readmes, but no licence; and npm, of which the flow runtime only looks for
+ * the manifest.
+ */
 function isNeeded(file: string): boolean {
+  if (file.startsWith("node_modules/npm/")) {
+    return file === "node_modules/npm/package.json";
+  }
   return /licen[cs]e|copying|notice/i.test(file) || !/\.(?:map|md|markdown)$|\.d\.[cm]?ts$/.test(file);
 }
 

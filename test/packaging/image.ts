@@ -76,7 +76,7 @@ export function buildImage({ checkout }: Stage, folder: string): Image {
 }
 
 function run(command: string, cwd: string, root: string | undefined): void {
-  if (command === "npm install --no-audit --no-fund") {
+  if (command === "npm ci --no-audit --no-fund") {
     linkModules(cwd);
     return;
   }

@@ -43,6 +43,118 @@ function get2(session: http2.ClientHttp2Session): Promise<string> {
   return text(session.request({ ":path": "/" }));
 }
 
+describe("a malformed request behind another one", () => {
+  const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  const brokenChunk = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n";
+
+  test.each([
+    ["noise", "\0noise\r\n\r\n", 400],
+    ["noise in pieces", ["\0noise\r\n", "more\r\n\r\n"], 400],
+    ["a head that is too large", `GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(100_000)}\r\n\r\n`, 431],
+  ])("is answered after it: %s", async (_name, noise, status) => {
+    const { handler, arrived, release } = held();
+    const malformed: number[] = [];
+    await using server = await listen(handler, { onMalformed: (each) => void malformed.push(each) });
+    using raw = await openRaw(server.port);
+    raw.write(get);
+    await arrived;
+    for (const piece of [noise].flat()) {
+      raw.write(piece);
+    }
+    // The server has read it, since it answers another connection that came later.
+    using other = await openRaw(server.port);
+    other.write("\0");
+    await other.closed();
+    release();
+    const received = await raw.closed();
+    expect(received.match(/HTTP\/1.1 \d+/g)).toEqual(["HTTP/1.1 200", `HTTP/1.1 ${status}`]);
+    expect(received).toMatch(/late.*Connection: close/s);
+    expect(malformed).toEqual([400, status]);
+  });
+
+  test("is answered after all of them", async () => {
+    const { handler, arrived, release } = held();
+    await using server = await listen(handler);
+    using raw = await openRaw(server.port);
+    raw.write(`${get}${get}\0`);
+    await arrived;
+    release();
+    expect((await raw.closed()).match(/HTTP\/1.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 200", "HTTP/1.1 400"]);
+  });
+
+  test("that has begun is answered after it", async () => {
+    const { handler, arrived, release } = held();
+    const serve: ExchangeHandler = (exchange, refusal) => {
+      if (exchange.method === "GET") {
+        handler(exchange, refusal);
+      } else {
+        // It never ends.
+        void readText(exchange).catch(() => {});
+      }
+    };
+    await using server = await listen(serve);
+    using raw = await openRaw(server.port);
+    raw.write(get + brokenChunk);
+    await arrived;
+    release();
+    expect((await raw.closed()).match(/HTTP\/1.1 \d+|late/g)).toEqual(["HTTP/1.1 200", "late", "HTTP/1.1 400"]);
+  });
+
+  test("does not cut a response that has begun", async () => {
+    const goOn = Promise.withResolvers<void>();
+    async function* parts() {
+      yield Buffer.from("first ");
+      await goOn.promise;
+      yield Buffer.from("last");
+    }
+    await using server = await listen(serving((exchange) => exchange.send(answer(parts()))));
+    using raw = await openRaw(server.port);
+    raw.write(get);
+    await raw.until(/first/);
+    raw.write("\0");
+    using other = await openRaw(server.port);
+    other.write("\0");
+    await other.closed();
+    goOn.resolve();
+    expect(await raw.closed()).toMatch(/first.*last.*HTTP\/1.1 400/s);
+  });
+
+  test.each([
+    ["noise", "\0"],
+    ["a request that has not ended", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{"],
+  ])("does not keep a response from ending when its client leaves: %s", async (_name, bytes) => {
+    const ended = Promise.withResolvers<void>();
+    async function* parts() {
+      yield Buffer.from("first ");
+      await new Promise(() => {});
+    }
+    const serve = serving((exchange) => {
+      exchange.observer = { closed: ended.resolve, interrupted: () => {} };
+      exchange.send(answer(parts()));
+    });
+    await using server = await listen(serve);
+    using raw = await openRaw(server.port);
+    raw.write(get);
+    await raw.until(/first/);
+    raw.write(bytes);
+    using other = await openRaw(server.port);
+    other.write("\0");
+    await other.closed();
+    raw[Symbol.dispose]();
+    await expect(ended.promise).resolves.toBeUndefined();
+  });
+
+  test("that ends the connection gets no answer", async () => {
+    const { handler, arrived, release } = held();
+    await using server = await listen(handler);
+    using raw = await openRaw(server.port);
+    raw.write(`GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n\0`);
+    await arrived;
+    release();
+    expect(await raw.closed()).toMatch(/^HTTP\/1.1 200 [^]*late$/);
+  });
+});
+
 describe("Host", () => {
   const ask = async (hosts: string) => {
     await using server = await listen();

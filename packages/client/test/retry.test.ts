@@ -120,7 +120,7 @@ test("a read is tried again where its connection broke, a write is not", async (
     if (at > 1) {
       return false;
     }
-    stream.session?.socket.destroy();
+    stream.session?.destroy();
     return true;
   };
   await using peer = await openPeer(breakFirst);

@@ -119,7 +119,7 @@ describe("what is wrong with a deferred request", () => {
     const taken: Undecoded[] = [];
     await post(body, (request) => taken.push(take(request)), posting);
     const [{ bytes, form } = {}] = taken;
-    const decoded = Promise.try(() => createRequestDecoder(method)(bytes as Uint8Array, form as never));
+    const decoded = (async () => createRequestDecoder(method)(bytes as Uint8Array, form as never))();
     const fault = (await decoded.catch((error: unknown) => error)) as RequestError;
     expect(fault).toBeInstanceOf(RequestError);
     expect(JSON.parse(expected.body as string)).toMatchObject({ message: fault.message });

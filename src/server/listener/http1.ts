@@ -30,6 +30,8 @@ type Connection = Http1Exchanges & {
   isOld: boolean;
   /** It can send no more responses. */
   hasEnded: boolean;
+  /** What is wrong with the last request, which is answered when those before it are. */
+  malformed: NodeJS.ErrnoException | undefined;
 };
 
 /** HTTP/1.1; its server owns the port of both protocols. */
@@ -73,11 +75,24 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
   server.on("checkContinue", (request, response) => serve(request, response, true));
   server.on("checkExpectation", (request, response) => serve(request, response, false));
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    const limit = limitOf(error, currentOf(connections.get(socket as Socket)));
+    const connection = connections.get(socket as Socket);
+    // Nothing more is to come, or in time, while the responses before it may take as long as they like.
+    const cannotWait = error.code === "ERR_HTTP_REQUEST_TIMEOUT" || socket.readableEnded;
+    if (connection?.malformed !== undefined && !cannotWait) {
+      // Node parses on, and finds fault with all that follows.
+      return;
+    }
+    const limit = limitOf(error, currentOf(connection));
     if (limit !== undefined) {
       options.onLimit(limit);
     }
-    refuse(error, socket as Socket);
+    if (connection === undefined || !socket.writable || !hasEarlier(connection)) {
+      refuse(error, socket as Socket);
+    } else if (cannotWait) {
+      socket.destroy();
+    } else {
+      connection.malformed = error;
+    }
   });
   // Node's own resets connections whose next request is on its way; close() ends them all in time.
   server.closeIdleConnections = () => {};
@@ -165,9 +180,14 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
         idleBytes: 0,
         isOld: false,
         hasEnded: false,
+        malformed: undefined,
         mustClose: () => isClosing || options.leaving.aborted || connection.isOld,
         closed(exchange) {
           connection.exchanges.delete(exchange);
+          if (connection.malformed !== undefined && socket.writable && !hasEarlier(connection)) {
+            refuse(connection.malformed, socket);
+            return;
+          }
           if (connection.exchanges.size === 0) {
             connection.idleBytes = socket.bytesRead;
             if (isClosing && !connection.hasEnded && !socket.destroyed) {
@@ -211,6 +231,11 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
 
 function currentOf(connection: Connection | undefined): Http1Exchange | undefined {
   return connection?.exchanges.values().next().value;
+}
+
+/** Whether responses are due to requests before the one that is arriving (RFC 9112, section 9.3.2: they go first). */
+function hasEarlier({ exchanges }: Connection): boolean {
+  return exchanges.size > 1 || exchanges.values().next().value?.request.complete === true;
 }
 
 function hasSeveralHosts({ rawHeaders }: http.IncomingMessage): boolean {

@@ -29,7 +29,7 @@ function formatReport(measured: readonly Measured[], { starts, rounds, sliceMs, 
 
 Written by \`npm run bench -- --write\`; every number is of one run. It was on a machine with ${availableParallelism()} cores that other
 work shares (load average ${loadAverage} before the run), with Node ${process.version} on ${process.platform} ${process.arch}. Ratios hold on
-other machines where rates do not.
+other machines where rates do not. Goals that are missed are analysed in [performance-analysis.md](performance-analysis.md).
 
 ## Figures
 

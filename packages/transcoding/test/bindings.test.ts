@@ -71,9 +71,9 @@ describe("a rule", () => {
     [call, get("/{labels}"), `field ${kinds}.labels can't be bound from a path: it is not one scalar`],
     [call, get("/{inner}"), `field ${kinds}.inner can't be bound from a path: it is not one scalar`],
     [call, get("/{struct}"), `field ${kinds}.struct can't be bound from a path: it is not one scalar`],
-    [call, get("/{name.a}"), `field ${kinds}.name is no single message, so "name.a" leads nowhere`],
-    [call, get("/{labels.a}"), `field ${kinds}.labels is no single message, so "labels.a" leads nowhere`],
-    [call, get("/{at.seconds}"), `field ${kinds}.at is no single message, so "at.seconds" leads nowhere`],
+    [call, get("/{name.a}"), `field ${kinds}.name is not a singular message, so "name.a" can't be resolved`],
+    [call, get("/{labels.a}"), `field ${kinds}.labels is not a singular message, so "labels.a" can't be resolved`],
+    [call, get("/{at.seconds}"), `field ${kinds}.at is not a singular message, so "at.seconds" can't be resolved`],
     [call, get("/{tag}"), `field ${kinds}.tag is bound from the header X-Tag, and can't be from the path too`],
     [
       call,

@@ -678,8 +678,8 @@ describe("the framings of others", () => {
 });
 
 test.each([
-  [BodilessStreamService, /BodilessStreamService.*a client stream needs a body/],
-  [NoContentStreamService, /NoContentStreamService.*a server stream can't be answered without a body/],
+  [BodilessStreamService, /BodilessStreamService.*a client stream must have a body/],
+  [NoContentStreamService, /NoContentStreamService.*a server stream must have a response body/],
   [
     FormStreamService,
     /FormStreamService.*a stream of requests is application\/x-ndjson, not application\/x-www-form-urlencoded/,

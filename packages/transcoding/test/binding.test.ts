@@ -108,7 +108,7 @@ describe("a field that has a source", () => {
               status: 400,
               body: {
                 code: "invalid_argument",
-                message: `${field}: given by the path, and so it can't be a parameter`,
+                message: `${field}: set by the path, so it can't be a parameter`,
               },
             },
       );
@@ -190,7 +190,7 @@ describe("a field that has a source", () => {
     const reject = createEcho(MessageSchema, rule, {}, { consumes: [form] });
     expect(await call(reject, request)).toEqual({
       status: 400,
-      body: { code: "invalid_argument", message: "message_id: given by the path, and so it can't be a parameter" },
+      body: { code: "invalid_argument", message: "message_id: set by the path, so it can't be a parameter" },
     });
   });
 });
@@ -208,7 +208,7 @@ test("a field with no_query is no parameter", async () => {
     const answer = await call({ transcoder }, createRequest("POST", `/flows?${query}`, "[]"));
     expect(answer).toMatchObject({
       status: 400,
-      body: { code: "invalid_flows", message: expect.stringMatching(/: an unknown parameter; /) },
+      body: { code: "invalid_flows", message: expect.stringMatching(/: unknown parameter; /) },
     });
     expect(seen).toEqual([]);
   }

@@ -2,7 +2,7 @@ import { create, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createAcceptCheck } from "../response/accept.ts";
 import type { TranscodingResponse } from "../http/response.ts";
-import { createBinder, createFrameReader } from "../request/bind.ts";
+import { createBinder, createParameterFieldsReader } from "../request/bind.ts";
 import { createSelector, type Route, type Variant } from "../routing/route.ts";
 import { createStreamInvoke, iterableOfOne } from "../call/invoke.ts";
 import type { Invocation } from "../call/runner.ts";
@@ -101,7 +101,7 @@ function createSingleReader(route: Route, variant: Variant, options: OperationOp
 function createStreamReader(route: Route, variant: Variant, options: OperationOptions): ReadRequests {
   const { input } = route.method;
   const { consumes, ignoreUnknown } = methodRule(route.method);
-  const readFrame = createFrameReader(route, variant, options);
+  const readParameters = createParameterFieldsReader(route, variant, options);
   const readMessages = createRequestMessages(input, {
     body: variant.body,
     consumes,
@@ -113,16 +113,16 @@ function createStreamReader(route: Route, variant: Variant, options: OperationOp
   // The chunks of a raw body are one thing, which the path and the query say something of: the first has it.
   const isRaw = findRawBody(input, variant.body) !== undefined;
   return async (request, pathVariables, onFault) => {
-    const frame = readFrame(request, pathVariables);
+    const parameters = readParameters(request, pathVariables);
     // What is wrong with it is found before the implementation runs.
-    frame.fill(create(input));
-    return fillMessages(readMessages(request), frame, isRaw, onFault);
+    parameters.assignTo(create(input));
+    return fillMessages(readMessages(request), parameters, isRaw, onFault);
   };
 }
 
 async function* fillMessages(
   messages: AsyncIterable<Message>,
-  frame: { fill(message: Message): void },
+  parameters: { assignTo(message: Message): void },
   onlyFirst: boolean,
   onFault: (fault: RequestError) => void,
 ): AsyncGenerator<Message> {
@@ -130,7 +130,7 @@ async function* fillMessages(
   try {
     for await (const message of messages) {
       if (isFirst || !onlyFirst) {
-        frame.fill(message);
+        parameters.assignTo(message);
         isFirst = false;
       }
       yield message;

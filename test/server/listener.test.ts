@@ -323,7 +323,7 @@ test("a body that its client breaks off without an error is not taken for a whol
   raw.write(
     Buffer.concat([post(1), frame(type.data, 0, 1, Buffer.from("part")), frame(type.rstStream, 0, 1, noError)]),
   );
-  expect(await outcome.promise).toBe("the connection ended before the body did");
+  expect(await outcome.promise).toBe("the connection was closed before the end of the body");
 });
 
 describe("Expect", () => {

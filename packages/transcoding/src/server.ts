@@ -1,6 +1,6 @@
 /**
- * What the transcoder stands on, for servers that let other protocols share it: requests and answers, the call with its
- * gate, deadline and interceptors, and the JSON of messages.
+ * The building blocks of the transcoder, for servers that implement further protocols on them: requests and responses, calls
+ * with gate, deadline and interceptors, and the JSON of messages.
  */
 export type { TranscodingResponse } from "./http/response.ts";
 export { addHeaders } from "./http/response.ts";

@@ -163,7 +163,7 @@ describe("a message in an Any", () => {
     const target = `/anys?parcels=${encodeURIComponent(JSON.stringify(parcels))}`;
     expect(await call(echo, createRequest("GET", target))).toEqual({ status: 200, body: { parcels } });
     expect(await call(echo, createRequest("GET", "/anys?item=x"))).toMatchObject({
-      body: { message: "item: can't be given in a query" },
+      body: { message: "item: can't be set by a query" },
     });
   });
 });

@@ -108,7 +108,7 @@ describe("a field that has a source", () => {
               status: 400,
               body: {
                 code: "invalid_argument",
-                message: `${field}: given by the path, and so it can't be a parameter`,
+                message: `${field}: set by the path, so it can't be a parameter`,
               },
             },
       );
@@ -162,7 +162,7 @@ describe("a field that has a source", () => {
     const echo = createEcho(GetUserRequestSchema, post("/v1/{user_id}", "*"));
     expect(await call(echo, createRequest("POST", "/v1/1", '{"email":"e"}'))).toEqual({
       status: 400,
-      body: { code: "invalid_argument", message: "email: the path gives user_id, and only one of them can be given" },
+      body: { code: "invalid_argument", message: "email: the path sets user_id, and only one of them can be set" },
     });
     expect(echo.seen).toEqual([]);
   });
@@ -190,7 +190,7 @@ describe("a field that has a source", () => {
     const reject = createEcho(MessageSchema, rule, {}, { consumes: [form] });
     expect(await call(reject, request)).toEqual({
       status: 400,
-      body: { code: "invalid_argument", message: "message_id: given by the path, and so it can't be a parameter" },
+      body: { code: "invalid_argument", message: "message_id: set by the path, so it can't be a parameter" },
     });
   });
 });
@@ -208,7 +208,7 @@ test("a field with no_query is no parameter", async () => {
     const answer = await call({ transcoder }, createRequest("POST", `/flows?${query}`, "[]"));
     expect(answer).toMatchObject({
       status: 400,
-      body: { code: "invalid_flows", message: expect.stringMatching(/: an unknown parameter; /) },
+      body: { code: "invalid_flows", message: expect.stringMatching(/: unknown parameter; /) },
     });
     expect(seen).toEqual([]);
   }
@@ -285,7 +285,7 @@ describe("a request without content", () => {
 
 test("a body that is a oneof's member can't stand beside another in the path", () => {
   expect(() => createEcho(GetUserRequestSchema, post("/v1/{user_id}", "email"))).toThrow(
-    /email.*can't be the body, for the path binds user_id, of the same oneof/,
+    /email.*can't be the body: the path binds user_id, a member of the same oneof/,
   );
 });
 

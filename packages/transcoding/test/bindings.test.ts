@@ -61,24 +61,24 @@ describe("a rule", () => {
 
   const kinds = "transcodingtest.v1.Kinds";
   test.each<[DescMethod, Rule, string]>([
-    [call, get("v1"), 'the template "v1" is wrong at character 1: it must begin with "/"'],
-    [call, custom("A B", "/v1"), '"A B" is no HTTP method'],
-    [call, custom("", "/v1"), '"" is no HTTP method'],
+    [call, get("v1"), 'the template "v1" is invalid at character 1: it must begin with "/"'],
+    [call, custom("A B", "/v1"), '"A B" is not a valid HTTP method'],
+    [call, custom("", "/v1"), '"" is not a valid HTTP method'],
     [call, get("/{missing}"), `${kinds} has no field "missing"`],
     [call, get("/{inner.missing}"), `${kinds} has no field "missing"`],
-    [call, get("/{names}"), `field ${kinds}.names can't be bound from a path: it is not one scalar`],
-    [call, get("/{wrapped}"), `field ${kinds}.wrapped can't be bound from a path: it is not one scalar`],
-    [call, get("/{labels}"), `field ${kinds}.labels can't be bound from a path: it is not one scalar`],
-    [call, get("/{inner}"), `field ${kinds}.inner can't be bound from a path: it is not one scalar`],
-    [call, get("/{struct}"), `field ${kinds}.struct can't be bound from a path: it is not one scalar`],
-    [call, get("/{name.a}"), `field ${kinds}.name is no single message, so "name.a" leads nowhere`],
-    [call, get("/{labels.a}"), `field ${kinds}.labels is no single message, so "labels.a" leads nowhere`],
-    [call, get("/{at.seconds}"), `field ${kinds}.at is no single message, so "at.seconds" leads nowhere`],
+    [call, get("/{names}"), `field ${kinds}.names can't be bound from a path: it is not a single scalar`],
+    [call, get("/{wrapped}"), `field ${kinds}.wrapped can't be bound from a path: it is not a single scalar`],
+    [call, get("/{labels}"), `field ${kinds}.labels can't be bound from a path: it is not a single scalar`],
+    [call, get("/{inner}"), `field ${kinds}.inner can't be bound from a path: it is not a single scalar`],
+    [call, get("/{struct}"), `field ${kinds}.struct can't be bound from a path: it is not a single scalar`],
+    [call, get("/{name.a}"), `field ${kinds}.name is not a singular message, so "name.a" can't be resolved`],
+    [call, get("/{labels.a}"), `field ${kinds}.labels is not a singular message, so "labels.a" can't be resolved`],
+    [call, get("/{at.seconds}"), `field ${kinds}.at is not a singular message, so "at.seconds" can't be resolved`],
     [call, get("/{tag}"), `field ${kinds}.tag is bound from the header X-Tag, and can't be from the path too`],
     [
       call,
       get("/{name}/{name}"),
-      'the template "/{name}/{name}" is wrong at character 9: the variable "name" stands twice',
+      'the template "/{name}/{name}" is invalid at character 9: the variable "name" is declared twice',
     ],
     [call, get("/{left}/{right}"), `the path binds two members of oneof ${kinds}.choice: left and right`],
     [call, get("/{side.name}/{left}"), `the path binds two members of oneof ${kinds}.choice: side and left`],
@@ -98,9 +98,9 @@ describe("a rule", () => {
       get("/1", { additionalBindings: [get("/2", { additionalBindings: [get("/3")] })] }),
       "additional_bindings can't have additional_bindings of their own",
     ],
-    [upload, get("/v1"), "a client stream needs a body"],
-    [chat, get("/v1"), "a client stream needs a body"],
-    [noContent, get("/v1"), "a server stream can't be answered without a body"],
+    [upload, get("/v1"), "a client stream must have a body"],
+    [chat, get("/v1"), "a client stream must have a body"],
+    [noContent, get("/v1"), "a server stream must have a response body"],
   ])("of %s, %j, is refused", (method, rule, problem) => {
     expect(() => compile(method, rule)).toThrow(new Error(`can't serve ${method.toString()} over HTTP: ${problem}`));
   });
@@ -146,7 +146,7 @@ describe("rules from outside the .proto", () => {
     [`${service}.EchoThing.*`],
   ])("%s selects nothing, and that is an error", (selector) => {
     expect(() => lines([echoThing, call, other], [get("/a", { selector })])).toThrow(
-      new Error(`the selector "${selector}" selects no RPC that is registered`),
+      new Error(`the selector "${selector}" matches no registered RPC`),
     );
   });
 
@@ -162,7 +162,7 @@ test("strict templates are those of http.proto", () => {
   expect(compileRoutes([call], { rules, strictTemplates: false })).toHaveLength(1);
   expect(() => compileRoutes([call], { rules, strictTemplates: true })).toThrow(
     new Error(
-      `can't serve ${call.toString()} over HTTP: the template "/a/**/b" is wrong at character 7: "**" must be the last segment`,
+      `can't serve ${call.toString()} over HTTP: the template "/a/**/b" is invalid at character 7: "**" must be the last segment`,
     ),
   );
 });

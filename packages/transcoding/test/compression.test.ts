@@ -92,7 +92,7 @@ describe("an answer is compressed", () => {
       });
       expect([reply.status, JSON.parse(reply.body), calls]).toEqual([
         406,
-        { code: "not_acceptable", message: "the Accept-Encoding leaves no form of the answer" },
+        { code: "not_acceptable", message: "Accept-Encoding excludes all supported content codings" },
         0,
       ]);
     },
@@ -195,6 +195,6 @@ describe("a compressed form has its own entity tag", () => {
 
 test("an encoding that there is not is refused at start-up", () => {
   expect(() => createTranscoder({ ...flows(1), compression: { encodings: ["deflate" as never] } })).toThrow(
-    "compression: the encodings are br, gzip and zstd, not deflate",
+    "compression: the encodings must be br, gzip or zstd, not deflate",
   );
 });

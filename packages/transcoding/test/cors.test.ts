@@ -125,15 +125,15 @@ describe("CORS", () => {
   test.each([
     [
       { origins: ["*"], credentials: true },
-      'cors: with credentials, the origin "*" would let every page act for its reader; name the origins',
+      'cors: credentials can\'t be combined with the origin "*"; list the allowed origins',
     ],
     [
       { origins: ["https://app.example/"] },
-      'cors: an origin has a scheme, a host, and no path, such as https://app.example, not "https://app.example/"',
+      'cors: an origin must have a scheme, a host and no path, such as https://app.example, not "https://app.example/"',
     ],
     [
       { origins: ["app.example"] },
-      'cors: an origin has a scheme, a host, and no path, such as https://app.example, not "app.example"',
+      'cors: an origin must have a scheme, a host and no path, such as https://app.example, not "app.example"',
     ],
   ])("refuses %j at start-up", (cors, message) => {
     expect(() => createTranscoder(flows(cors))).toThrow(message);

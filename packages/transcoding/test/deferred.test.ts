@@ -72,16 +72,16 @@ describe("a deferred request", () => {
     expect(await createRequestDecoder(method)(bytes as Uint8Array, form as never)).toEqual(expected[0]);
   });
 
-  test("can't be read once it was taken, and is taken once", async () => {
+  test("can be taken once, and not be read afterwards", async () => {
     await post("[]", (request) => {
       take(request);
-      expect(() => request.flows).toThrow("the request was taken undecoded");
+      expect(() => request.flows).toThrow("the encoded request was taken");
       expect(takeUndecoded(request)).toBeUndefined();
     });
     expect.assertions(2);
   });
 
-  test("is decoded for who changes it, and can't be taken any more", async () => {
+  test("is decoded when a field is set, and can not be taken afterwards", async () => {
     await post("[]", (request) => {
       request.rev = "mine";
       expect(undecodedOf(request)).toBeUndefined();

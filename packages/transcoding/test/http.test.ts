@@ -475,8 +475,8 @@ describe("errors", () => {
   });
 
   test.each([
-    [form, "scope=a&scope=b", 400, "scope: given more than once"],
-    [form, "scope[]=a", 400, "scope: must be one plain value"],
+    [form, "scope=a&scope=b", 400, "scope: set more than once"],
+    [form, "scope[]=a", 400, "scope: must be a single value"],
     [json, '{"scope":{"a":1}}', 400, "scope: must be a string"],
     [json, '{"x":1,"x":1}', 400, "the request is malformed"],
     [json, "{", 400, "the body is not valid JSON: a key in double quotes was expected (line 1, column 2)"],

@@ -133,7 +133,7 @@ describe("If-Match", () => {
 
   test.each([
     ['W/"r1"', 412, "precondition_failed", "If-Match: a weak entity tag never matches"],
-    ['"r1", "r2"', 400, "invalid_argument", "If-Match: must be one entity tag; of several, none can be compared"],
+    ['"r1", "r2"', 400, "invalid_argument", "If-Match: must be a single entity tag"],
     ["r1", 400, "invalid_argument", 'If-Match: must be an entity tag in double quotes, or "*"'],
     ["", 400, "invalid_argument", 'If-Match: must be an entity tag in double quotes, or "*"'],
     ['"r1', 400, "invalid_argument", 'If-Match: must be an entity tag in double quotes, or "*"'],

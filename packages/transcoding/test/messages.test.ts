@@ -183,13 +183,13 @@ describe("a form", () => {
     ["age=", "age: must be a 32-bit integer"],
     ["admin=1", "admin: must be true or false"],
     ["speed=1", "speed: must be one of fast, slow"],
-    ["age=1&age=2", "age: given more than once"],
-    ["user_name=1&userName=2", "user_name: given more than once"],
-    ["user_name[]=1", "user_name: must be one plain value"],
-    ["user_name.x=1", "user_name: must be one plain value"],
+    ["age=1&age=2", "age: set more than once"],
+    ["user_name=1&userName=2", "user_name: set more than once"],
+    ["user_name[]=1", "user_name: must be a single value"],
+    ["user_name.x=1", "user_name: must be a single value"],
     ["user_name=%zz", "the form is badly encoded: percent-escapes of UTF-8 were expected"],
     ["user_name=%ff", "the form is badly encoded: percent-escapes of UTF-8 were expected"],
-    ["__proto__=1", "__proto__: an unknown parameter; known are user_name, age, admin, speed"],
+    ["__proto__=1", "__proto__: unknown parameter; known are user_name, age, admin, speed"],
   ])("%s is a fault", async (body, message) => {
     const reply = await send(body);
     expect([reply.status, JSON.parse(reply.body)]).toEqual([400, { code: "invalid_argument", message }]);

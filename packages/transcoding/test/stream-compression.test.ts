@@ -382,7 +382,7 @@ describe.each(versions)("over %s", (version) => {
       ]) {
         expect([answer.status, JSON.parse((await answer.read()).body)]).toEqual([
           406,
-          { code: "not_acceptable", message: "the Accept-Encoding leaves no form of the answer" },
+          { code: "not_acceptable", message: "Accept-Encoding excludes all supported content codings" },
         ]);
       }
       expect(calls).toBe(0);

@@ -80,7 +80,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
     expect(answer).toMatchObject({ status: 406, headers: { "content-type": "application/json" } });
     expect(JSON.parse((await answer.read()).body)).toEqual({
       code: "not_acceptable",
-      message: "this operation answers application/x-ndjson, text/event-stream, application/json",
+      message: "this operation responds with application/x-ndjson, text/event-stream, application/json",
     });
   });
 
@@ -529,7 +529,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
       .catch(() => "no answer");
     await started;
     await server[Symbol.asyncDispose]();
-    expect(await failed).toMatch(/the connection ended before the body did/);
+    expect(await failed).toMatch(/the connection was closed before the end of the body/);
     await exchange;
   });
 });
@@ -624,7 +624,7 @@ describe("a stream both ways", () => {
     const answer = await server.exchange("POST", "/streams/chat", { headers: ndjson, body: "{}" });
     expect([answer.status, JSON.parse((await answer.read()).body)]).toEqual([
       505,
-      { code: "http_version_not_supported", message: "a stream both ways needs HTTP/2" },
+      { code: "http_version_not_supported", message: "a bidirectional stream requires HTTP/2" },
     ]);
   });
 });
@@ -678,11 +678,11 @@ describe("the framings of others", () => {
 });
 
 test.each([
-  [BodilessStreamService, /BodilessStreamService.*a client stream needs a body/],
-  [NoContentStreamService, /NoContentStreamService.*a server stream can't be answered without a body/],
+  [BodilessStreamService, /BodilessStreamService.*a client stream must have a body/],
+  [NoContentStreamService, /NoContentStreamService.*a server stream must have a response body/],
   [
     FormStreamService,
-    /FormStreamService.*a stream of requests is application\/x-ndjson, not application\/x-www-form-urlencoded/,
+    /FormStreamService.*a stream of requests must be application\/x-ndjson, not application\/x-www-form-urlencoded/,
   ],
 ])("refuses at start-up %s", (service, problem) => {
   expect(() => createTranscoder({ routes: (router) => router.service(service, {}) })).toThrow(problem);

@@ -19,14 +19,16 @@ test.each(vectors<Parsed>("template-parse"))("parses %s", (_id, { template, expe
 });
 
 test.each(vectors<{ template: string }>("template-invalid"))("refuses %s", (_id, { template }) => {
-  expect(() => parseTemplate(template)).toThrow(`the template "${template}" is wrong at character`);
+  expect(() => parseTemplate(template)).toThrow(`the template "${template}" is invalid at character`);
 });
 
 test.each(vectors<{ template: string }>("template-invalid", ["strict"]))(
   "takes %s, but not where templates are strict",
   (_id, { template }) => {
     expect(formatTemplate(parseTemplate(template))).toBe(template);
-    expect(() => parseTemplate(template, { strict: true })).toThrow(`the template "${template}" is wrong at character`);
+    expect(() => parseTemplate(template, { strict: true })).toThrow(
+      `the template "${template}" is invalid at character`,
+    );
   },
 );
 
@@ -38,49 +40,49 @@ test.each([
   ["/:verb", 2, "the segment is empty"],
   ["/a/:verb", 4, "the segment is empty"],
   ["/a:", 4, "the verb is empty"],
-  ["/a:b/c", 5, `"/" can't stand here: the verb is the end`],
-  ["/a:b:c", 5, `":" can't stand here: the verb is the end`],
-  ["/a:*", 4, `"*" can't stand here`],
-  ["/a b", 3, `" " can't stand here`],
-  ["/a?b=c", 3, `"?" can't stand here`],
-  ["/a#b", 3, `"#" can't stand here`],
-  ["/a}", 3, `"}" can't stand here`],
-  ["/\ud800", 2, `"\ud800" can't stand here`],
+  ["/a:b/c", 5, `unexpected "/": the verb must be last`],
+  ["/a:b:c", 5, `unexpected ":": the verb must be last`],
+  ["/a:*", 4, 'unexpected "*"'],
+  ["/a b", 3, 'unexpected " "'],
+  ["/a?b=c", 3, 'unexpected "?"'],
+  ["/a#b", 3, 'unexpected "#"'],
+  ["/a}", 3, 'unexpected "}"'],
+  ["/\ud800", 2, 'unexpected "\ud800"'],
   ["/a/%zz", 4, `"%zz" has a bad percent-escape`],
   ["/a/%ff", 4, `"%ff" has a bad percent-escape`],
-  ["/***", 2, '"***" is no wildcard'],
-  ["/a*", 3, "a variable or a wildcard takes a whole segment"],
-  ["/*a", 3, "a variable or a wildcard takes a whole segment"],
-  ["/**a", 4, "a variable or a wildcard takes a whole segment"],
-  ["/a{x}", 3, "a variable or a wildcard takes a whole segment"],
-  ["/{x}a", 5, "a variable or a wildcard takes a whole segment"],
-  ["/{x}{y}", 5, "a variable or a wildcard takes a whole segment"],
-  ["/{}", 3, "a field's name was expected"],
-  ["/{x.}", 5, "a field's name was expected"],
-  ["/{1}", 3, "a field's name was expected"],
-  ["/{a-b}", 4, `"-" can't stand here`],
+  ["/***", 2, '"***" is not a wildcard'],
+  ["/a*", 3, "a variable or wildcard must be a whole segment"],
+  ["/*a", 3, "a variable or wildcard must be a whole segment"],
+  ["/**a", 4, "a variable or wildcard must be a whole segment"],
+  ["/a{x}", 3, "a variable or wildcard must be a whole segment"],
+  ["/{x}a", 5, "a variable or wildcard must be a whole segment"],
+  ["/{x}{y}", 5, "a variable or wildcard must be a whole segment"],
+  ["/{}", 3, "a field name was expected"],
+  ["/{x.}", 5, "a field name was expected"],
+  ["/{1}", 3, "a field name was expected"],
+  ["/{a-b}", 4, 'unexpected "-"'],
   ["/{x", 4, "the variable is not closed"],
   ["/{x.", 5, "the variable is not closed"],
   ["/{x=*", 6, "the variable is not closed"],
   ["/{x=}", 5, "the segment is empty"],
   ["/{x=/a}", 5, "the segment is empty"],
   ["/{x=a/}", 7, "the segment is empty"],
-  ["/{x=a/{y}}", 7, "a variable can't stand inside another"],
-  ["/{x=a:b}", 6, "a verb can't stand inside a variable"],
-  ["/{x}/a/{x}", 8, 'the variable "x" stands twice'],
-  ["/**/a/*", 7, 'no wildcard can stand behind "**"'],
-  ["/**/{x}", 5, 'no wildcard can stand behind "**"'],
-  ["/{x=**}/**", 9, 'no wildcard can stand behind "**"'],
+  ["/{x=a/{y}}", 7, "variables can't be nested"],
+  ["/{x=a:b}", 6, "a verb can't be inside a variable"],
+  ["/{x}/a/{x}", 8, 'the variable "x" is declared twice'],
+  ["/**/a/*", 7, 'no wildcard can follow "**"'],
+  ["/**/{x}", 5, 'no wildcard can follow "**"'],
+  ["/{x=**}/**", 9, 'no wildcard can follow "**"'],
 ])("says what is wrong with %j, and where", (template, character, what) => {
   expect(() => parseTemplate(template)).toThrow(
-    new Error(`the template "${template}" is wrong at character ${character}: ${what}`),
+    new Error(`the template "${template}" is invalid at character ${character}: ${what}`),
   );
 });
 
 test("the root is a template, though none of http.proto", () => {
   expect(parseTemplate("/")).toEqual({ segments: [], variables: [], verb: "" });
   expect(() => parseTemplate("/", { strict: true })).toThrow(
-    new Error('the template "/" is wrong at character 2: the segment is empty'),
+    new Error('the template "/" is invalid at character 2: the segment is empty'),
   );
 });
 
@@ -149,7 +151,7 @@ describe("a path can be made", () => {
     ["/{x=a/*}", { x: "a/" }, `the variable "x" of /{x=a/*} can't be "a/"`],
     ["/{x=a/*}", { x: "b/c" }, `the variable "x" of /{x=a/*} can't be "b/c"`],
     ["/{x=*/**}", { x: "" }, `the variable "x" of /{x=*/**} can't be ""`],
-    ["/*/{x}", { x: "a" }, "the template /*/{x} has a wildcard that belongs to no variable"],
+    ["/*/{x}", { x: "a" }, "the template /*/{x} has a wildcard outside of a variable"],
   ])("but not of %s with %j", (template, values, problem) => {
     expect(() => expandTemplate(parseTemplate(template), values)).toThrow(new Error(problem));
   });

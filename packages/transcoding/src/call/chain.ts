@@ -2,10 +2,10 @@ import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import type { ContextValues, HandlerContext, Interceptor } from "@connectrpc/connect";
 import type { CallContext } from "./context.ts";
 
-/** Own, and so survives a spread: the innermost function finds the context of a copied request too. */
+/** An own property, which a spread copies, so that the context of a copied request can be found. */
 const contextOf = Symbol("context");
 
-/** What interceptors see of the request; it shows the context's lazy parts under their other names. */
+/** The request that interceptors receive. Its getters are the lazy properties of the context. */
 export class CallRequest {
   readonly stream: boolean;
   readonly service: DescService;
@@ -40,6 +40,7 @@ export class CallRequest {
   }
 }
 
+/** The response that interceptors receive. Its getters are the lazy properties of the context. */
 export class CallResponse {
   readonly stream: boolean;
   readonly service: DescService;
@@ -64,7 +65,7 @@ export class CallResponse {
   }
 }
 
-/** Calls the implementation; `original` is the context that `context` is, or is a copy of. May throw instead of rejecting. */
+/** Calls the implementation. `context` is `original`, or a copy of it. May throw instead of rejecting. */
 type Innermost = (
   input: Message | AsyncIterable<Message>,
   context: HandlerContext,
@@ -72,10 +73,10 @@ type Innermost = (
 ) => Promise<CallResponse>;
 
 /**
- * As in Connect, the last interceptor of the array is applied first, and one that hands on a copy of the
- * request (`next({ ...request, header })`) is obeyed: those behind it, and the implementation, see the
- * copy. Spread takes the lazy parts of a request or a response only when they were named; what a copy
- * lacks is filled in from the original as it is handed on.
+ * Compiles the interceptor chain of a method. As in Connect, the last interceptor of the array is applied first, and an
+ * interceptor can pass on a copy of the request (`next({ ...request, header })`), which the following interceptors and
+ * the implementation receive. A spread does not copy the getters of a request or response, so the missing properties of
+ * a copy are added from the original when it is passed on.
  */
 export function createChain(
   interceptors: readonly Interceptor[],
@@ -83,18 +84,18 @@ export function createChain(
 ): (request: CallRequest) => Promise<CallResponse["message"]> {
   const innermost = (request: CallRequest): Promise<CallResponse> => {
     const original = request[contextOf];
-    // An interceptor may have waited.
-    original.assertAwaited();
+    // An interceptor may have awaited something in the meantime.
+    original.throwIfAborted();
     const context = request instanceof CallRequest ? original : copyContext(original, request);
     return call(request.message, context, original);
   };
   const chain = interceptors.reduceRight<Step>((next, interceptor) => {
     const isLast = next === innermost;
-    // Not an async function, which would cost a promise more.
+    // Not an async function, which would create another promise.
     const step: Step = (request) => {
       try {
-        const responded = next(completeRequest(request));
-        return isLast ? responded : Promise.resolve(responded).then(completeResponse);
+        const response = next(completeRequest(request));
+        return isLast ? response : Promise.resolve(response).then(completeResponse);
       } catch (error) {
         return Promise.reject(error);
       }
@@ -103,8 +104,8 @@ export function createChain(
   }, innermost);
   return (request) => {
     const context = request[contextOf];
-    context.assertAwaited();
-    // An interceptor that is not an async function may give what is no promise.
+    context.throwIfAborted();
+    // An interceptor that is not an async function may return a plain value.
     return Promise.resolve(chain(request)).then((response) => {
       if (!(response instanceof CallResponse)) {
         const { header, trailer } = completeResponse(response);
@@ -131,13 +132,13 @@ function completeRequest(request: CallRequest): CallRequest {
   }
   const original = (request as CallRequest)[contextOf] as CallContext | undefined;
   if (original === undefined) {
-    throw new TypeError("an interceptor made a request of its own; it must hand on the one that it got, or a copy");
+    throw new TypeError("an interceptor must pass on the request that it received, or a copy of it");
   }
   const { url, requestHeader: header, signal, values: contextValues } = original;
   return Object.assign({ url, header, signal, contextValues }, request);
 }
 
-/** An interceptor may answer by itself; what it gives is complete then. */
+/** Adds the missing properties of a copied response. A response that an interceptor created itself is complete. */
 function completeResponse(response: CallResponse): CallResponse {
   const original = response[contextOf] as CallContext | undefined;
   if (response instanceof CallResponse || original === undefined) {

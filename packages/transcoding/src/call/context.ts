@@ -5,8 +5,8 @@ import type { CallOrigin } from "../http/request.ts";
 import type { Deadline } from "./deadline.ts";
 
 /**
- * The context of one call. What is costly (headers, the signal, context values) is made when it is
- * first asked for: a call that asks for nothing pays for nothing.
+ * The context of a call. Expensive properties (headers, signal, context values) are created on first access, so that
+ * calls which do not use them have no overhead.
  */
 export class CallContext implements HandlerContext {
   readonly method: DescMethod;
@@ -20,8 +20,8 @@ export class CallContext implements HandlerContext {
   #responseTrailer: Headers | undefined;
   #values: ContextValues | undefined;
   #controller: AbortController | undefined;
-  #isListening = false;
-  #isOver = false;
+  #isObservingClient = false;
+  #isFinished = false;
   #reason: unknown;
 
   constructor(method: DescMethod, protocolName: string, origin: CallOrigin, deadline?: Deadline) {
@@ -33,7 +33,7 @@ export class CallContext implements HandlerContext {
     this.#deadline = deadline;
   }
 
-  /** A closure, for an implementation may take it out of its context. */
+  /** A closure, since implementations may destructure the context. */
   get timeoutMs(): () => number | undefined {
     return () => this.#deadline?.remainingMs();
   }
@@ -45,10 +45,10 @@ export class CallContext implements HandlerContext {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      if (this.#isOver) {
+      if (this.#isFinished) {
         this.#controller.abort(this.#reason);
       } else {
-        this.listen();
+        this.observeClient();
         this.#deadline?.expired.catch((error: unknown) => this.#end(error));
       }
     }
@@ -71,43 +71,43 @@ export class CallContext implements HandlerContext {
     return (this.#values ??= this.#origin.contextValues() ?? createContextValues());
   }
 
-  /** The headers that were set for the answer; undefined where nobody asked for them. */
+  /** The response headers, without creating them: undefined if they were not accessed. */
   setHeaders(): Headers | undefined {
     return this.#responseHeader;
   }
 
-  /** The trailers that were set for the answer; undefined where nobody asked for them. */
+  /** The response trailers, without creating them: undefined if they were not accessed. */
   setTrailers(): Headers | undefined {
     return this.#responseTrailer;
   }
 
-  /** For whoever waits before the call begins: `assertAwaited` knows of a client that goes only from now on. */
-  listen(): void {
-    if (!this.#isListening) {
-      this.#isListening = true;
+  /** Observes the client's connection, so that `throwIfAborted` detects a disconnect. To be called before awaiting anything. */
+  observeClient(): void {
+    if (!this.#isObservingClient) {
+      this.#isObservingClient = true;
       this.#origin.onAbort(() => this.#end());
     }
   }
 
-  /** Throws where nobody waits for the call any more: its time is up, or its client has gone. */
-  assertAwaited(): void {
+  /** Throws a ConnectError if the deadline has expired, or the call has been cancelled. */
+  throwIfAborted(): void {
     if (this.#deadline?.remainingMs() === 0) {
       throw this.#deadline.error;
     }
-    if (this.#isOver) {
-      throw new ConnectError("the client has gone", Code.Canceled);
+    if (this.#isFinished) {
+      throw new ConnectError("the client has disconnected", Code.Canceled);
     }
   }
 
-  /** The call is over: aborts the signal, also one that is asked for later, for this reason. */
+  /** Ends the call: clears the deadline, and aborts the signal, also one that is accessed later, with `reason`. */
   finish(reason?: unknown): void {
     this.#deadline?.clear();
     this.#end(reason);
   }
 
   #end(reason?: unknown): void {
-    if (!this.#isOver) {
-      this.#isOver = true;
+    if (!this.#isFinished) {
+      this.#isFinished = true;
       this.#reason = reason;
       this.#controller?.abort(reason);
     }
@@ -117,7 +117,7 @@ export class CallContext implements HandlerContext {
 function headersOf(incoming: IncomingHttpHeaders): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(incoming)) {
-    // HTTP/2 pseudo-headers are no headers.
+    // HTTP/2 pseudo-headers are omitted.
     if (value !== undefined && !name.startsWith(":")) {
       for (const each of Array.isArray(value) ? value : [value]) {
         headers.append(name, each);

@@ -8,7 +8,7 @@ import {
 } from "@connectrpc/connect";
 import type { UnaryImplementation } from "./invoke.ts";
 
-/** A unary RPC, and what implements it. */
+/** A unary RPC with its implementation. */
 export type Implementation = {
   readonly kind: "unary";
   readonly method: DescMethodUnary;
@@ -16,10 +16,10 @@ export type Implementation = {
   readonly options: RegistrationOptions;
 };
 
-/** The options that a service or method was registered with; they concern Connect's own protocols. */
+/** The options that a service or method was registered with; they apply to Connect's own protocols. */
 type RegistrationOptions = Partial<ConnectRouterOptions>;
 
-/** An RPC that streams, and what implements it; `kind` says which side streams. */
+/** A streaming RPC with its implementation. */
 export type StreamImplementation = StreamSpec extends infer Spec
   ? Spec extends StreamSpec
     ? {
@@ -33,14 +33,14 @@ export type StreamImplementation = StreamSpec extends infer Spec
 
 type StreamSpec = Exclude<MethodImplSpec, { kind: "unary" }>;
 
-/** Runs the function that registers services with Connect, and collects what it registers, with or without a google.api.http rule. */
+/** Calls the function that registers services with Connect, and returns all registered RPCs, with or without a google.api.http rule. */
 export function collectImplementations(
   routes: (router: ConnectRouter) => unknown,
 ): (Implementation | StreamImplementation)[] {
-  const found: (Implementation | StreamImplementation)[] = [];
+  const collected: (Implementation | StreamImplementation)[] = [];
   const add = (spec: MethodImplSpec, options: RegistrationOptions = {}): void => {
     const { kind, method, impl } = spec;
-    found.push({ kind, method, call: impl, options } as Implementation | StreamImplementation);
+    collected.push({ kind, method, call: impl, options } as Implementation | StreamImplementation);
   };
   const router: ConnectRouter = {
     handlers: [],
@@ -57,5 +57,5 @@ export function collectImplementations(
     },
   };
   routes(router);
-  return found;
+  return collected;
 }

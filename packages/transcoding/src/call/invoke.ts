@@ -10,16 +10,16 @@ import { Code, ConnectError, type HandlerContext, type Interceptor } from "@conn
 import { CallRequest, CallResponse, createChain } from "./chain.ts";
 import type { CallContext } from "./context.ts";
 
-/** A unary implementation as Connect's router takes it, types erased. */
+/** A unary implementation as registered with Connect's router, without its types. */
 export type UnaryImplementation = (message: Message, context: HandlerContext) => unknown;
 
-/** A streaming one: it takes a message or an iterable of them, and gives one or the other, as its method says. */
+/** A streaming implementation: takes, and returns, a message or an iterable of messages, depending on its method. */
 export type StreamingImplementation = (input: never, context: HandlerContext) => unknown;
 
-/** Runs an implementation behind its interceptors. May throw instead of rejecting. */
+/** Calls an implementation through its interceptors. May throw instead of rejecting. */
 export type Invoke = (message: Message, context: CallContext) => Message | Promise<Message>;
 
-/** Builds the chain of a unary method once. */
+/** Compiles the interceptor chain of a unary method. */
 export function createInvoke(
   method: DescMethodUnary,
   implementation: UnaryImplementation,
@@ -28,15 +28,15 @@ export function createInvoke(
   const output = (result: unknown): Message => normalize(method.output, result);
   if (interceptors.length === 0) {
     return (message, context) => {
-      context.assertAwaited();
+      context.throwIfAborted();
       const result = implementation(message, context);
       return isThenable(result) ? Promise.resolve(result).then(output) : output(result);
     };
   }
   const call = createChain(interceptors, (input, context, original) => {
-    const respond = (result: unknown): CallResponse => new CallResponse(false, output(result), original);
+    const toResponse = (result: unknown): CallResponse => new CallResponse(false, output(result), original);
     const result = implementation(input as Message, context);
-    return isThenable(result) ? Promise.resolve(result).then(respond) : Promise.resolve(respond(result));
+    return isThenable(result) ? Promise.resolve(result).then(toResponse) : Promise.resolve(toResponse(result));
   });
   return (message, context) => call(new CallRequest(false, message, context)) as Promise<Message>;
 }
@@ -45,24 +45,24 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
-/** Runs a streaming implementation behind its interceptors. */
+/** Calls a streaming implementation through its interceptors. */
 export type InvokeStream = (messages: AsyncIterable<Message>, context: CallContext) => Promise<AsyncIterable<Message>>;
 
 /**
- * Builds the chain of a streaming method once. As in Connect, an interceptor sees iterables both ways,
- * of one message where the method has one. Headers are those that are set when the first response comes.
+ * Compiles the interceptor chain of a streaming method. As in Connect, interceptors receive iterables for requests and
+ * responses, also where the method has a single message. Headers must be set before the first response message.
  */
 export function createStreamInvoke(
   method: DescMethodStreaming,
   implementation: StreamingImplementation,
   interceptors: readonly Interceptor[],
 ): InvokeStream {
-  const takesOne = method.methodKind === "server_streaming";
-  const givesOne = method.methodKind === "client_streaming";
+  const hasSingleRequest = method.methodKind === "server_streaming";
+  const hasSingleResponse = method.methodKind === "client_streaming";
   const call = createChain(interceptors, async (input, context, original) => {
     const messages = input as AsyncIterable<Message>;
-    const result = implementation((takesOne ? await onlyMessage(messages) : messages) as never, context);
-    const responses = givesOne
+    const result = implementation((hasSingleRequest ? await readSingleMessage(messages) : messages) as never, context);
+    const responses = hasSingleResponse
       ? iterableOfOne(normalize(method.output, await result))
       : normalizeAll(method.output, result as AsyncIterable<unknown>);
     return new CallResponse(true, responses, original);
@@ -74,12 +74,12 @@ function normalize(desc: DescMessage, result: unknown): Message {
   return isMessage(result, desc) ? result : create(desc, result as Record<string, unknown>);
 }
 
-/** No generator: its `return` must reach the implementation at once, even while a message is awaited. */
+/** Not a generator, since `return` must reach the implementation immediately, even while a message is awaited. */
 function normalizeAll(desc: DescMessage, results: AsyncIterable<unknown>): AsyncIterable<Message> {
   return mapMessages(results, (result) => normalize(desc, result));
 }
 
-/** Maps what an iterable gives; ending the iteration ends that of the source. */
+/** Maps the items of an iterable; ending the iteration ends that of the source. */
 export function mapMessages<From, To>(source: AsyncIterable<From>, map: (item: From) => To): AsyncIterable<To> {
   return {
     [Symbol.asyncIterator]() {
@@ -93,7 +93,7 @@ export function mapMessages<From, To>(source: AsyncIterable<From>, map: (item: F
           try {
             return { done: false, value: map(result.value) };
           } catch (error) {
-            // Who iterates takes an iterator that throws for one that has ended.
+            // A `for await` does not call `return` of an iterator that has thrown.
             await iterator.return?.();
             throw error;
           }
@@ -111,8 +111,8 @@ export async function* iterableOfOne(message: Message): AsyncGenerator<Message> 
   yield message;
 }
 
-/** An interceptor may have made something else of the one request message. */
-async function onlyMessage(messages: AsyncIterable<Message>): Promise<Message> {
+/** Reads the request message of a method that takes one; an interceptor may have changed the number of messages. */
+async function readSingleMessage(messages: AsyncIterable<Message>): Promise<Message> {
   let only: Message | undefined;
   for await (const message of messages) {
     if (only !== undefined) {

@@ -6,39 +6,39 @@ import { CallContext } from "./context.ts";
 import { createDeadline, type Deadline } from "./deadline.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 
-/** A request that was routed to a method. */
+/** A call of a method by a request. */
 export type Invocation<Request extends TranscodingRequest = TranscodingRequest> = {
   readonly request: Request;
-  /** The raw values of the path's variables, in order. */
+  /** The values of the path variables, in order, still percent-encoded. */
   readonly pathVariables: readonly string[];
-  /** The call finishes it on success, the runner on failure. */
+  /** `Call` must finish it on success; the runner does on failure. */
   readonly context: CallContext;
   readonly deadline: Deadline | undefined;
 };
 
-/** Decodes the request, invokes the implementation and encodes the response; what it throws becomes the failure answer. */
+/** Decodes the request, invokes the implementation and encodes the response. An error it throws becomes an error response. */
 export type Call<Request extends TranscodingRequest = TranscodingRequest> = (
   invocation: Invocation<Request>,
 ) => TranscodingResponse | Promise<TranscodingResponse>;
 
-/** What differs between the protocols that share one way through gate, deadline and call. */
+/** The parts of a call that differ between protocols. */
 export type CallProtocol<Request extends TranscodingRequest> = {
-  /** HandlerContext.protocolName. */
+  /** The `protocolName` of the HandlerContext. */
   readonly name: string;
-  /** Throws or rejects to refuse a call before its body is read. */
+  /** Called before the body is read; throws or rejects to reject the call. */
   readonly requestGate: ((context: HandlerContext) => void | Promise<void>) | undefined;
-  /** The client's deadline in ms; an error where it is malformed, which is thrown behind the gate. */
+  /** Returns the request's timeout in ms. If it is malformed, returns an error, which is thrown after the gate. */
   readonly readTimeout: (headers: IncomingHttpHeaders) => number | Error | undefined;
-  /** Completes every answer, also that of a failure. Must not throw or reject. */
+  /** Completes every response, including error responses. Must not throw or reject. */
   readonly complete: (
     request: Request,
-    answer: TranscodingResponse,
+    response: TranscodingResponse,
   ) => TranscodingResponse | Promise<TranscodingResponse>;
-  /** Must not throw. */
-  readonly failureAnswer: (error: unknown, invocation: Invocation<Request>) => TranscodingResponse;
+  /** Creates the response to an error. Must not throw. */
+  readonly errorResponse: (error: unknown, invocation: Invocation<Request>) => TranscodingResponse;
 };
 
-/** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
+/** Runs a call. Never throws or rejects; returns a promise only if something has to be awaited. */
 export type RunCall<Request extends TranscodingRequest> = (
   call: Call<Request>,
   request: Request,
@@ -46,30 +46,30 @@ export type RunCall<Request extends TranscodingRequest> = (
 ) => TranscodingResponse | Promise<TranscodingResponse>;
 
 /**
- * Runs the calls of one method over one protocol: gate, then deadline, then the call itself. It returns synchronously
- * wherever it can, since every promise costs a turn of the microtask queue.
+ * Creates the runner for the calls of a method over one protocol: gate, deadline, call. It returns synchronously if
+ * possible, since each promise costs a turn of the microtask queue.
  */
 export function createCallRunner<Request extends TranscodingRequest>(
   method: DescMethod,
-  { name, requestGate, readTimeout, complete, failureAnswer }: CallProtocol<Request>,
+  { name, requestGate, readTimeout, complete, errorResponse }: CallProtocol<Request>,
 ): RunCall<Request> {
   const fail = (
     invocation: Invocation<Request>,
     error: unknown,
   ): TranscodingResponse | Promise<TranscodingResponse> => {
-    const answer = failureAnswer(error, invocation);
+    const response = errorResponse(error, invocation);
     invocation.context.finish(error);
-    return complete(invocation.request, answer);
+    return complete(invocation.request, response);
   };
 
-  const callBehind = async (
-    gated: Promise<void>,
+  const callAfterGate = async (
+    gate: Promise<void>,
     call: Call<Request>,
     invocation: Invocation<Request>,
   ): Promise<TranscodingResponse> => {
     invocation.context.listen();
-    await gated;
-    invocation.context.assertAwaited();
+    await gate;
+    invocation.context.throwIfAborted();
     return call(invocation);
   };
 
@@ -77,21 +77,21 @@ export function createCallRunner<Request extends TranscodingRequest>(
     call: Call<Request>,
     invocation: Invocation<Request>,
   ): TranscodingResponse | Promise<TranscodingResponse> => {
-    let called: TranscodingResponse | Promise<TranscodingResponse>;
+    let response: TranscodingResponse | Promise<TranscodingResponse>;
     try {
-      const gated = requestGate?.(invocation.context);
-      called = gated === undefined ? call(invocation) : callBehind(gated, call, invocation);
+      const gate = requestGate?.(invocation.context);
+      response = gate === undefined ? call(invocation) : callAfterGate(gate, call, invocation);
     } catch (error) {
       return fail(invocation, error);
     }
-    if (!(called instanceof Promise)) {
-      return complete(invocation.request, called);
+    if (!(response instanceof Promise)) {
+      return complete(invocation.request, response);
     }
     const { deadline } = invocation;
-    // The answer does not wait for an implementation that ignores its signal.
-    const settled = deadline === undefined ? called : Promise.race([called, deadline.expired]);
+    // Responds at the deadline even if the implementation ignores its signal.
+    const settled = deadline === undefined ? response : Promise.race([response, deadline.expired]);
     return settled.then(
-      (answer) => complete(invocation.request, answer),
+      (value) => complete(invocation.request, value),
       (error: unknown) => fail(invocation, error),
     );
   };

@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 
-/** As google/rpc/code.proto maps them. */
+/** The mapping of google/rpc/code.proto. */
 const statuses: ReadonlyMap<Code, number> = new Map([
   [Code.Canceled, 499],
   [Code.Unknown, 500],
@@ -20,7 +20,7 @@ const statuses: ReadonlyMap<Code, number> = new Map([
   [Code.Unauthenticated, 401],
 ]);
 
-/** The same the other way, and for the statuses that no code has. Not listed: InvalidArgument, and from 500 Internal. */
+/** The inverse mapping, and that of other statuses. Unlisted ones are InvalidArgument below 500, and Internal otherwise. */
 const codes: ReadonlyMap<number, Code> = new Map([
   [401, Code.Unauthenticated],
   [403, Code.PermissionDenied],
@@ -39,17 +39,17 @@ const codes: ReadonlyMap<number, Code> = new Map([
   [505, Code.Unimplemented],
 ]);
 
-/** The HTTP status of a code. 500 for a number that is not a code of gRPC, as a remote service can send. */
+/** The HTTP status of an RPC code; 500 for a number that is not a gRPC code, which a remote service could send. */
 export function statusOfCode(code: Code): number {
   return statuses.get(code) ?? 500;
 }
 
-/** The code for an HTTP error, a status from 400 on, that did not come from an RPC. */
+/** The RPC code of an HTTP error status (400 to 599) that did not come from an RPC. */
 export function codeOfStatus(status: number): Code {
   return codes.get(status) ?? (status < 500 ? Code.InvalidArgument : Code.Internal);
 }
 
-/** Code.InvalidArgument -> "invalid_argument" */
+/** The name of a code in snake case: "invalid_argument" for Code.InvalidArgument. */
 export function nameOfCode(code: Code): string {
   return (Code[code] ?? "Unknown").replaceAll(/(?<!^)([A-Z])/g, "_$1").toLowerCase();
 }

@@ -5,8 +5,8 @@ import { writeTyped } from "../json/any.ts";
 import { messageWriter } from "../json/write.ts";
 
 /**
- * Compiles the writer of error details in the JSON of google.protobuf.Any. A detail that came over the wire, from
- * another service, is bytes: it is written where the registry, or google.rpc, has its type, and left out elsewhere.
+ * Compiles the writer of error details as JSON of google.protobuf.Any. A detail received from another service is
+ * binary: it is written if its type is in the registry or in google.rpc, and omitted otherwise.
  */
 export function createDetailsWriter(known: Registry): (details: ConnectError["details"]) => JsonValue[] {
   const registry = createRegistry(known, file_google_rpc_error_details);
@@ -17,12 +17,12 @@ export function createDetailsWriter(known: Registry): (details: ConnectError["de
         return [];
       }
       try {
-        // Also one that was never bytes, for what is no message of its type fails here.
+        // Local details are encoded too, which rejects values that are not valid messages of their type.
         const bytes = "desc" in detail ? toBinary(desc, create(desc, detail.value)) : detail.value;
         const typeUrl = `type.googleapis.com/${desc.typeName}`;
         return [writeTyped(typeUrl, desc, fromBinary(desc, bytes), messageWriter(desc, registry))];
       } catch {
-        // Bytes that are not of their type, or an Any in it that nobody knows: the error is worth more than its detail.
+        // Invalid bytes, or a nested Any of an unknown type: omit the detail, but send the error.
         return [];
       }
     });

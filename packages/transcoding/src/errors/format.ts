@@ -3,44 +3,48 @@ import type { Code } from "@connectrpc/connect";
 import { STATUS_CODES } from "node:http";
 import { isHeaderValue, jsonResponse, type TranscodingResponse } from "../http/response.ts";
 
-/** An error on its way to a client, before it has a shape. */
+/** An error to be formatted as an HTTP response. */
 export type TranscodingError = {
-  /** Of the answer. */
+  /** The HTTP status. */
   readonly status: number;
-  /** The code of the RPC; of a request that led to none, the one that fits the status. */
+  /** The code of the RPC error, or the code for the status if the request was rejected before a call. */
   readonly code: Code;
-  /** For programs: the reason of a google.rpc.ErrorInfo detail, else the name of the code, else the fault's own. */
+  /**
+   * A machine-readable reason: that of a google.rpc.ErrorInfo detail, or the name of the code. For a request that was
+   * rejected before a call, the reason of the RequestError.
+   */
   readonly reason: string;
-  /** For people. */
+  /** A human-readable message. */
   readonly message: string;
-  /** Sent whatever the shape: what the error's metadata says, and `Allow` and the like. By lower-case name. */
+  /** Response headers, such as the error's metadata or `Allow`, by lower-case name. They are sent in every format. */
   readonly headers: Readonly<Record<string, string | string[]>>;
-  /** The details of a ConnectError whose type is known, as JSON with `@type`. */
+  /** The details of a ConnectError whose types are known, as JSON with `@type`. */
   details(): JsonValue[];
-  /** What was thrown. Not for clients: it may hold what is nobody's business. */
+  /** The thrown value. It may contain internal information and must not be sent to clients. */
   readonly cause: unknown;
 };
 
-/** What an error is answered by one's own function; what is absent stays as it would have been. */
+/** The response that a custom error format returns. */
 export type ErrorShape = {
+  /** 400 to 599. Default: the status of the error. */
   readonly status?: number;
-  /** By lower-case name; they are added to those of the error. */
+  /** Added to those of the error, by lower-case name. */
   readonly headers?: Readonly<Record<string, string | string[]>>;
-  /** Text and bytes go out as they are, and want a content-type; anything else as JSON. Absent: no body. */
+  /** A string or Buffer is sent unchanged and requires a `content-type` header; any other value is sent as JSON. Absent: no body. */
   readonly body?: unknown;
 };
 
-/** The shape of errors' bodies. */
+/** The format of error bodies: `{code, message}`, RFC 9457, google.rpc.Status, or a function. */
 export type ErrorFormat = "plain" | "problem" | "status" | ((error: TranscodingError) => ErrorShape);
 
-/** Compiles the option; what it returns never throws. */
+/** Compiles the `errors` option. The formatter never throws. */
 export function createErrorFormatter(format: ErrorFormat): (error: TranscodingError) => TranscodingResponse {
   if (typeof format === "function") {
     return (error) => {
       try {
-        return customAnswer(error, format(error));
+        return customResponse(error, format(error));
       } catch {
-        // Nobody is left to ask for a shape.
+        // The format function failed: respond without it.
         return jsonResponse(500, {}, { code: "internal", message: "internal error" });
       }
     };
@@ -49,7 +53,7 @@ export function createErrorFormatter(format: ErrorFormat): (error: TranscodingEr
     case "plain":
       return ({ status, reason, message, headers }) => jsonResponse(status, { ...headers }, { code: reason, message });
     case "problem":
-      return problemAnswer;
+      return problemResponse;
     case "status":
       return (error) => {
         const { status, code, message, headers } = error;
@@ -60,23 +64,23 @@ export function createErrorFormatter(format: ErrorFormat): (error: TranscodingEr
   }
 }
 
-/** RFC 9457. A problem of the type about:blank has the status' own phrase for its title (section 4.2.1). */
-function problemAnswer(error: TranscodingError): TranscodingResponse {
+/** Formats application/problem+json (RFC 9457). The title of "about:blank" is the phrase of the status (section 4.2.1). */
+function problemResponse(error: TranscodingError): TranscodingResponse {
   const { status, reason, message } = error;
   const title = STATUS_CODES[status] ?? (status === 499 ? "Client Closed Request" : "Error");
   const details = error.details();
   const problem = { type: "about:blank", title, status, detail: message, code: reason };
-  const answer = jsonResponse(status, { ...error.headers }, details.length === 0 ? problem : { ...problem, details });
-  answer.headers["content-type"] = "application/problem+json";
-  return answer;
+  const response = jsonResponse(status, { ...error.headers }, details.length === 0 ? problem : { ...problem, details });
+  response.headers["content-type"] = "application/problem+json";
+  return response;
 }
 
-function customAnswer(
+function customResponse(
   error: TranscodingError,
   { status = error.status, headers = {}, body }: ErrorShape,
 ): TranscodingResponse {
   if (!Number.isInteger(status) || status < 400 || status > 599) {
-    throw new RangeError("an error has a status from 400 to 599");
+    throw new RangeError("the status of an error must be from 400 to 599");
   }
   const own = Object.entries(headers).filter(([, value]) => [value].flat().every((each) => isHeaderValue(each)));
   const all = { ...error.headers, ...Object.fromEntries(own) };

@@ -10,36 +10,36 @@ import { createHeaderWriter } from "../response/header.ts";
 import { messageWriter } from "../json/write.ts";
 import { enumNames, errorRule, fieldRule } from "../schema/rules.ts";
 
-/** Makes the answers of all that fails, in the one shape that the option `errors` names. Neither ever throws. */
+/** Creates error responses in the format of the `errors` option. The methods never throw. */
 export type ErrorResponder = {
   /**
-   * Of whatever ended a call. A ConnectError with a detail that has the `error` option is answered in
-   * that shape. What is no ConnectError tells nothing.
+   * The response to an error of a call. The first detail of a ConnectError whose message has the `error` option becomes
+   * the response; a value that is not a ConnectError becomes an internal error that reveals nothing of it.
    */
-  ofError(error: unknown): TranscodingResponse;
-  /** Of a request that led to no call; `invalid` is the reason of a fault that has none of its own. */
-  ofFault(fault: RequestError, invalid?: string): TranscodingResponse;
-  /** The answer that a message with the `error` option is; undefined for one without. */
-  shapeOf(desc: DescMessage): DetailShape | undefined;
+  respondToError(error: unknown): TranscodingResponse;
+  /** The response to a rejected request; `invalid` is the reason if the error has none. */
+  respondToRequestError(error: RequestError, invalid?: string): TranscodingResponse;
+  /** The responder for details of a message type; undefined if the message has no `error` option. */
+  detailResponderOf(desc: DescMessage): DetailResponder | undefined;
 };
 
-/** Throws at start-up for a format that there is not. `registry` holds the types of details, and of any Any in them. */
+/** Throws an Error for an unknown format. `registry` has the types of error details and of Any messages in them. */
 export function createErrorResponder(format: ErrorFormat, registry: Registry): ErrorResponder {
-  const answer = createErrorFormatter(format);
+  const formatError = createErrorFormatter(format);
   const writeDetails = createDetailsWriter(registry);
-  const shapeOf = createShapes(registry);
-  const ofConnectError = (error: ConnectError): TranscodingResponse => {
+  const detailResponderOf = createDetailResponders(registry);
+  const respondToConnectError = (error: ConnectError): TranscodingResponse => {
     const headers: Record<string, string | string[]> = {};
     addHeaders(headers, error.metadata);
     for (const detail of error.details) {
       if ("desc" in detail) {
-        const shape = shapeOf(detail.desc);
-        if (shape !== undefined) {
-          return shape.answer(create(detail.desc, detail.value), statusOfCode(error.code), headers);
+        const responder = detailResponderOf(detail.desc);
+        if (responder !== undefined) {
+          return responder.respond(create(detail.desc, detail.value), statusOfCode(error.code), headers);
         }
       }
     }
-    return answer({
+    return formatError({
       status: statusOfCode(error.code),
       code: Code[error.code] === undefined ? Code.Unknown : error.code,
       reason: error.findDetails(ErrorInfoSchema)[0]?.reason ?? nameOfCode(error.code),
@@ -49,8 +49,8 @@ export function createErrorResponder(format: ErrorFormat, registry: Registry): E
       cause: error,
     });
   };
-  const ofBug = (cause: unknown): TranscodingResponse =>
-    answer({
+  const respondToUnknown = (cause: unknown): TranscodingResponse =>
+    formatError({
       status: 500,
       code: Code.Internal,
       reason: "internal",
@@ -60,90 +60,90 @@ export function createErrorResponder(format: ErrorFormat, registry: Registry): E
       cause,
     });
   return {
-    shapeOf,
-    ofError(error) {
+    detailResponderOf,
+    respondToError(error) {
       if (!(error instanceof ConnectError)) {
-        return ofBug(error);
+        return respondToUnknown(error);
       }
       try {
-        return ofConnectError(error);
+        return respondToConnectError(error);
       } catch (cause) {
-        // A detail that is the answer, but has no JSON: a Timestamp beyond the year 9999, an Any of an unknown type.
-        return ofBug(cause);
+        // The detail can't be written as JSON: a Timestamp after the year 9999, an Any of an unknown type.
+        return respondToUnknown(cause);
       }
     },
-    ofFault(fault, invalid = "invalid_argument") {
-      return answer({
-        status: fault.status,
-        code: codeOfStatus(fault.status),
-        reason: fault.reason ?? invalid,
-        message: fault.message,
-        headers: fault.headers,
+    respondToRequestError(error, invalid = "invalid_argument") {
+      return formatError({
+        status: error.status,
+        code: codeOfStatus(error.status),
+        reason: error.reason ?? invalid,
+        message: error.message,
+        headers: error.headers,
         details: () => [],
-        cause: fault,
+        cause: error,
       });
     },
   };
 }
 
-/** How the faults of an operation's requests are answered. */
-export type RequestErrorShape = {
-  /** The reason of a fault that has none of its own. */
+/** The format of an operation's request errors. */
+export type RequestErrorOptions = {
+  /** The reason of a RequestError that has none. */
   readonly invalid: string;
-  /** A message with the `error` option whose shape every fault takes; undefined: that of all errors. */
+  /** A message with the `error` option to respond with; undefined for the format of the `errors` option. */
   readonly message: DescMessage | undefined;
 };
 
-/** Compiles the answer for faults; throws at start-up where the shape's message can't say the reason. */
+/** Compiles the responses to request errors; throws an Error if the message can't represent the reason `invalid`. */
 export function createRequestErrorResponder(
-  { invalid, message }: RequestErrorShape,
+  { invalid, message }: RequestErrorOptions,
   errors: ErrorResponder,
-): (fault: RequestError) => TranscodingResponse {
+): (error: RequestError) => TranscodingResponse {
   if (message === undefined) {
-    return (fault) => errors.ofFault(fault, invalid);
+    return (error) => errors.respondToRequestError(error, invalid);
   }
-  const shape = errors.shapeOf(message);
+  const responder = errors.detailResponderOf(message);
   const rule = errorRule(message);
-  if (shape === undefined || rule === undefined) {
+  if (responder === undefined || rule === undefined) {
     throw new Error(`${message.typeName} has no (transcoding.v1.error) option`);
   }
   const reasonField = message.fields.find((field) => field.name === rule.reason);
   const textField = message.fields.find((field) => field.name === rule.message);
   const reason = reasonField?.fieldKind === "enum" ? enumNames(reasonField.enum).numberOf.get(invalid) : invalid;
   if (reasonField === undefined || reason === undefined) {
-    throw new Error(`${message.typeName} can't say the reason "${invalid}"`);
+    throw new Error(`${message.typeName} can't represent the reason "${invalid}"`);
   }
-  return (fault) => {
+  return (error) => {
     const value: Message & Record<string, unknown> = create(message);
     value[reasonField.localName] = reason;
     if (textField !== undefined) {
-      value[textField.localName] = fault.repeatsInput ? "the request is malformed" : fault.message;
+      value[textField.localName] = error.repeatsInput ? "the request is malformed" : error.message;
     }
-    const answer = shape.answer(value, fault.status, { ...fault.headers });
-    // The fault knows better than the reason: 413 and 415 stay what they are.
-    return { ...answer, status: fault.status };
+    const response = responder.respond(value, error.status, { ...error.headers });
+    // The status of the error, such as 413 or 415, takes precedence over that of the reason.
+    return { ...response, status: error.status };
   };
 }
 
-/** Answers a message with the `error` option: the detail is the answer. */
-type DetailShape = {
-  answer(message: Message, codeStatus: number, headers: Record<string, string | string[]>): TranscodingResponse;
+/** Responds with an error detail whose message has the `error` option. `codeStatus` is the status of the error's code. */
+type DetailResponder = {
+  respond(message: Message, codeStatus: number, headers: Record<string, string | string[]>): TranscodingResponse;
 };
 
-/** Compiles each shape when it is first asked for. */
-function createShapes(registry: Registry): ErrorResponder["shapeOf"] {
-  const shapes = new WeakMap<DescMessage, DetailShape | false>();
+/** Compiles the responder of each message type on first use. */
+function createDetailResponders(registry: Registry): ErrorResponder["detailResponderOf"] {
+  const responders = new WeakMap<DescMessage, DetailResponder | false>();
   return (desc) => {
-    let shape = shapes.get(desc);
-    if (shape === undefined) {
-      shape = compileShape(desc, registry) ?? false;
-      shapes.set(desc, shape);
+    let responder = responders.get(desc);
+    if (responder === undefined) {
+      responder = compileDetailResponder(desc, registry) ?? false;
+      responders.set(desc, responder);
     }
-    return shape === false ? undefined : shape;
+    return responder === false ? undefined : responder;
   };
 }
 
-function compileShape(desc: DescMessage, registry: Registry): DetailShape | undefined {
+function compileDetailResponder(desc: DescMessage, registry: Registry): DetailResponder | undefined {
   const rule = errorRule(desc);
   if (rule === undefined) {
     return undefined;
@@ -154,7 +154,7 @@ function compileShape(desc: DescMessage, registry: Registry): DetailShape | unde
   const reasonRules = reasonField?.fieldKind === "enum" ? enumNames(reasonField.enum).rules : undefined;
   const write = messageWriter(desc, registry);
   return {
-    answer(message, codeStatus, headers) {
+    respond(message, codeStatus, headers) {
       const fields = message as Message & Record<string, unknown>;
       setHeaders(message, headers);
       const byReason = reasonField && reasonRules?.get(fields[reasonField.localName] as number)?.status;

@@ -4,22 +4,25 @@ import type { TranscodingRequest } from "./request.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
 import { addVary } from "./vary.ts";
 
-/** Which pages of other origins may call, and what they see (the Fetch standard's CORS protocol). */
+/** The CORS policy (Fetch standard, section 3.3): the allowed origins, and what their pages may send and read. */
 export type CorsOptions = {
-  /** The origins as a browser sends them, `https://app.example`; `"*"` is any. Or a function that decides. */
+  /**
+   * The allowed origins, serialized as browsers send them (`https://app.example`), or `"*"` for any origin; or a
+   * function that returns whether an origin is allowed.
+   */
   readonly origins: readonly string[] | ((origin: string) => boolean);
-  /** Lets them send cookies and the like; not for the origin `"*"`. Default: false. */
+  /** Whether to allow requests with credentials (cookies, HTTP authentication). Not allowed with the origin `"*"`. Default: false. */
   readonly credentials?: boolean;
   /**
-   * The response headers that a page may read, beside those that any may. Default: ETag, Retry-After,
-   * WWW-Authenticate, and those that the methods' messages and options name.
+   * The response headers that a page may read, in addition to the CORS-safelisted ones. Default: ETag, Retry-After,
+   * WWW-Authenticate, and the response headers that the methods' options and messages define.
    */
   readonly exposeHeaders?: readonly string[];
-  /** For how long a browser need not ask again, in seconds. Default: 600. */
+  /** How long browsers may cache a preflight response, in seconds. Default: 600. */
   readonly maxAgeSeconds?: number;
 };
 
-/** What a page may send without being told so by an operation. */
+/** The request headers that are allowed for every operation. */
 const requestHeaders = [
   "Accept",
   "Authorization",
@@ -34,27 +37,27 @@ const requestHeaders = [
 
 const responseHeaders = ["ETag", "Retry-After", "WWW-Authenticate"];
 
-/** Finds the method that a request would call. */
+/** Returns the RPC method that an HTTP method and request target are routed to. */
 export type FindMethod = (httpMethod: string, target: string) => DescMethod | undefined;
 
-/** Puts the CORS headers on an answer. */
-export type Cors = (request: TranscodingRequest, answer: TranscodingResponse) => void;
+/** Adds the CORS headers to a response. */
+export type Cors = (request: TranscodingRequest, response: TranscodingResponse) => void;
 
 /**
- * Compiles the option; throws at start-up where it is wrong. It works on any answer, errors too; the one to OPTIONS,
- * whose Allow tells the methods of the path, becomes that of a preflight.
+ * Validates and compiles the `cors` option; throws an Error if it is invalid. The returned function applies to every
+ * response, including errors. A response to OPTIONS becomes a preflight response: its Allow header has the methods of the path.
  */
 export function createCors(options: CorsOptions, methods: Iterable<DescMethod>, find: FindMethod): Cors {
   const { origins, credentials = false, maxAgeSeconds = 600 } = options;
   const any = typeof origins !== "function" && origins.includes("*");
   if (any && credentials) {
-    throw new Error('cors: with credentials, the origin "*" would let every page act for its reader; name the origins');
+    throw new Error('cors: credentials can\'t be combined with the origin "*"; list the allowed origins');
   }
   if (typeof origins !== "function") {
     for (const origin of origins) {
       if (!/^(?:\*|null|[a-z][a-z0-9+.-]*:\/\/[^/\s?#@]+)$/.test(origin)) {
         throw new Error(
-          `cors: an origin has a scheme, a host, and no path, such as https://app.example, not "${origin}"`,
+          `cors: an origin must have a scheme, a host and no path, such as https://app.example, not "${origin}"`,
         );
       }
     }
@@ -63,9 +66,9 @@ export function createCors(options: CorsOptions, methods: Iterable<DescMethod>, 
   const isAllowed = typeof origins === "function" ? origins : (origin: string) => any || allowed.has(origin);
   const all = [...methods];
   const allowHeaders = new Map(
-    all.map((method) => [method, joinNames([...requestHeaders, ...ownRequestHeaders(method)])]),
+    all.map((method) => [method, joinNames([...requestHeaders, ...requestHeadersOf(method)])]),
   );
-  const exposeHeaders = joinNames(options.exposeHeaders ?? [...responseHeaders, ...all.flatMap(ownResponseHeaders)]);
+  const exposeHeaders = joinNames(options.exposeHeaders ?? [...responseHeaders, ...all.flatMap(responseHeadersOf)]);
 
   return (request, { headers }) => {
     const { origin, "access-control-request-method": requestMethod } = request.headers;
@@ -87,28 +90,28 @@ export function createCors(options: CorsOptions, methods: Iterable<DescMethod>, 
     }
     const { allow } = headers;
     if (allow !== undefined) {
-      const asked = find(requestMethod, request.target);
+      const method = find(requestMethod, request.target);
       headers["access-control-allow-methods"] = allow;
-      headers["access-control-allow-headers"] = (asked && allowHeaders.get(asked)) ?? joinNames(requestHeaders);
+      headers["access-control-allow-headers"] = (method && allowHeaders.get(method)) ?? joinNames(requestHeaders);
       headers["access-control-max-age"] = String(maxAgeSeconds);
     }
   };
 }
 
-/** The headers that the methods' options and messages name; for those who have CORS done elsewhere, too. */
+/** The request and response headers that the methods' options and messages define; for a CORS policy outside of the transcoder. */
 export function headersOf(methods: readonly DescMethod[]): {
   readonly request: string[];
   readonly response: string[];
 } {
-  return { request: methods.flatMap(ownRequestHeaders), response: methods.flatMap(ownResponseHeaders) };
+  return { request: methods.flatMap(requestHeadersOf), response: methods.flatMap(responseHeadersOf) };
 }
 
-function ownRequestHeaders(method: DescMethod): string[] {
+function requestHeadersOf(method: DescMethod): string[] {
   const { variants } = methodRule(method);
   return [...(variants === undefined ? [] : [variants.header]), ...boundHeaders(method.input)];
 }
 
-function ownResponseHeaders(method: DescMethod): string[] {
+function responseHeadersOf(method: DescMethod): string[] {
   return [...methodRule(method).headers.map(({ name }) => name), ...boundHeaders(method.output)];
 }
 
@@ -116,7 +119,7 @@ function boundHeaders(desc: DescMessage): string[] {
   return desc.fields.map((field) => fieldRule(field).header).filter((name) => name !== "");
 }
 
-/** One list; each name once, whatever its case. */
+/** A comma-separated list without case-insensitive duplicates. */
 function joinNames(names: readonly string[]): string {
   return [...new Map(names.map((name) => [name.toLowerCase(), name])).values()].join(", ");
 }

@@ -1,26 +1,27 @@
-/** An entity tag of a request (RFC 9110, section 8.8.3). */
+/** An entity tag (RFC 9110, section 8.8.3). */
 export type ETag = { readonly weak: boolean; readonly value: string };
 
-/** `"value"`; undefined where the value is empty, or can't stand in an entity tag. */
+/** Formats a strong entity tag, `"value"`. Returns undefined if the value is empty or has characters that an entity tag can't contain. */
 export function formatETag(value: string): string | undefined {
   return /^[\x21\x23-\x7e]+$/.test(value) ? `"${value}"` : undefined;
 }
 
-/** What the tag of a compressed form ends with; and that of the body as it is, where its own value ends with one of these. */
+/** The suffix of the entity tag of a compressed representation. */
 const compressed = /-(?:br|gzip|zstd)$/;
+/** The suffix of the entity tag of an uncompressed representation whose value ends with one of these suffixes. */
 const identity = /-identity$/;
 
-/** What a value is in the tag of the body as it is: another than any in the tag of a compressed form. */
+/** The opaque tag of the uncompressed representation; it never equals that of a compressed one. */
 export function tagOf(value: string): string {
   return compressed.test(value) || identity.test(value) ? `${value}-identity` : value;
 }
 
-/** The value in the tag of whatever form. */
+/** The value that an opaque tag was made from; the inverse of `tagOf`, also for tags of compressed representations. */
 export function valueOf(tag: string): string {
   return tag.replace(compressed, "").replace(identity, "");
 }
 
-/** The tags of an If-Match or If-None-Match; "*" for any; undefined where it is neither that nor a list of tags. */
+/** Parses an If-Match or If-None-Match header. Returns undefined if it is neither `*` nor a list of entity tags. */
 export function parseETags(header: string): ETag[] | "*" | undefined {
   const text = header.trim();
   if (text === "*") {
@@ -32,12 +33,12 @@ export function parseETags(header: string): ETag[] | "*" | undefined {
   return [...text.matchAll(/(W\/)?"([^"]*)"/g)].map(([, weak, value = ""]) => ({ weak: weak !== undefined, value }));
 }
 
-/** The one of `tags`, all of one resource, that an If-None-Match names, by weak comparison (section 13.1.2). */
+/** Returns the first of a resource's `tags` that If-None-Match contains, by weak comparison (RFC 9110, section 13.1.2). */
 export function findMatch(ifNoneMatch: string, tags: readonly string[]): string | undefined {
   const [first] = tags;
   if (ifNoneMatch === first) {
     return first;
   }
-  const asked = parseETags(ifNoneMatch);
-  return asked === "*" ? first : tags.find((tag) => asked?.some(({ value }) => `"${value}"` === tag));
+  const parsed = parseETags(ifNoneMatch);
+  return parsed === "*" ? first : tags.find((tag) => parsed?.some(({ value }) => `"${value}"` === tag));
 }

@@ -1,16 +1,16 @@
-/** The media type of a Content-Type (RFC 9110, section 8.3.1): lower-case, without parameters. */
+/** The media type of a Content-Type header (RFC 9110, section 8.3.1), in lower case and without parameters. */
 export function mediaTypeOf(contentType: string): string {
   const semicolon = contentType.indexOf(";");
   return (semicolon === -1 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
 }
 
-/** Whether JSON in UTF-8 may be sent: another charset than UTF-8 may not. */
+/** Whether a Content-Type header has no charset parameter, or one that UTF-8 satisfies. */
 export function isUtf8Charset(contentType: string): boolean {
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1]?.toLowerCase();
   return charset === undefined || charset === "utf-8" || charset === "utf8" || charset === "us-ascii";
 }
 
-/** Whether an Accept (RFC 9110, section 12.5.1) takes a media type: the most specific range decides. */
+/** Whether an Accept header (RFC 9110, section 12.5.1) accepts a media type; the most specific media range decides. */
 export function accepts(accept: string | undefined, mediaType: string): boolean {
   if (accept === undefined || accept === "*/*" || accept === "" || accept === mediaType) {
     return true;

@@ -1,15 +1,15 @@
 /**
- * A request that can't be served as it was sent: no such path, a wrong media type, a body that does
- * not fit. Found before the implementation runs.
+ * A request that is rejected before the implementation is called: an unknown path, an unsupported media type, an
+ * invalid body.
  */
 export class RequestError extends Error {
-  /** The HTTP status of the answer. */
+  /** The HTTP status of the response. */
   readonly status: number;
-  /** For programs; undefined where the method or field says which (`invalid` in its options). */
+  /** Machine-readable; undefined if it is set by the `invalid` option of the method or field. */
   readonly reason: string | undefined;
+  /** Response headers, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
-
-  /** The message repeats names that the client chose. */
+  /** Whether the message contains names or values that the client sent. */
   readonly repeatsInput: boolean;
 
   constructor(

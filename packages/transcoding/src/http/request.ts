@@ -1,26 +1,26 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { IncomingHttpHeaders } from "node:http";
 
-/** What a call needs to know of the request that it came with. Nothing is computed until it is asked for. */
+/** The HTTP request of a call, as far as the call's context uses it. The methods compute their result on demand. */
 export type CallOrigin = {
   readonly httpMethod: string;
   readonly headers: IncomingHttpHeaders;
   url(): string;
   contextValues(): ContextValues | undefined;
-  /** Calls back when the client has gone before the answer; at once where it has gone already. */
+  /** Calls back when the client disconnects before the response is complete; immediately if it already has. */
   onAbort(callback: () => void): void;
 };
 
-/** A request, whichever server received it. */
+/** An HTTP request, independent of the server that received it. */
 export type TranscodingRequest = CallOrigin & {
-  /** 1 or 2: over HTTP/1 nobody can count on an answer that begins before the request has ended. */
+  /** 1 or 2. HTTP/1 clients can't be relied on to read a response before they have sent the whole request. */
   readonly httpVersionMajor: number;
-  /** As it was sent, percent-escapes and query included. */
+  /** The request target as it was sent: path and query, still percent-encoded. */
   readonly target: string;
-  /** Whether a body was sent; it may be empty. */
+  /** Whether the request has a body, which may be empty. */
   hasBody(): boolean;
-  /** The whole body; rejects with a RequestError 413 where it is longer. */
+  /** Reads the whole body. Rejects with a RequestError of status 413 if it exceeds `maxBytes`. */
   readBody(maxBytes: number): Promise<Uint8Array>;
-  /** The body as it arrives, for client streams; not after readBody. Ending the iteration leaves the rest unread. */
+  /** Streams the body; not to be combined with `readBody`. Ending the iteration early leaves the rest unread. */
   streamBody(): AsyncIterable<Uint8Array>;
 };

@@ -1,19 +1,20 @@
 import type { ContentEncoding } from "./content-coding.ts";
 import { addVary } from "./vary.ts";
 
-/** The HTTP response to a call; without a body where `body` is undefined. */
+/** An HTTP response, independent of the server that sends it. */
 export type TranscodingResponse = {
   readonly status: number;
   /** By lower-case name. */
   readonly headers: Record<string, string | string[]>;
   /**
-   * Text goes out in one piece with the head; bytes are for what is large and sent again and again. Who sends an
-   * iterable calls its `return` when the client has gone, and breaks the connection off where it throws.
+   * A string is sent in one write with the header; a Buffer is for large bodies that are sent repeatedly. Of an iterable
+   * the server must call `return` when the client disconnects, and abort the connection or stream if it throws.
+   * Undefined: no body.
    */
   readonly body: string | Buffer | AsyncIterable<string | Uint8Array> | undefined;
-  /** Trailer fields, sent after the body; of a body that streams they are read when it has ended. Absent: none. */
+  /** Trailer fields, sent after the body. For a streamed body they are complete only after it has ended. */
   readonly trailers?: Readonly<Record<string, string | string[]>>;
-  /** Where the compressed forms of a body that is sent again are kept; absent: it is compressed for this answer only. */
+  /** Caches the compressed forms of a body that is sent repeatedly. Absent: the body is compressed for this response only. */
   readonly compressed?: Map<ContentEncoding, Promise<Buffer>>;
 };
 
@@ -27,8 +28,8 @@ export function jsonResponse(
 }
 
 /**
- * Of one connection (RFC 9110, section 7.6.1), of the body that is made here, or of another protocol:
- * never handed on. `__proto__` may be the name of a header, but not of an object's property.
+ * Headers that implementations can't set: connection-specific ones (RFC 9110, section 7.6.1), those that describe the
+ * body, and `__proto__`, which is a valid header name but not usable as a property.
  */
 const notForwarded = new Set([
   "__proto__",
@@ -45,7 +46,10 @@ const notForwarded = new Set([
   "upgrade",
 ]);
 
-/** Adds headers that an implementation set, as far as they may stand in an HTTP answer. */
+/**
+ * Adds the headers that an implementation set. Connection-specific and body headers, `grpc-*`, `connect-*` and
+ * values that are not visible ASCII are left out.
+ */
 export function addHeaders(target: Record<string, string | string[]>, source: Iterable<[string, string]>): void {
   for (const [name, value] of source) {
     if (notForwarded.has(name) || name.startsWith("grpc-") || name.startsWith("connect-") || !isHeaderValue(value)) {
@@ -61,7 +65,7 @@ export function addHeaders(target: Record<string, string | string[]>, source: It
   }
 }
 
-/** Visible ASCII, blanks and tabs: what every recipient reads alike (RFC 9110, section 5.5). */
+/** Whether a value consists of visible ASCII, spaces and tabs, the interoperable part of RFC 9110, section 5.5. */
 export function isHeaderValue(value: string): boolean {
   return /^[\t\x20-\x7e]*$/.test(value);
 }

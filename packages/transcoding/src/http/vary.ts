@@ -1,13 +1,10 @@
-/**
- * Says that the answer depends on a request header (RFC 9110, section 12.5.5). There is one Vary, which names
- * each header once.
- */
+/** Adds a request header to Vary (RFC 9110, section 12.5.5), without duplicates. */
 export function addVary(headers: Record<string, string | string[]>, name: string): void {
   const before = headers["vary"];
   headers["vary"] = before === undefined ? name : mergeVary(before, name);
 }
 
-/** One value of two; a response hook may have set one already. */
+/** Merges two values of Vary; the first may have been set by a response hook. */
 function mergeVary(first: string | readonly string[], second: string | readonly string[]): string {
   const names = new Map<string, string>();
   for (const name of [first, second].flat().join(",").split(",")) {
@@ -16,6 +13,6 @@ function mergeVary(first: string | readonly string[], second: string | readonly 
       names.set(trimmed.toLowerCase(), trimmed);
     }
   }
-  // It depends on more than headers, and so names none.
+  // "*" includes every header.
   return names.has("*") ? "*" : [...names.values()].join(", ");
 }

@@ -12,7 +12,7 @@ import type { TranscodingRequest } from "../http/request.ts";
 import { fieldRule, maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 import { createBoundFields, type BindingSource, type BoundFields } from "../schema/bound-fields.ts";
 
-/** Makes the request message of a request; `pathVariables` are what the path's variables matched, raw, in order. */
+/** Creates the message of an HTTP request. `pathVariables` are in the order of the template, still percent-encoded. */
 export type Binder = (request: TranscodingRequest, pathVariables: readonly string[]) => Message | Promise<Message>;
 
 export type BindOptions = {
@@ -24,11 +24,11 @@ export type BindOptions = {
   readonly deferred: readonly DescMethod[];
 };
 
-/** Compiles the binding of a request: each field of the message has one source, header, path, body or query. */
+/** Compiles the binding of a request: each field of the message is bound to one of header, path, body and query. */
 export function createBinder(route: Route, variant: Variant, options: BindOptions): Binder {
   const { input } = route.method;
   const rule = methodRule(route.method);
-  const readFrame = createFrameReader(route, variant, options);
+  const readParameters = createParameterFieldsReader(route, variant, options);
   const readBody = createBodyReader(input, {
     body: variant.body,
     consumes: rule.consumes,
@@ -39,85 +39,90 @@ export function createBinder(route: Route, variant: Variant, options: BindOption
     parameters: {
       unknown: options.unknownQuery,
       bound: options.boundQuery,
-      boundFields: takenFields(route, ""),
+      boundFields: collectBoundFields(route, ""),
       maxDepth: options.maxDepth,
       registry: options.registry,
     },
   });
   if (!isDeferred(route.method, options.deferred)) {
     return (request, pathVariables) => {
-      const frame = readFrame(request, pathVariables);
-      const fill = (message: Message): Message => {
-        frame.fill(message);
+      const parameters = readParameters(request, pathVariables);
+      const assign = (message: Message): Message => {
+        parameters.assignTo(message);
         return message;
       };
-      const body = frame.ignoreBody ? create(input) : readBody(request);
-      return body instanceof Promise ? body.then(fill) : fill(body);
+      const body = parameters.ignoreBody ? create(input) : readBody(request);
+      return body instanceof Promise ? body.then(assign) : assign(body);
     };
   }
   const name = routeName(route);
   return (request, pathVariables) => {
-    const frame = readFrame(request, pathVariables);
-    const fill = (message: Message): Message => {
-      frame.fill(message);
+    const parameters = readParameters(request, pathVariables);
+    const assign = (message: Message): Message => {
+      parameters.assignTo(message);
       return message;
     };
     const defer: DeferBody = (bytes, parse) => {
       const { httpMethod, target, headers } = request;
       const form = { kind: "http", route: name, httpMethod, target, headers, pathVariables } as const;
-      return deferMessage(input, { bytes, form }, (each) => fill(parse(each)));
+      return deferMessage(input, { bytes, form }, (each) => assign(parse(each)));
     };
-    const fillNow = (message: Message): Message => (undecodedOf(message) === undefined ? fill(message) : message);
-    const body = frame.ignoreBody ? create(input) : readBody(request, defer);
-    return body instanceof Promise ? body.then(fillNow) : fillNow(body);
+    const assignUnlessDeferred = (message: Message): Message =>
+      undecodedOf(message) === undefined ? assign(message) : message;
+    const body = parameters.ignoreBody ? create(input) : readBody(request, defer);
+    return body instanceof Promise ? body.then(assignUnlessDeferred) : assignUnlessDeferred(body);
   };
 }
 
-/** What a request says of its message beside the body. */
-type Frame = {
-  /** Sets the fields; throws a RequestError where the body has another member of a oneof, or the query does not fit. */
-  fill(message: Message): void;
-  /** A header says that the body is ignored. */
+/** The fields of a request message that are bound to the path, the query and headers. */
+type ParameterFields = {
+  /** Sets the fields; throws a RequestError if the query is invalid, or the body has set another member of a oneof. */
+  assignTo(message: Message): void;
+  /** Whether a header value has the `ignore_body` option. */
   readonly ignoreBody: boolean;
 };
 
-/** Reads the headers and the path of a request; throws a RequestError where one does not fit. */
-export type FrameReader = (request: TranscodingRequest, pathVariables: readonly string[]) => Frame;
+/** Reads the headers and path variables of a request; throws a RequestError for an invalid value. */
+export type ParameterFieldsReader = (request: TranscodingRequest, pathVariables: readonly string[]) => ParameterFields;
 
-/** Compiles what fills a message beside the body. */
-export function createFrameReader(route: Route, variant: Variant, options: BindOptions): FrameReader {
+/** Compiles the reader of all fields that are not bound to the body. */
+export function createParameterFieldsReader(
+  route: Route,
+  variant: Variant,
+  options: BindOptions,
+): ParameterFieldsReader {
   const { input } = route.method;
   const readHeaders = createHeaderReader(input);
   const path = createPathVariablesReader(route);
-  const fillIfMatch = createIfMatchReader(route.method);
+  const readIfMatch = createIfMatchReader(route.method);
   const readQuery = createParameterReader(input, {
     from: "query",
     unknown: methodRule(route.method).ignoreUnknown ? "ignore" : options.unknownQuery,
     bound: options.boundQuery,
-    boundFields: takenFields(route, variant.body),
+    boundFields: collectBoundFields(route, variant.body),
     maxDepth: options.maxDepth,
     registry: options.registry,
   });
   return (request, pathVariables) => {
     const headers = readHeaders(request.headers);
     const values = path.read(pathVariables);
-    const question = request.target.indexOf("?");
+    const questionMark = request.target.indexOf("?");
     return {
       ignoreBody: headers.ignoreBody,
-      fill(message) {
-        headers.fill(message);
+      assignTo(message) {
+        headers.assignTo(message);
         path.set(message, values);
-        if (question !== -1) {
-          readQuery(message, request.target, question + 1);
+        if (questionMark !== -1) {
+          readQuery(message, request.target, questionMark + 1);
         }
-        fillIfMatch?.(request.headers, message);
+        readIfMatch?.(request.headers, message);
       },
     };
   };
 }
 
-/** The fields that parameters can't fill, for they have another source. */
-function takenFields({ method, pathFields }: Route, body: string): BoundFields {
+/** The fields that are bound to the path, a header or the body, and so can't be set by parameters. */
+function collectBoundFields({ method, pathFields }: Route, body: string): BoundFields {
   if (body === "*") {
     return "body";
   }

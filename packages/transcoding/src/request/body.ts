@@ -14,10 +14,10 @@ import type { TranscodingRequest } from "../http/request.ts";
 import { fieldRule } from "../schema/rules.ts";
 import { findBinding } from "../schema/bound-fields.ts";
 
-/** Reads a request's body into a message. Throws a RequestError where it can't be. */
+/** Reads the body of a request into a message; throws, or rejects with, a RequestError if it is invalid. */
 export type BodyReader = (request: TranscodingRequest, defer?: DeferBody) => Message | Promise<Message>;
 
-/** Makes the message in place of the reader, which parses the body when it is asked to. */
+/** Creates a message that calls `parse` with the body's bytes later, on demand. */
 export type DeferBody = (bytes: Uint8Array, parse: (bytes: Uint8Array) => Message) => Message;
 
 export type BodyOptions = FormOptions & {
@@ -27,24 +27,25 @@ export type BodyOptions = FormOptions & {
   readonly maxBytes: number;
   readonly maxDepth: number;
   readonly registry: Registry;
-  /** Of forms. */
+  /** The options for form bodies. */
   readonly parameters: FormOptions["parameters"];
 };
 
-/** Makes a message of a document; the Content-Type is that of the request. */
+/** Parses a body, given the request's Content-Type header. */
 export type BodyParser = (bytes: Uint8Array, contentType: string) => Message;
 
 const JSON_TYPE = "application/json";
 const FORM_TYPE = "application/x-www-form-urlencoded";
 const MULTIPART_TYPE = "multipart/form-data";
 
-/** Compiles a reader; throws at start-up for a rule that the message can't keep, or that is not supported. */
+/** Compiles a body reader; throws an Error if the rule does not fit the message, or is not supported. */
 export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyReader {
-  const bound = boundFields(desc, options.body);
+  const bodyFields = resolveBodyFields(desc, options.body);
   if (options.body === "") {
-    const zero = createZeroMessageFactory(desc);
-    const refuse = (): RequestError => new RequestError(400, undefined, "this operation takes no body");
-    return (request) => (request.hasBody() ? assertEmpty(request, refuse).then(zero) : zero());
+    const createZeroMessage = createZeroMessageFactory(desc);
+    const createError = (): RequestError => new RequestError(400, undefined, "this operation takes no body");
+    return (request) =>
+      request.hasBody() ? assertEmpty(request, createError).then(createZeroMessage) : createZeroMessage();
   }
   const raw = findRawBody(desc, options.body);
   if (raw !== undefined) {
@@ -54,78 +55,78 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
   for (const type of options.consumes.length === 0 ? [JSON_TYPE] : options.consumes) {
     parsers.set(type, createParser(desc, type, options));
   }
-  const understood = [...parsers.keys()].join(", ");
-  const makeEmpty = createEmptyMaker(desc, bound, options);
+  const supported = [...parsers.keys()].join(", ");
+  const createFromEmpty = createEmptyBodyFactory(desc, bodyFields, options);
   return (request, defer) => {
     const { "content-type": contentType } = request.headers;
     const parse = contentType === undefined ? undefined : findParser(parsers, contentType);
-    const readNothing = (): Message => {
-      if (makeEmpty !== undefined) {
-        return makeEmpty();
+    const readEmpty = (): Message => {
+      if (createFromEmpty !== undefined) {
+        return createFromEmpty();
       }
       throw contentType !== undefined && parse === undefined
-        ? unsupportedMediaType(understood)
+        ? unsupportedMediaType(supported)
         : new RequestError(400, "invalid_json", "the body is empty; a JSON document was expected");
     };
     if (!request.hasBody()) {
-      return readNothing();
+      return readEmpty();
     }
     if (contentType === undefined || parse === undefined) {
-      return assertEmpty(request, () => unsupportedMediaType(understood)).then(readNothing);
+      return assertEmpty(request, () => unsupportedMediaType(supported)).then(readEmpty);
     }
-    // Of another realm's promise each further one would be of that realm too.
+    // A server may return a promise of another realm, for which `instanceof Promise` in the binder would be false.
     return Promise.resolve(readDecoded(request, options.maxBytes)).then((bytes) => {
-      if (bytes.length === 0 && makeEmpty !== undefined) {
-        return makeEmpty();
+      if (bytes.length === 0 && createFromEmpty !== undefined) {
+        return createFromEmpty();
       }
       return defer === undefined ? parse(bytes, contentType) : defer(bytes, (each) => parse(each, contentType));
     });
   };
 }
 
-/** A body of unknown length may be none. Throws the other RequestError where it is one, without reading more of it. */
-async function assertEmpty(request: TranscodingRequest, refuse: () => RequestError): Promise<void> {
+/** Rejects with the RequestError of `createError` at the first byte of the body. A body of unknown length may be empty. */
+async function assertEmpty(request: TranscodingRequest, createError: () => RequestError): Promise<void> {
   let bytes: Uint8Array;
   try {
     bytes = await request.readBody(0);
   } catch (error) {
-    throw error instanceof RequestError && error.status === 413 ? refuse() : error;
+    throw error instanceof RequestError && error.status === 413 ? createError() : error;
   }
   if (bytes.length > 0) {
-    throw refuse();
+    throw createError();
   }
 }
 
-/** What an empty body stands for: `{}`, where no field is missing then. Undefined where it must be sent. */
-function createEmptyMaker(
+/** Compiles the message of an empty body, which is equivalent to `{}`. Undefined if a required field would be missing. */
+function createEmptyBodyFactory(
   desc: DescMessage,
-  bound: readonly DescField[],
+  bodyFields: readonly DescField[],
   { body, parameters: { boundFields } }: BodyOptions,
 ): (() => Message) | undefined {
   const isMissing = (field: DescField): boolean =>
     fieldRule(field).required && findBinding(boundFields, field) === undefined;
   if (body === "*") {
-    return bound.some(isMissing) ? undefined : () => create(desc);
+    return bodyFields.some(isMissing) ? undefined : () => create(desc);
   }
-  const [field] = bound;
-  if (field?.fieldKind !== "message" || field.message.fields.some((below) => fieldRule(below).required)) {
+  const [field] = bodyFields;
+  if (field?.fieldKind !== "message" || field.message.fields.some((each) => fieldRule(each).required)) {
     return undefined;
   }
-  const { message: held } = field;
-  if (held.typeName === StructSchema.typeName) {
+  const { message: fieldDesc } = field;
+  if (fieldDesc.typeName === StructSchema.typeName) {
     return () => withField(desc, field, {});
   }
-  return hasCustomJsonRepresentation(held) ? undefined : () => withField(desc, field, create(held));
+  return hasCustomJsonRepresentation(fieldDesc) ? undefined : () => withField(desc, field, create(fieldDesc));
 }
 
-/** RFC 9110, section 15.5.16; Accept-Post is what W3C's LDP tells clients by. */
-export function unsupportedMediaType(understood: string): RequestError {
-  return new RequestError(415, "unsupported_media_type", `the Content-Type must be ${understood}`, {
-    headers: { "accept-post": understood },
+/** 415 (RFC 9110, section 15.5.16), with the supported media types in Accept-Post (W3C Linked Data Platform, section 7.1). */
+export function unsupportedMediaType(supported: string): RequestError {
+  return new RequestError(415, "unsupported_media_type", `the Content-Type must be ${supported}`, {
+    headers: { "accept-post": supported },
   });
 }
 
-/** A raw body is of any media type, or of those that the method names. */
+/** Compiles the reader of a google.api.HttpBody: of any media type, or of those in the `consumes` option. */
 function createRawReader(
   raw: RawBodyTarget,
   { consumes, maxBytes }: Pick<BodyOptions, "consumes" | "maxBytes">,
@@ -154,7 +155,7 @@ export function createRawTypeCheck(consumes: readonly string[]): (contentType: s
   };
 }
 
-function boundFields(desc: DescMessage, body: string): DescField[] {
+function resolveBodyFields(desc: DescMessage, body: string): DescField[] {
   if (body === "*") {
     return desc.fields;
   }
@@ -181,7 +182,7 @@ function createParser(desc: DescMessage, type: string, options: BodyOptions): Bo
   throw new Error(`a body "${options.body}" of the media type ${type} is not supported`);
 }
 
-/** Compiles the parser of a JSON document that is the whole message, or one of its fields. */
+/** Compiles the parser of a JSON body: the whole message, or the field that `body` names. */
 export function createJsonParser(
   desc: DescMessage,
   options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth" | "registry">,
@@ -192,9 +193,9 @@ export function createJsonParser(
     const exact = messageHoldsInt64(desc);
     return (bytes) => read(parseJson(bytes, options.maxDepth, [], exact), []) as Message;
   }
-  const [field] = boundFields(desc, options.body);
+  const [field] = resolveBodyFields(desc, options.body);
   if (field === undefined) {
-    throw new Error(`${desc.typeName}: a rule without a body has no JSON to read`);
+    throw new Error(`${desc.typeName}: the rule has no body to read JSON from`);
   }
   const read = readers.field(field);
   const exact = holdsInt64(field);

@@ -25,7 +25,7 @@ const codings: ReadonlyMap<string, Coding> = new Map([
   ["zstd", { decompress: promisify(zstdDecompress) as Coding["decompress"], createStream: createZstdDecompress }],
 ]);
 
-/** The coding that a request's body has; undefined: none. Throws a RequestError 415 for one that is not understood. */
+/** The content coding of a request; undefined for none. Throws a RequestError of status 415 if it is not supported. */
 function codingOf(request: TranscodingRequest): Coding | undefined {
   const encoding = request.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   if (encoding === "identity" || encoding === "") {
@@ -33,7 +33,7 @@ function codingOf(request: TranscodingRequest): Coding | undefined {
   }
   const coding = codings.get(encoding);
   if (coding === undefined) {
-    // RFC 9110, section 15.5.16: Accept-Encoding tells what would have been taken.
+    // RFC 9110, section 15.5.16: Accept-Encoding lists the supported codings.
     throw new RequestError(415, "unsupported_media_type", "the Content-Encoding must be one of gzip, br, zstd", {
       headers: { "accept-encoding": "gzip, br, zstd" },
     });
@@ -41,7 +41,7 @@ function codingOf(request: TranscodingRequest): Coding | undefined {
   return coding;
 }
 
-/** The whole body, decompressed as its Content-Encoding says; `maxBytes` holds before and after. */
+/** Reads the whole body and decompresses it. `maxBytes` limits the size before and after decompression. */
 export function readDecoded(request: TranscodingRequest, maxBytes: number): Promise<Uint8Array> {
   const coding = codingOf(request);
   const body = request.readBody(maxBytes);
@@ -56,11 +56,14 @@ async function decode(body: Promise<Uint8Array>, coding: Coding, maxBytes: numbe
     if (error instanceof RangeError) {
       throw new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes, decompressed`);
     }
-    throw new RequestError(400, "invalid_encoding", "the body is not what its Content-Encoding says");
+    throw new RequestError(400, "invalid_encoding", "the body does not match its Content-Encoding");
   }
 }
 
-/** The body as it arrives, decompressed; who reads limits what it keeps. Throws a RequestError before it reads anything. */
+/**
+ * Streams the decompressed body. The caller must limit the size. Throws a RequestError of status 415, before reading,
+ * if the coding is not supported.
+ */
 export function streamDecoded(request: TranscodingRequest): AsyncIterable<Uint8Array> {
   const coding = codingOf(request);
   return coding === undefined ? request.streamBody() : decompressStream(request.streamBody(), coding.createStream());
@@ -76,8 +79,8 @@ async function* decompressStream(body: AsyncIterable<Uint8Array>, stream: Duplex
   try {
     yield* source.pipe(stream) as AsyncIterable<Uint8Array>;
   } catch {
-    // A body that did not arrive says so itself.
-    throw failure ?? new RequestError(400, "invalid_encoding", "the body is not what its Content-Encoding says");
+    // An error of the source takes precedence over the decompression error that it causes.
+    throw failure ?? new RequestError(400, "invalid_encoding", "the body does not match its Content-Encoding");
   } finally {
     source.destroy();
     stream.destroy();

@@ -6,12 +6,12 @@ import { createParameterReader } from "./parameters.ts";
 export type FormReader = (bytes: Uint8Array) => Message;
 
 export type FormOptions = {
-  /** Parameters that the message does not have are skipped, not refused. */
+  /** Ignores parameters that the message has no field for, instead of rejecting them. */
   readonly ignoreUnknown: boolean;
   readonly parameters: Pick<ParameterOptions, "unknown" | "bound" | "boundFields" | "maxDepth" | "registry">;
 };
 
-/** The parameters of a form are those that a query would have, and those that no query may. */
+/** Compiles a form reader. A form takes the same parameters as a query, and also the fields with the `no_query` option. */
 export function createFormReader(desc: DescMessage, { ignoreUnknown, parameters }: FormOptions): FormReader {
   const read = createParameterReader(desc, {
     ...parameters,

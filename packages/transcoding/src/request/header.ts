@@ -4,17 +4,17 @@ import { headerFields, isSingle } from "../schema/header-fields.ts";
 import { enumNames, fieldRule } from "../schema/rules.ts";
 import { createTextReader, invalidText } from "../json/text.ts";
 
-/** What the headers of a request say of its message. */
+/** The fields of a request message that are bound to headers. */
 export type HeaderFields = {
-  /** Sets the fields that were given. */
-  fill(message: Message): void;
-  /** A value says that the body is ignored. */
+  /** Sets the fields whose headers were sent. */
+  assignTo(message: Message): void;
+  /** Whether a value has the `ignore_body` option. */
   readonly ignoreBody: boolean;
 };
 
-const nothing: HeaderFields = { fill: () => {}, ignoreBody: false };
+const noHeaderFields: HeaderFields = { assignTo: () => {}, ignoreBody: false };
 
-/** Compiles the reader of the fields with the `header` option; it throws a RequestError where one does not fit. */
+/** Compiles the reader of the fields with the `header` option; the reader throws a RequestError for an invalid value. */
 export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHeaders) => HeaderFields {
   const fields = headerFields(desc).map((field) => {
     const reader = isSingle(field) ? createTextReader(field) : undefined;
@@ -32,7 +32,7 @@ export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHea
     };
   });
   if (fields.length === 0) {
-    return () => nothing;
+    return () => noHeaderFields;
   }
   return (headers) => {
     const values: [string, unknown][] = [];
@@ -50,7 +50,7 @@ export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHea
     }
     return {
       ignoreBody,
-      fill(message: Message & Record<string, unknown>) {
+      assignTo(message: Message & Record<string, unknown>) {
         for (const [name, value] of values) {
           message[name] = value;
         }

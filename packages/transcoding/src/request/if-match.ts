@@ -5,12 +5,12 @@ import { parseETags, valueOf } from "../http/etag.ts";
 import { RequestError } from "../http/request-error.ts";
 import { methodRule } from "../schema/rules.ts";
 
-/** Fills the field that an If-Match fills, after all other sources. Throws a RequestError where it can't be obeyed. */
+/** Sets the field of the `if_match` option, after all other fields. Throws a RequestError if If-Match can't be evaluated. */
 export type IfMatchReader = (headers: IncomingHttpHeaders, message: Message) => void;
 
 /**
- * Compiles the `if_match` option: one strong entity tag is the field's value; `*` asks for nothing that the
- * field could say. Undefined where the method does not have the option.
+ * Compiles the `if_match` option: a single strong entity tag becomes the field's value, `*` leaves the field unset.
+ * Returns undefined if the method does not have the option.
  */
 export function createIfMatchReader(method: DescMethod): IfMatchReader | undefined {
   const name = methodRule(method).ifMatch;
@@ -28,16 +28,16 @@ export function createIfMatchReader(method: DescMethod): IfMatchReader | undefin
     if (tag === undefined) {
       return;
     }
-    const given = message[localName];
-    // Without presence, an empty text is an absent one.
-    if (given !== undefined && given !== tag && !(given === "" && !field.proto.proto3Optional)) {
+    const current = message[localName];
+    // Without presence, an empty string means that the field is not set.
+    if (current !== undefined && current !== tag && !(current === "" && !field.proto.proto3Optional)) {
       throw new RequestError(400, undefined, `If-Match and ${jsonName} differ`);
     }
     message[localName] = tag;
   };
 }
 
-/** The value of the only tag that may match; undefined for `*`. */
+/** The value of the single strong tag; undefined for `*`. */
 function readTag(header: string): string | undefined {
   const tags = parseETags(header);
   if (tags === undefined) {
@@ -46,19 +46,15 @@ function readTag(header: string): string | undefined {
   if (tags === "*") {
     return undefined;
   }
-  // RFC 9110, section 13.1.1: by strong comparison, and so a weak tag matches nothing. The forms of one
-  // representation, compressed and not, stand for one state.
+  // RFC 9110, section 13.1.1: If-Match uses strong comparison, so a weak tag matches nothing. The tags of compressed
+  // and uncompressed representations have the same value.
   const strong = new Set(tags.filter(({ weak }) => !weak).map(({ value }) => valueOf(value)));
   const [only] = strong;
   if (only === undefined) {
     throw new RequestError(412, "precondition_failed", "If-Match: a weak entity tag never matches");
   }
   if (strong.size > 1) {
-    throw new RequestError(
-      400,
-      "invalid_argument",
-      "If-Match: must be one entity tag; of several, none can be compared",
-    );
+    throw new RequestError(400, "invalid_argument", "If-Match: must be a single entity tag");
   }
   return only;
 }

@@ -9,17 +9,17 @@ import { createParameterReader } from "./parameters.ts";
 import { fieldRule } from "../schema/rules.ts";
 import { findBinding } from "../schema/bound-fields.ts";
 
-/** Reads a multipart/form-data document, with the boundary that its Content-Type names, into a message. */
+/** Reads a multipart/form-data body into a message; the boundary is a parameter of the Content-Type. */
 export type MultipartReader = (bytes: Uint8Array, contentType: string) => Message;
 
 /**
- * Parts that are text are the parameters of a form. Files, and any part for a google.api.HttpBody, fill the
- * top-level fields of type bytes and HttpBody, or add to repeated ones. Throws at start-up for a message without any.
+ * Compiles a multipart reader. Text parts are the parameters of a form. Files, and all parts for a google.api.HttpBody,
+ * set or append to the top-level fields of type bytes and HttpBody. Throws an Error if the message has no such field.
  */
 export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parameters }: FormOptions): MultipartReader {
   const fields = new Map<string, DescField>();
   for (const field of desc.fields) {
-    if (fieldRule(field).header === "" && holdsFile(field)) {
+    if (fieldRule(field).header === "" && isFileField(field)) {
       fields.set(field.jsonName, field).set(field.name, field);
     }
   }
@@ -28,7 +28,7 @@ export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parame
   }
   const unknown = ignoreUnknown ? "ignore" : parameters.unknown;
   const readText = createParameterReader(desc, { ...parameters, unknown, from: "form" });
-  const filesOf = [...new Set(fields.values())].map(({ name }) => name).join(", ");
+  const fileFields = [...new Set(fields.values())].map(({ name }) => name).join(", ");
 
   return (bytes, contentType) => {
     const message = create(desc) as Message & Record<string, unknown>;
@@ -40,7 +40,7 @@ export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parame
       const isText = isTextPart(part, field);
       if (field !== undefined && field.fieldKind !== "list") {
         if (seen.has(field)) {
-          throw new RequestError(400, reasonOf(field), `${field.name}: given more than once`);
+          throw new RequestError(400, reasonOf(field), `${field.name}: set more than once`);
         }
         seen.add(field);
       }
@@ -49,9 +49,9 @@ export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parame
       } else if (field !== undefined) {
         files.push([field, part]);
       } else if (desc.fields.some(({ name, jsonName }) => name === part.name || jsonName === part.name)) {
-        throw new RequestError(400, undefined, `a file can only be sent for ${filesOf}`);
+        throw new RequestError(400, undefined, `a file can only be sent for ${fileFields}`);
       } else if (unknown === "reject") {
-        throw new RequestError(400, undefined, `a file for an unknown field; the fields for files are ${filesOf}`);
+        throw new RequestError(400, undefined, `a file for an unknown field; the fields for files are ${fileFields}`);
       }
     }
     readText(message, texts.join("&"), 0);
@@ -60,20 +60,20 @@ export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parame
       if (source === undefined) {
         addFile(message, field, part);
       } else if (parameters.bound === "reject") {
-        throw new RequestError(400, undefined, `${field.name}: has another source, and so it can't be a part`);
+        throw new RequestError(400, undefined, `${field.name}: set by the path, so it can't be a part`);
       }
     }
     return message;
   };
 }
 
-function holdsFile(field: DescField): boolean {
+function isFileField(field: DescField): boolean {
   return field.fieldKind !== "map" && (field.scalar === ScalarType.BYTES || isHttpBody(field.message));
 }
 
 /**
- * RFC 7578, section 4.4: text/plain is what a part is that does not say. What is JSON may say so, but in a field for files
- * that is one.
+ * Whether a part is a form parameter. A part without Content-Type is text/plain (RFC 7578, section 4.4). A part of type
+ * application/json is a parameter too, unless its field is for files.
  */
 function isTextPart({ filename, contentType = "text/plain" }: Part, field: DescField | undefined): boolean {
   const type = mediaTypeOf(contentType);
@@ -96,12 +96,12 @@ function addFile(message: Message & Record<string, unknown>, field: DescField, p
     (message[field.localName] as unknown[]).push(value);
     return;
   }
-  const rival = field.oneof && (message[field.oneof.localName] as { case: string | undefined }).case;
-  if (rival !== undefined) {
+  const member = field.oneof && (message[field.oneof.localName] as { case: string | undefined }).case;
+  if (member !== undefined) {
     throw new RequestError(
       400,
       reasonOf(field),
-      `${field.name}: ${rival} is given already, and only one of them can be`,
+      `${field.name}: ${member} is already set, and only one of them can be set`,
     );
   }
   setField(message, field, value);

@@ -5,7 +5,7 @@ import { mediaTypeOf } from "../http/media-type.ts";
 /** One part of a multipart/form-data body. */
 export type Part = {
   readonly name: string;
-  /** undefined: not sent as a file. It is what a client chose, and no path to trust. */
+  /** Undefined if the part is not a file. Chosen by the client: it must not be used as a path. */
   readonly filename: string | undefined;
   readonly contentType: string | undefined;
   readonly data: Uint8Array;
@@ -15,50 +15,53 @@ const MAX_PARTS = 1000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
 /**
- * Parses multipart/form-data (RFC 7578): every part says its name, and the closing delimiter is there. Text before the
- * first delimiter and behind the last is discarded (RFC 2046, section 5.1.1). Throws a RequestError that tells which part is wrong.
+ * Parses multipart/form-data (RFC 7578). Every part must have a name, and the closing delimiter is required. The preamble
+ * and epilogue are discarded (RFC 2046, section 5.1.1). Throws a RequestError that names the invalid part.
  */
 export function parseMultipart(body: Uint8Array, contentType: string): Part[] {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   const boundary = boundaryOf(contentType);
   const delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
-  // The first delimiter may have no line before it.
+  // The first delimiter may be at the very start, without a line break before it.
   const isFirst = bytes.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
   const begin = isFirst ? -2 : bytes.indexOf(delimiter);
   if (begin === -1) {
-    throw malformed("its boundary is not in it");
+    throw malformed("the boundary was not found");
   }
   const parts: Part[] = [];
   let at = begin + delimiter.length;
   while (!bytes.subarray(at, at + 2).equals(Buffer.from("--"))) {
-    const what = `part ${parts.length + 1}`;
+    const label = `part ${parts.length + 1}`;
     if (parts.length === MAX_PARTS) {
       throw malformed(`more than ${MAX_PARTS} parts`);
     }
     at = skipPadding(bytes, at);
     if (bytes.subarray(at, at + 2).toString("latin1") !== "\r\n") {
-      throw malformed(`${what}: a line break was expected behind its boundary`);
+      throw malformed(`${label}: a line break was expected after the boundary`);
     }
-    // From the line break before the first header, so that a part without any has an empty line too.
-    const headEnd = bytes.subarray(0, at + MAX_HEADER_BYTES).indexOf("\r\n\r\n", at);
-    if (headEnd === -1) {
-      throw malformed(`${what}: its headers do not end, or are longer than ${MAX_HEADER_BYTES} bytes`);
+    // Searched from the line break before the first header, so that a part without headers is found too.
+    const headersEnd = bytes.subarray(0, at + MAX_HEADER_BYTES).indexOf("\r\n\r\n", at);
+    if (headersEnd === -1) {
+      throw malformed(`${label}: the headers do not end, or exceed ${MAX_HEADER_BYTES} bytes`);
     }
-    const end = bytes.indexOf(delimiter, headEnd + 4);
+    const end = bytes.indexOf(delimiter, headersEnd + 4);
     if (end === -1) {
-      throw malformed(`${what}: it does not end with the boundary`);
+      throw malformed(`${label}: the closing boundary is missing`);
     }
-    parts.push({ ...parseHead(bytes.subarray(at + 2, headEnd), what), data: bytes.subarray(headEnd + 4, end) });
+    parts.push({
+      ...parsePartHeaders(bytes.subarray(at + 2, headersEnd), label),
+      data: bytes.subarray(headersEnd + 4, end),
+    });
     at = end + delimiter.length;
   }
   at = skipPadding(bytes, at + 2);
   if (!/^(?:\r\n|$)/.test(bytes.subarray(at, at + 2).toString("latin1"))) {
-    throw malformed("a line break was expected behind its end");
+    throw malformed("a line break was expected after the closing boundary");
   }
   return parts;
 }
 
-/** Blanks behind a delimiter are padding of the transport. */
+/** Skips the transport padding: blanks after a delimiter (RFC 2046, section 5.1.1). */
 function skipPadding(bytes: Buffer, at: number): number {
   let end = at;
   while (bytes[end] === 0x20 || bytes[end] === 0x09) {
@@ -71,37 +74,37 @@ function boundaryOf(contentType: string): string {
   const boundary = parametersOf(contentType)?.get("boundary");
   // RFC 2046, section 5.1.1
   if (boundary === undefined || !/^[\w'()+,./:=? -]{0,69}[\w'()+,./:=?-]$/.test(boundary)) {
-    throw malformed("its Content-Type has no valid boundary");
+    throw malformed("the Content-Type has no valid boundary");
   }
   return boundary;
 }
 
-function parseHead(bytes: Buffer, what: string): Omit<Part, "data"> {
+function parsePartHeaders(bytes: Buffer, label: string): Omit<Part, "data"> {
   if (!isUtf8(bytes)) {
-    throw malformed(`${what}: its headers are not valid UTF-8`);
+    throw malformed(`${label}: the headers are not valid UTF-8`);
   }
   const headers = new Map<string, string>();
   for (const line of bytes.length === 0 ? [] : bytes.toString("utf8").split("\r\n")) {
     const [, name, value] = /^([\w!#$%&'*+.^`|~-]+):[\t ]*([\t -~\u0080-\uffff]*)$/.exec(line) ?? [];
     if (name === undefined || value === undefined || headers.has(name.toLowerCase())) {
-      throw malformed(`${what}: a header that is malformed, or stands twice`);
+      throw malformed(`${label}: a header is malformed or repeated`);
     }
     headers.set(name.toLowerCase(), value.trim());
   }
   const encoding = headers.get("content-transfer-encoding");
   if (encoding !== undefined && !/^(?:7bit|8bit|binary)$/i.test(encoding)) {
-    throw malformed(`${what}: a Content-Transfer-Encoding is not understood`);
+    throw malformed(`${label}: the Content-Transfer-Encoding is not supported`);
   }
   const disposition = headers.get("content-disposition") ?? "";
   const parameters = mediaTypeOf(disposition) === "form-data" ? parametersOf(disposition) : undefined;
   const name = parameters?.get("name");
   if (parameters === undefined || name === undefined) {
-    throw malformed(`${what}: its Content-Disposition must be form-data with a name`);
+    throw malformed(`${label}: the Content-Disposition must be form-data with a name`);
   }
   return { name: unescape(name), filename: parameters.get("filename"), contentType: headers.get("content-type") };
 }
 
-/** `; name=token` and `; name="text"`, by lower-case name; undefined where something else stands there. */
+/** The parameters of a header, `; name=token` or `; name="text"`, by lower-case name; undefined if they are malformed. */
 function parametersOf(header: string): Map<string, string> | undefined {
   const found = new Map<string, string>();
   const parameter = /[\t ]*;[\t ]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+)))?/y;
@@ -122,7 +125,7 @@ function parametersOf(header: string): Map<string, string> | undefined {
   return found;
 }
 
-/** What browsers do to a name that has a quote or a line break (WHATWG HTML, section 4.10.21.8). */
+/** Reverses the escaping of quotes and line breaks by browsers (WHATWG HTML, section 4.10.21.8). */
 function unescape(name: string): string {
   return name.replaceAll("%22", '"').replaceAll("%0D", "\r").replaceAll("%0A", "\n");
 }

@@ -6,58 +6,60 @@ import { findBinding, type BoundFields } from "../schema/bound-fields.ts";
 import { createTextReader, type TextReader } from "../json/text.ts";
 
 export type ParameterOptions = {
-  /** Where the parameters stand. Some fields are never bound from a query. */
+  /** The origin of the parameters. Fields with the `no_query` option are not bound to a query. */
   readonly from: "query" | "form";
-  /** A parameter that names no field: a fault, or nothing. */
+  /** What to do with a parameter that matches no field. */
   readonly unknown: "reject" | "ignore";
-  /** A parameter for a field that has another source: a fault, or nothing. Under neither does it change the field. */
+  /** What to do with a parameter for a field that is bound to path, body or a header; it never sets the field. */
   readonly bound: "reject" | "ignore";
   readonly boundFields: BoundFields;
-  /** A parameter's path through messages is at most so long. */
+  /** The maximum number of nested messages in a parameter's name. */
   readonly maxDepth: number;
-  /** What a google.protobuf.Any may hold, in a map as JSON. */
+  /** The types that a google.protobuf.Any in a map given as JSON can contain. */
   readonly registry: Registry;
 };
 
-/** One field, as parameters see it. */
+/** How a field is set by parameters. */
 type Parameter = {
   readonly field: DescField;
   readonly name: string;
   readonly kind: "value" | "list" | "map" | "message" | "none";
-  /** Of a value, of a list's item, of a map's value. */
+  /** Reads the value, the item of a list, or the value of a map; undefined if that is a message with fields. */
   readonly text: TextReader | undefined;
-  /** Of a map: the key as it stands in memory, or undefined where it does not fit. */
+  /** Reads a map key; undefined if it is invalid. */
   readonly key: (text: string) => string | undefined;
   readonly isHeader: boolean;
   readonly noQuery: boolean;
 };
 
-/** The parameters of one message. */
-export type Level = {
+/** The parameters of a message's fields. */
+export type MessageParameters = {
   readonly desc: DescMessage;
+  /** By proto name and JSON name. */
   readonly byName: ReadonlyMap<string, Parameter>;
-  /** Some name has a dot or a bracket in it, by json_name. */
-  readonly hasOddNames: boolean;
+  /** Whether a `json_name` contains a dot or an opening bracket. */
+  readonly hasSpecialNames: boolean;
 };
 
-const levels = new WeakMap<DescMessage, Level>();
+const cache = new WeakMap<DescMessage, MessageParameters>();
 
-export function levelOf(desc: DescMessage): Level {
-  let level = levels.get(desc);
-  if (level === undefined) {
+/** Compiles the parameters of a message's fields. Cached for each message type. */
+export function messageParameters(desc: DescMessage): MessageParameters {
+  let compiled = cache.get(desc);
+  if (compiled === undefined) {
     const byName = new Map<string, Parameter>();
     const parameters = desc.fields.map(compileParameter);
     for (const parameter of parameters) {
       byName.set(parameter.name, parameter);
     }
-    // Where one field's name in the .proto is another's in JSON, JSON's counts.
+    // A JSON name takes precedence over an equal proto name of another field.
     for (const parameter of parameters) {
       byName.set(parameter.field.jsonName, parameter);
     }
-    level = { desc, byName, hasOddNames: desc.fields.some(({ jsonName }) => /[.[]/.test(jsonName)) };
-    levels.set(desc, level);
+    compiled = { desc, byName, hasSpecialNames: desc.fields.some(({ jsonName }) => /[.[]/.test(jsonName)) };
+    cache.set(desc, compiled);
   }
-  return level;
+  return compiled;
 }
 
 function compileParameter(field: DescField): Parameter {
@@ -74,11 +76,11 @@ function compileParameter(field: DescField): Parameter {
   };
 }
 
-/** Any could be anything, and an HttpBody is a body: no parameter stands for one, nor for a part of one. */
-const unbound = new Set(["google.protobuf.Any", "google.api.HttpBody"]);
+/** The messages that parameters can't set, nor fields of them: Any has no fixed fields, and HttpBody is a body. */
+const unsupported = new Set(["google.protobuf.Any", "google.api.HttpBody"]);
 
 function kindOf(field: DescField, text: TextReader | undefined): Parameter["kind"] {
-  if (field.message !== undefined && unbound.has(field.message.typeName)) {
+  if (field.message !== undefined && unsupported.has(field.message.typeName)) {
     return "none";
   }
   switch (field.fieldKind) {
@@ -101,23 +103,26 @@ function keyReader(field: DescField & { fieldKind: "map" }): Parameter["key"] {
   };
 }
 
-/** A way from a message down to one of its fields' values. */
+/** The field, or map entry, that a parameter's name refers to. */
 export type Target = {
-  /** Through messages; undefined where the field is the root's own. */
+  /** The message fields and map entries that contain it; undefined for a field of the root message. */
   readonly steps: readonly Step[] | undefined;
   readonly leaf: Parameter;
-  /** Of a map's entry. */
+  /** The key of a map entry. */
   readonly key: string | undefined;
-  /** As the .proto names it. */
+  /** The path in proto names, for error messages. */
   readonly path: string;
-  /** The path has keys that the client chose. */
+  /** Whether the path contains map keys that the client sent. */
   readonly repeatsInput: boolean;
 };
 
 export type Step = { readonly parameter: Parameter; readonly key: string | undefined };
 
-/** Finds the field that a name means; undefined where the parameter is to be ignored. */
-export function resolveParameter(root: Level, name: string, options: ParameterOptions): Target | undefined {
+/**
+ * Resolves a parameter's name, such as `a.b` or `labels[key]`. Returns undefined if the parameter is to be ignored;
+ * throws a RequestError if it is to be rejected.
+ */
+export function resolveParameter(root: MessageParameters, name: string, options: ParameterOptions): Target | undefined {
   let level = root;
   let boundFields: BoundFields | undefined = options.boundFields;
   let steps: Step[] | undefined;
@@ -129,49 +134,49 @@ export function resolveParameter(root: Level, name: string, options: ParameterOp
       end++;
     }
     let parameter = level.byName.get(at === 0 && end === name.length ? name : name.slice(at, end));
-    if (parameter === undefined && level.hasOddNames) {
+    if (parameter === undefined && level.hasSpecialNames) {
       parameter = level.byName.get(name.slice(at));
       end = parameter === undefined ? end : name.length;
     }
     if (parameter === undefined || (parameter.noQuery && options.from === "query")) {
-      return refuseUnknown(level, name, options);
+      return rejectUnknown(level, name, options);
     }
     path = path === "" ? parameter.name : `${path}.${parameter.name}`;
     boundFields = findBinding(boundFields, parameter.field);
     if (typeof boundFields === "string" || parameter.isHeader) {
-      return refuseBound(path, typeof boundFields === "string" ? boundFields : "header", repeatsInput, options);
+      return rejectBound(path, typeof boundFields === "string" ? boundFields : "header", repeatsInput, options);
     }
-    const here = { steps, leaf: parameter, key: undefined, path, repeatsInput };
+    const target = { steps, leaf: parameter, key: undefined, path, repeatsInput };
     if (parameter.kind === "none") {
-      throw parameterError(here, `can't be given in a ${options.from}`);
+      throw parameterError(target, `can't be set by a ${options.from}`);
     }
     if (end === name.length) {
       if (parameter.kind === "message") {
-        throw parameterError(here, "a message; name one of its fields");
+        throw parameterError(target, "is a message; name one of its fields");
       }
-      return here;
+      return target;
     }
     let key: string | undefined;
     if (name[end] === "[") {
       if (parameter.kind !== "map") {
         throw parameterError(
-          here,
-          parameter.kind === "list" ? "must be repeated by its name alone" : "must be one plain value",
+          target,
+          parameter.kind === "list" ? "must be repeated by its name alone" : "must be a single value",
         );
       }
-      // The value of an entry ends the name, and so its key may hold brackets; a key before fields of the value may not.
+      // A key at the end of the name may contain brackets; a key that is followed by a field of the value may not.
       const isLeaf = parameter.text !== undefined;
       const close = isLeaf ? name.length - 1 : name.indexOf("].", end);
       if (close === -1 || name[close] !== "]" || close <= end) {
         throw parameterError(
-          here,
+          target,
           isLeaf ? "must be named as one entry, name[key]" : "name a field of one entry, name[key].field",
         );
       }
       key = parameter.key(name.slice(end + 1, close));
       if (key === undefined) {
         const { field } = parameter;
-        throw parameterError(here, field.fieldKind === "map" ? keyProblem(field) : "has no keys");
+        throw parameterError(target, field.fieldKind === "map" ? keyProblem(field) : "has no keys");
       }
       path += `[${key}]`;
       repeatsInput = true;
@@ -181,16 +186,16 @@ export function resolveParameter(root: Level, name: string, options: ParameterOp
       end = close + 1;
     } else if (parameter.kind !== "message") {
       throw parameterError(
-        here,
-        parameter.kind === "map" ? "must be named as one entry, name[key]" : "must be one plain value",
+        target,
+        parameter.kind === "map" ? "must be named as one entry, name[key]" : "must be a single value",
       );
     }
     steps ??= [];
     steps.push({ parameter, key });
     if (steps.length >= options.maxDepth) {
-      throw new RequestError(400, undefined, `a parameter's name leads deeper than ${options.maxDepth} levels`);
+      throw new RequestError(400, undefined, `a parameter's name is nested deeper than ${options.maxDepth} levels`);
     }
-    level = levelOf(parameter.field.message as DescMessage);
+    level = messageParameters(parameter.field.message as DescMessage);
     at = end + 1;
   }
 }
@@ -199,33 +204,34 @@ function keyProblem({ mapKey }: DescField & { fieldKind: "map" }): string {
   return mapKey === ScalarType.STRING ? "this key is not allowed" : `the key must be ${expectedOf[mapKey]}`;
 }
 
-/** More names than these help nobody. */
+/** The maximum number of known parameters in an error message. */
 const MAX_NAMES = 20;
-const MAX_ECHO = 100;
+/** The maximum length of an unknown parameter's name in an error message. */
+const MAX_NAME_LENGTH = 100;
 
-function refuseUnknown(level: Level, name: string, { unknown, from }: ParameterOptions): undefined {
+function rejectUnknown(level: MessageParameters, name: string, { unknown, from }: ParameterOptions): undefined {
   if (unknown === "ignore") {
     return undefined;
   }
-  const shown = name.length > MAX_ECHO ? `${name.slice(0, MAX_ECHO)}…` : name;
+  const shown = name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
   const names = [...new Set(level.byName.values())]
     .filter(({ isHeader, noQuery }) => !isHeader && !(noQuery && from === "query"))
     .map(({ field }) => field.name);
-  const known = names.length === 0 ? "none is known" : `known are ${names.slice(0, MAX_NAMES).join(", ")}`;
+  const known = names.length === 0 ? "there are none" : `known are ${names.slice(0, MAX_NAMES).join(", ")}`;
   throw new RequestError(
     400,
     undefined,
-    `${shown.toWellFormed()}: an unknown parameter; ${known}${names.length > MAX_NAMES ? ", …" : ""}`,
+    `${shown.toWellFormed()}: unknown parameter; ${known}${names.length > MAX_NAMES ? ", …" : ""}`,
     { repeatsInput: true },
   );
 }
 
-function refuseBound(path: string, source: string, repeatsInput: boolean, options: ParameterOptions): undefined {
-  // The name of a field that a header fills is nowhere told to clients: who ignores unknown names ignores it.
+function rejectBound(path: string, source: string, repeatsInput: boolean, options: ParameterOptions): undefined {
+  // Clients know a header field by the header's name only, so its field name is an unknown parameter to them.
   if (options.bound === "ignore" || (source === "header" && options.unknown === "ignore")) {
     return undefined;
   }
-  throw new RequestError(400, undefined, `${path}: given by the ${source}, and so it can't be a parameter`, {
+  throw new RequestError(400, undefined, `${path}: set by the ${source}, so it can't be a parameter`, {
     repeatsInput,
   });
 }

@@ -6,7 +6,7 @@ import { jsonFromText, invalidText, type TextReader } from "../json/text.ts";
 
 type Fields = Message & Record<string, unknown>;
 
-/** Sets the value of the field where the target leads; `registry` has what an Any in it may hold. */
+/** Parses `text` and sets the target's field. `registry` has the types that an Any in a JSON value can contain. */
 export function setParameter(root: Message, target: Target, text: string, registry: Registry): void {
   const { leaf, steps } = target;
   const { field, kind } = leaf;
@@ -17,11 +17,11 @@ export function setParameter(root: Message, target: Target, text: string, regist
   } else if (reader !== undefined) {
     value = reader.read(text);
     if (value === undefined) {
-      throw misfitOf(target, reader, text);
+      throw valueError(target, reader, text);
     }
   }
   const message = root as Fields;
-  const owner = steps === undefined ? message : descend(message, steps, target);
+  const owner = steps === undefined ? message : resolveOwner(message, steps, target);
   switch (kind) {
     case "list":
       (owner[field.localName] as unknown[]).push(value);
@@ -31,7 +31,7 @@ export function setParameter(root: Message, target: Target, text: string, regist
       const entries = target.key === undefined ? Object.entries(value as object) : [[target.key, value] as const];
       for (const [key, entry] of entries) {
         if (Object.hasOwn(map, key)) {
-          throw parameterError(target, "has a key that is given more than once");
+          throw parameterError(target, "has a repeated key");
         }
         map[key] = entry;
       }
@@ -47,15 +47,15 @@ function setField(owner: Fields, field: DescField, value: unknown, target: Targe
     owner[field.localName] = value;
     return;
   }
-  const { case: rival } = owner[field.oneof.localName] as { case: string | undefined };
-  if (rival !== undefined && rival !== field.localName) {
-    throw parameterError(target, `${rival} is given already, and only one of them can be`);
+  const { case: member } = owner[field.oneof.localName] as { case: string | undefined };
+  if (member !== undefined && member !== field.localName) {
+    throw parameterError(target, `${member} is already set, and only one of them can be set`);
   }
   owner[field.oneof.localName] = { case: field.localName, value };
 }
 
-/** Goes down to the message that has the field, and makes those on the way that are not there. */
-function descend(message: Fields, steps: readonly Step[], target: Target): Fields {
+/** Returns the message that has the target's field; creates the messages on the path that are not set. */
+function resolveOwner(message: Fields, steps: readonly Step[], target: Target): Fields {
   let owner = message;
   for (const { parameter, key } of steps) {
     const { field } = parameter;
@@ -87,19 +87,19 @@ function readMapAsJson(target: Target, text: string, registry: Registry): unknow
   const { field } = target.leaf;
   const json = text.startsWith("{") ? jsonFromText(text, true) : undefined;
   if (json === undefined) {
-    throw parameterError(target, "must be given by its entries, name[key]=value, or as a JSON object");
+    throw parameterError(target, "must be sent as entries, name[key]=value, or as a JSON object");
   }
   return createJsonReaders({ ignoreUnknown: false, registry }).field(field)(json, [target.path]);
 }
 
-function misfitOf(target: Target, reader: TextReader, text: string): RequestError {
-  const fault = invalidText(reader, target.path, { repeatsInput: target.repeatsInput });
+function valueError(target: Target, reader: TextReader, text: string): RequestError {
+  const error = invalidText(reader, target.path, { repeatsInput: target.repeatsInput });
   return target.leaf.field.message?.typeName === "google.protobuf.Timestamp" && text.includes(" ")
     ? new RequestError(
-        fault.status,
-        fault.reason,
-        `${fault.message} (a "+" in a query means a space: write it as %2B)`,
-        fault,
+        error.status,
+        error.reason,
+        `${error.message} (a "+" in a query means a space: write it as %2B)`,
+        error,
       )
-    : fault;
+    : error;
 }

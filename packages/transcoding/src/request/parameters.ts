@@ -1,18 +1,18 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
-import { parameterError, levelOf, resolveParameter, type ParameterOptions } from "./parameter-name.ts";
+import { parameterError, messageParameters, resolveParameter, type ParameterOptions } from "./parameter-name.ts";
 import { setParameter } from "./parameter-value.ts";
 import { decodeParameter } from "../routing/percent.ts";
 
-/** Puts the parameters that stand in a text from `start` on into a message. Throws a RequestError for the first that does not fit. */
+/** Reads the parameters in `text`, from index `start` on, into a message. Throws a RequestError for the first invalid one. */
 export type ParameterReader = (message: Message, text: string, start: number) => void;
 
 /**
- * Compiles the binder of `a=1&b.c=2`: each name is the path to a field, by the names of the .proto or those of JSON at
- * each level. A repeated field takes one parameter for each item, in their order; a map `m[key]=value` for each
- * entry, or all as JSON; Struct, Value and ListValue are JSON. No other field is given twice, nor two of a oneof.
+ * Compiles a reader of parameters such as `a=1&b.c=2`. Each name is a path of proto or JSON field names. A repeated
+ * field takes one parameter for each item, in order; a map takes `m[key]=value` for each entry, or one JSON object;
+ * Struct, Value and ListValue take JSON. Any other field, and any member of a oneof, can be set only once.
  */
 export function createParameterReader(desc: DescMessage, options: ParameterOptions): ParameterReader {
-  const root = levelOf(desc);
+  const root = messageParameters(desc);
   return (message, text, start) => {
     let seen: Set<string> | undefined;
     let first: string | undefined;
@@ -29,11 +29,11 @@ export function createParameterReader(desc: DescMessage, options: ParameterOptio
         const target = resolveParameter(root, name, options);
         if (target !== undefined) {
           const { leaf } = target;
-          // Items and entries may come again; an entry's key is looked at where it is set.
+          // Lists and maps can repeat; setParameter rejects repeated map keys.
           if (leaf.kind === "value") {
             const key = target.steps === undefined ? leaf.name : target.path;
             if (key === first || seen?.has(key) === true) {
-              throw parameterError(target, "given more than once");
+              throw parameterError(target, "set more than once");
             }
             if (first === undefined) {
               first = key;

@@ -7,8 +7,8 @@ import { findRawBody } from "../schema/http-body.ts";
 import { accepts } from "../http/media-type.ts";
 
 /**
- * Compiles the check whether a client takes the answer of a method that gives one message; it throws a
- * RequestError 406 where it does not. What a raw body is, nobody knows before it is there.
+ * Compiles the check that the client accepts the response of a method with a single response message; the check throws
+ * a RequestError of status 406. The media type of a raw body is only known afterwards, and not checked.
  */
 export function createAcceptCheck(
   method: DescMethod,
@@ -21,7 +21,7 @@ export function createAcceptCheck(
   const isJson = findRawBody(method.output, variant.responseBody) === undefined;
   return (headers) => {
     if (isJson && !accepts(headers.accept, "application/json")) {
-      throw new RequestError(406, "not_acceptable", "this operation answers application/json", {
+      throw new RequestError(406, "not_acceptable", "this operation responds with application/json", {
         headers: { vary: "Accept" },
       });
     }

@@ -3,9 +3,9 @@ import { constants, createBrotliCompress, createGzip, createZstdCompress } from 
 import type { ContentEncoding } from "../http/content-coding.ts";
 
 /**
- * They flush each write: what was written can be read at the other end, whatever comes later. A stream may last for
- * days, and there may be many: with small windows and tables each holds a quarter to a third of the memory, and messages are
- * hardly longer for it.
+ * The compressors flush after each write, so that the client can decode each message as it arrives. The windows and tables
+ * are small because streams are numerous and long-lived: memory is a quarter to a third of that with the defaults, and
+ * the compressed messages are hardly larger.
  */
 const compressors: Readonly<Record<ContentEncoding, () => Transform>> = {
   br: () =>
@@ -26,11 +26,11 @@ const compressors: Readonly<Record<ContentEncoding, () => Transform>> = {
 };
 
 /**
- * Compresses a body piece by piece. Nothing is asked of `body` before the last piece was taken, and `return`
- * reaches it at once, even while a piece is awaited. Where `body` fails, the compressed one fails without its end. What
- * the compression holds is allocated for the first piece, and freed however it ends.
+ * Compresses a streamed body chunk by chunk, with backpressure: the next chunk is read when the previous one was
+ * consumed. `return` is passed on to `body` immediately, even while a chunk is awaited. An error of `body` is rethrown without
+ * completing the compressed data. The compressor is created for the first chunk, and freed when the iteration ends.
  */
-export function compressPieces(
+export function compressStream(
   body: AsyncIterable<string | Uint8Array>,
   encoding: ContentEncoding,
 ): AsyncIterable<Uint8Array> {
@@ -38,25 +38,25 @@ export function compressPieces(
     [Symbol.asyncIterator]() {
       const source = body[Symbol.asyncIterator]();
       let compression: Compression | undefined;
-      let isOver = false;
+      let isClosed = false;
       const close = (): void => {
-        isOver = true;
+        isClosed = true;
         compression?.free();
       };
-      /** Undefined: it was left meanwhile. */
+      /** Undefined if the iteration was closed in the meantime. */
       const read = async (): Promise<Uint8Array | undefined> => {
         for (;;) {
           const { done, value } = await source.next();
-          if (isOver) {
+          if (isClosed) {
             return undefined;
           }
           compression ??= openCompression(encoding);
           if (done === true) {
             const last = await compression.end();
-            isOver = true;
+            isClosed = true;
             return last;
           }
-          // Flushed, it would be bytes that say nothing.
+          // Compressing an empty chunk would produce flush bytes only.
           if (value.length > 0) {
             return compression.write(value);
           }
@@ -65,10 +65,10 @@ export function compressPieces(
       return {
         async next() {
           try {
-            const value = isOver ? undefined : await read();
+            const value = isClosed ? undefined : await read();
             return value === undefined ? { done: true, value } : { done: false, value };
           } catch (error) {
-            if (isOver) {
+            if (isClosed) {
               return { done: true, value: undefined };
             }
             close();
@@ -86,9 +86,9 @@ export function compressPieces(
 }
 
 type Compression = {
-  /** What these bytes became, all of it. */
-  write(piece: string | Uint8Array): Promise<Uint8Array>;
-  /** The last bytes. It is free then. */
+  /** Resolves with the complete compressed form of the chunk. */
+  write(chunk: string | Uint8Array): Promise<Uint8Array>;
+  /** Resolves with the final bytes, and frees the compressor. */
   end(): Promise<Uint8Array>;
   free(): void;
 };
@@ -97,9 +97,9 @@ function openCompression(encoding: ContentEncoding): Compression {
   const stream = compressors[encoding]();
   let compressed: Buffer[] = [];
   stream.on("data", (chunk: Buffer) => compressed.push(chunk));
-  // Who waits is told by the callback.
+  // Errors are reported through the callbacks.
   stream.on("error", () => {});
-  /** A write, or the end, calls back when all that it made was given out. */
+  /** `start` calls back after all of its output was emitted. */
   const collect = (start: (callback: (error?: Error | null) => void) => void): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       start((error) => {
@@ -113,8 +113,8 @@ function openCompression(encoding: ContentEncoding): Compression {
       });
     });
   return {
-    write: (piece) => collect((callback) => stream.write(piece, callback)),
-    // That all was written is said before the last bytes are made.
+    write: (chunk) => collect((callback) => stream.write(chunk, callback)),
+    // The callback of `end` itself runs before the final bytes are emitted.
     end: () => collect((callback) => finished(stream.end(), callback)),
     free: () => stream.destroy(),
   };

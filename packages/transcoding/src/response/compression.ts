@@ -4,69 +4,66 @@ import type { TranscodingResponse } from "../http/response.ts";
 import type { ContentEncoding } from "../http/content-coding.ts";
 import { RequestError } from "../http/request-error.ts";
 import { mediaTypeOf } from "../http/media-type.ts";
-import { compressPieces } from "./compress.ts";
+import { compressStream } from "./compress.ts";
 import { addVary } from "../http/vary.ts";
 
-/** How answers are compressed. */
+/** The compression of responses. */
 export type CompressionOptions = {
-  /** The content codings, in the order of the server's preference among those that a client weighs alike. */
+  /** The content codings, in the order of preference among those of equal weight in Accept-Encoding. */
   readonly encodings?: readonly ContentEncoding[];
-  /** A shorter body leaves as it is: the time would cost more than the bytes. */
+  /** The minimum size of a body to compress, in bytes. Does not apply to streams. */
   readonly minBytes?: number;
-  /** Whether streams are compressed too, message by message: how long one is, is not known when it begins. */
+  /** Whether streams are compressed, with a flush after each message. */
   readonly streams?: boolean;
 };
 
 export type Compressor = {
-  /** Throws a RequestError 406 where an Accept-Encoding leaves nothing that could be sent, not even a body as it is. */
+  /** Throws a RequestError of status 406 if Accept-Encoding excludes all supported codings and identity. */
   assertAccepted(acceptEncoding: string | undefined): void;
-  /** The answer in the coding that the client prefers; the same answer where it leaves as it is. */
+  /** Compresses a response in the coding that the client prefers. Returns the same response if it is not to be compressed. */
   compress(
-    answer: TranscodingResponse,
+    response: TranscodingResponse,
     acceptEncoding: string | undefined,
   ): TranscodingResponse | Promise<TranscodingResponse>;
 };
 
 const compressBrotli = promisify(brotliCompress);
 
-/**
- * Quality 4 is where brotli is still as fast as gzip; the others are at their own default. All of it
- * happens in the thread pool.
- */
+/** Brotli has quality 4, at which it is about as fast as gzip; the others their defaults. All run in libuv's thread pool. */
 const compressors: Readonly<Record<ContentEncoding, (bytes: Uint8Array) => Promise<Buffer>>> = {
   br: (bytes) => compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
   gzip: promisify(gzip),
   zstd: promisify(zstdCompress),
 };
 
-/** What an Accept-Encoding asks for. */
+/** The result of negotiating Accept-Encoding. */
 type Choice = {
-  /** The best coding; undefined: as it is. */
+  /** The preferred coding; undefined for identity. */
   readonly encoding: ContentEncoding | undefined;
-  /** The body may be sent as it is. */
+  /** Whether identity is acceptable. */
   readonly identity: boolean;
 };
 
-const asItIs: Choice = { encoding: undefined, identity: true };
+const noPreference: Choice = { encoding: undefined, identity: true };
 
-/** Clients send few different ones; whoever sends many does not fill the memory. */
-const REMEMBERED_CHOICES = 100;
+/** Bounds the cache, since clients choose the header's value. */
+const MAX_CACHED_CHOICES = 100;
 
 export function createCompressor({ encodings, minBytes, streams }: Required<CompressionOptions>): Compressor {
   for (const encoding of encodings) {
     if (!Object.hasOwn(compressors, encoding)) {
-      throw new Error(`compression: the encodings are br, gzip and zstd, not ${encoding}`);
+      throw new Error(`compression: the encodings must be br, gzip or zstd, not ${encoding}`);
     }
   }
   const choices = new Map<string, Choice>();
   const choose = (acceptEncoding: string | undefined): Choice => {
     if (acceptEncoding === undefined) {
-      return asItIs;
+      return noPreference;
     }
     let choice = choices.get(acceptEncoding);
     if (choice === undefined) {
       choice = chooseEncoding(acceptEncoding, encodings);
-      if (choices.size >= REMEMBERED_CHOICES) {
+      if (choices.size >= MAX_CACHED_CHOICES) {
         choices.clear();
       }
       choices.set(acceptEncoding, choice);
@@ -75,59 +72,59 @@ export function createCompressor({ encodings, minBytes, streams }: Required<Comp
   };
 
   const compressTo = async (
-    answer: TranscodingResponse,
+    response: TranscodingResponse,
     body: string | Buffer,
     encoding: ContentEncoding,
   ): Promise<TranscodingResponse> => {
-    let compressed = answer.compressed?.get(encoding);
+    let compressed = response.compressed?.get(encoding);
     if (compressed === undefined) {
       compressed = compressors[encoding](typeof body === "string" ? Buffer.from(body) : body);
-      answer.compressed?.set(encoding, compressed);
+      response.compressed?.set(encoding, compressed);
     }
-    return { status: answer.status, headers: encodedHeaders(answer, encoding), body: await compressed };
+    return { status: response.status, headers: encodedHeaders(response, encoding), body: await compressed };
   };
 
   return {
     assertAccepted(acceptEncoding) {
       const { encoding, identity } = choose(acceptEncoding);
       if (encoding === undefined && !identity) {
-        throw new RequestError(406, "not_acceptable", "the Accept-Encoding leaves no form of the answer");
+        throw new RequestError(406, "not_acceptable", "Accept-Encoding excludes all supported content codings");
       }
     },
-    compress(answer, acceptEncoding) {
-      const { status, headers, body } = answer;
+    compress(response, acceptEncoding) {
+      const { status, headers, body } = response;
       const isWhole = typeof body === "string" || Buffer.isBuffer(body);
       if (body === undefined || (!isWhole && !streams)) {
-        return answer;
+        return response;
       }
       if (isWhole && body.length < minBytes && (acceptEncoding === undefined || choose(acceptEncoding).identity)) {
-        return answer;
+        return response;
       }
       if (!mayCompress(headers)) {
-        return answer;
+        return response;
       }
       addVary(headers, "Accept-Encoding");
       const { encoding } = choose(acceptEncoding);
       if (encoding === undefined) {
-        return answer;
+        return response;
       }
       return isWhole
-        ? compressTo(answer, body, encoding)
-        : { status, headers: encodedHeaders(answer, encoding), body: compressPieces(body, encoding) };
+        ? compressTo(response, body, encoding)
+        : { status, headers: encodedHeaders(response, encoding), body: compressStream(body, encoding) };
     },
   };
 }
 
 /**
- * The entity tag of a compressed form is another than that of the body as it is, for they differ byte by
- * byte (RFC 9110, section 8.8.3.3): `"r1"` is `"r1-gzip"` then. If-None-Match and If-Match take each for the same.
+ * The suffix of the entity tag of a compressed representation, `"r1-gzip"` for `"r1"`, since tags of representations
+ * with different bytes must differ (RFC 9110, section 8.8.3.3). If-None-Match and If-Match accept all of them.
  */
 export function etagSuffix(encoding: ContentEncoding): string {
   return `-${encoding}`;
 }
 
-function encodedHeaders(answer: TranscodingResponse, encoding: ContentEncoding): TranscodingResponse["headers"] {
-  const headers: TranscodingResponse["headers"] = { ...answer.headers, "content-encoding": encoding };
+function encodedHeaders(response: TranscodingResponse, encoding: ContentEncoding): TranscodingResponse["headers"] {
+  const headers: TranscodingResponse["headers"] = { ...response.headers, "content-encoding": encoding };
   const { etag } = headers;
   if (typeof etag === "string" && !etag.startsWith("W/")) {
     headers["etag"] = `${etag.slice(0, -1)}${etagSuffix(encoding)}"`;
@@ -135,7 +132,7 @@ function encodedHeaders(answer: TranscodingResponse, encoding: ContentEncoding):
   return headers;
 }
 
-/** Not what has a coding already, may not be transformed (RFC 9111, section 5.2.2.6), or is compressed by its kind. */
+/** Whether a body is of a compressible type, has no content coding yet, and no `no-transform` (RFC 9111, section 5.2.2.6). */
 function mayCompress(headers: TranscodingResponse["headers"]): boolean {
   const { "content-encoding": encoding, "content-type": contentType, "cache-control": cacheControl } = headers;
   return (
@@ -147,13 +144,13 @@ function mayCompress(headers: TranscodingResponse["headers"]): boolean {
   );
 }
 
-/** The negotiation of RFC 9110, section 12.5.3. */
+/** Negotiates the content coding (RFC 9110, section 12.5.3). */
 function chooseEncoding(acceptEncoding: string, encodings: readonly ContentEncoding[]): Choice {
   const weights = new Map<string, number>();
   for (const item of acceptEncoding.toLowerCase().split(",")) {
     const [name = "", ...parameters] = item.split(";").map((part) => part.trim());
     const q = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1";
-    // What is no weight asks for nothing.
+    // An invalid weight counts as 0.
     weights.set(name === "x-gzip" ? "gzip" : name, /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(q) ? Number(q) : 0);
   }
   const any = weights.get("*");
@@ -168,7 +165,7 @@ function chooseEncoding(acceptEncoding: string, encodings: readonly ContentEncod
     }
   }
   return {
-    // Only a client that weighs it gets identity rather than a coding that it takes.
+    // Identity takes precedence only if it is listed with a higher weight.
     encoding: identityWeight !== undefined && identityWeight > bestWeight ? undefined : best,
     identity: (identityWeight ?? any) !== 0,
   };

@@ -5,19 +5,19 @@ import { fieldRule } from "../schema/rules.ts";
 const encoded = new WeakMap<Message, ReadonlyMap<string, Uint8Array>>();
 
 /**
- * Gives a response the JSON of one of its fields, in UTF-8, as HTTP answers have it. The transcoder sends it as it is, and does
- * not read the field, which can be a getter for other protocols. `localName` is the field's name in the message; it is in no
- * header and not inline.
+ * Attaches the JSON of a field, in UTF-8, to a response message. The transcoder sends these bytes and does not read the
+ * field, which can be a getter for other protocols. `localName` is the field's name in the message; the field must not
+ * have the options `header` or `inline`.
  */
 export function setEncodedField<T extends Message>(message: T, localName: keyof T & string, json: Uint8Array): T {
   encoded.set(message, new Map(encoded.get(message)).set(localName, json));
   return message;
 }
 
-/** The JSON of a body with encoded fields; undefined for a message that has none of those that the body needs. */
+/** Writes the JSON of a body that contains encoded fields; returns undefined for a message without any. */
 export type EncodedBodyWriter = (message: Message) => Buffer | undefined;
 
-/** `name` as in response_body; `write` makes the value of the same body. */
+/** Compiles the writer of a body with encoded fields. `name` is the response_body; `write` writes the same body without them. */
 export function createEncodedBodyWriter(desc: DescMessage, name: string, write: JsonWriter): EncodedBodyWriter {
   if (name !== "") {
     const localName = desc.fields.find((field) => field.name === name)?.localName ?? name;
@@ -28,20 +28,20 @@ export function createEncodedBodyWriter(desc: DescMessage, name: string, write: 
   }
   const declared = desc.fields.filter((field) => !fieldRule(field).inline);
   return (message) => {
-    const given = encoded.get(message);
-    return given && Buffer.concat([...writeMembers(declared, given, write(withoutFields(desc, message, given)))]);
+    const fields = encoded.get(message);
+    return fields && Buffer.concat([...writeMembers(declared, fields, write(withoutFields(desc, message, fields)))]);
   };
 }
 
-/** The members in the order of the fields, and those of an inline one behind, as the writer has them. */
+/** Writes an object: first the members in the order of the fields, then those of an inline field. */
 function* writeMembers(
   declared: DescMessage["fields"],
-  given: ReadonlyMap<string, Uint8Array>,
+  encodedFields: ReadonlyMap<string, Uint8Array>,
   value: unknown,
 ): Generator<Uint8Array> {
   const written = value as { readonly [key: string]: unknown };
   const names = new Set([...declared.map(({ jsonName }) => jsonName), ...Object.keys(written)]);
-  const byName = new Map(declared.map(({ jsonName, localName }) => [jsonName, given.get(localName)]));
+  const byName = new Map(declared.map(({ jsonName, localName }) => [jsonName, encodedFields.get(localName)]));
   let separator = "{";
   for (const name of names) {
     const json = byName.get(name);
@@ -54,10 +54,10 @@ function* writeMembers(
   yield Buffer.from("}");
 }
 
-function withoutFields(desc: DescMessage, message: Message, given: ReadonlyMap<string, unknown>): Message {
+function withoutFields(desc: DescMessage, message: Message, omitted: ReadonlyMap<string, unknown>): Message {
   const rest = create(desc) as Message & Record<string, unknown>;
   for (const { localName } of desc.members) {
-    if (!given.has(localName)) {
+    if (!omitted.has(localName)) {
       const value = (message as Message & Record<string, unknown>)[localName];
       if (value !== undefined) {
         rest[localName] = value;

@@ -3,10 +3,10 @@ import { fieldWriter } from "../json/write.ts";
 import { headerFields, isSingle } from "../schema/header-fields.ts";
 import { fieldRule } from "../schema/rules.ts";
 
-/** A header is one text: no google.protobuf.Any stands in it. */
+/** Header fields are scalars, so no types of google.protobuf.Any are needed. */
 const noTypes = createRegistry();
 
-/** Compiles the writer of the fields with the `header` option; absent and empty ones are not sent. */
+/** Compiles the writer of the fields with the `header` option; unset and empty fields are omitted. */
 export function createHeaderWriter(
   desc: DescMessage,
 ): (message: Message, headers: Record<string, string | string[]>) => void {
@@ -28,14 +28,14 @@ export function createHeaderWriter(
   };
 }
 
-/** What no header can hold (RFC 9110, section 5.5) is escaped, as in a URI. */
+/** Percent-encodes the characters that are not allowed in a header value (RFC 9110, section 5.5). */
 function headerText(text: string): string {
   return /[^\t -~]/.test(text)
     ? text.toWellFormed().replaceAll(/[^\t -~]+/g, (characters) => encodeURIComponent(characters))
     : text;
 }
 
-/** An item of a list: the comma separates, so that each is decoded by itself (decodeURIComponent). */
+/** Also percent-encodes commas, which separate the items of a list; clients decode each item with decodeURIComponent. */
 function itemText(item: unknown): string {
   return headerText(String(item).replaceAll(/[%,]/g, encodeURIComponent));
 }

@@ -14,18 +14,18 @@ import type { TranscodingRequest } from "../http/request.ts";
 import { methodRule } from "../schema/rules.ts";
 import { addVary } from "../http/vary.ts";
 
-/** Makes the answer of a unary call's response; `set` are the headers that the implementation set. */
+/** Creates the HTTP response of a response message. `responseHeader` has the headers that the implementation set. */
 export type Responder = (
   request: TranscodingRequest,
-  response: Message,
-  set: Headers | undefined,
+  message: Message,
+  responseHeader: Headers | undefined,
 ) => TranscodingResponse;
 
-/** Below this Node sends a text faster than bytes: it writes it together with the head. */
+/** Up to this length Node sends a string faster than a Buffer, since it writes it together with the header. */
 const SMALL_CHARS = 16 * 1024;
 
 export type RespondOptions = {
-  /** How answers are compressed afterwards; undefined: they are not. */
+  /** The compression that is applied to the response afterwards; undefined for none. */
   readonly compression: Required<CompressionOptions> | undefined;
   readonly registry: Registry;
 };
@@ -37,27 +37,27 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
   const raw = findRawBody(method.output, variant.responseBody);
   const write = createBodyWriter(method.output, variant.responseBody, options.registry);
   const writeEncoded = createEncodedBodyWriter(method.output, variant.responseBody, write);
-  const encoded = new WeakMap<Message, Pick<TranscodingResponse, "body" | "compressed">>();
+  const cache = new WeakMap<Message, Pick<TranscodingResponse, "body" | "compressed">>();
   const suffixes = ["", ...(options.compression?.encodings ?? []).map((encoding) => etagSuffix(encoding))];
 
-  /** A frozen message is encoded once. */
-  const encode = (response: Message): Pick<TranscodingResponse, "body" | "compressed"> => {
-    if (!Object.isFrozen(response)) {
-      return { body: writeEncoded(response) ?? JSON.stringify(write(response)) };
+  /** Encodes a message; the result for a frozen one is cached. */
+  const encode = (message: Message): Pick<TranscodingResponse, "body" | "compressed"> => {
+    if (!Object.isFrozen(message)) {
+      return { body: writeEncoded(message) ?? JSON.stringify(write(message)) };
     }
-    let once = encoded.get(response);
-    if (once === undefined) {
-      const json = writeEncoded(response) ?? JSON.stringify(write(response));
-      once = {
+    let cached = cache.get(message);
+    if (cached === undefined) {
+      const json = writeEncoded(message) ?? JSON.stringify(write(message));
+      cached = {
         body: json.length < SMALL_CHARS ? String(json) : typeof json === "string" ? Buffer.from(json) : json,
         compressed: new Map(),
       };
-      encoded.set(response, once);
+      cache.set(message, cached);
     }
-    return once;
+    return cached;
   };
 
-  /** The entity tag of that form of the response which the client has; only what it reads it may keep. */
+  /** The entity tag, of any content coding, that If-None-Match matches. Evaluated for GET and HEAD only. */
   const findMatching = ({ httpMethod, headers }: TranscodingRequest, value: string): string | undefined => {
     const ifNoneMatch = headers["if-none-match"];
     return ifNoneMatch === undefined || (httpMethod !== "GET" && httpMethod !== "HEAD")
@@ -68,21 +68,21 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
         );
   };
 
-  return (request, response, set) => {
+  return (request, message, responseHeader) => {
     const headers: Record<string, string | string[]> = {};
-    if (set !== undefined) {
-      addHeaders(headers, set);
+    if (responseHeader !== undefined) {
+      addHeaders(headers, responseHeader);
     }
-    setFields(response, headers);
+    setFields(message, headers);
     if (readTag !== undefined) {
-      const value = tagOf(readTag(response));
+      const value = tagOf(readTag(message));
       const tag = formatETag(value);
       if (tag !== undefined) {
         headers["etag"] = tag;
         const matching = findMatching(request, value);
         if (matching !== undefined) {
           headers["etag"] = matching;
-          // As the answer would have had that is not sent (RFC 9110, section 15.4.5).
+          // A 304 has the Vary of the corresponding 200 (RFC 9110, section 15.4.5).
           if (options.compression !== undefined) {
             addVary(headers, "Accept-Encoding");
           }
@@ -94,19 +94,19 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
       return { status: variant.status, headers, body: undefined };
     }
     if (raw !== undefined) {
-      const rawBody = raw.unwrap(response);
+      const rawBody = raw.unwrap(message);
       headers["content-type"] = contentTypeOf(rawBody);
       return { status: variant.status, headers, body: bufferOf(rawBody?.data) };
     }
     headers["content-type"] = "application/json";
-    const { body, compressed } = encode(response);
+    const { body, compressed } = encode(message);
     return compressed === undefined
       ? { status: variant.status, headers, body }
       : { status: variant.status, headers, body, compressed };
   };
 }
 
-/** Writes the value of a response's body: the message, or the field that response_body names; null where that is absent. */
+/** Compiles the JSON of a response body: the message, or the field that `name`, the response_body, names (null if unset). */
 export function createBodyWriter(desc: DescMessage, name: string, registry: Registry): JsonWriter {
   if (name === "") {
     const write = messageWriter(desc, registry);
@@ -123,12 +123,12 @@ export function createBodyWriter(desc: DescMessage, name: string, registry: Regi
   };
 }
 
-/** The same bytes, not a copy. */
+/** A Buffer on the same memory. */
 function bufferOf(bytes: Uint8Array = new Uint8Array()): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Reads the field of the ETag as text, which is empty where the field is absent. */
+/** Compiles the reader of the `etag` field as a string; empty if the field is not set. */
 function createTagReader(desc: DescMessage, name: string): (message: Message) => string {
   const field = desc.fields.find((each) => each.name === name);
   if (field?.fieldKind !== "scalar" || field.oneof !== undefined) {
@@ -138,7 +138,7 @@ function createTagReader(desc: DescMessage, name: string): (message: Message) =>
   const hasPresence = field.presence !== FeatureSet_FieldPresence.IMPLICIT;
   return (message) => {
     const value = (message as unknown as Record<string, Scalar | undefined>)[localName];
-    // Absent in proto2 and editions, it shows the default that the prototype has.
+    // In proto2 and editions, an unset field has its default value on the prototype.
     return value === undefined || (hasPresence && !Object.hasOwn(message, localName)) ? "" : String(value);
   };
 }

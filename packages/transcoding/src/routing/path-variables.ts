@@ -6,15 +6,15 @@ import { getField } from "../schema/http-body.ts";
 import { decodePathVariable } from "./percent.ts";
 import { createTextReader, invalidText } from "../json/text.ts";
 
-/** Reads what a path's variables captured, raw; throws a RequestError where it does not fit. */
+/** Decodes and parses the values of path variables; throws a RequestError for an invalid one. */
 export type PathVariablesReader = (pathVariables: readonly string[]) => readonly unknown[];
 
-/** Sets the fields of the variables to what was read. Throws a RequestError where another member of a oneof is set. */
+/** Sets the variables' fields to the parsed values. Throws a RequestError if another member of a oneof is already set. */
 export type PathVariablesSetter = (message: Message, values: readonly unknown[]) => void;
 
 type Fields = Message & Record<string, unknown>;
 
-/** Compiles the variables of a binding; throws at start-up for one whose field no text can fill. */
+/** Compiles the path variables of a route; throws an Error if a variable's field can't be read from text. */
 export function createPathVariablesReader({
   method,
   template,
@@ -32,7 +32,7 @@ export function createPathVariablesReader({
         : createTextReader(field);
     if (field === undefined || variable === undefined || reader === undefined || reader.isJson) {
       throw new Error(
-        `${method.input.typeName} has no single value at "${variable?.fieldPath}" that a path could fill`,
+        `${method.input.typeName} has no singular scalar field "${variable?.fieldPath}" that a path could bind`,
       );
     }
     return { name: variable.fieldPath, multi: variable.multi, reader, field, owners: path.slice(0, -1), path };
@@ -72,11 +72,11 @@ function setField(owner: Fields, field: DescField, value: unknown, path: FieldPa
   if (field.oneof === undefined) {
     owner[field.localName] = value;
   } else {
-    // The path wins over the same field in a body; two members of a oneof contradict each other.
-    const { case: rival } = owner[field.oneof.localName] as { case: string | undefined };
-    if (rival !== undefined && rival !== field.localName) {
+    // The path overrides the same field of the body, but not another member of its oneof.
+    const { case: member } = owner[field.oneof.localName] as { case: string | undefined };
+    if (member !== undefined && member !== field.localName) {
       const name = path.map((each) => each.name).join(".");
-      throw new RequestError(400, undefined, `${rival}: the path gives ${name}, and only one of them can be given`);
+      throw new RequestError(400, undefined, `${member}: the path sets ${name}, and only one of them can be set`);
     }
     owner[field.oneof.localName] = { case: field.localName, value };
   }

@@ -1,12 +1,12 @@
 import { RequestError } from "../http/request-error.ts";
 import { decodeSegments } from "./template.ts";
 
-/** Anything but ASCII that stands for itself in a query. */
+/** Any character that does not represent itself in a query. */
 const special = /[^!-$&-*,-~]/;
 
 /**
- * Decodes a parameter's name or value (WHATWG URL, section 5.1), but strictly: a bad escape or bad UTF-8 is a
- * fault. The text holds one character for each byte.
+ * Decodes the name or value of a parameter (application/x-www-form-urlencoded, WHATWG URL, section 5.1). Unlike there,
+ * an invalid escape or invalid UTF-8 is a RequestError. `text` has one character for each byte.
  */
 export function decodeParameter(text: string, from: "query" | "form"): string {
   if (!special.test(text)) {
@@ -20,15 +20,15 @@ export function decodeParameter(text: string, from: "query" | "form"): string {
 }
 
 /**
- * Decodes what a variable of a path captured; undefined where it can't be. A slash in a segment stays escaped where
- * the variable has several segments, lest it be taken for one between two.
+ * Decodes the value of a path variable, or a path segment; undefined if it has an invalid escape or invalid UTF-8.
+ * `multi`: the variable has several segments, and "%2F" stays escaped so that it can't be confused with a separator.
  */
 export function decodePathVariable(text: string, multi: boolean): string | undefined {
   return /[^!-$&-~]/.test(text) ? decode(text, multi ? decodeSegments : decodeURIComponent) : text;
 }
 
 function decode(text: string, decoder: (text: string) => string): string | undefined {
-  // Bytes beyond ASCII may stand there unescaped: escape them, so that one decoder reads all UTF-8.
+  // Bytes above 0x7f may be sent unescaped: escape them, so that decodeURIComponent validates all of the UTF-8.
   const escaped = text.replaceAll(/[\u0080-\u00ff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
   if (/[^\0-\u007f]/.test(escaped)) {
     return undefined;

@@ -4,85 +4,84 @@ import type { FieldPath } from "../schema/field-path.ts";
 import { methodRule } from "../schema/rules.ts";
 import { formatTemplate, type Template } from "./template.ts";
 
-/** One pattern of one RPC: its rule has one, and one more for each additional binding. */
+/** One HTTP method and path template of an RPC: a route for its rule, and one for each of the additional bindings. */
 export type Route = {
   readonly method: DescMethod;
-  /** "GET", or any other; "*" for all. */
+  /** An HTTP method, or "*" for all of them. */
   readonly httpMethod: string;
-  /** The path template; formatTemplate writes it out. */
   readonly template: Template;
-  /** What the template's variables fill, in their order: the fields from the request message down to each. */
+  /** The fields that the template's variables bind, in the order of the variables. */
   readonly pathFields: readonly FieldPath[];
-  /** In the order that selection prefers; one without a value where the method has no variants. */
+  /** In the order of declaration; a single one without a value if the method has no variants. */
   readonly variants: readonly [Variant, ...Variant[]];
 };
 
-/** Unique among the bindings of a method, and the same in every process. */
+/** An identifier of the route that is unique among the routes of its method, and the same in every process. */
 export function routeName({ httpMethod, template }: Route): string {
   return `${httpMethod} ${formatTemplate(template)}`;
 }
 
-/** One shape of a binding. */
+/** How a route maps the body and the response, for one value of the header that selects the variant. */
 export type Variant = {
-  /** Of the header that selects; undefined where the method has no variants. */
+  /** The value of the header; undefined if the method has no variants. */
   readonly value: string | undefined;
   /** As in google.api.http: "*", the name of a field, or empty for no body. */
   readonly body: string;
-  /** The name of a field, or empty for the whole message. */
+  /** As `response_body` of google.api.http: the name of a field, or empty for the whole message. */
   readonly responseBody: string;
-  /** Of a success. */
+  /** The HTTP status of a successful response. */
   readonly status: number;
-  /** A success has a body. */
+  /** Whether a successful response has a body. */
   readonly hasBody: boolean;
 };
 
-/** The variants of a method; a binding's own body and response_body where it has none. */
+/** The variants of a method; if it has none, a single one with the rule's body and response_body. */
 export function variantsOf(
   method: DescMethod,
   rule: { readonly body: string; readonly responseBody: string },
 ): readonly [Variant, ...Variant[]] {
   const { variants, status, noContent } = methodRule(method);
-  const complete = (value: string | undefined, shape: typeof rule & { readonly status: number }): Variant => {
-    const success = shape.status || status || 200;
+  const createVariant = (value: string | undefined, mapping: typeof rule & { readonly status: number }): Variant => {
+    const success = mapping.status || status || 200;
     return {
       value,
-      body: shape.body,
-      responseBody: shape.responseBody,
+      body: mapping.body,
+      responseBody: mapping.responseBody,
       status: success,
       hasBody: !noContent && success !== 204 && success !== 205,
     };
   };
   const [first, ...others] = variants?.variants ?? [];
   if (variants === undefined || first === undefined) {
-    return [complete(undefined, { ...rule, status: 0 })];
+    return [createVariant(undefined, { ...rule, status: 0 })];
   }
   if (![first, ...others].some(({ value }) => value === variants.default)) {
-    throw new Error(`its variants have none for the default "${variants.default}"`);
+    throw new Error(`no variant has the default value "${variants.default}"`);
   }
-  return [complete(first.value, first), ...others.map((variant) => complete(variant.value, variant))];
+  return [createVariant(first.value, first), ...others.map((variant) => createVariant(variant.value, variant))];
 }
 
-/** Compiles the selection of what belongs to a variant by the request's header; it throws a RequestError where none does. */
+/** Compiles the selection of a variant by the request's header; the selector throws a RequestError for an unknown value. */
 export function createSelector<T>(
   method: DescMethod,
-  shapes: readonly (readonly [value: string | undefined, shape: T])[],
+  entries: readonly (readonly [value: string | undefined, entry: T])[],
 ): (headers: NodeJS.Dict<string | string[]>) => T {
   const { variants } = methodRule(method);
-  const [only] = shapes;
+  const [only] = entries;
   if (variants === undefined && only !== undefined) {
     return () => only[1];
   }
-  const byValue = new Map(shapes);
+  const byValue = new Map(entries);
   const name = variants?.header ?? "";
   const header = name.toLowerCase();
   const expected = [...byValue.keys()].join(", ");
   return (headers) => {
     const value = headers[header] ?? variants?.default;
-    const shape = typeof value === "string" ? byValue.get(value) : undefined;
-    if (shape === undefined) {
+    const entry = typeof value === "string" ? byValue.get(value) : undefined;
+    if (entry === undefined) {
       const reason = variants === undefined || variants.invalid === "" ? undefined : variants.invalid;
       throw new RequestError(400, reason, `${name}: must be one of ${expected}`);
     }
-    return shape;
+    return entry;
   };
 }

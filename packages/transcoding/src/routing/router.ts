@@ -3,99 +3,102 @@ import { decodePathVariable } from "./percent.ts";
 import { formatTemplate, type Template } from "./template.ts";
 
 export type RegisteredRoute<T> = {
-  /** "*" is any method that no other route of an equal template names. */
+  /** An HTTP method; "*" matches any method that no other route of an equal template has. */
   readonly httpMethod: string;
   readonly template: Template;
-  /** What it leads to. */
+  /** The value that `find` returns for this route. */
   readonly value: T;
-  /** For the error of two routes that match the same requests. */
+  /** Identifies the route in the error about two routes that match the same requests. */
   readonly name: string;
 };
 
 type Match<T> = {
   readonly value: T;
-  /** What the template's variables matched, in their order, raw: decodePathVariable decodes, once. */
+  /** The values of the template's variables, in their order, still percent-encoded. `decodePathVariable` decodes them. */
   readonly pathVariables: readonly string[];
 };
 
 /**
- * Finds routes by the raw path of a request, without its query: it is split as it was sent, and then each segment
- * decoded that is compared with a literal.
+ * Finds routes by the undecoded path of a request, without its query. The path is split into segments before
+ * percent-escapes are decoded, so that "%2F" is not a separator.
  *
- * Of several templates that match, the one wins that is more literal at the first segment in which they differ:
- * a literal before "*", "*" before "**", and behind "**" the longer end. One whose verb the path ends with goes
- * before all without. The order of routes has no say.
+ * If several templates match, the first segment in which they differ decides: a literal takes precedence over "*",
+ * "*" over "**", and after "**" the longer suffix wins. A template with a verb takes precedence over those without.
+ * The order of declaration does not matter.
  */
 export type Router<T> = {
   /**
-   * The best route whose template matches the path and which takes the method: HEAD is taken by GET too.
-   * undefined: none. A RequestError: a wildcard without a variable matched what can't be decoded.
+   * Returns the route of the highest precedence that matches path and method, or undefined. HEAD also matches routes
+   * of GET. A RequestError is returned if a wildcard outside of a variable matches text that can't be decoded.
    */
   find(httpMethod: string, path: string): Match<T> | RequestError | undefined;
-  /** The methods of every template that matches the path; empty where it is nobody's. */
+  /** The HTTP methods of all templates that match the path; empty if none does. */
   methodsOf(path: string): Set<string>;
 };
 
-/** One place in the tree of templates: what was matched so far is the way that leads to it. */
+/** A node of the segment trie; the edges from the root to it are the segments matched so far. */
 type Node<T> = {
-  /** By the decoded segment. */
+  /** The children for literal segments, by decoded text. */
   readonly literals: Map<string, Node<T>>;
-  any: Node<T> | undefined;
-  /** "**": the segments behind it, the last one first. */
-  rest: Node<T> | undefined;
-  /** What ends here, by verb. */
+  /** The child for "*". */
+  wildcard: Node<T> | undefined;
+  /** The child for "**". Its subtree has the segments that follow "**" in reverse order. */
+  multiWildcard: Node<T> | undefined;
+  /** The templates that end here, by decoded verb. */
   readonly leaves: Map<string, Leaf<T>>;
 };
 
-/** The routes of equal templates, by method. */
+/** The routes of equal templates, by HTTP method. */
 type Leaf<T> = Map<string, Entry<T>>;
 
 type Entry<T> = {
   readonly route: RegisteredRoute<T>;
   readonly extract: ExtractVariables;
-  readonly freeWildcard: boolean;
-  /** Where all segments are literals: then variables always hold the same. */
-  readonly match: Match<T>;
+  /** Some wildcard is not part of a variable, so that binding does not decode what it matches. */
+  readonly hasUnboundWildcard: boolean;
+  /** The match of a template that consists of literals only, where variables have constant values. */
+  readonly literalMatch: Match<T>;
 };
 
-/** One search: the path up to `end`, where its verb begins, or behind its last segment. */
+/** The state of one search. */
 type Search<T> = {
   readonly path: string;
+  /** The end of the segments: the index of the verb's colon, or the length of the path. */
   readonly end: number;
   readonly verb: string;
-  /** Some segment may have to be decoded before it is compared. */
+  /** Whether the path has characters to decode before segments are compared with literals. */
   readonly escaped: boolean;
-  /** Where each segment begins on the way to the node that is looked at; behind the last segment it is `end + 1`. */
+  /** The start index of each segment matched so far; `end + 1` after the last segment. */
   readonly starts: number[];
+  /** Returns the entry of a matching template to stop at, or undefined to continue the search. */
   accept(leaf: Leaf<T>): Entry<T> | undefined;
 };
 
 type ExtractVariables = (search: Pick<Search<unknown>, "path" | "end" | "starts">) => readonly string[];
 
-/** Anything but ASCII that stands for itself. */
+/** Any character that does not represent itself in a path. */
 const special = /[^!-$&-~]/;
 
 /** Throws where two routes match the same requests with the same method; mere overlap is settled by precedence. */
 export function createRouter<T>(routes: readonly RegisteredRoute<T>[]): Router<T> {
   const root = createNode<T>();
-  // A path of literals alone needs no look at the tree: nothing goes before it.
+  // Templates of literals only take precedence over all others, and are found without a search.
   const literalPaths = new Map<string, Leaf<T>>();
   const verbs = new Set<string>();
   for (const route of routes) {
     const { template } = route;
-    const leaf = growLeaf(root, template);
-    const rival = leaf.get(route.httpMethod)?.route;
-    if (rival !== undefined) {
-      const own = `${route.httpMethod} ${formatTemplate(template)}`;
-      throw new Error(
-        `${own} of ${route.name} matches the same requests as ${formatTemplate(rival.template)} of ${rival.name}`,
-      );
+    const leaf = insertTemplate(root, template);
+    const conflicting = leaf.get(route.httpMethod)?.route;
+    if (conflicting !== undefined) {
+      const pattern = `${route.httpMethod} ${formatTemplate(template)}`;
+      const other = `${formatTemplate(conflicting.template)} of ${conflicting.name}`;
+      throw new Error(`${pattern} of ${route.name} matches the same requests as ${other}`);
     }
     leaf.set(route.httpMethod, {
       route,
       extract: createVariableExtractor(template),
-      freeWildcard: hasFreeWildcard(template),
-      match: {
+      hasUnboundWildcard: hasUnboundWildcard(template),
+      literalMatch: {
         value: route.value,
         pathVariables: template.variables.map(({ start, end }) => textOf(template, start, end)),
       },
@@ -111,7 +114,7 @@ export function createRouter<T>(routes: readonly RegisteredRoute<T>[]): Router<T
   const search = (
     path: string,
     accept: Search<T>["accept"],
-    found: (entry: Entry<T>, search: Search<T>) => Match<T> | RequestError,
+    toMatch: (entry: Entry<T>, search: Search<T>) => Match<T> | RequestError,
   ): Match<T> | RequestError | undefined => {
     if (!path.startsWith("/")) {
       return undefined;
@@ -121,27 +124,27 @@ export function createRouter<T>(routes: readonly RegisteredRoute<T>[]): Router<T
     if (colon !== -1 && colon > path.lastIndexOf("/")) {
       const verb = decodePathVariable(path.slice(colon + 1), false);
       if (verb !== undefined && verbs.has(verb)) {
-        const bounds = { path, end: colon, verb, escaped, starts: [], accept };
-        const entry = descend(root, 1, 0, bounds);
+        const state = { path, end: colon, verb, escaped, starts: [], accept };
+        const entry = matchForward(root, 1, 0, state);
         if (entry !== undefined) {
-          return found(entry, bounds);
+          return toMatch(entry, state);
         }
       }
     }
-    const bounds = { path, end: path.length, verb: "", escaped, starts: [], accept };
-    const entry = descend(root, 1, 0, bounds);
-    return entry === undefined ? undefined : found(entry, bounds);
+    const state = { path, end: path.length, verb: "", escaped, starts: [], accept };
+    const entry = matchForward(root, 1, 0, state);
+    return entry === undefined ? undefined : toMatch(entry, state);
   };
-  const matchOf = (entry: Entry<T>, bounds: Search<T>): Match<T> | RequestError =>
-    entry.freeWildcard && decodePathVariable(bounds.path, false) === undefined
+  const matchOf = (entry: Entry<T>, state: Search<T>): Match<T> | RequestError =>
+    entry.hasUnboundWildcard && decodePathVariable(state.path, false) === undefined
       ? new RequestError(400, "invalid_argument", "the path is badly encoded: percent-escapes of UTF-8 were expected")
-      : { value: entry.route.value, pathVariables: entry.extract(bounds) };
+      : { value: entry.route.value, pathVariables: entry.extract(state) };
 
   return {
     find(httpMethod, path) {
       const leaf = literalPaths.get(path);
       const entry = leaf === undefined ? undefined : entryFor(leaf, httpMethod);
-      return entry?.match ?? search(path, (each) => entryFor(each, httpMethod), matchOf);
+      return entry?.literalMatch ?? search(path, (each) => entryFor(each, httpMethod), matchOf);
     },
     methodsOf(path) {
       const methods = new Set<string>();
@@ -161,25 +164,26 @@ function entryFor<T>(leaf: Leaf<T>, httpMethod: string): Entry<T> | undefined {
 }
 
 function createNode<T>(): Node<T> {
-  return { literals: new Map(), any: undefined, rest: undefined, leaves: new Map() };
+  return { literals: new Map(), wildcard: undefined, multiWildcard: undefined, leaves: new Map() };
 }
 
-function growLeaf<T>(root: Node<T>, { segments, verb }: Template): Leaf<T> {
-  const rest = segments.findIndex(({ kind }) => kind === "**");
-  const before = rest === -1 ? segments : segments.slice(0, rest);
-  const behind = rest === -1 ? [] : segments.slice(rest + 1).toReversed();
+/** Adds the nodes of a template to the trie, and returns the leaf of the last one. */
+function insertTemplate<T>(root: Node<T>, { segments, verb }: Template): Leaf<T> {
+  const multi = segments.findIndex(({ kind }) => kind === "**");
+  const prefix = multi === -1 ? segments : segments.slice(0, multi);
+  const suffix = multi === -1 ? [] : segments.slice(multi + 1).toReversed();
   let node = root;
-  for (const segment of before) {
-    node = segment.kind === "literal" ? growLiteral(node, segment.decoded) : (node.any ??= createNode());
+  for (const segment of prefix) {
+    node = segment.kind === "literal" ? insertLiteral(node, segment.decoded) : (node.wildcard ??= createNode());
   }
-  if (rest !== -1) {
-    node = node.rest ??= createNode();
+  if (multi !== -1) {
+    node = node.multiWildcard ??= createNode();
   }
-  for (const segment of behind) {
+  for (const segment of suffix) {
     if (segment.kind !== "literal") {
-      throw new Error('only literals can stand behind "**"');
+      throw new Error('only literals can follow "**"');
     }
-    node = growLiteral(node, segment.decoded);
+    node = insertLiteral(node, segment.decoded);
   }
   const decodedVerb = decodeURIComponent(verb);
   const leaf = node.leaves.get(decodedVerb) ?? new Map<string, Entry<T>>();
@@ -187,22 +191,22 @@ function growLeaf<T>(root: Node<T>, { segments, verb }: Template): Leaf<T> {
   return leaf;
 }
 
-function growLiteral<T>(node: Node<T>, decoded: string): Node<T> {
+function insertLiteral<T>(node: Node<T>, decoded: string): Node<T> {
   const child = node.literals.get(decoded) ?? createNode<T>();
   node.literals.set(decoded, child);
   return child;
 }
 
 /**
- * Follows the tree along the path, from the segment that begins at `from`. Each node of the tree is visited once at
- * most, for just one way leads to it: a search costs what there is of templates, however long the path.
+ * Matches the segments of the path from index `from` against a subtree, with backtracking. Each node is visited at most
+ * once, so the cost is bounded by the number of templates, not by the length of the path.
  */
-function descend<T>(node: Node<T>, from: number, depth: number, search: Search<T>): Entry<T> | undefined {
+function matchForward<T>(node: Node<T>, from: number, depth: number, search: Search<T>): Entry<T> | undefined {
   const { path, end, starts } = search;
   starts[depth] = from;
-  // "/" is no segment, whereas the end of "/a/" is an empty one.
+  // The path "/" has no segment, whereas "/a/" ends with an empty one.
   if (from > end || (depth === 0 && from === end)) {
-    return acceptAt(node, search) ?? (node.rest && ascend(node.rest, end, from, search));
+    return acceptAt(node, search) ?? (node.multiWildcard && matchBackward(node.multiWildcard, end, from, search));
   }
   const slash = path.indexOf("/", from);
   const to = slash === -1 ? end : slash;
@@ -211,23 +215,23 @@ function descend<T>(node: Node<T>, from: number, depth: number, search: Search<T
     const literal = node.literals.size === 0 ? undefined : segmentOf(search, from, to);
     const child = literal === undefined ? undefined : node.literals.get(literal);
     const found =
-      (child && descend(child, to + 1, depth + 1, search)) ??
-      (node.any && descend(node.any, to + 1, depth + 1, search));
+      (child && matchForward(child, to + 1, depth + 1, search)) ??
+      (node.wildcard && matchForward(node.wildcard, to + 1, depth + 1, search));
     if (found !== undefined) {
       return found;
     }
   }
-  return node.rest && ascend(node.rest, end, from, search);
+  return node.multiWildcard && matchBackward(node.multiWildcard, end, from, search);
 }
 
-/** Follows the literals behind "**" from the end of the path backwards, no further than `least`. */
-function ascend<T>(node: Node<T>, to: number, least: number, search: Search<T>): Entry<T> | undefined {
-  if (node.literals.size > 0 && to > least) {
+/** Matches the literals after "**" from the end of the path backwards, down to index `min`. */
+function matchBackward<T>(node: Node<T>, to: number, min: number, search: Search<T>): Entry<T> | undefined {
+  if (node.literals.size > 0 && to > min) {
     const from = search.path.lastIndexOf("/", to - 1) + 1;
-    if (from >= least && from < to) {
+    if (from >= min && from < to) {
       const literal = segmentOf(search, from, to);
       const child = literal === undefined ? undefined : node.literals.get(literal);
-      const found = child && ascend(child, from - 1, least, search);
+      const found = child && matchBackward(child, from - 1, min, search);
       if (found !== undefined) {
         return found;
       }
@@ -236,7 +240,7 @@ function ascend<T>(node: Node<T>, to: number, least: number, search: Search<T>):
   return acceptAt(node, search);
 }
 
-/** undefined where it can't be decoded: it equals no literal then. */
+/** The decoded segment; undefined if it can't be decoded, and so equals no literal. */
 function segmentOf({ path, escaped }: Search<unknown>, from: number, to: number): string | undefined {
   const raw = path.slice(from, to);
   return escaped ? decodePathVariable(raw, false) : raw;
@@ -247,16 +251,16 @@ function acceptAt<T>(node: Node<T>, search: Search<T>): Entry<T> | undefined {
   return leaf && search.accept(leaf);
 }
 
-/** Compiles what takes the variables' values out of a path that the template matches. */
+/** Compiles the extraction of variables from a path that the template matches. */
 function createVariableExtractor({ segments, variables }: Template): ExtractVariables {
-  const rest = segments.findIndex(({ kind }) => kind === "**");
-  const known = rest === -1 ? segments.length : rest;
+  const multi = segments.findIndex(({ kind }) => kind === "**");
+  const fixed = multi === -1 ? segments.length : multi;
   const spans = variables.map(({ start, end }) => ({
     start,
     end,
-    // Behind "**" segments are counted from the end.
-    startFromEnd: start > known ? segments.length - start : undefined,
-    endFromEnd: end > known ? segments.length - end : undefined,
+    // Segments after "**" are counted from the end.
+    startFromEnd: start > fixed ? segments.length - start : undefined,
+    endFromEnd: end > fixed ? segments.length - end : undefined,
   }));
   return (search) => {
     const { path, starts } = search;
@@ -271,13 +275,13 @@ function createVariableExtractor({ segments, variables }: Template): ExtractVari
   };
 }
 
-/** Where the slash before so many last segments is; before none of them is the end. */
+/** The index of the slash before the last `count` segments; `end` for 0. */
 function slashBefore({ path, end }: Pick<Search<unknown>, "path" | "end">, count: number): number {
-  let at = end;
-  for (let left = count; left > 0; left--) {
-    at = path.lastIndexOf("/", at - 1);
+  let index = end;
+  for (let remaining = count; remaining > 0; remaining--) {
+    index = path.lastIndexOf("/", index - 1);
   }
-  return at;
+  return index;
 }
 
 function textOf({ segments }: Template, start: number, end: number): string {
@@ -287,8 +291,7 @@ function textOf({ segments }: Template, start: number, end: number): string {
     .join("/");
 }
 
-/** Some wildcard belongs to no variable: nobody will decode what it matches. */
-function hasFreeWildcard({ segments, variables }: Template): boolean {
+function hasUnboundWildcard({ segments, variables }: Template): boolean {
   return segments.some(
     ({ kind }, index) => kind !== "literal" && !variables.some(({ start, end }) => start <= index && index < end),
   );

@@ -6,39 +6,39 @@ import { isTextField, resolveFieldPath, type FieldPath } from "../schema/field-p
 import { fieldRule, httpRule, withMethodRule } from "../schema/rules.ts";
 import { parseTemplate, type Template } from "./template.ts";
 
-/** A google.api.HttpRule from outside the .proto, for the methods that its `selector` names. */
+/** A google.api.HttpRule that is not in the .proto, for the methods that its `selector` matches. */
 export type Rule = MessageInitShape<typeof HttpRuleSchema> & {
-  /** Takes the place of the methods' (transcoding.v1.method) option. With it alone, they keep their google.api.http rule. */
+  /** Replaces the methods' (transcoding.v1.method) option. A rule without a pattern then leaves their google.api.http rule in place. */
   readonly options?: MessageInitShape<typeof MethodRuleSchema>;
 };
 
 export type RoutesOptions = {
   readonly rules: readonly Rule[];
-  /** Templates have the grammar of http.proto, and nothing that only this transcoder understands. */
+  /** Accepts only the template grammar of http.proto, without this package's extensions. */
   readonly strictTemplates: boolean;
 };
 
 /**
- * Compiles the google.api.http rules of methods, and checks them: one binding for each rule and each of its
- * additional bindings. Throws an Error that names the RPC whose rule can't be kept.
+ * Compiles and validates the google.api.http rules of methods: a route for each rule and each of its additional
+ * bindings. Throws an Error that names the RPC whose rule is invalid.
  */
 export function compileRoutes(methods: readonly DescMethod[], options: RoutesOptions): Route[] {
   const { rules, optionsOf } = selectRules(methods, options.rules);
   return methods.flatMap((method) => {
     const rule = rules.get(method);
     const methodOptions = optionsOf.get(method);
-    const ruled = methodOptions === undefined ? method : withMethodRule(method, methodOptions);
+    const effective = methodOptions === undefined ? method : withMethodRule(method, methodOptions);
     try {
       return rule === undefined
         ? []
-        : [rule, ...additionalBindings(rule)].map((each) => compileRoute(ruled, each, options));
+        : [rule, ...additionalBindings(rule)].map((each) => compileRoute(effective, each, options));
     } catch (cause) {
       throw methodError(method, cause);
     }
   });
 }
 
-/** The error of an RPC that can't be served as its options say. */
+/** An error that names the RPC whose options are invalid. */
 export function methodError(method: DescMethod, cause: unknown): Error {
   return new Error(
     `can't serve ${method.toString()} over HTTP: ${cause instanceof Error ? cause.message : String(cause)}`,
@@ -49,12 +49,12 @@ export function methodError(method: DescMethod, cause: unknown): Error {
 }
 
 /**
- * The rule of each method: the last one from outside that selects it, else its own. One from outside that has no
- * pattern takes the method's rule away.
+ * The rule of each method: the last external rule that selects it, else that of its .proto. An external rule
+ * without a pattern removes the method's rule.
  */
 function selectRules(
   methods: readonly DescMethod[],
-  outside: RoutesOptions["rules"],
+  externalRules: RoutesOptions["rules"],
 ): { rules: Map<DescMethod, HttpRule>; optionsOf: Map<DescMethod, NonNullable<Rule["options"]>> } {
   const rules = new Map<DescMethod, HttpRule>();
   const optionsOf = new Map<DescMethod, NonNullable<Rule["options"]>>();
@@ -64,12 +64,12 @@ function selectRules(
       rules.set(method, own);
     }
   }
-  for (const { options, ...init } of outside) {
+  for (const { options, ...init } of externalRules) {
     const rule = create(HttpRuleSchema, init as MessageInitShape<typeof HttpRuleSchema>);
-    const selects = createSelection(rule.selector);
-    const selected = methods.filter((method) => selects(`${method.parent.typeName}.${method.name}`));
+    const matches = compileSelector(rule.selector);
+    const selected = methods.filter((method) => matches(`${method.parent.typeName}.${method.name}`));
     if (selected.length === 0) {
-      throw new Error(`the selector "${rule.selector}" selects no RPC that is registered`);
+      throw new Error(`the selector "${rule.selector}" matches no registered RPC`);
     }
     for (const method of selected) {
       if (options !== undefined) {
@@ -85,8 +85,8 @@ function selectRules(
   return { rules, optionsOf };
 }
 
-/** The full name of a method, or a prefix of names: "*", "acme.v1.*", "acme.v1.Things.*". */
-function createSelection(selector: string): (fullName: string) => boolean {
+/** Compiles a selector (google.api.http): the full name of a method, or a prefix such as "*", "acme.v1.*", "acme.v1.Things.*". */
+function compileSelector(selector: string): (fullName: string) => boolean {
   const [, prefix, name] = /^(?:((?:\w+\.)*)\*|(\w+(?:\.\w+)*))$/.exec(selector) ?? [];
   if (name !== undefined) {
     return (fullName) => fullName === name;
@@ -124,7 +124,7 @@ function patternOf({ pattern }: HttpRule): { httpMethod: string; path: string } 
       const { kind, path } = pattern.value;
       // A token of RFC 9110, section 5.6.2; "*" is one too.
       if (!/^[\w!#$%&'*+.^`|~-]+$/.test(kind)) {
-        throw new Error(`"${kind}" is no HTTP method`);
+        throw new Error(`"${kind}" is not a valid HTTP method`);
       }
       return { httpMethod: kind, path };
     }
@@ -139,7 +139,7 @@ function resolvePathFields(method: DescMethod, template: Template): FieldPath[] 
     const fields = resolveFieldPath(method.input, fieldPath);
     const [top, leaf] = [fields[0], fields.at(-1)];
     if (top === undefined || leaf === undefined || !isTextField(leaf)) {
-      throw new Error(`${String(leaf)} can't be bound from a path: it is not one scalar`);
+      throw new Error(`${String(leaf)} can't be bound from a path: it is not a single scalar`);
     }
     const { header } = fieldRule(top);
     if (header !== "") {
@@ -147,7 +147,7 @@ function resolvePathFields(method: DescMethod, template: Template): FieldPath[] 
     }
     for (const [depth, { oneof }] of fields.entries()) {
       if (oneof !== undefined) {
-        // The same member may be entered for several of its fields.
+        // Several variables may bind fields of the same member.
         const place = [...fields.slice(0, depth).map(({ name }) => name), oneof.name].join(".");
         const member = fields[depth]?.name ?? "";
         if ((oneofs.get(place) ?? member) !== member) {
@@ -174,9 +174,11 @@ function checkBodies(method: DescMethod, { body, responseBody }: Variant, pathFi
     if (pathFields.some((fields) => fields.length === 1 && fields[0] === field)) {
       throw new Error(`${field.toString()} is bound from the path, and can't be the body too`);
     }
-    const rival = pathFields.find(([top]) => field.oneof !== undefined && top?.oneof === field.oneof)?.[0];
-    if (rival !== undefined) {
-      throw new Error(`${field.toString()} can't be the body, for the path binds ${rival.name}, of the same oneof`);
+    const conflicting = pathFields.find(([top]) => field.oneof !== undefined && top?.oneof === field.oneof)?.[0];
+    if (conflicting !== undefined) {
+      throw new Error(
+        `${field.toString()} can't be the body: the path binds ${conflicting.name}, a member of the same oneof`,
+      );
     }
   }
   if (responseBody !== "" && findField(output.fields, responseBody) === undefined) {
@@ -188,12 +190,12 @@ function findField(fields: readonly DescField[], name: string): DescField | unde
   return fields.find((field) => field.name === name);
 }
 
-/** What a stream needs, each way. */
+/** Checks that a client stream has a request body, and a server stream a response body. */
 function checkStreams({ methodKind }: DescMethod, { body, hasBody }: Variant): void {
   if ((methodKind === "client_streaming" || methodKind === "bidi_streaming") && body === "") {
-    throw new Error("a client stream needs a body");
+    throw new Error("a client stream must have a body");
   }
   if ((methodKind === "server_streaming" || methodKind === "bidi_streaming") && !hasBody) {
-    throw new Error("a server stream can't be answered without a body");
+    throw new Error("a server stream must have a response body");
   }
 }

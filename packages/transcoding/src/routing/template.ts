@@ -1,38 +1,38 @@
-/** A path template of google.api.http, taken apart. */
+/** A parsed path template of google.api.http. */
 export type Template = {
-  /** Those of variables too: `/v1/{name=shelves/*}` has three. */
+  /** All segments, including those of variables: `/v1/{name=shelves/*}` has three. */
   readonly segments: readonly Segment[];
   readonly variables: readonly TemplateVariable[];
-  /** As it was written, without its colon; empty for none. */
+  /** The verb as written in the template, without the colon; empty if there is none. */
   readonly verb: string;
 };
 
 export type Segment =
   | { readonly kind: "*" | "**" }
-  /** `text` is as it was written; `decoded`, without percent-escapes, is what is compared. */
+  /** `text` as written in the template; `decoded` without percent-escapes, for comparison. */
   | { readonly kind: "literal"; readonly text: string; readonly decoded: string };
 
 export type TemplateVariable = {
-  /** Names of fields as in the .proto, joined by dots. */
+  /** Proto field names, joined by dots. */
   readonly fieldPath: string;
-  /** The first of its segments, and the one behind its last. */
+  /** The range of its segments: the index of the first, and that after the last. */
   readonly start: number;
   readonly end: number;
-  /** Its value can be several segments: then "%2F" is not decoded, lest a slash in a segment be taken for one between two. */
+  /** Whether its value can have several segments. "%2F" is not decoded then, so that it can't be confused with a separator. */
   readonly multi: boolean;
 };
 
 export type TemplateOptions = {
-  /** The grammar of http.proto, in which "**" is the last segment, and there is one segment at least. */
+  /** Accepts only the grammar of http.proto: "**" must be the last segment, and there must be at least one segment. */
   readonly strict?: boolean;
 };
 
-/** What RFC 3986 lets a path segment hold, without what the template itself takes as signs: ":" and "*". */
+/** The characters of a path segment (RFC 3986, section 3.3) without ":" and "*", which are syntax of the template. */
 const literalPattern = /(?:[\w\-.~!$&'()+,;=@%]|[^\p{ASCII}\p{C}\p{Z}])*/uy;
 const identPattern = /[A-Za-z_]\w*/y;
 
 /**
- * Parses a template; throws an Error that says what is wrong, and at which character, counted from 1.
+ * Parses a template. Throws an Error with the problem and the position of the character, counted from 1.
  *
  *     Template  = "/" [ Segments [ ":" LITERAL ] ] ;
  *     Segments  = Segment { "/" Segment } ;
@@ -40,34 +40,36 @@ const identPattern = /[A-Za-z_]\w*/y;
  *     Variable  = "{" FieldPath [ "=" Segments ] "}" ;
  *     FieldPath = IDENT { "." IDENT } ;
  *
- * No variable stands inside another, and nothing but literals behind "**". That is more than http.proto has:
- * there "**" is the last segment, and "/" alone is no template.
+ * Variables can't be nested, and only literals can follow "**". This extends the grammar of http.proto, where "**" must
+ * be the last segment and "/" alone is not a template; `strict` disables the extensions.
  */
 export function parseTemplate(source: string, { strict = false }: TemplateOptions = {}): Template {
   const segments: Segment[] = [];
   const variables: TemplateVariable[] = [];
   let verb = "";
-  let rest = false;
-  let at = 0;
+  let afterMultiWildcard = false;
+  let position = 0;
 
-  const problem = (what: string, where = at): Error =>
-    new Error(`the template "${source}" is wrong at character ${where + 1}: ${what}`);
-  const take = (sign: string): boolean => {
-    const boundFields = source.startsWith(sign, at);
-    at += boundFields ? sign.length : 0;
-    return boundFields;
+  const problem = (what: string, where = position): Error =>
+    new Error(`the template "${source}" is invalid at character ${where + 1}: ${what}`);
+  const consume = (token: string): boolean => {
+    const found = source.startsWith(token, position);
+    position += found ? token.length : 0;
+    return found;
   };
-  const takeAll = (pattern: RegExp): string => {
-    pattern.lastIndex = at;
+  const consumeAll = (pattern: RegExp): string => {
+    pattern.lastIndex = position;
     const text = pattern.exec(source)?.[0] ?? "";
-    at += text.length;
+    position += text.length;
     return text;
   };
   const parseLiteral = (what: string): Segment & { kind: "literal" } => {
-    const start = at;
-    const text = takeAll(literalPattern);
+    const start = position;
+    const text = consumeAll(literalPattern);
     if (text === "") {
-      throw problem(at === source.length || "/:}".includes(source[at] ?? "") ? `${what} is empty` : unexpected());
+      throw problem(
+        position === source.length || "/:}".includes(source[position] ?? "") ? `${what} is empty` : unexpected(),
+      );
     }
     try {
       return { kind: "literal", text, decoded: decodeURIComponent(text) };
@@ -75,92 +77,92 @@ export function parseTemplate(source: string, { strict = false }: TemplateOption
       throw problem(`"${text}" has a bad percent-escape`, start);
     }
   };
-  const unexpected = (): string => `"${String.fromCodePoint(source.codePointAt(at) ?? 0)}" can't stand here`;
+  const unexpected = (): string => `unexpected "${String.fromCodePoint(source.codePointAt(position) ?? 0)}"`;
 
   const parseVariable = (): void => {
-    const opened = at - 1;
+    const opened = position - 1;
     const names: string[] = [];
     do {
-      const name = takeAll(identPattern);
+      const name = consumeAll(identPattern);
       if (name === "") {
-        throw problem(at === source.length ? "the variable is not closed" : "a field's name was expected");
+        throw problem(position === source.length ? "the variable is not closed" : "a field name was expected");
       }
       names.push(name);
-    } while (take("."));
+    } while (consume("."));
     const fieldPath = names.join(".");
     const start = segments.length;
-    if (take("=")) {
+    if (consume("=")) {
       parseSegments(true);
     } else {
       pushWildcard("*", opened);
     }
-    if (!take("}")) {
-      throw problem(at === source.length ? "the variable is not closed" : unexpected());
+    if (!consume("}")) {
+      throw problem(position === source.length ? "the variable is not closed" : unexpected());
     }
     if (variables.some((other) => other.fieldPath === fieldPath)) {
-      throw problem(`the variable "${fieldPath}" stands twice`, opened);
+      throw problem(`the variable "${fieldPath}" is declared twice`, opened);
     }
     const end = segments.length;
     variables.push({ fieldPath, start, end, multi: end - start > 1 || segments[start]?.kind === "**" });
   };
   const pushWildcard = (kind: "*" | "**", where: number): void => {
-    if (rest) {
-      throw problem('no wildcard can stand behind "**"', where);
+    if (afterMultiWildcard) {
+      throw problem('no wildcard can follow "**"', where);
     }
     segments.push({ kind });
-    rest = kind === "**";
+    afterMultiWildcard = kind === "**";
   };
   const parseSegment = (inVariable: boolean): void => {
-    const start = at;
-    if (strict && rest) {
+    const start = position;
+    if (strict && afterMultiWildcard) {
       throw problem('"**" must be the last segment');
     }
-    if (take("{")) {
+    if (consume("{")) {
       if (inVariable) {
-        throw problem("a variable can't stand inside another", start);
+        throw problem("variables can't be nested", start);
       }
       parseVariable();
-    } else if (take("*")) {
-      const kind = take("*") ? "**" : "*";
-      if (take("*")) {
-        throw problem('"***" is no wildcard', start);
+    } else if (consume("*")) {
+      const kind = consume("*") ? "**" : "*";
+      if (consume("*")) {
+        throw problem('"***" is not a wildcard', start);
       }
       pushWildcard(kind, start);
     } else {
       segments.push(parseLiteral("the segment"));
     }
-    const next = source[at] ?? "";
+    const next = source[position] ?? "";
     if (next === "{" || next === "*" || source[start] === "{" || source[start] === "*") {
-      if (at < source.length && !"/:}".includes(next)) {
-        throw problem("a variable or a wildcard takes a whole segment");
+      if (position < source.length && !"/:}".includes(next)) {
+        throw problem("a variable or wildcard must be a whole segment");
       }
     }
   };
   const parseSegments = (inVariable: boolean): void => {
     do {
       parseSegment(inVariable);
-    } while (take("/"));
-    if (inVariable && source[at] === ":") {
-      throw problem("a verb can't stand inside a variable");
+    } while (consume("/"));
+    if (inVariable && source[position] === ":") {
+      throw problem("a verb can't be inside a variable");
     }
   };
 
-  if (!take("/")) {
+  if (!consume("/")) {
     throw problem('it must begin with "/"');
   }
-  if (at < source.length || strict) {
+  if (position < source.length || strict) {
     parseSegments(false);
-    if (take(":")) {
+    if (consume(":")) {
       verb = parseLiteral("the verb").text;
     }
-    if (at < source.length) {
-      throw problem(verb === "" ? unexpected() : `${unexpected()}: the verb is the end`);
+    if (position < source.length) {
+      throw problem(verb === "" ? unexpected() : `${unexpected()}: the verb must be last`);
     }
   }
   return { segments, variables, verb };
 }
 
-/** Writes a template so that parsing it gives an equal one. */
+/** Formats a template; the inverse of `parseTemplate`. */
 export function formatTemplate({ segments, variables, verb }: Template): string {
   const starts = new Map(variables.map((variable) => [variable.start, variable]));
   const ends = new Set(variables.map(({ end }) => end - 1));
@@ -176,8 +178,8 @@ export function formatTemplate({ segments, variables, verb }: Template): string 
 }
 
 /**
- * Makes the path that a client requests, from the value of each variable by its field path. Throws an Error
- * where a value is missing or does not fit its variable, or a wildcard belongs to none.
+ * Expands a template to the path of a request, given the variables' values by field path. Throws an Error if a value is
+ * missing or does not match its variable, or if the template has a wildcard outside of a variable.
  */
 export function expandTemplate(template: Template, values: Readonly<Record<string, string>>): string {
   const { segments, variables, verb } = template;
@@ -186,7 +188,7 @@ export function expandTemplate(template: Template, values: Readonly<Record<strin
   for (const variable of [...variables, { start: segments.length, end: segments.length, fieldPath: "" }]) {
     for (const segment of segments.slice(index, variable.start)) {
       if (segment.kind !== "literal") {
-        throw new Error(`the template ${formatTemplate(template)} has a wildcard that belongs to no variable`);
+        throw new Error(`the template ${formatTemplate(template)} has a wildcard outside of a variable`);
       }
       parts.push(segment.text);
     }
@@ -195,8 +197,8 @@ export function expandTemplate(template: Template, values: Readonly<Record<strin
       const value = Object.hasOwn(values, variable.fieldPath) ? values[variable.fieldPath] : undefined;
       const expanded = value === undefined ? undefined : expandVariable(template, variable, value);
       if (expanded === undefined) {
-        const given = value === undefined ? "has no value" : `can't be "${value}"`;
-        throw new Error(`the variable "${variable.fieldPath}" of ${formatTemplate(template)} ${given}`);
+        const problem = value === undefined ? "has no value" : `can't be "${value}"`;
+        throw new Error(`the variable "${variable.fieldPath}" of ${formatTemplate(template)} ${problem}`);
       }
       parts.push(...expanded);
     }
@@ -204,30 +206,30 @@ export function expandTemplate(template: Template, values: Readonly<Record<strin
   return `/${parts.join("/")}${verb === "" ? "" : `:${verb}`}`;
 }
 
-/** The segments of a path that the variable pathVariables as this value; undefined where none are. */
+/** The encoded path segments of a variable's value; undefined if the value does not match the variable. */
 function expandVariable({ segments }: Template, variable: TemplateVariable, value: string): string[] | undefined {
   const own = segments.slice(variable.start, variable.end);
   const decode = variable.multi ? decodeSegments : decodeURIComponent;
   const encode = variable.multi ? encodeSegments : encodeSegment;
   const parts = variable.multi && value !== "" ? value.split("/") : value === "" ? [] : [value];
-  const rest = own.findIndex(({ kind }) => kind === "**");
-  if (rest === -1 ? parts.length !== own.length : parts.length < own.length - 1) {
+  const multi = own.findIndex(({ kind }) => kind === "**");
+  if (multi === -1 ? parts.length !== own.length : parts.length < own.length - 1) {
     return undefined;
   }
-  const behind = parts.length - own.length;
-  const fits = own.every((segment, index) => {
-    const part = parts[rest === -1 || index < rest ? index : index + behind];
+  const surplus = parts.length - own.length;
+  const matches = own.every((segment, index) => {
+    const part = parts[multi === -1 || index < multi ? index : index + surplus];
     return segment.kind === "literal" ? part === decode(segment.text) : segment.kind === "**" || part !== "";
   });
-  return fits ? parts.map(encode) : undefined;
+  return matches ? parts.map(encode) : undefined;
 }
 
-/** Everything but what RFC 3986 calls unreserved: a colon too, lest it begin a verb. */
+/** Escapes all but the unreserved characters of RFC 3986, so that a colon does not start a verb. */
 function encodeSegment(text: string): string {
-  return encodeURIComponent(text).replaceAll(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
+  return encodeURIComponent(text).replaceAll(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-/** "%2F" stays: in such a value it stands for itself, as decodeSegments leaves it. */
+/** Encodes a segment of a multi-segment value, in which "%2F" represents an escaped slash. The inverse of `decodeSegments`. */
 function encodeSegments(text: string): string {
   return text
     .split(/(%2f)/i)
@@ -235,7 +237,7 @@ function encodeSegments(text: string): string {
     .join("");
 }
 
-/** Decodes several segments: everything but "%2F", which stays as it was written. Throws a URIError for a bad escape. */
+/** Decodes a multi-segment value, except for "%2F". Throws a URIError for an invalid escape. */
 export function decodeSegments(text: string): string {
   return /%2f/i.test(text)
     ? text

@@ -1,10 +1,13 @@
 import type { DescField } from "@bufbuild/protobuf";
 import type { FieldPath } from "./field-path.ts";
 
-/** Where a field gets its value from, if not from a parameter. */
+/** The part of a request, other than the query, that a field is bound to. */
 export type BindingSource = "path" | "body" | "header";
 
-/** The fields of a message that have a source already; of some only fields below them have. One source for all: every field. */
+/**
+ * The fields of a message that are bound already. A single source means that all fields are bound to it; a nested map
+ * means that only some fields of that submessage are bound.
+ */
 export type BoundFields = BindingSource | ReadonlyMap<DescField, BoundFields>;
 
 export function createBoundFields(sources: Iterable<readonly [path: FieldPath, source: BindingSource]>): BoundFields {
@@ -12,16 +15,16 @@ export function createBoundFields(sources: Iterable<readonly [path: FieldPath, s
   for (const [path, source] of sources) {
     let level = root;
     path.forEach((field, index) => {
-      const below = level.get(field);
-      if (typeof below === "string") {
+      const bound = level.get(field);
+      if (typeof bound === "string") {
         return;
       }
       if (index === path.length - 1) {
-        // A whole field covers what was taken of it.
+        // Binding the whole field replaces bindings of its subfields.
         level.set(field, source);
         return;
       }
-      const next = (below as Map<DescField, BoundFields> | undefined) ?? new Map<DescField, BoundFields>();
+      const next = (bound as Map<DescField, BoundFields> | undefined) ?? new Map<DescField, BoundFields>();
       level.set(field, next);
       level = next;
     });
@@ -30,8 +33,8 @@ export function createBoundFields(sources: Iterable<readonly [path: FieldPath, s
 }
 
 /**
- * Whether a field has a source: itself, by all of its message, or by another member of its oneof, of which
- * there can be only one. A map: only fields below it have.
+ * The binding of a field: its own, that of the whole message, or that of another member of its oneof, since only one
+ * member can be set. A map is returned if only some of its subfields are bound.
  */
 export function findBinding(boundFields: BoundFields | undefined, field: DescField): BoundFields | undefined {
   if (boundFields === undefined || typeof boundFields === "string") {
@@ -40,20 +43,20 @@ export function findBinding(boundFields: BoundFields | undefined, field: DescFie
   const own = boundFields.get(field);
   if (own === undefined && field.oneof !== undefined) {
     for (const member of field.oneof.fields) {
-      const rival = boundFields.get(member);
-      if (rival !== undefined) {
-        return sourceOf(rival);
+      const conflicting = boundFields.get(member);
+      if (conflicting !== undefined) {
+        return sourceOf(conflicting);
       }
     }
   }
   return own;
 }
 
-/** The one source of a field of which a part is taken: what is bound below decides. */
+/** The source of a field; that of its first bound subfield if only some are bound. */
 function sourceOf(boundFields: BoundFields): BindingSource {
   if (typeof boundFields === "string") {
     return boundFields;
   }
-  const [below] = boundFields.values();
-  return below === undefined ? "path" : sourceOf(below);
+  const [first] = boundFields.values();
+  return first === undefined ? "path" : sourceOf(first);
 }

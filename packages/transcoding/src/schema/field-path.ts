@@ -1,15 +1,15 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 
-/** The way from a message down to one of its fields; all but the last are singular messages. */
+/** The fields from a message down to a nested field; all but the last are singular message fields. */
 export type FieldPath = readonly DescField[];
 
-/** Resolves "a.b.c", each a name as in the .proto. Throws an Error that says which part leads nowhere. */
+/** Resolves a path such as "a.b.c" of proto field names. Throws an Error that names the part that can't be resolved. */
 export function resolveFieldPath(message: DescMessage, path: string): FieldPath {
   const fields: DescField[] = [];
   let parent: DescMessage | undefined = message;
   for (const name of path.split(".")) {
     if (parent === undefined) {
-      throw new Error(`${fields.at(-1)?.toString()} is no single message, so "${path}" leads nowhere`);
+      throw new Error(`${fields.at(-1)?.toString()} is not a singular message, so "${path}" can't be resolved`);
     }
     const field: DescField | undefined = parent.fields.find((each) => each.name === name);
     if (field === undefined) {
@@ -21,7 +21,7 @@ export function resolveFieldPath(message: DescMessage, path: string): FieldPath 
   return fields;
 }
 
-/** Whether one text says the whole value of the field: it can be bound from a path. */
+/** Whether the whole value of a field can be written as one string, so that a path variable can bind it. */
 export function isTextField(field: DescField): boolean {
   return (
     field.fieldKind === "scalar" ||
@@ -30,7 +30,7 @@ export function isTextField(field: DescField): boolean {
   );
 }
 
-/** Their JSON form is no object of their fields: nobody reaches into them. */
+/** Whether the JSON form is not an object of the message's fields; field paths don't descend into such messages. */
 function isWellKnown(message: DescMessage): boolean {
   return textMessages.has(message.typeName) || otherWellKnown.has(message.typeName);
 }

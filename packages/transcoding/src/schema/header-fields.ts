@@ -6,7 +6,7 @@ export function headerFields(desc: DescMessage): DescField[] {
   return desc.fields.filter((field) => fieldRule(field).header !== "");
 }
 
-/** A single value outside a oneof: the only kind of field that a header can hold. */
+/** Whether a field is singular and not a member of a oneof, as the `header` option requires. */
 export function isSingle(field: DescField): boolean {
   return field.fieldKind !== "list" && field.fieldKind !== "map" && field.oneof === undefined;
 }

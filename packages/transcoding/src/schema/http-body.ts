@@ -1,6 +1,6 @@
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 
-/** What google.api.HttpBody holds: a body that is no JSON. */
+/** The fields of google.api.HttpBody: a body of any media type. */
 export type RawBody = {
   readonly contentType: string;
   readonly data: Uint8Array;
@@ -10,16 +10,17 @@ export function isHttpBody(desc: DescMessage | undefined): desc is DescMessage {
   return desc?.typeName === "google.api.HttpBody";
 }
 
+/** Converts between a message and the raw body that it contains. */
 export type RawBodyTarget = {
-  /** A new message that holds a raw body; undefined: none was sent. */
+  /** Creates a message that contains the body; `undefined` if none was sent. */
   wrap(body: RawBody | undefined): Message;
-  /** The raw body that a message holds; undefined: none. */
+  /** Returns the body that a message contains, or undefined if it has none. */
   unwrap(message: Message): RawBody | undefined;
 };
 
 /**
- * Where a message holds a raw body, if it does: `name` as in google.api.http's body and response_body, with
- * "*" and the empty name for the message itself.
+ * Finds the google.api.HttpBody of a message; undefined if it has none. `name` is the `body` or `response_body` of
+ * google.api.http: "*" or empty for the message itself, or the name of a field.
  */
 export function findRawBody(desc: DescMessage, name: string): RawBodyTarget | undefined {
   if (name === "*" || name === "") {
@@ -31,12 +32,12 @@ export function findRawBody(desc: DescMessage, name: string): RawBodyTarget | un
   if (field?.fieldKind !== "message" || !isHttpBody(field.message)) {
     return undefined;
   }
-  const { message: held } = field;
+  const { message: bodyDesc } = field;
   return {
     wrap(body) {
       const message = create(desc) as Message & Record<string, unknown>;
       if (body !== undefined) {
-        setField(message, field, create(held, body));
+        setField(message, field, create(bodyDesc, body));
       }
       return message;
     },
@@ -44,7 +45,7 @@ export function findRawBody(desc: DescMessage, name: string): RawBodyTarget | un
   };
 }
 
-/** The value of a field, also one that is a member of a oneof; undefined where it is absent. */
+/** Returns the value of a field, which may be a member of a oneof; undefined if it is not set. */
 export function getField(message: Message & Record<string, unknown>, { oneof, localName }: DescField): unknown {
   if (oneof === undefined) {
     return message[localName];
@@ -53,7 +54,7 @@ export function getField(message: Message & Record<string, unknown>, { oneof, lo
   return member.case === localName ? member.value : undefined;
 }
 
-/** Sets a singular field, also one that is a member of a oneof. */
+/** Sets a singular field, which may be a member of a oneof. */
 export function setField(message: Record<string, unknown>, field: DescField, value: unknown): void {
   if (field.oneof === undefined) {
     message[field.localName] = value;
@@ -62,10 +63,10 @@ export function setField(message: Record<string, unknown>, field: DescField, val
   }
 }
 
-/** A media type (RFC 9110, section 8.3.1), with what may stand in a header. */
+/** A media type with parameters (RFC 9110, section 8.3.1) that is valid as a header value. */
 const mediaType = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+(?:[\t ]*;[\t -~]*)?$/;
 
-/** The Content-Type of a raw body that is sent; what can't be one would break the head, and is not repeated. */
+/** The Content-Type of a raw body; `application/octet-stream` if its own is missing or invalid. */
 export function contentTypeOf(body: RawBody | undefined): string {
   return body !== undefined && mediaType.test(body.contentType) ? body.contentType : "application/octet-stream";
 }

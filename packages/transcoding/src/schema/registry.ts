@@ -25,13 +25,13 @@ const wellKnown = [
   file_google_protobuf_wrappers,
 ];
 
-/** The types that methods' files have, with all that they import, and the well-known ones. */
+/** A registry of all types in the files of the methods, in their transitive imports, and the well-known types. */
 export function createReachableRegistry(methods: readonly DescMethod[]): Registry {
   const files = new Set<DescFile>(wellKnown);
   for (const { parent } of methods) {
     files.add(parent.file);
   }
-  // A set gives what is added to it meanwhile, too.
+  // Iterating a Set includes the elements that are added during the iteration.
   for (const file of files) {
     for (const imported of file.dependencies) {
       files.add(imported);

@@ -27,27 +27,27 @@ import {
   type MethodRule,
 } from "../../gen/transcoding/v1/annotations_pb.ts";
 
-/** The google.api.http rule of an RPC, or undefined: it is not served over HTTP then. */
+/** The google.api.http rule of an RPC; undefined if it has none. */
 export function httpRule(method: DescMethod): HttpRule | undefined {
   return hasOption(method, httpExtension) ? getOption(method, httpExtension) : undefined;
 }
 
-/** The transcoding.v1 options; all at their defaults where there are none. */
+/** The (transcoding.v1.method) option of an RPC; a rule of default values if it has none. */
 export function methodRule(method: DescMethod): MethodRule {
   return getOption(method, methodExtension);
 }
 
-/** Room for what a later version of a message that has no fields yet may hold. */
+/** The body limit for messages without fields: room for fields that a newer client may send. */
 const EMPTY_BYTES = 4 * 1024;
 
-/** The longest request message, where a server takes `most`. */
-export function maxBodyBytesOf(method: DescMethod, most: number): number {
+/** The maximum size of a request message in bytes: that of the method's option, and at most `limit`. */
+export function maxBodyBytesOf(method: DescMethod, limit: number): number {
   const { maxBodyBytes } = methodRule(method);
   const own = maxBodyBytes === 0 && method.input.fields.length === 0 ? EMPTY_BYTES : maxBodyBytes;
-  return own === 0 ? most : Math.min(own, most);
+  return own === 0 ? limit : Math.min(own, limit);
 }
 
-/** The method as if its .proto had this for its (transcoding.v1.method) option; all else is the same. */
+/** A copy of a method with its (transcoding.v1.method) option replaced. */
 export function withMethodRule<M extends DescMethod>(method: M, rule: MessageInitShape<typeof MethodRuleSchema>): M {
   const { options } = method.proto;
   const changed = options === undefined ? create(MethodOptionsSchema) : clone(MethodOptionsSchema, options);
@@ -59,32 +59,33 @@ export function fieldRule(field: DescField): FieldRule {
   return getOption(field, fieldExtension);
 }
 
-/** undefined: the message, as a detail of an error, is not the HTTP answer. */
+/** The (transcoding.v1.error) option of a message; undefined if it has none and so does not define an error body. */
 export function errorRule(message: DescMessage): ErrorRule | undefined {
   return hasOption(message, errorExtension) ? getOption(message, errorExtension) : undefined;
 }
 
-/** How HTTP spells the values of an enum, both ways. Built once an enum. */
+/** The names of an enum's values in JSON, headers and parameters. */
 export type EnumNames = {
-  /** Some value has a spelling of its own: then only such spellings are understood, and numbers are not. */
+  /** Whether a value has the `name` option: then only such names are accepted, and numbers are not. */
   readonly strict: boolean;
   readonly numberOf: ReadonlyMap<string, number>;
   readonly nameOf: ReadonlyMap<number, string>;
   readonly rules: ReadonlyMap<number, EnumValueRule>;
 };
 
-const spellings = new WeakMap<DescEnum, EnumNames>();
+const cache = new WeakMap<DescEnum, EnumNames>();
 
+/** The names of an enum's values with the `name` option applied. Cached for each enum. */
 export function enumNames(desc: DescEnum): EnumNames {
-  let spelling = spellings.get(desc);
-  if (spelling === undefined) {
-    spelling = compileNames(desc, (value) => getOption(value, valueExtension));
-    spellings.set(desc, spelling);
+  let names = cache.get(desc);
+  if (names === undefined) {
+    names = compileNames(desc, (value) => getOption(value, valueExtension));
+    cache.set(desc, names);
   }
-  return spelling;
+  return names;
 }
 
-/** As the proto3 JSON mapping spells it. */
+/** The names of an enum's values in the proto3 JSON mapping. */
 export function protoEnumNames(desc: DescEnum): EnumNames {
   const rule = create(EnumValueRuleSchema);
   return compileNames(desc, () => rule);
@@ -99,7 +100,7 @@ function compileNames(desc: DescEnum, ruleOf: (value: DescEnumValue) => EnumValu
     const rule = ruleOf(value);
     rules.set(value.number, rule);
     const name = rule.name === "" ? value.name : rule.name;
-    // Under allow_alias the first name is the one that is written.
+    // With allow_alias, the first name is the one to write.
     if (!nameOf.has(value.number)) {
       nameOf.set(value.number, name);
     }

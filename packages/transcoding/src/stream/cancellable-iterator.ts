@@ -1,38 +1,38 @@
 import type { Deadline } from "../call/deadline.ts";
 
-/** What a stream is read from: an iterator that can be left at any moment. */
+/** An iterator that can be cancelled at any time, also while `next` is pending. */
 export type CancellableIterator<T> = {
-  /** Rejects where the source fails, and as soon as the deadline is over. */
+  /** Rejects if the source fails, or when the deadline expires. */
   next(): Promise<IteratorResult<T>>;
-  /** Lets the implementation clean up; it is not waited for, and may not even have noticed yet. */
+  /** Calls `return` of the source, without waiting for it. */
   cancel(): void;
 };
 
-/** Opens an iterable; a deadline leaves it. */
+/** Opens an iterable. It is cancelled when the deadline expires. */
 export function openCancellable<T>(iterable: AsyncIterable<T>, deadline: Deadline | undefined): CancellableIterator<T> {
   const iterator = iterable[Symbol.asyncIterator]();
-  let isLeft = false;
+  let isCancelled = false;
   const cancel = (): void => {
-    if (!isLeft) {
-      isLeft = true;
-      // What fails now fails for nobody.
+    if (!isCancelled) {
+      isCancelled = true;
+      // The result is not used any more, so errors of the cleanup are ignored.
       void Promise.resolve(iterator.return?.()).catch(() => {});
     }
   };
   if (deadline === undefined) {
     return { next: () => iterator.next(), cancel };
   }
-  // One reaction to the deadline for the whole stream: Promise.race would leave one behind for each message.
-  let isOver = false;
+  // One reaction for the whole stream: Promise.race would add a reaction to `expired` for each message.
+  let isExpired = false;
   let expire = (_error: unknown): void => {};
   deadline.expired.catch((error: unknown) => {
-    isOver = true;
+    isExpired = true;
     expire(error);
     cancel();
   });
   return {
     next: () =>
-      isOver
+      isExpired
         ? Promise.reject(deadline.error)
         : new Promise((resolve, reject) => {
             expire = reject;

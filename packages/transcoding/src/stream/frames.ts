@@ -3,21 +3,22 @@ import type { CancellableIterator } from "./cancellable-iterator.ts";
 
 export type Frames = {
   readonly framing: Framing;
-  /** As JSON, like all that follow. */
+  /** The first message, as JSON. */
   readonly first: string;
+  /** The following messages, as JSON. */
   readonly rest: CancellableIterator<string>;
-  /** The JSON of an error that comes behind the first message. */
+  /** Formats an error after the first message as JSON. */
   readonly formatError: (error: unknown) => string;
-  /** 0: no heartbeats. */
+  /** The interval of heartbeats while no message is sent, in ms; 0 disables them. */
   readonly heartbeatMs: number;
-  /** Called once, however the stream ends; with the error of one that fails. */
+  /** Called once when the stream ends; with the error if it fails. */
   readonly finish: (error?: unknown) => void;
 };
 
 /**
- * The body of a stream whose first message is there. A failure is sent as the framing's error, and then
- * thrown, so that the response breaks off. Nothing is asked of `rest` before the last piece was taken: who
- * sends slowly slows the implementation. `return` reaches `rest` at once, even while a message is awaited.
+ * The body of a stream, after its first message is available. An error is sent in the framing's format and then
+ * thrown, so that the server aborts the response. The next message is read when the previous chunk was consumed, which
+ * propagates backpressure to the implementation. `return` cancels `rest` immediately, even while a message is awaited.
  */
 export function frameMessages({
   framing,
@@ -28,7 +29,8 @@ export function frameMessages({
   finish,
 }: Frames): AsyncIterable<string> {
   const { heartbeat } = framing;
-  const read = heartbeat === undefined || heartbeatMs === 0 ? () => rest.next() : patiently(rest, heartbeatMs);
+  const read =
+    heartbeat === undefined || heartbeatMs === 0 ? () => rest.next() : createReaderWithTimeout(rest, heartbeatMs);
   let state: "first" | "open" | "closed" = "first";
   let failure: { readonly error: unknown } | undefined;
   const close = (error?: unknown): void => {
@@ -75,8 +77,11 @@ export function frameMessages({
   return { [Symbol.asyncIterator]: () => iterator };
 }
 
-/** Reads on, or gives undefined where nothing came for so long; what was asked for is asked for once. */
-function patiently(source: CancellableIterator<string>, ms: number): () => Promise<IteratorResult<string> | undefined> {
+/** Reads the next result, or resolves with undefined after `ms`; the following call then waits for the same result. */
+function createReaderWithTimeout(
+  source: CancellableIterator<string>,
+  ms: number,
+): () => Promise<IteratorResult<string> | undefined> {
   let pending: Promise<void> | undefined;
   let settled: (() => IteratorResult<string>) | undefined;
   let wake = (): void => {};

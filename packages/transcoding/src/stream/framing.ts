@@ -1,21 +1,21 @@
 import { RequestError } from "../http/request-error.ts";
 
-/** How the messages of a stream stand one behind the other in a body. All texts are JSON, of one line. */
+/** A format of a stream of messages in a response body. `json` is always a single line. */
 export type Framing = {
-  /** Of the answer. */
+  /** The Content-Type of the response. */
   readonly mediaType: string;
   message(json: string, isFirst: boolean): string;
-  /** The last thing in a stream that fails after its first message; the connection breaks off behind it. */
+  /** The last chunk of a stream that fails after its first message. */
   error(json: string): string;
-  /** Ends a stream that went well. */
+  /** The last chunk of a successful stream; may be empty. */
   end(isEmpty: boolean): string;
-  /** What may be sent in silence, where the framing has such a thing. */
+  /** A chunk to send while there are no messages; undefined if the format has none. */
   readonly heartbeat: string | undefined;
 };
 
 export const NDJSON_TYPE = "application/x-ndjson";
 
-/** NDJSON has no registered name; these are in use. */
+/** NDJSON has no registered media type; these are in use. */
 const ndjsonTypes = [NDJSON_TYPE, "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
 export function isNdjson(mediaType: string): boolean {
@@ -39,7 +39,7 @@ const events: Framing = {
   heartbeat: ":\n\n",
 };
 
-/** An array that failed is never closed: it is no JSON, so nobody takes it for complete. */
+/** A JSON array. It is not closed after an error, so that clients don't accept it as complete. */
 const array: Framing = {
   mediaType: "application/json",
   message: (json, isFirst) => (isFirst ? `[${json}` : `,${json}`),
@@ -48,26 +48,26 @@ const array: Framing = {
   heartbeat: undefined,
 };
 
-/** As grpc-gateway: each line names what it is. */
+/** The format of grpc-gateway: each line is an object with a `result` or an `error`. */
 const results: Framing = {
   ...ndjson,
   mediaType: "application/json",
   message: (json) => `{"result":${json}}\n`,
 };
 
-/** As ASP.NET Core: an error is a line like any other. */
+/** The format of ASP.NET Core: an error is a line without a wrapper. */
 const lines: Framing = { ...ndjson, mediaType: "application/json", error: (json) => `${json}\n` };
 
 export type StreamFormats = {
-  /** What a client gets that does not care. */
+  /** The format for clients without a preference. */
   readonly preferred: "ndjson" | "sse" | "json";
-  /** What application/json means for a stream. */
+  /** The format of a stream in application/json. */
   readonly json: "array" | "results" | "lines";
 };
 
 /**
- * Compiles the choice by Accept (RFC 9110, section 12.5.1): the highest weight wins; of equal ones the one
- * that is named, not meant by a wildcard; of these the preferred. Throws a RequestError 406 where none is taken.
+ * Compiles the negotiation of the framing by Accept (RFC 9110, section 12.5.1): the highest weight wins, then the more
+ * specific media range, then the preferred format. The negotiator throws a RequestError of status 406 if none is accepted.
  */
 export function createNegotiator(
   { preferred, json }: StreamFormats,
@@ -93,7 +93,9 @@ export function createNegotiator(
       }
     }
     if (best === undefined) {
-      throw new RequestError(406, "not_acceptable", `this operation answers ${names}`, { headers: { vary: "Accept" } });
+      throw new RequestError(406, "not_acceptable", `this operation responds with ${names}`, {
+        headers: { vary: "Accept" },
+      });
     }
     return best;
   };
@@ -109,17 +111,17 @@ function parseAccept(accept: string): MediaRange[] {
   });
 }
 
-/** 0: not taken. The weight counts first, how exactly the type is named second. */
+/** The rank of a media type, by weight and then by specificity of the media range; 0 if it is not accepted. */
 function rankOf(ranges: readonly MediaRange[], mediaType: string): number {
   const group = `${mediaType.slice(0, mediaType.indexOf("/"))}/*`;
-  let exactness = 0;
+  let specificity = 0;
   let weight = 0;
   for (const range of ranges) {
     const exact = range.name === mediaType ? 3 : range.name === group ? 2 : range.name === "*/*" ? 1 : 0;
-    if (exact > exactness) {
-      exactness = exact;
+    if (exact > specificity) {
+      specificity = exact;
       weight = range.weight;
     }
   }
-  return weight > 0 ? weight * 1000 + exactness / 10 : 0;
+  return weight > 0 ? weight * 1000 + specificity / 10 : 0;
 }

@@ -2,15 +2,15 @@ import { RequestError } from "../http/request-error.ts";
 
 export type Line = {
   readonly bytes: Uint8Array;
-  /** From 1; empty lines count. */
+  /** Counted from 1, including blank lines. */
   readonly number: number;
 };
 
 const NEWLINE = 0x0a;
 
 /**
- * Cuts a body into lines as it arrives; lines of white space only are skipped, and the last need not end.
- * Throws a RequestError 413 for one that is longer than `maxBytes`, before it is there as a whole.
+ * Splits a streamed body into lines. Blank lines are skipped; the last line may lack a line break. Throws a RequestError
+ * of status 413 as soon as a line exceeds `maxBytes`.
  */
 export async function* readLines(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -19,7 +19,7 @@ export async function* readLines(
   let pieces: Uint8Array[] = [];
   let length = 0;
   let number = 1;
-  const take = (piece: Uint8Array): void => {
+  const append = (piece: Uint8Array): void => {
     length += piece.length;
     if (length > maxBytes) {
       throw new RequestError(413, "payload_too_large", `line ${number}: longer than ${maxBytes} bytes`);
@@ -37,7 +37,7 @@ export async function* readLines(
   for await (const chunk of body) {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      take(chunk.subarray(start, end));
+      append(chunk.subarray(start, end));
       start = end + 1;
       const line = finish();
       if (!isBlank(line.bytes)) {
@@ -45,7 +45,7 @@ export async function* readLines(
       }
     }
     if (start < chunk.length) {
-      take(chunk.subarray(start));
+      append(chunk.subarray(start));
     }
   }
   const last = finish();

@@ -8,15 +8,15 @@ import type { TranscodingRequest } from "../http/request.ts";
 import { isNdjson, NDJSON_TYPE } from "./framing.ts";
 import { readLines } from "./lines.ts";
 
-/** Gives the messages of a request's body as they arrive. Throws a RequestError before it reads, or as it is iterated. */
+/** Reads the messages of a streamed request body. Throws a RequestError, immediately or during the iteration. */
 export type RequestMessages = (request: TranscodingRequest) => AsyncIterable<Message>;
 
-/** What arrives in one piece may be larger: a message holds so much of a raw body at most. */
+/** The maximum size of a raw body's chunk in one message; larger chunks of the connection are split. */
 const MAX_CHUNK_BYTES = 64 * 1024;
 
 /**
- * Compiles the reading of a client stream: a message for each line of NDJSON, or for each chunk of a raw
- * body. The limits of `options` hold for each message, not for the stream.
+ * Compiles the reader of a client stream: one message for each line of NDJSON, or for each chunk of a raw body. The
+ * limits of `options` apply to each message.
  */
 export function createRequestMessages(input: DescMessage, options: Omit<BodyOptions, "parameters">): RequestMessages {
   const raw = findRawBody(input, options.body);
@@ -30,7 +30,7 @@ export function createRequestMessages(input: DescMessage, options: Omit<BodyOpti
   }
   const other = options.consumes.find((type) => !isNdjson(type));
   if (other !== undefined) {
-    throw new Error(`a stream of requests is ${NDJSON_TYPE}, not ${other}`);
+    throw new Error(`a stream of requests must be ${NDJSON_TYPE}, not ${other}`);
   }
   const parse = createJsonParser(input, options);
   return (request) => {
@@ -62,13 +62,13 @@ async function* readMessages(
   }
 }
 
-/** A line is a document of its own: that it is the first line of itself says nothing. */
+/** Adds the number of the line to an error, in place of the position's line number within the document. */
 function atLine(number: number, { status, reason, message, headers, repeatsInput }: RequestError): RequestError {
   const text = message.replace(/^the body(?: is|:) /, "").replace(/\(line 1, (column \d+)\)$/, "($1)");
   return new RequestError(status, reason, `line ${number}: ${text}`, { headers, repeatsInput });
 }
 
-/** An empty body is one message too: it may have a name, and has a media type. */
+/** An empty body is one message, which has the media type and the parameters. */
 async function* readChunks(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   contentType: string,

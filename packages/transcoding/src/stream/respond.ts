@@ -14,34 +14,34 @@ import { frameMessages } from "./frames.ts";
 import { createNegotiator, type StreamFormats } from "./framing.ts";
 import { openCancellable, type CancellableIterator } from "./cancellable-iterator.ts";
 
-/** A call whose responses are to be sent. */
+/** A call whose response messages are to be sent. */
 export type StreamCall = {
   readonly request: TranscodingRequest;
   readonly context: CallContext;
   readonly deadline: Deadline | undefined;
   readonly responses: AsyncIterable<Message>;
-  /** The JSON, in one line, of an error that comes behind the first message. */
+  /** Formats an error that occurs after the first message as one line of JSON. */
   readonly formatError: (error: unknown) => string;
 };
 
-/** Resolves when the first message is there; rejects where an error comes first, which is no stream then. */
+/** Resolves when the first message is available; rejects if an error occurs before, which is sent as a regular error response. */
 export type RespondStream = (call: StreamCall) => Promise<TranscodingResponse>;
 
 export type StreamOptions = StreamFormats & {
   readonly onlyNdjson: boolean;
   readonly registry: Registry;
-  /** After so long a silence an event stream sends a comment; 0: never. */
+  /** The interval of comments in an event stream while no message is sent, in ms; 0 disables them. */
   readonly heartbeatMs: number;
 };
 
-/** Compiles the choice, by Accept, of how a call's responses are sent; it throws a RequestError 406 where there is none. */
+/** Compiles the responders of a streaming method, one of which is selected by Accept. Throws a RequestError of status 406 if none is accepted. */
 export function createStreamResponder(
   method: DescMethod,
   variant: Variant,
   options: StreamOptions,
 ): (accept: string | undefined) => RespondStream {
   if (methodRule(method).etag !== "") {
-    throw new Error("a stream of responses has no entity tag");
+    throw new Error("a stream of responses can't have the option etag");
   }
   const raw = findRawBody(method.output, variant.responseBody);
   if (raw !== undefined) {
@@ -54,16 +54,16 @@ export function createStreamResponder(
   return (accept) => {
     const framing = negotiate(accept);
     return async ({ request, context, deadline, responses, formatError }) => {
-      let head: Message | undefined;
-      // What can't be encoded fails as the implementation would: before the first message, with its own status.
-      const texts = mapMessages(responses, (message) => {
-        head ??= message;
+      let firstMessage: Message | undefined;
+      // Encoded here, so that a message that can't be encoded is treated like an error of the implementation.
+      const lines = mapMessages(responses, (message) => {
+        firstMessage ??= message;
         return JSON.stringify(write(message));
       });
-      const { source, first } = await openStream(texts, request, deadline);
-      const headers = headersOf(context);
-      if (head !== undefined) {
-        setFields(head, headers);
+      const { source, first } = await openStream(lines, request, deadline);
+      const headers = responseHeadersOf(context);
+      if (firstMessage !== undefined) {
+        setFields(firstMessage, headers);
       }
       headers["content-type"] = framing.mediaType;
       addVary(headers, "Accept");
@@ -86,28 +86,28 @@ export function createStreamResponder(
   };
 }
 
-/** Chunks of a body that is no JSON; the first says of what type it is. Its framing has no place for an error. */
+/** Streams the chunks of a raw body. The first one determines the Content-Type; errors can't be represented in the body. */
 function createRawResponder(method: DescMethod, variant: Variant, raw: RawBodyTarget): RespondStream {
   const setFields = createHeaderWriter(method.output);
   return async ({ request, context, deadline, responses }) => {
-    let head: { message: Message; body: RawBody | undefined } | undefined;
+    let firstChunk: { message: Message; body: RawBody | undefined } | undefined;
     const chunks = mapMessages(responses, (message) => {
       const body = raw.unwrap(message);
-      head ??= { message, body };
+      firstChunk ??= { message, body };
       return body?.data ?? new Uint8Array();
     });
     const { source, first } = await openStream(chunks, request, deadline);
-    const headers = headersOf(context);
-    if (head !== undefined) {
-      setFields(head.message, headers);
+    const headers = responseHeadersOf(context);
+    if (firstChunk !== undefined) {
+      setFields(firstChunk.message, headers);
     }
-    headers["content-type"] = contentTypeOf(head?.body);
+    headers["content-type"] = contentTypeOf(firstChunk?.body);
     const finish = (error?: unknown): void => context.finish(error);
     if (first === undefined) {
       finish();
       return { status: variant.status, headers, body: "" };
     }
-    return { status: variant.status, headers, body: passOn(first, source, finish) };
+    return { status: variant.status, headers, body: prependChunk(first, source, finish) };
   };
 }
 
@@ -122,8 +122,8 @@ async function openStream<T>(
   return { source, first: first.done === true ? undefined : first.value };
 }
 
-/** Those that were set before the first message. */
-function headersOf(context: CallContext): Record<string, string | string[]> {
+/** The headers that the implementation set before the first message. */
+function responseHeadersOf(context: CallContext): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {};
   const set = context.setHeaders();
   if (set !== undefined) {
@@ -132,7 +132,8 @@ function headersOf(context: CallContext): Record<string, string | string[]> {
   return headers;
 }
 
-function passOn(
+/** The body of a raw stream, after its first chunk is available. */
+function prependChunk(
   first: Uint8Array,
   rest: CancellableIterator<Uint8Array>,
   finish: (error?: unknown) => void,

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 
-/** Ends with UNAVAILABLE as soon as the signal is aborted, also while a message is awaited. */
+/** Rejects with UNAVAILABLE when the signal is aborted, also while a message is awaited. */
 export async function* untilShutdown<T>(messages: AsyncIterable<T>, shutdown: AbortSignal): AsyncGenerator<T> {
   const iterator = messages[Symbol.asyncIterator]();
   try {
@@ -12,7 +12,7 @@ export async function* untilShutdown<T>(messages: AsyncIterable<T>, shutdown: Ab
       yield value;
     }
   } finally {
-    // Not waited for: it may be waiting itself.
+    // Not awaited: `return` of a generator waits for its pending `next`.
     iterator.return?.().catch(() => {});
   }
 }

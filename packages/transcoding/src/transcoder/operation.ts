@@ -11,12 +11,12 @@ import type { CompleteOptions } from "./options.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { createResponder, type Responder } from "../response/respond.ts";
 
-/** A binding with its implementation, compiled: everything that can be known at start-up is. */
+/** A compiled route with its implementation. */
 export type Operation = {
   readonly method: DescMethod;
   /**
-   * Answers a request whose path and method lead here. Never throws, and never rejects. A promise only where there is
-   * something to wait for.
+   * Responds to a request that matches the route. Never throws or rejects; returns a promise only if something has to be
+   * awaited.
    */
   run(
     request: TranscodingRequest,
@@ -26,9 +26,10 @@ export type Operation = {
 
 export type OperationOptions = CompleteOptions & CallPipelineOptions;
 
-/** Compiles a unary RPC. Nothing is awaited that has no reason to wait: it would cost turns of the microtask queue. */
-export function createOperation({ method, call }: Implementation, route: Route, options: OperationOptions): Operation {
-  const invoke = createInvoke(method, call, options.interceptors);
+/** Compiles a unary RPC. It responds synchronously if possible, since each promise costs a turn of the microtask queue. */
+export function createOperation(implementation: Implementation, route: Route, options: OperationOptions): Operation {
+  const { method } = implementation;
+  const invoke = createInvoke(method, implementation.call, options.interceptors);
   const select = createSelector(
     route.method,
     route.variants.map((variant) => [
@@ -42,35 +43,35 @@ export function createOperation({ method, call }: Implementation, route: Route, 
   );
   const pipeline = createCallPipeline(method, route, options);
 
-  const finish = ({ request, context }: Invocation, respond: Responder, response: Message): TranscodingResponse => {
-    const answer = respond(request, response, context.setHeaders());
+  const finish = ({ request, context }: Invocation, respond: Responder, message: Message): TranscodingResponse => {
+    const response = respond(request, message, context.setHeaders());
     context.finish();
-    return answer;
+    return response;
   };
 
-  const answerLater = async (
+  const callAsync = async (
     invocation: Invocation,
     respond: Responder,
-    bound: Promise<Message>,
+    requestMessage: Promise<Message>,
   ): Promise<TranscodingResponse> => {
     invocation.context.listen();
-    const invoked = invoke(await bound, invocation.context);
-    return finish(invocation, respond, invoked instanceof Promise ? await invoked : invoked);
+    const result = invoke(await requestMessage, invocation.context);
+    return finish(invocation, respond, result instanceof Promise ? await result : result);
   };
 
-  const answer = (invocation: Invocation): TranscodingResponse | Promise<TranscodingResponse> => {
+  const call = (invocation: Invocation): TranscodingResponse | Promise<TranscodingResponse> => {
     const { request, pathVariables, context } = invocation;
     const { assertAccepted, bind, respond } = select(request.headers);
     assertAccepted(request.headers);
-    const bound = bind(request, pathVariables);
-    if (bound instanceof Promise) {
-      return answerLater(invocation, respond, bound);
+    const requestMessage = bind(request, pathVariables);
+    if (requestMessage instanceof Promise) {
+      return callAsync(invocation, respond, requestMessage);
     }
-    const invoked = invoke(bound, context);
-    return invoked instanceof Promise
-      ? invoked.then((response) => finish(invocation, respond, response))
-      : finish(invocation, respond, invoked);
+    const result = invoke(requestMessage, context);
+    return result instanceof Promise
+      ? result.then((message) => finish(invocation, respond, message))
+      : finish(invocation, respond, result);
   };
 
-  return { method, run: (request, pathVariables) => pipeline.run(answer, request, pathVariables) };
+  return { method, run: (request, pathVariables) => pipeline.run(call, request, pathVariables) };
 }

@@ -7,114 +7,112 @@ import type { ErrorFormat } from "../errors/format.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import type { StreamFormats } from "../stream/framing.ts";
 
-/** Every option of a transcoder; `completeOptions` fills in what is absent. */
+/** The options of a transcoder. */
 export type TranscoderOptions = {
   /** The function that registers services with Connect. RPCs with a google.api.http rule are served. */
   routes: (router: ConnectRouter) => unknown;
-  /** As Connect's own: the last one is applied first. They see the same calls as over RPC. */
+  /** Connect interceptors; the last one is applied first. Default: none. */
   interceptors?: readonly Interceptor[];
-  /** As Connect's own: runs before a request's body is read. Throw a ConnectError to refuse the call. */
+  /** The `requestGate` of Connect: called before the body is read; may throw a ConnectError to reject the call. Default: none. */
   requestGate?: (context: HandlerContext) => void | Promise<void>;
   /**
-   * Called with whatever ended a call, but not with what is wrong with its request; the returned error is answered in its
-   * place. The place to log unexpected errors, and to give them a code. Must not throw. Default: a ConnectError is answered
-   * as it is, anything else as `internal`, without saying more.
+   * Maps an error that was thrown during a call, for example to log it or to assign a code. Not called for request errors.
+   * Must not throw. Default: a ConnectError is sent unchanged, anything else as `internal` without its message.
    */
   mapError?: (error: unknown, context: HandlerContext) => ConnectError;
   /**
-   * Rules from outside the .proto, as in the `http` section of a Google API service configuration: each
-   * names its methods by `selector`, the full name of one or a prefix with a wildcard (`acme.v1.*`). Such a
-   * rule takes the place of the method's own; of several for a method, the last. Its `options` are what the
-   * (transcoding.v1.method) option would say. Default: none.
+   * Rules that are not in the .proto, as in the `http` section of a Google API service configuration. `selector` matches
+   * methods by full name, or by a prefix with a wildcard (`acme.v1.*`). A rule replaces that of the method; the last one
+   * that matches applies. Its `options` replace the (transcoding.v1.method) option. Default: none.
    */
   rules?: readonly Rule[];
   /**
-   * Refuse, at start-up, templates that http.proto's grammar does not have but this transcoder
-   * understands. Default: false, for no request is served otherwise because of them.
+   * Rejects templates that use this package's extensions of the grammar in http.proto. Default: false, since the extensions
+   * don't change the meaning of other templates.
    */
   strictTemplates?: boolean;
   /**
-   * A query parameter that names no field: a 400 that names it, or nothing. Default: "reject", lest a
-   * misspelt filter be taken for none.
+   * Whether a query parameter that matches no field is rejected with 400 or ignored. Default: "reject", so that a misspelled
+   * filter is not silently dropped.
    */
   unknownQuery?: "reject" | "ignore";
   /**
-   * A query parameter for a field that the path or the body fills: a 400, or nothing. Under neither does
-   * it change the field. Default: "reject".
+   * Whether a query parameter for a field that is bound to the path or the body is rejected with 400 or ignored. It never
+   * sets the field. Default: "reject".
    */
   boundQuery?: "reject" | "ignore";
-  /** A longer body is answered 413, also one that is longer once decompressed. Default: 4 MiB. */
+  /** The maximum size of a body in bytes, before and after decompression; a larger one is rejected with 413. Default: 4 MiB. */
   maxBodyBytes?: number;
-  /** A JSON body, or a query parameter's path, nested deeper is answered 400. Default: 100, what binary decoders take. At most 500. */
+  /**
+   * The maximum nesting depth of a JSON body and of a query parameter's name; deeper ones are rejected with 400. From 1 to
+   * 500. Default: 100, the limit of binary decoders.
+   */
   maxDepth?: number;
   /**
-   * Methods whose request messages are decoded when their fields are read first, so that an implementation can have them
-   * decoded on another thread: `takeUndecoded` gives the request as it was sent, and `createRequestDecoder` makes the message
-   * there, with the same checks. Default: none.
+   * Methods whose request messages are decoded on the first access to a field. An implementation can then decode them on
+   * another thread: `takeUndecoded` returns the encoded request, and `createRequestDecoder` decodes it with the same checks.
+   * Default: none.
    */
   deferred?: readonly DescMethod[];
   /**
-   * The longest deadline that a request can set by `Grpc-Timeout`, `Connect-Timeout-Ms` or
-   * `X-Server-Timeout`; a longer one is cut to this. A request without such a header has no deadline.
-   * Default: 2,147,483,647 ms, the longest that a timer waits.
+   * The maximum deadline that a request can set with `Grpc-Timeout`, `Connect-Timeout-Ms` or `X-Server-Timeout`, in ms; longer
+   * ones are reduced to it. A request without such a header has no deadline. Default: 2,147,483,647, the maximum of a timer.
    */
   maxTimeoutMs?: number;
   /**
-   * Of the answers that are streams. `shutdownSignal`: when it is aborted, streams end with UNAVAILABLE, unary calls go on
-   * (unlike Connect's own `shutdownSignal`). Default: none. `heartbeatMs`: after so long a silence, an event stream sends a comment, so that
-   * no proxy takes it for dead; 0: never. Default: 15,000. `preferred`: what a client gets that takes several forms
-   * alike. Default: "ndjson". `json`: what application/json means for a stream, an array, lines of `{"result":…}`
-   * or `{"error":…}` (as grpc-gateway), or lines that are the messages, and the last perhaps an error (as ASP.NET Core).
-   * Default: "array".
+   * Options of server streams.
+   * - `shutdownSignal`: streams end with UNAVAILABLE when it is aborted; unlike with Connect's option, unary calls
+   *   continue. Default: none.
+   * - `heartbeatMs`: the interval of comments in an event stream while no message is sent, in ms, which prevents proxies
+   *   from closing an idle connection; 0 disables them. Default: 15,000.
+   * - `preferred`: the format for clients that accept several formats equally. Default: "ndjson".
+   * - `json`: the format of application/json: "array"; "results", lines of `{"result":…}` or `{"error":…}` (grpc-gateway);
+   *   or "lines", messages and a final error as lines (ASP.NET Core). Default: "array".
    */
   streams?: { readonly heartbeatMs?: number; readonly shutdownSignal?: AbortSignal } & Partial<StreamFormats>;
   /**
-   * Whether answers are compressed where `Accept-Encoding` asks for it, and from which size on. Default: zstd, br
-   * and gzip, from 1,024 bytes on, and streams whatever their size; `false` turns it off, for answers that put a secret
-   * beside what a caller chose.
+   * The compression of responses, negotiated by `Accept-Encoding`. `false` disables it, for responses that contain secrets
+   * next to text that a caller chose (BREACH). Default: zstd, br and gzip for bodies of 1,024 bytes or more, and for streams.
    */
   compression?: boolean | CompressionOptions;
   /**
-   * The types that a google.protobuf.Any may hold, in bodies and in details of errors. One of a type that is not there is
-   * a 400 in a request; in a response it fails the call, as the proto3 JSON mapping says. In the details of an error it is
-   * left out, and google.rpc's own are always known. Default: all that the files of the registered services, and what they
-   * import, have; and the well-known types.
+   * The types that a google.protobuf.Any in a body or an error detail can contain. An unknown type is rejected with 400 in a
+   * request, and fails the call in a response, as specified by the proto3 JSON mapping; an error detail of an unknown type is
+   * omitted, but those of google.rpc are always known. Default: the types in the files of the registered services and their
+   * imports, and the well-known types.
    */
   registry?: Registry;
-  /** Lets pages of other origins call; absent: no CORS header is ever sent, and OPTIONS tells the methods only. */
+  /** The CORS policy. Default: no CORS headers are sent, and OPTIONS responds with Allow only. */
   cors?: CorsOptions;
   /**
-   * The body of an error, those of routing included: "plain" is `{code, message}`, "problem" RFC 9457's
-   * application/problem+json, "status" google.rpc.Status, or a function makes it. An error with a detail that has
-   * the (transcoding.v1.error) option keeps the shape of that detail. Default: "plain".
+   * The format of error bodies, including routing errors: "plain" is `{code, message}`, "problem" is
+   * application/problem+json (RFC 9457), "status" is google.rpc.Status; or a function. An error with a detail whose
+   * message has the (transcoding.v1.error) option is sent in the format of that detail. Default: "plain".
    */
   errors?: ErrorFormat;
 };
 
-/** The options with nothing left open. */
+/** The options with all defaults applied. */
 export type CompleteOptions = Required<
   Omit<TranscoderOptions, "requestGate" | "mapError" | "cors" | "compression" | "streams">
 > & {
   readonly requestGate: TranscoderOptions["requestGate"];
   readonly mapError: TranscoderOptions["mapError"];
   readonly cors: CorsOptions | undefined;
-  /** undefined: off. */
+  /** Undefined if compression is off. */
   readonly compression: Required<CompressionOptions> | undefined;
   readonly streams: Required<Omit<NonNullable<TranscoderOptions["streams"]>, "shutdownSignal">> & {
     readonly shutdownSignal: AbortSignal | undefined;
   };
 };
 
-/** Readers and writers call themselves for each level; at 900, a Struct in an Any would exhaust the stack. */
+/** Readers and writers are recursive: a Struct in an Any exhausts the stack at a depth of about 900. */
 const MAX_DEPTH = 500;
 
-/** What a timer can wait; beyond it, Node lets it fire at once. */
+/** The maximum delay of a timer in Node; a longer one fires immediately. */
 const MAX_TIMER_MS = 2_147_483_647;
 
-/**
- * Fills in the defaults, and refuses what can't be meant: the only place that knows either. `methods` are those that
- * the routes register.
- */
+/** Applies the defaults and validates the options; throws a RangeError. `methods` are the registered ones. */
 export function completeOptions(options: TranscoderOptions, methods: readonly DescMethod[]): CompleteOptions {
   const compression = options.compression ?? true;
   const complete: CompleteOptions = {
@@ -159,8 +157,8 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
   return complete;
 }
 
-function requireNumber(name: string, value: number, least: number, most: number): void {
-  if (!(value >= least && value <= most)) {
-    throw new RangeError(`${name} must be a number from ${least} to ${most}, not ${value}`);
+function requireNumber(name: string, value: number, min: number, max: number): void {
+  if (!(value >= min && value <= max)) {
+    throw new RangeError(`${name} must be a number from ${min} to ${max}, not ${value}`);
   }
 }

@@ -13,25 +13,25 @@ import type { TranscodingRequest } from "../http/request.ts";
 import { methodRule } from "../schema/rules.ts";
 import { addVary } from "../http/vary.ts";
 
-/** What all calls of an operation share: the gate, the deadline, the answer to a failure, fixed headers, compression. */
+/** The stages that all calls of an operation share: gate, deadline, error responses, fixed headers, compression. */
 export type CallPipeline = {
   readonly run: RunCall<TranscodingRequest>;
-  /** The answer to a failure, as `run` gives it, but bare. */
-  failureAnswer(error: unknown, context: HandlerContext): TranscodingResponse;
+  /** The response to an error, without fixed headers and compression. */
+  errorResponse(error: unknown, context: HandlerContext): TranscodingResponse;
 };
 
 export type CallPipelineOptions = Pick<CompleteOptions, "requestGate" | "mapError" | "maxTimeoutMs"> & {
   readonly errorResponder: ErrorResponder;
-  /** undefined: off. */
+  /** Undefined if compression is off. */
   readonly compressor: Compressor | undefined;
-  /** Finds a message by its full name, for the options that name one. */
+  /** Finds a message by its full name, for options that refer to one. */
   readonly findMessage: (typeName: string) => DescMessage | undefined;
 };
 
 export function createCallPipeline(method: DescMethod, route: Route, options: CallPipelineOptions): CallPipeline {
   const { requestGate, mapError, maxTimeoutMs, errorResponder, compressor, findMessage } = options;
   const rule = methodRule(route.method);
-  const faultAnswer = createRequestErrorResponder(
+  const respondToRequestError = createRequestErrorResponder(
     {
       invalid: rule.invalid === "" ? "invalid_argument" : rule.invalid,
       message: rule.fault === "" ? undefined : requireMessage(rule.fault, findMessage),
@@ -42,30 +42,32 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
   const variantHeader =
     method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? rule.variants?.header : undefined;
 
-  const failureAnswer = (error: unknown, context: HandlerContext): TranscodingResponse =>
-    error instanceof RequestError ? faultAnswer(error) : errorResponder.ofError(mapError?.(error, context) ?? error);
+  const errorResponse = (error: unknown, context: HandlerContext): TranscodingResponse =>
+    error instanceof RequestError
+      ? respondToRequestError(error)
+      : errorResponder.respondToError(mapError?.(error, context) ?? error);
 
   const complete = (
     request: TranscodingRequest,
-    answer: TranscodingResponse,
+    response: TranscodingResponse,
   ): TranscodingResponse | Promise<TranscodingResponse> => {
     for (const [name, value] of fixedHeaders) {
-      answer.headers[name] ??= value;
+      response.headers[name] ??= value;
     }
     if (variantHeader !== undefined) {
-      addVary(answer.headers, variantHeader);
+      addVary(response.headers, variantHeader);
     }
-    return compressor === undefined ? answer : compressor.compress(answer, request.headers["accept-encoding"]);
+    return compressor === undefined ? response : compressor.compress(response, request.headers["accept-encoding"]);
   };
 
   return {
-    failureAnswer,
+    errorResponse,
     run: createCallRunner(method, {
       name: "http",
       requestGate,
       readTimeout: (headers) => readTimeout(headers, maxTimeoutMs),
       complete,
-      failureAnswer: (error, { context }) => failureAnswer(error, context),
+      failureAnswer: (error, { context }) => errorResponse(error, context),
     }),
   };
 }

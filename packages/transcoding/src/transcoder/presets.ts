@@ -1,24 +1,24 @@
 import type { TranscoderOptions } from "./options.ts";
 
-/** Options of which another transcoder has no counterpart stay at their defaults. */
+/** The options that have counterparts in other transcoders; all others keep their defaults. */
 type Preset = Pick<TranscoderOptions, "unknownQuery" | "boundQuery" | "errors" | "streams">;
 
 /**
- * Sets of options for projects that come from another transcoder: `createTranscoder({ ...presets.envoy, routes })`.
+ * Options for projects that migrate from another transcoder: `createTranscoder({ ...presets.envoy, routes })`.
  *
- * None of them changes what a request means: a path variable is never overridden, numbers are strict, and a JSON
- * body with a field that its message does not have is refused, while all three of the others drop such a field
- * in silence. The method option `ignore_unknown` drops it here, too.
+ * The presets do not change how requests are bound: a path variable is never overridden, numbers are parsed strictly, and
+ * a JSON body with an unknown field is rejected, while the other transcoders ignore such a field. The method option
+ * `ignore_unknown` ignores it here, too.
  */
 export const presets = {
   /**
    * grpc-gateway v2. Sets: unknown query parameters are ignored, and so are those for a field that the path or
-   * the body binds; errors are google.rpc.Status; a stream is application/json, in lines of `{"result": …}`.
+   * the body binds; errors are google.rpc.Status; a stream is application/json with lines of `{"result": …}`.
    *
    * Still different: fields at their zero value are left out, as the proto3 JSON mapping says (its marshaler
    * writes them; here the field option `always` does); a known path with another method is 405, not 501; metadata
-   * is sent without the prefix `Grpc-Metadata-`, and trailers are not; there is no override of the method by a
-   * header; bodies have a limit (`maxBodyBytes`).
+   * is sent without the prefix `Grpc-Metadata-`, and trailers are not sent; a header can't override the method; bodies
+   * have a limit (`maxBodyBytes`).
    */
   grpcGateway: {
     unknownQuery: "ignore",
@@ -28,15 +28,15 @@ export const presets = {
   },
 
   /**
-   * Envoy's grpc_json_transcoder with `convert_grpc_status`. Sets: unknown query parameters are refused, as with
-   * `request_validation_options.reject_unknown_query_parameters` (set `unknownQuery: "ignore"` where you have
+   * Envoy's grpc_json_transcoder with `convert_grpc_status`. Sets: unknown query parameters are rejected, as with
+   * `request_validation_options.reject_unknown_query_parameters` (set `unknownQuery: "ignore"` if you use
    * `ignore_unknown_query_parameters`); a parameter for a field that the path or the body binds is ignored; errors are
-   * google.rpc.Status; a stream is a JSON array (set `streams.json: "lines"` where you have `stream_newline_delimited`,
-   * and `streams.preferred: "sse"` where you have `stream_sse_style_delimited`).
+   * google.rpc.Status; a stream is a JSON array (set `streams.json: "lines"` if you use `stream_newline_delimited`, and
+   * `streams.preferred: "sse"` if you use `stream_sse_style_delimited`).
    *
-   * Still different: a request that fits no rule is answered here (404, 405, 400), not handed on; `+` in a query is a
-   * space, as with `query_param_unescape_plus`; `details` is there even when empty; names of enum values have one
-   * case, `case_insensitive_enum_parsing` or not; there are no counterparts of `auto_mapping`,
+   * Still different: a request that matches no rule is rejected (404, 405, 400), not forwarded; `+` in a query is a
+   * space, as with `query_param_unescape_plus`; `details` is present even when empty; names of enum values are
+   * case-sensitive; there are no counterparts of `case_insensitive_enum_parsing`, `auto_mapping`,
    * `capture_unknown_query_parameters` and the other `print_options`.
    */
   envoy: {
@@ -47,7 +47,7 @@ export const presets = {
   },
 
   /**
-   * vanguard-go. Sets: unknown query parameters are refused, as without `DiscardUnknownQueryParams`; a parameter for
+   * vanguard-go. Sets: unknown query parameters are rejected, as without `DiscardUnknownQueryParams`; a parameter for
    * a field that the path or the body binds is ignored; errors are google.rpc.Status.
    *
    * Still different: such a parameter does not override the path variable; fields at their zero value are left out,

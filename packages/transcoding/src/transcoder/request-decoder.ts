@@ -6,12 +6,12 @@ import type { HttpForm } from "../request/deferred.ts";
 import { completeOptions, type TranscoderOptions } from "./options.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 
-/** Makes the message of a request to an HTTP operation. Throws a RequestError where it can't be, as the transcoder would. */
+/** Decodes the body of an encoded HTTP request. Throws, or rejects with, a RequestError as the transcoder would. */
 export type RequestDecoder = (bytes: Uint8Array, form: HttpForm) => Message | Promise<Message>;
 
 /**
- * Compiles the readers of one method's requests, for another thread than the transcoder's. What the options say of requests
- * must be the same as there.
+ * Compiles the decoder of a method's requests, for use in another thread. The options that concern requests must be the
+ * same as those of the transcoder.
  */
 export function createRequestDecoder(
   method: DescMethod,

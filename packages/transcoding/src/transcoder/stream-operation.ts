@@ -2,7 +2,7 @@ import { create, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createAcceptCheck } from "../response/accept.ts";
 import type { TranscodingResponse } from "../http/response.ts";
-import { createBinder, createFrameReader } from "../request/bind.ts";
+import { createBinder, createParameterFieldsReader } from "../request/bind.ts";
 import { createSelector, type Route, type Variant } from "../routing/route.ts";
 import { createStreamInvoke, iterableOfOne } from "../call/invoke.ts";
 import type { Invocation } from "../call/runner.ts";
@@ -20,27 +20,26 @@ import { createStreamResponder, type StreamCall } from "../stream/respond.ts";
 import { untilShutdown } from "../stream/shutdown.ts";
 import { openCancellable } from "../stream/cancellable-iterator.ts";
 
-/** Gives the request messages of a call: one of a server stream, those of the body of a client stream. */
+/** Reads the request messages of a call: the single one of a server stream, or those of a client stream's body. */
 type ReadRequests = (
   request: TranscodingRequest,
   pathVariables: readonly string[],
-  /** Told of what is wrong with a message that the implementation is already waiting for. */
-  onFault: (fault: RequestError) => void,
+  /** Called for an invalid message after the implementation was started. */
+  onRequestError: (error: RequestError) => void,
 ) => Promise<AsyncIterable<Message>>;
 
-/** Answers with the responses of a call. It rejects where an error comes before the first. */
+/** Creates the HTTP response of a call. Rejects if an error occurs before the first response message. */
 type Respond = (call: StreamCall) => Promise<TranscodingResponse>;
 
-type Shape = {
+type CompiledVariant = {
   readonly read: ReadRequests;
-  /** Throws a RequestError 406 where the client takes nothing that could be sent. */
+  /** Throws a RequestError of status 406 if the client accepts no supported format. */
   readonly negotiate: (request: TranscodingRequest) => Respond;
 };
 
 /**
- * Compiles an RPC that streams. The messages of a server stream are sent as they come, framed as Accept asks;
- * those of a client stream are read as they arrive. Streams both ways are NDJSON, and want HTTP/2: of HTTP/1.1, clients
- * and proxies read no answer before all of the request was sent.
+ * Compiles a streaming RPC. Accept determines the format of a server stream. Bidirectional streams are NDJSON and
+ * require HTTP/2, since HTTP/1.1 clients and proxies don't read a response before the request was sent completely.
  */
 export function createStreamOperation(
   implementation: StreamImplementation,
@@ -52,7 +51,7 @@ export function createStreamOperation(
   const invoke = createStreamInvoke(method, implementation.call, options.interceptors);
   const select = createSelector(
     route.method,
-    route.variants.map((variant): [string | undefined, Shape] => [
+    route.variants.map((variant): [string | undefined, CompiledVariant] => [
       variant.value,
       {
         read:
@@ -68,29 +67,30 @@ export function createStreamOperation(
   );
   const pipeline = createCallPipeline(method, route, options);
 
-  const answer = async ({ request, pathVariables, context, deadline }: Invocation): Promise<TranscodingResponse> => {
+  const call = async ({ request, pathVariables, context, deadline }: Invocation): Promise<TranscodingResponse> => {
     if (kind === "bidi_streaming" && request.httpVersionMajor < 2) {
-      throw new RequestError(505, "http_version_not_supported", "a stream both ways needs HTTP/2");
+      throw new RequestError(505, "http_version_not_supported", "a bidirectional stream requires HTTP/2");
     }
-    const shape = select(request.headers);
-    const respond = shape.negotiate(request);
-    // The implementation fails because of it, with whatever it makes of it.
-    let fault: RequestError | undefined;
+    const variant = select(request.headers);
+    const respond = variant.negotiate(request);
+    // Takes precedence over the error that the implementation throws as a consequence.
+    let requestError: RequestError | undefined;
     context.listen();
-    const requests = await shape.read(request, pathVariables, (found) => {
-      fault = found;
+    const requests = await variant.read(request, pathVariables, (error) => {
+      requestError = error;
     });
-    const formatError = (error: unknown): string => errorText(pipeline.failureAnswer(fault ?? error, context), error);
+    const formatError = (error: unknown): string =>
+      errorToJson(pipeline.errorResponse(requestError ?? error, context), error);
     try {
       const invoked = await invoke(requests, context);
       const responses = shutdownSignal === undefined ? invoked : untilShutdown(invoked, shutdownSignal);
       return await respond({ request, context, deadline, responses, formatError });
     } catch (error) {
-      throw fault ?? error;
+      throw requestError ?? error;
     }
   };
 
-  return { method, run: (request, pathVariables) => pipeline.run(answer, request, pathVariables) };
+  return { method, run: (request, pathVariables) => pipeline.run(call, request, pathVariables) };
 }
 
 function createSingleReader(route: Route, variant: Variant, options: OperationOptions): ReadRequests {
@@ -101,7 +101,7 @@ function createSingleReader(route: Route, variant: Variant, options: OperationOp
 function createStreamReader(route: Route, variant: Variant, options: OperationOptions): ReadRequests {
   const { input } = route.method;
   const { consumes, ignoreUnknown } = methodRule(route.method);
-  const readFrame = createFrameReader(route, variant, options);
+  const readParameters = createParameterFieldsReader(route, variant, options);
   const readMessages = createRequestMessages(input, {
     body: variant.body,
     consumes,
@@ -110,27 +110,27 @@ function createStreamReader(route: Route, variant: Variant, options: OperationOp
     maxDepth: options.maxDepth,
     registry: options.registry,
   });
-  // The chunks of a raw body are one thing, which the path and the query say something of: the first has it.
+  // The chunks of a raw body form one document: only the first message has the fields of path and query.
   const isRaw = findRawBody(input, variant.body) !== undefined;
-  return async (request, pathVariables, onFault) => {
-    const frame = readFrame(request, pathVariables);
-    // What is wrong with it is found before the implementation runs.
-    frame.fill(create(input));
-    return fillMessages(readMessages(request), frame, isRaw, onFault);
+  return async (request, pathVariables, onRequestError) => {
+    const parameters = readParameters(request, pathVariables);
+    // Validates the query before the implementation is called.
+    parameters.assignTo(create(input));
+    return assignParameters(readMessages(request), parameters, isRaw, onRequestError);
   };
 }
 
-async function* fillMessages(
+async function* assignParameters(
   messages: AsyncIterable<Message>,
-  frame: { fill(message: Message): void },
+  parameters: { assignTo(message: Message): void },
   onlyFirst: boolean,
-  onFault: (fault: RequestError) => void,
+  onRequestError: (error: RequestError) => void,
 ): AsyncGenerator<Message> {
   let isFirst = true;
   try {
     for await (const message of messages) {
       if (isFirst || !onlyFirst) {
-        frame.fill(message);
+        parameters.assignTo(message);
         isFirst = false;
       }
       yield message;
@@ -139,8 +139,8 @@ async function* fillMessages(
     if (!(error instanceof RequestError)) {
       throw error;
     }
-    onFault(error);
-    // Implementations know errors of this kind; what is answered is the fault.
+    onRequestError(error);
+    // Implementations expect ConnectErrors; the response is that of the RequestError.
     throw new ConnectError(error.message, codeOfStatus(error.status), undefined, undefined, error);
   }
 }
@@ -150,7 +150,7 @@ function createNegotiation(
   variant: Variant,
   options: OperationOptions,
   onlyNdjson: boolean,
-): Shape["negotiate"] {
+): CompiledVariant["negotiate"] {
   const negotiate = createStreamResponder(method, variant, {
     ...options.streams,
     registry: options.registry,
@@ -164,29 +164,33 @@ function createNegotiation(
   };
 }
 
-/** The answer to a client stream is that of a unary call. */
-function createSingleResponder({ method }: Route, variant: Variant, options: OperationOptions): Shape["negotiate"] {
+/** The response to a client stream is the same as that to a unary call. */
+function createSingleResponder(
+  { method }: Route,
+  variant: Variant,
+  options: OperationOptions,
+): CompiledVariant["negotiate"] {
   const respond = createResponder(method, variant, options);
   const assertAccepted = createAcceptCheck(method, variant, options.compressor);
-  const answer: Respond = async ({ request, context, deadline, responses }) => {
+  const sendSingle: Respond = async ({ request, context, deadline, responses }) => {
     const source = openCancellable(responses, deadline);
     request.onAbort(() => source.cancel());
     const first = await source.next();
     source.cancel();
     if (first.done === true) {
-      throw new ConnectError("no response message of a method that gives one", Code.Internal);
+      throw new ConnectError("no response message from a method that returns one", Code.Internal);
     }
     context.finish();
     return respond(request, first.value, context.setHeaders());
   };
   return ({ headers }) => {
     assertAccepted(headers);
-    return answer;
+    return sendSingle;
   };
 }
 
-/** An error's body as one line of JSON; where its shape has none, as any other error has it. */
-function errorText({ headers, body }: TranscodingResponse, error: unknown): string {
+/** The body of an error response as one line of JSON; `{code, message}` if the body is not one. */
+function errorToJson({ headers, body }: TranscodingResponse, error: unknown): string {
   const type = headers["content-type"];
   return typeof body === "string" && typeof type === "string" && /[/+]json/.test(type) && !body.includes("\n")
     ? body

@@ -15,15 +15,15 @@ import type { TranscodingRequest } from "../http/request.ts";
 import { formatTemplate } from "../routing/template.ts";
 import { createStreamOperation } from "./stream-operation.ts";
 
-/** Where a request leads, before anything of it is read. */
+/** The result of routing a request; the request is not read for it. */
 export type TranscodingMatch = {
-  /** The RPC; undefined where the path is none of any RPC, or the HTTP method is not allowed on it. */
+  /** The RPC method; undefined if no route matches the path and the HTTP method. */
   readonly method: DescMethod | undefined;
-  /** The URL template that matches. */
+  /** The path template of the route. */
   readonly template: string | undefined;
-  /** Whether any template matches the path, whatever the HTTP method. */
+  /** Whether a template matches the path, for any HTTP method. */
   readonly isKnownPath: boolean;
-  /** The path has no variables: all requests of this path and HTTP method have this match. */
+  /** Whether the path has no variables, so that the match can be cached for the path and HTTP method. */
   readonly isFixed: boolean;
   /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
   readonly answer: (request: TranscodingRequest) => TranscodingResponse | Promise<TranscodingResponse>;
@@ -32,15 +32,15 @@ export type TranscodingMatch = {
 export type Transcoder = {
   /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
   readonly handle: (request: TranscodingRequest) => TranscodingResponse | Promise<TranscodingResponse>;
-  /** Routes a request without answering it. `target` is the raw request target. */
+  /** Routes a request without responding to it. `target` is the request target as it was sent. */
   match(httpMethod: string, target: string): TranscodingMatch;
-  /** What is served: each pattern of each RPC. */
+  /** All routes of the registered RPCs. */
   readonly routes: readonly Route[];
 };
 
 /**
- * Compiles all google.api.http rules of the registered services. Throws where a rule is wrong, or not
- * supported: at start-up, never on a request.
+ * Compiles the google.api.http rules of the registered services. Throws an Error if an option or a rule is invalid or
+ * not supported.
  */
 export function createTranscoder(given: TranscoderOptions): Transcoder {
   const implementations = collectImplementations(given.routes);
@@ -63,7 +63,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
         template: route.template,
         name: route.method.toString(),
         value: createMatches(
-          // As it was registered, without what rules in code have changed.
+          // The method as registered, not the copy with the options of an external rule.
           implementation?.method ?? route.method,
           formatTemplate(route.template),
           compileOperation(implementation, route, operationOptions),
@@ -72,7 +72,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
     }),
   );
 
-  /** What OPTIONS and 405 say: the methods of every template that matches; undefined where none does. */
+  /** The Allow header for OPTIONS and 405: the methods of all templates that match; undefined if none does. */
   const allowOf = (path: string): string | undefined => {
     const methods = router.methodsOf(path);
     return methods.size === 0
@@ -80,26 +80,26 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
       : [...methods.union(new Set(methods.has("GET") ? ["HEAD", "OPTIONS"] : ["OPTIONS"]))].join(", ");
   };
 
-  const ofFault = (fault: RequestError, isKnownPath: boolean): TranscodingMatch => ({
+  const createErrorMatch = (error: RequestError, isKnownPath: boolean): TranscodingMatch => ({
     method: undefined,
     template: undefined,
     isKnownPath,
     isFixed: false,
-    answer: () => errorResponder.ofFault(fault),
+    answer: () => errorResponder.respondToRequestError(error),
   });
 
   const match = (httpMethod: string, target: string): TranscodingMatch => {
     const path = pathOf(target);
     const found = router.find(httpMethod, path);
     if (found instanceof RequestError) {
-      return ofFault(found, true);
+      return createErrorMatch(found, true);
     }
     if (found !== undefined) {
       return found.value(httpMethod, found.pathVariables);
     }
     const allow = allowOf(path);
     if (allow === undefined) {
-      return ofFault(new RequestError(404, "not_found", "no operation has this path"), false);
+      return createErrorMatch(new RequestError(404, "not_found", "no operation has this path"), false);
     }
     return httpMethod === "OPTIONS"
       ? {
@@ -109,7 +109,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
           isFixed: false,
           answer: () => ({ status: 204, headers: { allow }, body: undefined }),
         }
-      : ofFault(new RequestError(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }), true);
+      : createErrorMatch(new RequestError(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }), true);
   };
 
   const transcoder: Transcoder = {
@@ -122,7 +122,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
     : withCors(transcoder, options.cors, (httpMethod, target) => match(httpMethod, target).method);
 }
 
-/** Rules in code may have changed a binding's options, and so its descriptor; not what it describes. */
+/** Compares by service and name, since an external rule can replace a method by a copy with other options. */
 function isSameRpc(one: DescMethod, other: DescMethod): boolean {
   return one.parent === other.parent && one.name === other.name;
 }
@@ -130,17 +130,17 @@ function isSameRpc(one: DescMethod, other: DescMethod): boolean {
 function withCors(transcoder: Transcoder, options: CorsOptions, find: FindMethod): Transcoder {
   const methods = new Set(transcoder.routes.map(({ method }) => method));
   const cors = createCors(options, methods, find);
-  const answered = async (request: TranscodingRequest, handle: Handle): Promise<TranscodingResponse> => {
-    const answer = await handle(request);
-    cors(request, answer);
-    return answer;
+  const respond = async (request: TranscodingRequest, handle: Handle): Promise<TranscodingResponse> => {
+    const response = await handle(request);
+    cors(request, response);
+    return response;
   };
   return {
     routes: transcoder.routes,
-    handle: (request) => answered(request, transcoder.handle),
+    handle: (request) => respond(request, transcoder.handle),
     match(httpMethod, target) {
       const match = transcoder.match(httpMethod, target);
-      return { ...match, answer: (request) => answered(request, match.answer) };
+      return { ...match, answer: (request) => respond(request, match.answer) };
     },
   };
 }
@@ -152,7 +152,7 @@ function compileOperation(
 ): Operation {
   try {
     if (implementation === undefined) {
-      throw new Error("nothing implements it");
+      throw new Error("it has no implementation");
     }
     return implementation.kind === "unary"
       ? createOperation(implementation, route, options)
@@ -162,23 +162,23 @@ function compileOperation(
   }
 }
 
-/** A target without its query; one in absolute form (RFC 9112, section 3.2.2) without scheme and authority too. */
+/** The path of a request target in origin form or absolute form (RFC 9112, section 3.2). */
 function pathOf(target: string): string {
   const [, rest] = target.startsWith("/") ? [] : (/^https?:\/\/[^/?]*(.*)$/is.exec(target) ?? []);
   const local = rest === undefined ? target : rest.startsWith("/") ? rest : `/${rest}`;
-  const question = local.indexOf("?");
-  return question === -1 ? local : local.slice(0, question);
+  const questionMark = local.indexOf("?");
+  return questionMark === -1 ? local : local.slice(0, questionMark);
 }
 
 type Handle = TranscodingMatch["answer"];
 
-/** Makes the matches of one operation; without variables, they are always the same two. */
+/** Compiles the matches of an operation. If the template has no variables, its two matches are created once. */
 function createMatches(
   method: DescMethod,
   template: string,
   operation: Operation,
 ): (httpMethod: string, pathVariables: readonly string[]) => TranscodingMatch {
-  const match = (pathVariables: readonly string[], answer: Handle): TranscodingMatch => ({
+  const createMatch = (pathVariables: readonly string[], answer: Handle): TranscodingMatch => ({
     method,
     template,
     isKnownPath: true,
@@ -186,11 +186,11 @@ function createMatches(
     answer,
   });
   const plain = (pathVariables: readonly string[]) =>
-    match(pathVariables, (request) => operation.run(request, pathVariables));
+    createMatch(pathVariables, (request) => operation.run(request, pathVariables));
   const head = (pathVariables: readonly string[]) =>
-    match(pathVariables, (request) => {
-      const answered = operation.run(request, pathVariables);
-      return answered instanceof Promise ? answered.then(withoutBody) : withoutBody(answered);
+    createMatch(pathVariables, (request) => {
+      const response = operation.run(request, pathVariables);
+      return response instanceof Promise ? response.then(withoutBody) : withoutBody(response);
     });
   const fixed = { plain: plain([]), head: head([]) };
   return (httpMethod, pathVariables) => {
@@ -201,12 +201,12 @@ function createMatches(
   };
 }
 
-/** An answer to HEAD has the headers of GET, Content-Length included (RFC 9110, section 9.3.2). */
+/** The response to HEAD: the headers of GET, including Content-Length (RFC 9110, section 9.3.2), without the body. */
 function withoutBody({ status, headers, body }: TranscodingResponse): TranscodingResponse {
   if (typeof body === "string" || Buffer.isBuffer(body)) {
     return { status, headers: { ...headers, "content-length": String(Buffer.byteLength(body)) }, body: undefined };
   }
-  // Nobody will read the stream: whoever makes it is told so.
+  // Releases the resources of a stream that will not be read.
   body?.[Symbol.asyncIterator]()
     .return?.()
     .catch(() => undefined);

@@ -5,32 +5,29 @@ import { RequestError } from "../../http/request-error.ts";
 import type { TranscoderOptions } from "../../transcoder/options.ts";
 
 /**
- * Makes Fastify's `frameworkErrors`, for what it refuses before any plugin sees it, such as a path with a bad
- * percent-escape: so errors of routing have one shape too. `errors` as of the plugin.
+ * Creates a `frameworkErrors` option for Fastify, so that requests which Fastify rejects before routing, such as a path
+ * with an invalid percent-escape, get errors in the same format. `errors` must be that of the plugin.
  */
 export function createFrameworkErrorHandler({ errors = "plain" }: Pick<TranscoderOptions, "errors"> = {}): NonNullable<
   FastifyServerOptions["frameworkErrors"]
 > {
-  const answers = createErrorResponder(errors, createRegistry());
+  const responder = createErrorResponder(errors, createRegistry());
   return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void => {
     const { statusCode: status = 500 } = error;
-    const {
-      status: answered,
-      headers,
-      body,
-    } = status >= 400 && status < 500
-      ? answers.ofFault(
-          new RequestError(status, "invalid_argument", messages[error.code] ?? "the request is malformed"),
-        )
-      : answers.ofError(error);
-    const text = typeof body === "string" ? body : "";
+    const response =
+      status >= 400 && status < 500
+        ? responder.respondToRequestError(
+            new RequestError(status, "invalid_argument", messages[error.code] ?? "the request is malformed"),
+          )
+        : responder.respondToError(error);
+    const body = typeof response.body === "string" ? response.body : "";
     reply.hijack();
-    reply.raw.writeHead(answered, { ...headers, "content-length": Buffer.byteLength(text) });
-    reply.raw.end(text);
+    reply.raw.writeHead(response.status, { ...response.headers, "content-length": Buffer.byteLength(body) });
+    reply.raw.end(body);
   };
 }
 
-/** By Fastify's codes, whose own messages repeat the target. */
+/** Messages by Fastify's error codes. Fastify's own messages contain the request target. */
 const messages: Readonly<Record<string, string>> = {
   FST_ERR_BAD_URL: "the path is badly encoded: percent-escapes of UTF-8 were expected",
   FST_ERR_MAX_PARAM_LENGTH: "a part of the path is too long",

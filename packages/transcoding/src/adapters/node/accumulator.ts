@@ -1,22 +1,22 @@
-/** Collects chunks into one buffer. Of small chunks it keeps the bytes, not an object for each. */
+/** Collects chunks in one buffer, so that no object is kept for each small chunk. */
 export type Accumulator = {
-  /** So far. */
+  /** The number of bytes appended so far. */
   readonly bytes: number;
   append(chunk: Uint8Array): void;
-  /** All of it; a single chunk is not copied. */
+  /** Returns the collected bytes; a single chunk is not copied. */
   take(): Uint8Array;
 };
 
-/** `expected` is the length that was announced, `limit` the most that will be appended. */
+/** `expected` is the announced length in bytes; `limit` is the maximum number of bytes that will be appended. */
 export function createAccumulator(expected: number | undefined, limit: number): Accumulator {
   let first: Uint8Array | undefined;
   let buffer: Buffer | undefined;
   let bytes = 0;
 
-  /** Doubles, so that copying stays cheap; the whole announced length only when a part of it has arrived. */
+  /** Doubles the capacity. The announced length is allocated only after a sixteenth of it has arrived. */
   const capacityFor = (needed: number): number => {
-    const isUnderWay = expected !== undefined && needed >= expected / 16;
-    return Math.min(limit, Math.max(needed, isUnderWay ? expected : 2 * needed));
+    const isPlausible = expected !== undefined && needed >= expected / 16;
+    return Math.min(limit, Math.max(needed, isPlausible ? expected : 2 * needed));
   };
 
   return {

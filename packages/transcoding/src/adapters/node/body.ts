@@ -3,10 +3,10 @@ import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
 import { RequestError } from "../../http/request-error.ts";
 import { createAccumulator } from "./accumulator.ts";
 
-/** Where a request's body is read from: a request of HTTP/1.1 or of the compatibility layer, or a stream of HTTP/2. */
+/** The source of a request body: an HTTP/1.1 request, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
 
-/** The body as it arrives. Ending the iteration leaves the rest unread. Throws a RequestError if the connection ends first. */
+/** Streams the body. Ending the iteration early leaves the rest unread. Throws a RequestError if the connection is closed before its end. */
 export async function* streamBody(source: BodySource): AsyncGenerator<Uint8Array> {
   try {
     yield* source.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
@@ -18,7 +18,7 @@ export async function* streamBody(source: BodySource): AsyncGenerator<Uint8Array
   }
 }
 
-/** The whole body; rejects with a RequestError 413 if it is longer than `maxBytes`. `length` is the Content-Length, if known. */
+/** Reads the whole body. Rejects with a RequestError of status 413 if it exceeds `maxBytes`. `length` is the Content-Length header. */
 export function readBody(source: BodySource, length: string | undefined, maxBytes: number): Promise<Uint8Array> {
   const tooLarge = (): RequestError =>
     new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes`);
@@ -30,41 +30,41 @@ export function readBody(source: BodySource, length: string | undefined, maxByte
     return Promise.reject(incomplete());
   }
   return new Promise((resolve, reject) => {
-    // Copied chunk by chunk: all at once would block the event loop for 0.3 ms and more each MB.
+    // Copied chunk by chunk: copying at the end would block the event loop for 0.3 ms or more per MB.
     const body = createAccumulator(length === undefined ? undefined : Number(length), maxBytes);
-    const take = (chunk: Buffer): void => {
+    const onData = (chunk: Buffer): void => {
       if (body.bytes + chunk.length > maxBytes) {
-        source.off("data", take);
+        source.off("data", onData);
         source.pause();
         reject(tooLarge());
       } else {
         body.append(chunk);
       }
     };
-    // Listeners stay on: removing them costs more than an event that comes too late.
-    let isOver = false;
-    const end = (): void => {
-      isOver = true;
+    // Listeners are not removed, which would cost more than ignoring a later event.
+    let isEnded = false;
+    const onEnd = (): void => {
+      isEnded = true;
       if (isAborted(source)) {
         reject(incomplete());
       } else {
         resolve(body.take());
       }
     };
-    const fail = (): void => {
-      if (!isOver) {
+    const onClose = (): void => {
+      if (!isEnded) {
         reject(incomplete());
       }
     };
-    source.on("data", take).on("end", end).on("error", fail).on("close", fail);
+    source.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose);
   });
 }
 
-/** Node also ends the readable side of an HTTP/2 stream that its client has reset without an error. */
+/** Whether an HTTP/2 stream was reset with NO_ERROR, for which Node emits `end` as for a complete body. */
 function isAborted(source: BodySource): boolean {
   return "sentHeaders" in source && source.closed && !source.headersSent;
 }
 
 function incomplete(): RequestError {
-  return new RequestError(400, "incomplete_body", "the connection ended before the body did");
+  return new RequestError(400, "incomplete_body", "the connection was closed before the end of the body");
 }

@@ -1,12 +1,13 @@
 import type { ServerResponse } from "node:http";
 import { constants, type Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
 
-/** Where a response is written to: over HTTP/1.1 or the compatibility layer, or a stream of HTTP/2. */
+/** The target of a response body: an HTTP/1.1 response, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
 export type BodySink = ServerResponse | Http2ServerResponse | ServerHttp2Stream;
 
 /**
- * Sends a body as fast as the client reads, and calls `return` on it as soon as the client is gone. A body that throws
- * breaks the response off. `pipeline` would notice a lost client only between two chunks, and discard what is buffered.
+ * Sends a streamed body with backpressure, and calls `return` on it when the client disconnects. If the body throws, the
+ * response is aborted after all chunks were sent. `stream.pipeline` is not used: it notices a disconnect only between
+ * chunks, and discards buffered chunks on an error.
  */
 export async function sendStream(
   body: AsyncIterable<string | Uint8Array>,
@@ -16,15 +17,15 @@ export async function sendStream(
   const iterator = body[Symbol.asyncIterator]();
   let isClosed = isDestroyed(sink);
   let resume = (): void => {};
-  let unsent = 0;
-  let sentAll = (): void => {};
-  const sent = (): void => {
-    unsent--;
-    if (unsent === 0) {
-      sentAll();
+  let pendingWrites = 0;
+  let onAllWritten = (): void => {};
+  const onWritten = (): void => {
+    pendingWrites--;
+    if (pendingWrites === 0) {
+      onAllWritten();
     }
   };
-  const leave = (): void => {
+  const onClose = (): void => {
     isClosed = true;
     resume();
     iterator.return?.().catch(() => {});
@@ -32,10 +33,10 @@ export async function sendStream(
   sink.on("drain", () => resume());
   sink.on("error", () => {});
   if (isClosed) {
-    leave();
+    onClose();
     return;
   }
-  sink.once("close", leave);
+  sink.once("close", onClose);
   try {
     for (;;) {
       const { done, value } = await iterator.next();
@@ -43,38 +44,38 @@ export async function sendStream(
         return;
       }
       if (done === true) {
-        sink.off("close", leave);
+        sink.off("close", onClose);
         beforeEnd();
         sink.end();
         return;
       }
-      // Never an empty chunk: it makes an HTTP/2 stream of Node free the memory of chunks that still wait.
+      // Skips empty chunks: they make Node's HTTP/2 streams free the memory of chunks that are not sent yet.
       if (value.length === 0) {
         continue;
       }
-      unsent++;
-      if (!(sink as ServerResponse).write(value, sent)) {
+      pendingWrites++;
+      if (!(sink as ServerResponse).write(value, onWritten)) {
         await new Promise<void>((resolve) => {
           resume = resolve;
         });
       }
     }
   } catch {
-    // The body has said what there was to say; all that is left is an end that no client takes for a normal one.
-    sentAll = () => breakOff(sink);
-    if (unsent === 0) {
-      sentAll();
+    // The body has already sent its error in-band. The response must not end as if it were complete.
+    onAllWritten = () => abortResponse(sink);
+    if (pendingWrites === 0) {
+      onAllWritten();
     }
   }
 }
 
-/** Whether the client is gone, or has the whole response. */
+/** Whether the response can't be written to any more: the client has disconnected, or it was sent completely. */
 export function isDestroyed(sink: BodySink): boolean {
   return streamOf(sink)?.destroyed ?? (sink as ServerResponse).destroyed;
 }
 
-/** Ends a response so that no client takes it for complete. */
-function breakOff(sink: BodySink): void {
+/** Ends a response so that clients recognize it as incomplete. */
+function abortResponse(sink: BodySink): void {
   const stream = streamOf(sink);
   if (stream !== undefined) {
     stream.close(constants.NGHTTP2_INTERNAL_ERROR);

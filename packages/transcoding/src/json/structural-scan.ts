@@ -1,49 +1,54 @@
-import { outline as module } from "../../gen/wasm/outline.ts";
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const OPEN_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const LOWER_U = 0x75;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
 
-/** What a JSON document shows without being parsed; a malformed one shows anything. */
+/** What the bytes of a JSON document show without being parsed. For malformed JSON the values have no meaning. */
 export type StructuralScan = {
-  /** Outside of strings: as many as all its objects have members. */
+  /** Outside of strings: the number of members of all objects. */
   readonly colons: number;
-  /** How many arrays and objects stand in each other, at most. */
+  /** The greatest number of arrays and objects that are nested in each other. */
   readonly depth: number;
   /** Some string has an escape `\u`. */
   readonly hasUnicodeEscape: boolean;
 };
 
-/** What outline.wat exports. */
-type Kernel = {
-  readonly memory: { readonly buffer: ArrayBuffer };
-  readonly colons: { readonly value: number };
-  readonly depth: { readonly value: number };
-  readonly hasUnicodeEscape: { readonly value: number };
-  begin(): void;
-  scan(length: number): void;
-};
-
-/** TypeScript has it in the library of browsers alone. */
-declare const WebAssembly: {
-  readonly Module: new (bytes: Uint8Array) => object;
-  readonly Instance: new (module: object) => { readonly exports: unknown };
-};
-
-// Of JavaScript, the same would cost half as much again as JSON.parse does.
-const kernel = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(module, "base64"))).exports as Kernel;
-
-/** As many bytes as the kernel takes at once. */
-const PAGE = 64 * 1024;
-
-const page = new Uint8Array(kernel.memory.buffer, 0, PAGE);
-
 export function scanStructure(bytes: Uint8Array): StructuralScan {
-  kernel.begin();
-  for (let at = 0; at < bytes.length; at += PAGE) {
-    const part = bytes.length <= PAGE ? bytes : bytes.subarray(at, at + PAGE);
-    page.set(part);
-    kernel.scan(part.length);
+  const { length } = bytes;
+  let colons = 0;
+  let open = 0;
+  let depth = 0;
+  let hasUnicodeEscape = false;
+  for (let at = 0; at < length; at++) {
+    switch (bytes[at]) {
+      case QUOTE:
+        for (at++; at < length && bytes[at] !== QUOTE; at++) {
+          if (bytes[at] === BACKSLASH) {
+            at++;
+            hasUnicodeEscape ||= bytes[at] === LOWER_U;
+          }
+        }
+        break;
+      case COLON:
+        colons++;
+        break;
+      case OPEN_BRACKET:
+      case OPEN_BRACE:
+        open++;
+        if (open > depth) {
+          depth = open;
+        }
+        break;
+      case CLOSE_BRACKET:
+      case CLOSE_BRACE:
+        open--;
+        break;
+      default:
+    }
   }
-  return {
-    colons: kernel.colons.value,
-    depth: kernel.depth.value,
-    hasUnicodeEscape: kernel.hasUnicodeEscape.value === 1,
-  };
+  return { colons, depth, hasUnicodeEscape };
 }

@@ -9,7 +9,7 @@ import { createListener } from "./listener/listener.ts";
 import type { Exchange, ExchangeHandler } from "./listener/exchange.ts";
 import type { Answer } from "@flowgate/transcoding/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
-import type { Route } from "./pipeline/route.ts";
+import type { Route } from "./pipeline/request-context.ts";
 import { refusalAnswer } from "./refusal.ts";
 
 /** `/metrics` on the port of the API, for callers that the guard admits. */

@@ -23,7 +23,11 @@ export async function findNode(major: keyof typeof releases): Promise<NodeReleas
     await access(path).catch(() =>
       promisify(execFile)("npm", [
         "install",
-        ...["--prefix", folder, "--prefer-offline", "--no-audit", "--no-fund"],
+        "--prefix",
+        folder,
+        "--prefer-offline",
+        "--no-audit",
+        "--no-fund",
         `${name}@${releases[major]}`,
       ]),
     );

@@ -54,7 +54,6 @@ beforeAll(async () => {
   const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as Record<string, Versions>;
   const versions: Versions = { ...manifest["dependencies"], ...manifest["devDependencies"] };
   const commands = blocks.filter(({ language, text }) => language === "sh" && /^(?:npm install|npx buf) /.test(text));
-  expect(commands).toHaveLength(2);
   for (const { text } of commands) {
     const pinned = text.replaceAll(/(?<= )[@\w/-]+/g, (name) =>
       name in versions ? `${name}@${versions[name]}` : name,
@@ -66,17 +65,20 @@ afterAll(() => stage[Symbol.asyncDispose]());
 
 type Versions = Readonly<Record<string, string>>;
 
-describe.each(await Promise.all([findNode(22), findNode(24), thisNode]))("on Node $major", ({ path, missing }) => {
-  test.skipIf(missing !== undefined).each([
-    ["the tutorial", "Tutorial", "server.ts"],
-    ["the example without Fastify", "Without Fastify", "node-http.ts"],
-  ])("%s gives the answers that it shows", async (_name, heading, file) => {
-    await using server = await openServer(path, stage.empty, file);
-    for (const { command, answer } of consoleBlocks(heading).flatMap(({ text }) => readCalls(text))) {
-      expect(`$ ${command}\n${await run(command, stage.empty, server.url)}`).toBe(`$ ${command}\n${answer}`);
-    }
-  });
-});
+describe.each([...(await Promise.all([findNode(22), findNode(24)])), thisNode])(
+  "on Node $major",
+  ({ path, missing }) => {
+    test.skipIf(missing !== undefined).each([
+      ["the tutorial", "Tutorial", "server.ts"],
+      ["the example without Fastify", "Without Fastify", "node-http.ts"],
+    ])("%s gives the answers that it shows", async (_name, heading, file) => {
+      await using server = await openServer(path, stage.empty, file);
+      for (const { command, answer } of consoleBlocks(heading).flatMap(({ text }) => readCalls(text))) {
+        expect(`$ ${command}\n${await run(command, stage.empty, server.url)}`).toBe(`$ ${command}\n${answer}`);
+      }
+    });
+  },
+);
 
 test("the project of the tutorial has no type errors", async () => {
   const config = {
@@ -93,14 +95,8 @@ test("the package brings no other", async () => {
   await mkdir(folder);
   await execute("npm", ["install", "--prefix", folder, archive], folder);
   const installed = await execute("npm", ["ls", "--all", "--parseable", "--prefix", folder], folder);
-  expect(
-    installed
-      .trim()
-      .split("\n")
-      .slice(1)
-      .map((path) => path.split("node_modules/").at(-1))
-      .toSorted(),
-  ).toEqual(["@bufbuild/protobuf", "@connectrpc/connect", "@flowgate/transcoding"]);
+  const names = installed.match(/(?<=node_modules\/).+$/gm);
+  expect(new Set(names)).toEqual(new Set(["@bufbuild/protobuf", "@connectrpc/connect", "@flowgate/transcoding"]));
 });
 
 /** The calls under the heading, up to the next that is not below it. */

@@ -1,7 +1,6 @@
 import type { Answer } from "@flowgate/transcoding/server";
 import { refusalAnswer } from "../refusal.ts";
-import type { RequestContext } from "./request-context.ts";
-import type { Route } from "./route.ts";
+import type { RequestContext, Route } from "./request-context.ts";
 
 /** The response to GET; that to HEAD goes without its body. */
 export type Read = (request: RequestContext) => Answer | Promise<Answer>;

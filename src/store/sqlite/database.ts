@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { connect, durably } from "./connect.ts";
-import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode, toRefusal } from "./sqlite-error.ts";
+import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode, toRefusal } from "../sqlite-error.ts";
 import { inTransaction } from "./transaction.ts";
 
 // "FLGT"

@@ -1,6 +1,7 @@
 // Builds the three packages: `npm run build`. The workspaces export their sources; what is published of them is the
 // folder `dist`, whose manifest exports the compiled files.
 import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { workspaces } from "./workspaces.ts";
@@ -34,9 +35,9 @@ async function writePackage(folder: string): Promise<void> {
     `${JSON.stringify({ ...manifest, exports: Object.fromEntries(compiled) }, null, 2)}\n`,
   );
   await cp(join(root, "LICENSE"), join(dist, "LICENSE"));
-  await cp(join(folder, "README.md"), join(dist, "README.md"));
-  if (manifest.files.includes("proto")) {
-    await cp(join(folder, "proto"), join(dist, "proto"), { recursive: true });
+  const written = ["README.md", ...manifest.files.filter((file) => !existsSync(join(dist, file)))];
+  for (const file of written) {
+    await cp(join(folder, file), join(dist, file), { recursive: true });
   }
 }
 

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { findPackageJSON } from "node:module";
 import { dirname, join } from "node:path";
 import { createEndpoint } from "./pipeline/endpoint.ts";
-import type { Route } from "./pipeline/route.ts";
+import type { Route } from "./pipeline/request-context.ts";
 
 /**
  * `/openapi.json`: the description of the API. `/docs`: the same as a page to read and to try, which is Swagger UI

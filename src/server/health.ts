@@ -1,6 +1,6 @@
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
-import type { Route } from "./pipeline/route.ts";
+import type { Route } from "./pipeline/request-context.ts";
 
 /** Whether the service can do its work now; what else it holds tells which part can or can't. */
 export type Readiness = {

@@ -9,7 +9,7 @@ import { createListener } from "./listener/listener.ts";
 import type { Exchange, ExchangeHandler } from "./listener/exchange.ts";
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
-import type { Route } from "./pipeline/route.ts";
+import type { Route } from "./pipeline/request-context.ts";
 import { errorResponse } from "./error-response.ts";
 import { createRequestIds } from "./request-id.ts";
 

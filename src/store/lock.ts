@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { makeDirectory } from "../make-directory.ts";
-import { SQLITE_BUSY, sqliteCode } from "./sqlite/sqlite-error.ts";
+import { SQLITE_BUSY, sqliteCode } from "./sqlite-error.ts";
 
 /**
  * Takes a data directory for this process: two services on one would each run flows that the other

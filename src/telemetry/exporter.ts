@@ -14,7 +14,16 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { Logger } from "pino";
-import type { ExporterOptions } from "./tracing.ts";
+
+export type ExporterOptions = {
+  /** Where an OpenTelemetry collector takes spans by OTLP over HTTP, its path included. */
+  readonly endpoint: string;
+  /** Sent with each export. They may be secret. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The part of all traces that begin here, from 0 to 1; for others their beginner has decided. */
+  readonly sampleRatio: number;
+  readonly serviceName: string;
+};
 
 /** How long the end of the service waits for a collector. The exporter's own timers may hold the process for longer. */
 const flushMs = 1_000;

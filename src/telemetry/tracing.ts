@@ -1,16 +1,7 @@
 import { type Context, ROOT_CONTEXT, type Tracer, type TracerProvider, trace } from "@opentelemetry/api";
 import type { Logger } from "pino";
+import type { ExporterOptions } from "./exporter.ts";
 import { traceRoot } from "./trace.ts";
-
-export type ExporterOptions = {
-  /** Where an OpenTelemetry collector takes spans by OTLP over HTTP, its path included. */
-  readonly endpoint: string;
-  /** Sent with each export. They may be secret. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** The part of all traces that begin here, from 0 to 1; for others their beginner has decided. */
-  readonly sampleRatio: number;
-  readonly serviceName: string;
-};
 
 export interface Tracing extends AsyncDisposable {
   /** Where traces begin that no caller has begun. */

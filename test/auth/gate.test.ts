@@ -18,7 +18,7 @@ import type { AdminAuth } from "../../src/auth/admin-auth.ts";
 import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { createGate } from "../../src/auth/gate.ts";
 import { peerKey, type Principal, principalKey } from "../../src/auth/principal.ts";
-import { toFailure } from "../../src/server/failures.ts";
+import { toFailure } from "../../src/server/errors/failures.ts";
 import { createLog } from "../../src/server/log.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";

@@ -30,11 +30,11 @@ import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_deta
 import { openGateway } from "../../src/gateway.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
-import type { Route } from "../../src/server/pipeline/route.ts";
+import type { Route } from "../../src/server/pipeline/request-context.ts";
 import { createRpcRoutes } from "../../src/server/rpc/routes.ts";
 import { healthService } from "../../src/server/rpc/grpc-health.ts";
 import { createHealth, type Health as HealthOfProcess, type Readiness } from "../../src/server/health.ts";
-import { toFailure } from "../../src/server/failures.ts";
+import { toFailure } from "../../src/server/errors/failures.ts";
 import { createClientCounter } from "../../src/server/listener/client-counter.ts";
 import { createLog } from "../../src/server/log.ts";
 import { eventually } from "../e2e/service.ts";

@@ -8,7 +8,7 @@ import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { openServer } from "../../src/server/app.ts";
-import type { Route } from "../../src/server/pipeline/route.ts";
+import type { Route } from "../../src/server/pipeline/request-context.ts";
 import { openTracing } from "../../src/telemetry/tracing.ts";
 import { serveRoutes } from "../server/routed.ts";
 

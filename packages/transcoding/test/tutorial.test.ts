@@ -1,13 +1,17 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { findNode, thisNode } from "../../../test/packaging/nodes.ts";
+import { openStage, root, type Stage } from "../../../test/packaging/stage.ts";
 
-const root = new URL("../../..", import.meta.url).pathname;
-const document = await readFile(join(root, "packages/transcoding/docs/reference.md"), "utf8");
+const document = (
+  await Promise.all(
+    ["README.md", "docs/reference.md"].map((file) => readFile(join(import.meta.dirname, "..", file), "utf8")),
+  )
+).join("\n");
 
 type Block = {
   readonly language: string;
@@ -34,27 +38,47 @@ function readCalls(text: string): Call[] {
     });
 }
 
-let project: Awaited<ReturnType<typeof openProject>>;
+let stage: Stage;
+let archive: string;
 
+/** The project of the README in an empty folder, made with its own commands from the packed package. */
 beforeAll(async () => {
-  project = await openProject();
-});
-
-afterAll(() => project[Symbol.asyncDispose]());
-
-test("the tutorial gives the answers that it shows", async () => {
-  await using server = await openServer(project.dir, "server.ts");
-  for (const { command, answer } of consoleBlocks("Tutorial").flatMap(({ text }) => readCalls(text))) {
-    expect(`$ ${command}\n${await run(command, project.dir, server.url)}`).toBe(`$ ${command}\n${answer}`);
+  stage = await openStage();
+  [archive = ""] = await stage.pack();
+  for (const { file, text } of blocks) {
+    if (file !== undefined) {
+      await mkdir(dirname(join(stage.empty, file)), { recursive: true });
+      await writeFile(join(stage.empty, file), text);
+    }
   }
-});
-
-test("the example without Fastify gives the answers that it shows", async () => {
-  await using server = await openServer(project.dir, "node-http.ts");
-  for (const { command, answer } of consoleBlocks("Without Fastify").flatMap(({ text }) => readCalls(text))) {
-    expect(`$ ${command}\n${await run(command, project.dir, server.url)}`).toBe(`$ ${command}\n${answer}`);
+  const manifest = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as Record<string, Versions>;
+  const versions: Versions = { ...manifest["dependencies"], ...manifest["devDependencies"] };
+  const commands = blocks.filter(({ language, text }) => language === "sh" && /^(?:npm install|npx buf) /.test(text));
+  for (const { text } of commands) {
+    const pinned = text.replaceAll(/(?<= )[@\w/-]+/g, (name) =>
+      name in versions ? `${name}@${versions[name]}` : name,
+    );
+    await execute("sh", ["-ec", pinned.replace(/@flowgate\/transcoding@\S+/, archive)], stage.empty);
   }
-});
+}, 300_000);
+afterAll(() => stage[Symbol.asyncDispose]());
+
+type Versions = Readonly<Record<string, string>>;
+
+describe.each([...(await Promise.all([findNode(22), findNode(24)])), thisNode])(
+  "on Node $major",
+  ({ path, missing }) => {
+    test.skipIf(missing !== undefined).each([
+      ["the tutorial", "Tutorial", "server.ts"],
+      ["the example without Fastify", "Without Fastify", "node-http.ts"],
+    ])("%s gives the answers that it shows", async (_name, heading, file) => {
+      await using server = await openServer(path, stage.empty, file);
+      for (const { command, answer } of consoleBlocks(heading).flatMap(({ text }) => readCalls(text))) {
+        expect(`$ ${command}\n${await run(command, stage.empty, server.url)}`).toBe(`$ ${command}\n${answer}`);
+      }
+    });
+  },
+);
 
 test("the project of the tutorial has no type errors", async () => {
   const config = {
@@ -62,66 +86,18 @@ test("the project of the tutorial has no type errors", async () => {
     compilerOptions: { typeRoots: [join(root, "node_modules/@types")], noPropertyAccessFromIndexSignature: false },
     include: ["*.ts", "gen"],
   };
-  await writeFile(join(project.dir, "tsconfig.json"), JSON.stringify(config));
-  await expect(execute("tsc", ["-p", "."], project.dir)).resolves.toBe("");
+  await writeFile(join(stage.empty, "tsconfig.json"), JSON.stringify(config));
+  await expect(execute(join(root, "node_modules/.bin/tsc"), ["-p", "."], stage.empty)).resolves.toBe("");
 });
 
-test("the reference has a row for every option, and for no other", async () => {
-  const sources: [heading: string, file: string, type: string][] = [
-    ["TranscoderOptions", "packages/transcoding/src/transcoder/options.ts", "TranscoderOptions"],
-    [
-      "FastifyTranscodingPluginOptions",
-      "packages/transcoding/src/adapters/fastify/plugin.ts",
-      "FastifyTranscodingPluginOptions",
-    ],
-    ["CompressionOptions", "packages/transcoding/src/response/compression.ts", "CompressionOptions"],
-    ["CorsOptions", "packages/transcoding/src/http/cors.ts", "CorsOptions"],
-    ["OpenApiOptions", "packages/transcoding/src/openapi/openapi.ts", "OpenApiOptions"],
-    ["TranscodingRequest", "packages/transcoding/src/http/request.ts", "TranscodingRequest"],
-    ["TranscodingError", "packages/transcoding/src/errors/format.ts", "TranscodingError"],
-  ];
-  for (const [heading, file, type] of sources) {
-    const keys = keysOf(await readFile(join(root, file), "utf8"), type);
-    // A request includes what its call needs to know.
-    const more = type === "TranscodingRequest" ? keysOf(await read(file), "CallOrigin") : [];
-    expect({ heading, rows: rowsOf(heading).toSorted() }).toEqual({ heading, rows: [...keys, ...more].toSorted() });
-  }
+test("the package brings no other", async () => {
+  const folder = join(stage.checkout, "alone");
+  await mkdir(folder);
+  await execute("npm", ["install", "--prefix", folder, archive], folder);
+  const installed = await execute("npm", ["ls", "--all", "--parseable", "--prefix", folder], folder);
+  const names = installed.match(/(?<=node_modules\/).+$/gm);
+  expect(new Set(names)).toEqual(new Set(["@bufbuild/protobuf", "@connectrpc/connect", "@flowgate/transcoding"]));
 });
-
-test("the reference has a row for every option of transcoding.v1, and for no other", async () => {
-  const proto = await read("packages/transcoding/proto/transcoding/v1/annotations.proto");
-  const messages = [...proto.matchAll(/^message (\w+) \{\n(.*?)^\}/gms)];
-  expect(messages.length).toBeGreaterThan(5);
-  for (const [, name = "", body = ""] of messages) {
-    const fields = [...body.matchAll(/^ {2}(?:repeated )?\w+ (\w+) = \d+;/gm)].map(([, field = ""]) => field);
-    expect({ name, rows: rowsOf(name).toSorted() }).toEqual({ name, rows: fields.toSorted() });
-  }
-});
-
-test("the presets that the document names are those that there are", async () => {
-  const { presets } = await import("../src/index.ts");
-  expect(rowsOf("presets")).toEqual(Object.keys(presets));
-});
-
-const read = (file: string): Promise<string> => readFile(join(root, file), "utf8");
-
-/** The names of the properties of an object type, where it is declared. */
-function keysOf(source: string, type: string): string[] {
-  const start = source.indexOf(`export type ${type} =`);
-  const body = source.slice(start, source.indexOf("\n};", start));
-  const keys = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??[:(]/gm)].map(([, key = ""]) => key);
-  expect({ type, keys }).not.toEqual({ type, keys: [] });
-  return keys;
-}
-
-/** The first cells of the table under a heading that names `name` as code. */
-function rowsOf(name: string): string[] {
-  const section = document.split(/^#{2,4} /m).find((each) => each.split("\n", 1)[0]?.includes(`\`${name}\``));
-  if (section === undefined) {
-    throw new Error(`there is no heading for ${name}`);
-  }
-  return [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, cell = ""]) => cell);
-}
 
 /** The calls under the heading, up to the next that is not below it. */
 function consoleBlocks(heading: string): Block[] {
@@ -132,37 +108,16 @@ function consoleBlocks(heading: string): Block[] {
   return found;
 }
 
-/** The files of the document, generated code included, in a folder with the packages of this checkout. */
-async function openProject(): Promise<AsyncDisposable & { readonly dir: string }> {
-  const dir = await mkdtemp(join(tmpdir(), "transcoding-tutorial-"));
-  const opened = { dir, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) };
-  try {
-    for (const { file, text } of blocks) {
-      if (file !== undefined) {
-        await mkdir(dirname(join(dir, file)), { recursive: true });
-        await writeFile(join(dir, file), text);
-      }
-    }
-    await linkModules(join(dir, "node_modules"));
-    await execute("buf", ["generate"], dir);
-    return opened;
-  } catch (error) {
-    await opened[Symbol.asyncDispose]();
-    throw error;
-  }
-}
-
-async function linkModules(modules: string): Promise<void> {
-  await mkdir(modules);
-  for (const name of await readdir(join(root, "node_modules"))) {
-    await symlink(join(root, "node_modules", name), join(modules, name));
-  }
-}
-
-const env = { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env["PATH"]}`, PORT: "0" };
+/** As in a user's shell, but with the Node of the tests, for npm may come with an older one. */
+const env = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"))),
+  PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
+  npm_config_prefer_offline: "true",
+  PORT: "0",
+};
 
 async function execute(command: string, args: readonly string[], cwd: string): Promise<string> {
-  const { stdout } = await promisify(execFile)(command, args, { cwd, env, timeout: 60_000 });
+  const { stdout } = await promisify(execFile)(command, args, { cwd, env });
   return stdout;
 }
 
@@ -176,8 +131,12 @@ async function run(command: string, dir: string, url: string): Promise<string> {
     .trimEnd();
 }
 
-async function openServer(dir: string, file: string): Promise<AsyncDisposable & { readonly url: string }> {
-  const child = spawn(process.execPath, [file], { cwd: dir, env, stdio: ["ignore", "pipe", "inherit"] });
+async function openServer(
+  node: string,
+  dir: string,
+  file: string,
+): Promise<AsyncDisposable & { readonly url: string }> {
+  const child = spawn(node, [file], { cwd: dir, env, stdio: ["ignore", "pipe", "inherit"] });
   const exited = once(child, "exit");
   const dispose = async (): Promise<void> => {
     child.kill();

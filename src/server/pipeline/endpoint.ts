@@ -1,7 +1,6 @@
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { errorResponse } from "../error-response.ts";
-import type { RequestContext } from "./request-context.ts";
-import type { Route } from "./route.ts";
+import type { RequestContext, Route } from "./request-context.ts";
 
 /** The response to GET; that to HEAD goes without its body. */
 export type EndpointHandler = (request: RequestContext) => TranscodingResponse | Promise<TranscodingResponse>;

@@ -4,8 +4,8 @@ import { endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect
 import type { FlowgateError } from "../../errors.ts";
 import { addHeaders, type TranscodingResponse } from "@flowgate/transcoding/server";
 import { errorResponse } from "../error-response.ts";
-import { toConnectError } from "../rpc/connect-error.ts";
-import { grpcStatus } from "../rpc/grpc-status.ts";
+import { toConnectError } from "../errors/connect-error.ts";
+import { grpcStatus } from "../errors/grpc-status.ts";
 import type { RequestContext } from "./request-context.ts";
 
 /**

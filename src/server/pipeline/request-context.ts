@@ -10,7 +10,20 @@ import type { Exchange, ExchangeObserver } from "../listener/exchange.ts";
 import { RequestRecord } from "../observability/request-record.ts";
 import type { ReadWorkload } from "../read-workload.ts";
 import type { ClientReader } from "../trusted-proxies.ts";
-import type { Route } from "./route.ts";
+
+/** Where a request leads. */
+export type Route = {
+  /** The protocol family, which decides the shape of a refusal. */
+  readonly kind: "rpc" | "rest" | "endpoint";
+  /** undefined: no RPC. */
+  readonly method: DescMethod | undefined;
+  /** The URL template, if there is one. */
+  readonly template?: string | undefined;
+  /** Served under load, too. */
+  readonly isExempt: boolean;
+  /** Serves the request; must not throw or reject. */
+  serve(request: RequestContext): TranscodingResponse | Promise<TranscodingResponse>;
+};
 
 /** What all requests of one server share. */
 export type RequestEnvironment = {

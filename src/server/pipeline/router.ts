@@ -1,9 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Transcoder, TranscodingMatch } from "@flowgate/transcoding";
-import { refuseUnknownRpc } from "../rpc/refuse-rpc.ts";
-import type { RequestContext } from "./request-context.ts";
+import { refuseUnknownRpc } from "./refuse-rpc.ts";
+import type { RequestContext, Route } from "./request-context.ts";
 import { errorResponse } from "../error-response.ts";
-import type { Route } from "./route.ts";
 
 export type RouterOptions = {
   /** RPCs and endpoints, by path. */

@@ -3,7 +3,7 @@ import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
 import { createAccumulator } from "@flowgate/transcoding/server";
 import { messageTooLarge } from "./compression.ts";
-import { toConnectError } from "./connect-error.ts";
+import { toConnectError } from "../errors/connect-error.ts";
 
 /** Before each message: a byte of flags, and the length in four more, big-endian. The same in all three protocols. */
 export const envelopeBytes = 5;

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { makeDirectory } from "../../make-directory.ts";
 import { connect, fullSync } from "./connect.ts";
-import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode, toRefusal } from "./sqlite-error.ts";
+import { SQLITE_CORRUPT, SQLITE_NOTADB, sqliteCode, toRefusal } from "../sqlite-error.ts";
 import { inTransaction } from "./transaction.ts";
 
 // "FLGT"

@@ -1,6 +1,6 @@
 import { createListeners } from "../listeners.ts";
 import type { Store, StoreHealth } from "../store.ts";
-import { SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "./sqlite-error.ts";
+import { SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "../sqlite-error.ts";
 
 const RETRY_MS = 1000;
 

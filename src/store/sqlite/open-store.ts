@@ -6,7 +6,7 @@ import type { CommitCall, CommitData, CommitReply } from "./commit-thread.ts";
 import { openDatabase, touch } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
-import { toRefusal } from "./sqlite-error.ts";
+import { toRefusal } from "../sqlite-error.ts";
 import { createTokenStore } from "./token-store.ts";
 
 export type SqliteStoreOptions = {

@@ -1,8 +1,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type TranscodingResponse, codeOfStatus } from "@flowgate/transcoding/server";
-import { refuseCall } from "../pipeline/refuse.ts";
+import { refuseCall } from "./refuse.ts";
 import { errorResponse } from "../error-response.ts";
-import type { RequestContext } from "../pipeline/request-context.ts";
+import type { RequestContext } from "./request-context.ts";
 
 /**
  * The response if no protocol of an RPC takes the request. Connect's clients derive UNKNOWN from these statuses, so that is

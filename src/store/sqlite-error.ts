@@ -1,4 +1,4 @@
-import { FlowgateError } from "../../errors.ts";
+import { FlowgateError } from "../errors.ts";
 
 /** The primary result code of an error that SQLite gave (https://sqlite.org/rescode.html). */
 export function sqliteCode(error: unknown): number | undefined {

@@ -1,0 +1,40 @@
+import { globSync } from "node:fs";
+import { mkdtempDisposable, mkdir, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { findCycle, readFolderGraph } from "./folders.ts";
+
+const root = join(import.meta.dirname, "..");
+const sources = ["src", ...globSync("packages/*/src", { cwd: root })];
+
+test.each(sources)("the folders of %s do not import each other in a circle", (source) => {
+  expect(findCycle(readFolderGraph(join(root, source)))).toBeUndefined();
+});
+
+test("a circle of folders is found, also one of types", async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-folders-"));
+  const files = {
+    "index.ts": 'export * from "./a/one.ts";',
+    "a/one.ts": 'import type { Two } from "../b/two.ts";',
+    "b/two.ts": 'export { three } from "./c/three.ts";',
+    "b/c/three.ts": 'const load = () => import("../../a/other.ts");',
+    "a/other.ts": "export {};",
+  };
+  for (const [file, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder.path, file)), { recursive: true });
+    await writeFile(join(folder.path, file), text);
+  }
+  expect(findCycle(readFolderGraph(folder.path))).toEqual(["a", "b/two.ts", "b/c", "a"]);
+});
+
+test("the linter has import rules for every folder", async () => {
+  const { overrides } = JSON.parse(await readFile(join(root, ".oxlintrc.json"), "utf8")) as {
+    overrides: { files: string[]; rules: Record<string, unknown> }[];
+  };
+  const ruled = overrides.filter(({ rules }) => "no-restricted-imports" in rules).flatMap(({ files }) => files);
+  const files = sources.flatMap((source) => globSync(`${source}/*/**/*.ts`, { cwd: root }));
+  const folders = [...new Set(files.map((file) => /^.*?src\/[^/]+/.exec(file)?.[0] ?? file))];
+  expect(folders.length).toBeGreaterThan(20);
+  expect(folders.filter((folder) => !ruled.some((glob) => glob.startsWith(`${folder}/`)))).toEqual([]);
+});

@@ -32,7 +32,7 @@ export async function formatDocument(): Promise<string> {
       info: { title: "Flowgate", version, description, license: { name: license, identifier: license } },
       comments: readComments(await buildDescriptors()),
       examples,
-      errorShapes: (method) => (isPublic(method) ? [] : [UnauthorizedSchema]),
+      errorMessages: (method) => (isPublic(method) ? [] : [UnauthorizedSchema]),
       securitySchemes: {
         token: { type: "http", scheme: "bearer", description: "What `POST /auth/token` answered." },
         client: {

@@ -1,12 +1,12 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";
-import type { Undecoded } from "@flowgate/transcoding";
+import type { EncodedRequest } from "@flowgate/transcoding";
 import type { SentError } from "./sent-error.ts";
 
 /** What the thread is started with. */
 export type PreparationData = { readonly credentialSecret: string | undefined };
 
-export type PreparationCall = { readonly source: Undecoded; readonly current: CredentialSets };
+export type PreparationCall = { readonly source: EncodedRequest; readonly current: CredentialSets };
 
 /** PreparedDeployment as it is sent. */
 export type PreparationReply =

@@ -6,7 +6,7 @@ import type { Decrypt } from "../flows/credentials.ts";
 import { parseDocument } from "../flows/document.ts";
 import { prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
 import { createThread } from "../thread.ts";
-import { takeUndecoded, undecodedOf } from "@flowgate/transcoding";
+import { takeEncodedRequest, getEncodedRequest } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { fromSentError } from "./sent-error.ts";
 import { findVersionMismatch, isInvalidMessage } from "./version-mismatch.ts";
@@ -46,11 +46,11 @@ export function openPreparation({
 
   return {
     async prepare(request, current) {
-      const undecoded = undecodedOf(request);
+      const undecoded = getEncodedRequest(request);
       // Before the bytes are transferred to the thread.
       const versionFault = findVersionMismatch(undecoded);
       const isLong = (undecoded?.bytes.length ?? 0) > maxShortBytes;
-      const source = isLong ? takeUndecoded(request) : undefined;
+      const source = isLong ? takeEncodedRequest(request) : undefined;
       try {
         return source === undefined
           ? await prepareDeployment(request, current, decrypt)

@@ -6,7 +6,7 @@ import { decryptCredentials } from "../flows/encrypted.ts";
 import { prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
 import { createProtoDecoder, maxDepth } from "../server/rpc/decode.ts";
 import { serveThread } from "../thread.ts";
-import type { Undecoded } from "@flowgate/transcoding";
+import type { EncodedRequest } from "@flowgate/transcoding";
 import { createJsonCodec } from "@flowgate/transcoding/server";
 import { createReachableRegistry } from "@flowgate/transcoding";
 import { createRequestDecoder } from "@flowgate/transcoding";
@@ -27,7 +27,7 @@ serveThread<PreparationCall, PreparationReply>(async ({ source, current }) => {
   return { reply, transfer: hasDocument ? [reply.outcome.json.buffer] : [] };
 });
 
-async function prepare(source: Undecoded, current: PreparationCall["current"]): Promise<PreparationReply> {
+async function prepare(source: EncodedRequest, current: PreparationCall["current"]): Promise<PreparationReply> {
   try {
     const request = (await decode(source)) as SetFlowsRequest;
     const decrypt = (encrypted: string) => decryptCredentials(credentialSecret, encrypted);
@@ -38,8 +38,8 @@ async function prepare(source: Undecoded, current: PreparationCall["current"]): 
   }
 }
 
-function decode({ bytes, form }: Undecoded): Message | Promise<Message> {
-  return form.kind === "http" ? decodeHttp(bytes, form) : decoders[form.kind](bytes);
+function decode({ bytes, format }: EncodedRequest): Message | Promise<Message> {
+  return format.kind === "http" ? decodeHttp(bytes, format) : decoders[format.kind](bytes);
 }
 
 function toSent(

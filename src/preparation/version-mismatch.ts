@@ -1,13 +1,13 @@
-import type { Undecoded } from "@flowgate/transcoding";
+import type { EncodedRequest } from "@flowgate/transcoding";
 import { RequestError } from "@flowgate/transcoding/server";
 import { FlowgateError } from "../errors.ts";
 
 /** The error of an HTTP body that has the shape of the other API version; undefined where it has not. */
-export function findVersionMismatch(source: Undecoded | undefined): FlowgateError | undefined {
-  if (source?.form.kind !== "http") {
+export function findVersionMismatch(source: EncodedRequest | undefined): FlowgateError | undefined {
+  if (source?.format.kind !== "http") {
     return undefined;
   }
-  const isV2 = source.form.headers["service-api-version"] === "v2";
+  const isV2 = source.format.headers["service-api-version"] === "v2";
   const shape = firstCharacter(source.bytes);
   if (!isV2 && shape === "{") {
     return new FlowgateError(

@@ -7,7 +7,13 @@ export type { ContentEncoding } from "./http/content-coding.ts";
 export { headersOf, type CorsOptions } from "./http/cors.ts";
 export type { ErrorFormat, ErrorShape, TranscodingError } from "./errors/format.ts";
 export type { TranscodingRequest } from "./http/request.ts";
-export { takeUndecoded, undecodedOf, type HttpForm, type Undecoded, type UndecodedForm } from "./request/deferred.ts";
+export {
+  takeEncodedRequest,
+  getEncodedRequest,
+  type HttpFormat,
+  type EncodedRequest,
+  type RequestFormat,
+} from "./request/deferred.ts";
 export { createRequestDecoder, type RequestDecoder } from "./transcoder/request-decoder.ts";
 export { setEncodedField } from "./response/encoded-field.ts";
 export type { TranscodingResponse } from "./http/response.ts";

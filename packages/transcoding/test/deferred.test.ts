@@ -6,9 +6,9 @@ import {
   createRequestDecoder,
   createTranscoder,
   RequestError,
-  takeUndecoded,
-  type Undecoded,
-  undecodedOf,
+  takeEncodedRequest,
+  type EncodedRequest,
+  getEncodedRequest,
 } from "../src/index.ts";
 import { createRequest } from "./service.ts";
 
@@ -38,8 +38,8 @@ async function post(
   return transcoder.handle({ ...request, headers: { ...request.headers, ...headers } });
 }
 
-function take(request: Message): Undecoded {
-  const undecoded = takeUndecoded(request);
+function take(request: Message): EncodedRequest {
+  const undecoded = takeEncodedRequest(request);
   if (undecoded === undefined) {
     throw new Error("the request was decoded");
   }
@@ -58,7 +58,7 @@ describe("a deferred request", () => {
     const seen: SetFlowsRequest[] = [];
     await post(body, (request) => seen.push(request), posting, []);
     await post(body, (request) => seen.push({ ...request }), posting);
-    expect(undecodedOf(seen[0] as Message)).toBeUndefined();
+    expect(getEncodedRequest(seen[0] as Message)).toBeUndefined();
     expect(seen[1]).toEqual(seen[0]);
     expect(seen).toHaveLength(2);
   });
@@ -66,17 +66,17 @@ describe("a deferred request", () => {
   test.each(requests)("is the same message when it is decoded elsewhere: %s", async (_name, body, posting) => {
     const expected: SetFlowsRequest[] = [];
     await post(body, (request) => expected.push(request), posting, []);
-    const taken: Undecoded[] = [];
+    const taken: EncodedRequest[] = [];
     await post(body, (request) => taken.push(structuredClone(take(request))), posting);
-    const [{ bytes, form } = {}] = taken;
-    expect(await createRequestDecoder(method)(bytes as Uint8Array, form as never)).toEqual(expected[0]);
+    const [{ bytes, format } = {}] = taken;
+    expect(await createRequestDecoder(method)(bytes as Uint8Array, format as never)).toEqual(expected[0]);
   });
 
   test("can be taken once, and not be read afterwards", async () => {
     await post("[]", (request) => {
       take(request);
       expect(() => request.flows).toThrow("the encoded request was taken");
-      expect(takeUndecoded(request)).toBeUndefined();
+      expect(takeEncodedRequest(request)).toBeUndefined();
     });
     expect.assertions(2);
   });
@@ -84,14 +84,14 @@ describe("a deferred request", () => {
   test("is decoded when a field is set, and can not be taken afterwards", async () => {
     await post("[]", (request) => {
       request.rev = "mine";
-      expect(undecodedOf(request)).toBeUndefined();
+      expect(getEncodedRequest(request)).toBeUndefined();
       expect(request).toMatchObject({ rev: "mine", flows: [] });
     });
     expect.assertions(2);
   });
 
   test("without a body is decoded", async () => {
-    await post("ignored", (request) => expect(undecodedOf(request)).toBeUndefined(), {
+    await post("ignored", (request) => expect(getEncodedRequest(request)).toBeUndefined(), {
       headers: { "service-deployment-type": "reload" },
     });
     expect.assertions(1);
@@ -116,10 +116,10 @@ describe("what is wrong with a deferred request", () => {
 
   test.each(faults)("is found by who decodes it elsewhere: %s", async (_name, body, posting) => {
     const expected = await post(body, () => {}, posting, []);
-    const taken: Undecoded[] = [];
+    const taken: EncodedRequest[] = [];
     await post(body, (request) => taken.push(take(request)), posting);
-    const [{ bytes, form } = {}] = taken;
-    const decoded = (async () => createRequestDecoder(method)(bytes as Uint8Array, form as never))();
+    const [{ bytes, format } = {}] = taken;
+    const decoded = (async () => createRequestDecoder(method)(bytes as Uint8Array, format as never))();
     const fault = (await decoded.catch((error: unknown) => error)) as RequestError;
     expect(fault).toBeInstanceOf(RequestError);
     expect(JSON.parse(expected.body as string)).toMatchObject({ message: fault.message });

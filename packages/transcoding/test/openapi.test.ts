@@ -119,7 +119,7 @@ describe("a path", () => {
       message_id: {
         required: true,
         description:
-          "Part of `message_id` in `/v1/{message_id=a/**}`.\n\nZero or more segments, with their slashes as they are.",
+          "Part of `message_id` in `/v1/{message_id=a/**}`.\n\nZero or more segments, with unescaped slashes.",
         schema: { type: "string" },
       },
     });
@@ -258,7 +258,7 @@ describe("a body", () => {
     expect(contentOf("items")).toEqual({ type: "array", items: { $ref: "#/components/schemas/MessageInput" } });
     expect(contentOf("count")).toMatchObject({ type: "string", format: "int64" });
     expect(bodyOf(describeRule(t.BodiesSchema, post("/b", "raw")))?.content).toEqual({
-      "*/*": { schema: { description: "Bytes, as they are." } },
+      "*/*": { schema: { description: "Raw bytes." } },
     });
   });
 
@@ -363,7 +363,7 @@ describe("an answer", () => {
     const item = { $ref: "#/components/schemas/Item" };
     const list = document.paths["/streams/{shelf}/items"]?.["get"] as OperationObject;
     const error = { $ref: "#/components/schemas/Error" };
-    const failure = { title: "the failure", type: "object", properties: { error }, required: ["error"] };
+    const failure = { title: "error", type: "object", properties: { error }, required: ["error"] };
     const data = (schema: object) => ({ type: "string", contentMediaType: "application/json", contentSchema: schema });
     expect(list.responses["200"]?.content).toMatchObject({
       "application/x-ndjson": { schema: { type: "string" }, "x-itemSchema": { anyOf: [item, failure] } },

@@ -47,7 +47,7 @@ export function createRouter({ routes, transcoder, exempt }: RouterOptions): (re
 }
 
 function createRestRoute(match: TranscodingMatch, exempt: RouterOptions["exempt"]): Route {
-  const { method, template, answer } = match;
+  const { method, template, respond } = match;
   return {
     kind: "rest",
     method,
@@ -57,7 +57,7 @@ function createRestRoute(match: TranscodingMatch, exempt: RouterOptions["exempt"
       if (method !== undefined) {
         request.begin(method);
       }
-      return answer(request);
+      return respond(request);
     },
   };
 }

@@ -35,7 +35,7 @@ export function createCodecs(
   const json = createJsonCodec(method, maxDepth, registry);
   const decodeProto = createProtoDecoder(method.input, binaryOptions);
   const deferring = (kind: Codec["name"], decode: Codec["decode"]): Codec["decode"] =>
-    isDeferred ? (bytes) => deferMessage(method.input, { bytes, form: { kind } }, decode) : decode;
+    isDeferred ? (bytes) => deferMessage(method.input, { bytes, format: { kind } }, decode) : decode;
   return {
     proto: createCodec("proto", deferring("proto", decodeProto), (message) =>
       toBinary(method.output, message, binaryOptions),

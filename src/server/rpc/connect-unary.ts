@@ -95,7 +95,7 @@ function createConnectUnary(
     if (compression === undefined && !(bytes instanceof Promise)) {
       return respond(bytes);
     }
-    context.listen();
+    context.observeClient();
     return Promise.resolve(bytes).then((all) =>
       compression === undefined
         ? respond(all)
@@ -108,7 +108,7 @@ function createConnectUnary(
     requestGate,
     readTimeout: createTimeoutReader("connect-timeout-ms", maxTimeoutMs),
     complete: (_request, answer) => answer,
-    failureAnswer(error, { request, context }) {
+    errorResponse(error, { request, context }) {
       const failure = failureOf(error, request, context);
       const headers = headersOf(context);
       addHeaders(headers, failure.metadata);

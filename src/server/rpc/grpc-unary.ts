@@ -62,7 +62,7 @@ export function createGrpcUnary(
 
   const call: Call<RequestContext> = ({ request, context }) => {
     const compression = requestCompression(request.headers["grpc-encoding"], "grpc-accept-encoding");
-    context.listen();
+    context.observeClient();
     const respond = (bytes: Uint8Array): TranscodingResponse | Promise<TranscodingResponse> => {
       const invoked = invoke(codec.decode(bytes), context);
       return invoked instanceof Promise
@@ -80,7 +80,7 @@ export function createGrpcUnary(
     requestGate,
     readTimeout: createTimeoutReader("grpc-timeout", maxTimeoutMs),
     complete: (_request, answer) => answer,
-    failureAnswer(error, { request, context }) {
+    errorResponse(error, { request, context }) {
       const failure = failureOf(error, request, context);
       return finish(undefined, setHeadersOf(context), grpcTrailers(context, failure));
     },

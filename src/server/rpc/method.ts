@@ -37,14 +37,14 @@ export function createTimeoutReader(
 
 /** What the implementation has set, as far as it may be sent. */
 export function setHeadersOf(context: CallContext): TranscodingResponse["headers"] {
-  return record(context.setHeaders());
+  return record(context.existingResponseHeader());
 }
 
 export function setTrailersOf(context: CallContext): TranscodingResponse["headers"] {
-  return record(context.setTrailers());
+  return record(context.existingResponseTrailer());
 }
 
-function record(set: ReturnType<CallContext["setHeaders"]>): TranscodingResponse["headers"] {
+function record(set: ReturnType<CallContext["existingResponseHeader"]>): TranscodingResponse["headers"] {
   const headers: TranscodingResponse["headers"] = {};
   if (set !== undefined) {
     addHeaders(headers, set);

@@ -55,7 +55,7 @@ const protocols: readonly Omit<StreamProtocol, "contentType">[] = [
     encoding: "connect-content-encoding",
     acceptEncoding: "connect-accept-encoding",
     end(context, _trailers, error) {
-      const end = endStreamToJson(context.setTrailers() ?? new Headers(), error, {});
+      const end = endStreamToJson(context.existingResponseTrailer() ?? new Headers(), error, {});
       return envelope(endStreamFlag, Buffer.from(JSON.stringify(end)));
     },
   },
@@ -105,7 +105,7 @@ function createStream(
   const call: Call<RequestContext> = async ({ request, context, deadline }) => {
     const compression = requestCompression(request.headers[protocol.encoding], protocol.acceptEncoding);
     const accepted = responseCompression(request.headers[protocol.acceptEncoding], compression);
-    context.listen();
+    context.observeClient();
     const messages = takesOne
       ? iterableOfOne(await readOne(request, compression))
       : readMany(request, context, compression);
@@ -141,7 +141,7 @@ function createStream(
     requestGate,
     readTimeout: createTimeoutReader(protocol.timeout, maxTimeoutMs),
     complete: (_request, answer) => answer,
-    failureAnswer(error, { request, context }) {
+    errorResponse(error, { request, context }) {
       const trailers: TranscodingResponse["headers"] = {};
       const body = end(context, trailers, failureOf(error, request, context));
       const headers = setHeadersOf(context);

@@ -72,12 +72,12 @@ export class CallContext implements HandlerContext {
   }
 
   /** The response headers, without creating them: undefined if they were not accessed. */
-  setHeaders(): Headers | undefined {
+  existingResponseHeader(): Headers | undefined {
     return this.#responseHeader;
   }
 
   /** The response trailers, without creating them: undefined if they were not accessed. */
-  setTrailers(): Headers | undefined {
+  existingResponseTrailer(): Headers | undefined {
     return this.#responseTrailer;
   }
 

@@ -67,7 +67,7 @@ export function createCallRunner<Request extends TranscodingRequest>(
     call: Call<Request>,
     invocation: Invocation<Request>,
   ): Promise<TranscodingResponse> => {
-    invocation.context.listen();
+    invocation.context.observeClient();
     await gate;
     invocation.context.throwIfAborted();
     return call(invocation);

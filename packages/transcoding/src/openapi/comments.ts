@@ -1,13 +1,12 @@
 import { createFileRegistry, type AnyDesc, type DescEnum, type DescMessage } from "@bufbuild/protobuf";
 import type { FileDescriptorSet } from "@bufbuild/protobuf/wkt";
 
-/** What the .proto says of something, in Markdown; undefined: nothing. */
+/** Returns the comment of a declaration in Markdown; undefined if it has none. */
 export type Comments = (desc: AnyDesc) => string | undefined;
 
 /**
- * The comments of .proto files, as a set of descriptors with source info has them
- * (`buf build --as-file-descriptor-set`); generated code has none. They are found by full name: the set
- * need not be what the descriptors that are asked for came from.
+ * Reads the comments of .proto files from a descriptor set with source info (`buf build --as-file-descriptor-set`), since
+ * generated code has no comments. Comments are looked up by full name, so the descriptors can come from another source.
  */
 export function readComments(set: FileDescriptorSet): Comments {
   const comments = new Map<string, string>();
@@ -40,7 +39,7 @@ export function readComments(set: FileDescriptorSet): Comments {
   return (desc) => comments.get(desc.toString());
 }
 
-/** Where a declaration stands in its FileDescriptorProto: field numbers and indices, as source info counts them. */
+/** The path of a declaration in its FileDescriptorProto: field numbers and indices, as in SourceCodeInfo.Location. */
 function pathOf(desc: AnyDesc): number[] {
   switch (desc.kind) {
     case "message":
@@ -67,7 +66,7 @@ function pathOf(desc: AnyDesc): number[] {
   }
 }
 
-/** Without the space after `//`, and without what is for tools. */
+/** Removes the space after `//`, and directives for tools. */
 function cleanComment(text: string): string {
   return text
     .split("\n")
@@ -77,7 +76,7 @@ function cleanComment(text: string): string {
     .trim();
 }
 
-/** The first sentence, for where there is one line. */
+/** The first sentence of a comment, for one-line summaries. */
 export function firstSentence(comment: string): string {
   const [paragraph = ""] = comment.split(/\n\s*\n/, 1);
   const line = paragraph.replaceAll(/\s+/g, " ");

@@ -1,54 +1,54 @@
 import type { DescEnum, DescMessage } from "@bufbuild/protobuf";
 import type { Schema } from "./document.ts";
 
-/** Which JSON a message or an enum stands for: the same one is read otherwise than it is written. */
-export type Form = {
-  /** Ends the component's name where the same type has other forms beside the response's. */
+/** The use of a type that a schema describes: the JSON of a request differs from that of a response. */
+export type SchemaUse = {
+  /** Appended to the component's name if the schema differs from that of the response. */
   readonly suffix: string;
   readonly direction: "request" | "response";
-  /** Of a request: keys that the message does not have are skipped, not refused. */
+  /** Whether unknown keys of a request are ignored instead of rejected. */
   readonly open: boolean;
-  /** The names of top-level fields that the request's path has. Holds for the message itself, not for what is in it. */
+  /** The top-level fields that are bound to the path, and so not part of the body. Does not apply to nested messages. */
   readonly omit: readonly string[];
-  /** All values are text: of a form. */
+  /** Whether all values are strings, as in a form. */
   readonly text: boolean;
 };
 
-export const responseForm: Form = { suffix: "", direction: "response", open: false, omit: [], text: false };
+export const responseUse: SchemaUse = { suffix: "", direction: "response", open: false, omit: [], text: false };
 
-export function requestForm(open: boolean, omit: readonly string[] = []): Form {
+export function requestUse(open: boolean, omit: readonly string[] = []): SchemaUse {
   const suffix = `${omit.length > 0 ? "Body" : "Input"}${open ? "Open" : ""}`;
   return { suffix, direction: "request", open, omit, text: false };
 }
 
 export type Components = {
-  /** A reference to the schema of a type. What it refers to is named when all have been asked for: see `finish`. */
-  ref(desc: DescMessage | DescEnum, form: Form): Schema;
-  /** A reference to a schema that is no message's. */
+  /** Returns a reference to the schema of a type. It is a placeholder that `finish` resolves to the component's name. */
+  ref(desc: DescMessage | DescEnum, use: SchemaUse): Schema;
+  /** Adds a schema under a fixed name, and returns a reference to it. */
   readonly refNamed: (name: string, schema: Schema) => Schema;
-  /** Names everything that was referred to; `resolve` gives a copy of what holds references, with these names. */
+  /** Describes and names all referenced types; `resolve` returns a copy of a value with its references resolved. */
   readonly finish: () => { readonly schemas: Record<string, Schema>; readonly resolve: <T>(value: T) => T };
 };
 
 type Entry = {
   readonly desc: DescMessage | DescEnum;
-  readonly form: Form;
+  readonly use: SchemaUse;
   schema: Schema;
-  /** Entries of one type whose schemas say the same have one component. */
+  /** Entries of a type with equal schemas are in one group, and share a component. */
   group: string;
 };
 
-export function createComponents(describe: (desc: DescMessage | DescEnum, form: Form) => Schema): Components {
+export function createComponents(describe: (desc: DescMessage | DescEnum, use: SchemaUse) => Schema): Components {
   const entries = new Map<string, Entry>();
   const named = new Map<string, Schema>();
   const pending: Entry[] = [];
 
   return {
-    ref(desc, form) {
-      const key = `${desc.typeName} ${form.suffix} ${form.omit.join(" ")} ${form.text}`;
+    ref(desc, use) {
+      const key = `${desc.typeName} ${use.suffix} ${use.omit.join(" ")} ${use.text}`;
       let entry = entries.get(key);
       if (entry === undefined) {
-        entry = { desc, form, schema: {}, group: desc.typeName };
+        entry = { desc, use, schema: {}, group: desc.typeName };
         entries.set(key, entry);
         pending.push(entry);
       }
@@ -59,9 +59,9 @@ export function createComponents(describe: (desc: DescMessage | DescEnum, form: 
       return { $ref: `#/components/schemas/${name}` };
     },
     finish() {
-      // Describing one asks for those that it holds: later ones than itself, so a recursive type ends.
+      // Describing a type adds the types that it refers to once each, so recursive types terminate.
       for (let entry = pending.shift(); entry !== undefined; entry = pending.shift()) {
-        entry.schema = describe(entry.desc, entry.form);
+        entry.schema = describe(entry.desc, entry.use);
       }
       const all = [...entries.values()].toSorted((a, b) => (order(a) < order(b) ? -1 : 1));
       mergeEqual(all, (key) => entries.get(key)?.group ?? key);
@@ -81,23 +81,23 @@ export function createComponents(describe: (desc: DescMessage | DescEnum, form: 
   };
 }
 
-/** The response's form first: it has the plain name. */
-const order = ({ desc, form }: Entry): string =>
-  `${desc.typeName} ${form.direction === "response" ? 0 : 1} ${form.suffix} ${form.omit.join(" ")}`;
+/** Sorts responses first, since they get the name without a suffix. */
+const order = ({ desc, use }: Entry): string =>
+  `${desc.typeName} ${use.direction === "response" ? 0 : 1} ${use.suffix} ${use.omit.join(" ")}`;
 
 /**
- * Begins with one group a type, and parts those whose schemas differ until none do: so two forms of a
- * recursive type that say the same are found to be one.
+ * Partition refinement: starts with one group for each type, and splits groups whose schemas differ until none do. This
+ * also finds equal schemas of recursive types.
  */
 function mergeEqual(entries: readonly Entry[], groupOf: (ref: string) => string): void {
   let count = 0;
-  for (let parted = true; parted;) {
-    parted = false;
+  for (let changed = true; changed;) {
+    changed = false;
     const texts = new Map(entries.map((entry) => [entry, JSON.stringify(mapRefs(entry.schema, groupOf))]));
     for (const members of Map.groupBy(entries, ({ group }) => group).values()) {
       const [, ...others] = Map.groupBy(members, (entry) => texts.get(entry)).values();
       for (const equal of others) {
-        parted = true;
+        changed = true;
         count++;
         for (const entry of equal) {
           entry.group = `${entry.desc.typeName}/${count}`;
@@ -122,28 +122,28 @@ function mapRefs<T>(value: T, map: (ref: string) => string): T {
   ) as T;
 }
 
-/** Short names; the full one where two types have the same, and a number where even that is taken. */
+/** Assigns short type names; full names if two types have the same short name, and numbers if a name is taken. */
 function nameGroups(entries: readonly Entry[], reserved: ReadonlySet<string>): Map<string, string> {
-  const boundFields = new Set(reserved);
+  const usedNames = new Set(reserved);
   const shortNames = new Map<string, Set<string>>();
   for (const { desc } of entries) {
     const short = shortName(desc);
     shortNames.set(short, (shortNames.get(short) ?? new Set()).add(desc.typeName));
   }
   const names = new Map<string, string>();
-  for (const { desc, form, group } of entries) {
+  for (const { desc, use, group } of entries) {
     if (names.has(group)) {
       continue;
     }
     const short = shortName(desc);
     const base = (shortNames.get(short)?.size ?? 0) > 1 || reserved.has(short) ? desc.typeName : short;
     const alone = !entries.some((other) => other.desc.typeName === desc.typeName && other.group !== group);
-    const wanted = alone || form.direction === "response" ? base : base + form.suffix;
-    let name = wanted;
-    for (let number = 2; boundFields.has(name); number++) {
-      name = `${wanted}${number}`;
+    const preferred = alone || use.direction === "response" ? base : base + use.suffix;
+    let name = preferred;
+    for (let number = 2; usedNames.has(name); number++) {
+      name = `${preferred}${number}`;
     }
-    boundFields.add(name);
+    usedNames.add(name);
     names.set(group, name);
   }
   return names;

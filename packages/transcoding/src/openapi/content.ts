@@ -6,12 +6,12 @@ import type { Content, MediaType, Schema } from "./document.ts";
 export const JSON_TYPE = "application/json";
 export const NDJSON_LINES = "A line of JSON for each message.";
 
-/** OpenAPI 3.1 has no word for the items of a stream; `x-itemSchema` is what 3.2 calls itemSchema. */
-export function streamed(item: Schema, description: string): MediaType {
+/** The media type of a stream. OpenAPI 3.1 can't describe its items; `x-itemSchema` is the `itemSchema` of 3.2. */
+export function streamMediaType(item: Schema, description: string): MediaType {
   return { schema: { type: "string", description }, "x-itemSchema": item };
 }
 
-/** One content for the shapes of all variants; where they differ, each has a title that says when it is meant. */
+/** Merges the contents of all variants. If they differ, the schemas are alternatives with the header's value as title. */
 export function mergeContents(
   method: DescMethod,
   contents: readonly { readonly variant: Variant; readonly content: Content }[],

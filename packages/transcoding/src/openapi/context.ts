@@ -6,16 +6,16 @@ import type { ErrorResponses } from "./error-schemas.ts";
 import type { Schemas } from "./schema.ts";
 import type { StreamJson } from "./stream.ts";
 
-/** What all operations of a document are described with. */
+/** The context that all operations of a document share. */
 export type OperationContext = {
   readonly schemas: Schemas;
   readonly comments: Comments;
   readonly errors: ErrorResponses;
   readonly streamJson: StreamJson;
-  /** Finds a message by its full name, for the options that name one. */
+  /** Finds a message by its full name, for options that refer to one. */
   readonly findMessage: (typeName: string) => DescMessage | undefined;
-  /** More messages with the `error` option that end calls of a method: of a gate, say. */
-  readonly errorShapes: (method: DescMethod) => readonly DescMessage[];
+  /** Further messages with the `error` option that calls of a method can fail with, such as those of a gate. */
+  readonly errorMessages: (method: DescMethod) => readonly DescMessage[];
   readonly security: (method: DescMethod) => readonly SecurityRequirement[] | undefined;
 };
 
@@ -23,7 +23,7 @@ export function fieldOf(desc: DescMessage, name: string): DescField | undefined 
   return desc.fields.find((each) => each.name === name);
 }
 
-/** The fields that the path fills, by their names in the .proto. */
+/** The field paths that are bound to the path. */
 export function boundPaths({ template }: Route): ReadonlySet<string> {
   return new Set(template.variables.map(({ fieldPath }) => fieldPath));
 }

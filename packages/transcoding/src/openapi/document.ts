@@ -1,4 +1,4 @@
-/** A JSON Schema (2020-12), as OpenAPI 3.1 has them. */
+/** A JSON Schema (2020-12), as used in OpenAPI 3.1. */
 export type Schema = { [keyword: string]: unknown };
 
 export type Parameter = {
@@ -54,7 +54,7 @@ export type Info = {
 
 export type Server = { readonly url: string; readonly description?: string };
 
-/** An OpenAPI 3.1 document; only JSON is in it, in an order that is always the same. */
+/** An OpenAPI 3.1 document of JSON values, in a deterministic order. */
 export type OpenApiDocument = {
   readonly openapi: "3.1.1";
   readonly info: Info;

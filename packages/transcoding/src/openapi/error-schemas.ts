@@ -1,20 +1,20 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { enumNames, errorRule, fieldRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
-import { responseForm } from "./components.ts";
+import { responseUse } from "./components.ts";
 import type { Response, ResponseHeader, Schema } from "./document.ts";
 import { describe, type Schemas } from "./schema.ts";
 
-/** The body of an error that has no shape of its own, as the transcoder's option `errors` says; or its schema. */
+/** The body of errors without a detail message of their own: the format of the transcoder's `errors` option, or a schema. */
 export type ErrorBody = "plain" | "problem" | "status" | { readonly mediaType: string; readonly schema: Schema };
 
 type NamedBody = { readonly mediaType: string; readonly name: string; readonly schema: Schema };
 
-const code: Schema = { type: "string", description: "For programs." };
-const message: Schema = { type: "string", description: "For people: what was wrong, and where." };
+const code: Schema = { type: "string", description: "The machine-readable reason." };
+const message: Schema = { type: "string", description: "The human-readable message." };
 const details: Schema = {
   type: "array",
-  description: "Messages of google.rpc, and others: each says its type in `@type`.",
+  description: "Messages of google.rpc or other types, with their type in `@type`.",
   items: { type: "object", properties: { "@type": { type: "string" } }, required: ["@type"] },
 };
 
@@ -48,7 +48,7 @@ const bodies: Readonly<Record<"plain" | "problem" | "status", NamedBody>> = {
       type: "object",
       description: "google.rpc.Status.",
       properties: {
-        code: { type: "integer", format: "int32", description: "Of google.rpc.Code." },
+        code: { type: "integer", format: "int32", description: "A google.rpc.Code." },
         message,
         details,
       },
@@ -58,59 +58,61 @@ const bodies: Readonly<Record<"plain" | "problem" | "status", NamedBody>> = {
 };
 
 export type ErrorResponses = {
-  /** Adds the answers of an operation's errors to those of its successes. */
-  add(responses: Map<string, Response>, shapes: readonly DescMessage[]): void;
-  /** Any of an operation's errors as JSON, where it stands inside of something. */
-  bodyOf(shapes: readonly DescMessage[]): Schema;
+  /** Adds an operation's error responses. */
+  add(responses: Map<string, Response>, messages: readonly DescMessage[]): void;
+  /** The schema of an operation's errors as JSON, for errors within a stream. */
+  bodyOf(messages: readonly DescMessage[]): Schema;
 };
 
-/** The errors of operations; `shapes` are messages with the `error` option: one such detail is the whole answer. */
+/** Creates the descriptions of errors. The messages have the `error` option: a detail of such a type is the whole body. */
 export function createErrorResponses(body: ErrorBody, schemas: Schemas, comments: Comments): ErrorResponses {
   const { mediaType, name, schema } = typeof body === "string" ? bodies[body] : { name: "Error", ...body };
 
-  const responseOf = (shape: DescMessage, reasons: readonly string[] = []): Response => {
+  const responseOf = (message: DescMessage, reasons: readonly string[] = []): Response => {
     const headers: Record<string, ResponseHeader> = {};
-    for (const field of shape.fields) {
+    for (const field of message.fields) {
       const { header } = fieldRule(field);
       if (header !== "") {
-        headers[header] = { ...describe(comments(field)), schema: schemas.value(field, responseForm) };
+        headers[header] = { ...describe(comments(field)), schema: schemas.value(field, responseUse) };
       }
     }
     return {
       description:
-        reasons.length > 0 ? reasons.map((reason) => `\`${reason}\``).join(", ") : (comments(shape) ?? shape.name),
+        reasons.length > 0 ? reasons.map((reason) => `\`${reason}\``).join(", ") : (comments(message) ?? message.name),
       ...(Object.keys(headers).length === 0 ? {} : { headers }),
-      ...(hasBody(shape) ? { content: { "application/json": { schema: schemas.message(shape, responseForm) } } } : {}),
+      ...(hasBody(message)
+        ? { content: { "application/json": { schema: schemas.message(message, responseUse) } } }
+        : {}),
     };
   };
 
-  /** Those of shapes that have a body, and `other`. */
-  const anyOf = (shapes: readonly DescMessage[], other: readonly Schema[]): Schema => {
-    const all = [...shapes.map((shape) => schemas.message(shape, responseForm)), ...other];
+  /** A schema for any of the messages and of `other`. */
+  const anyOf = (messages: readonly DescMessage[], other: readonly Schema[]): Schema => {
+    const all = [...messages.map((message) => schemas.message(message, responseUse)), ...other];
     return all.length === 1 ? (all[0] as Schema) : { anyOf: all };
   };
 
   return {
-    bodyOf(shapes) {
-      // What is no JSON can't stand there: such an error is a plain one.
+    bodyOf(messages) {
+      // An error that is not JSON is sent in the plain format there.
       const other = /[/+]json$/.test(mediaType) ? schemas.named(name, schema) : bodies.plain.schema;
-      return anyOf(shapes.filter(hasBody), [other]);
+      return anyOf(messages.filter(hasBody), [other]);
     },
-    add(responses, shapes) {
+    add(responses, messages) {
       const alternatives: DescMessage[] = [];
-      for (const shape of shapes) {
-        const rule = errorRule(shape);
+      for (const message of messages) {
+        const rule = errorRule(message);
         if (rule === undefined) {
-          throw new Error(`${shape.typeName} has no (transcoding.v1.error) option`);
+          throw new Error(`${message.typeName} has no (transcoding.v1.error) option`);
         }
-        const byStatus = rule.status === 0 ? reasonsByStatus(shape, rule.reason) : [[rule.status, []] as const];
+        const byStatus = rule.status === 0 ? reasonsByStatus(message, rule.reason) : [[rule.status, []] as const];
         for (const [status, reasons] of byStatus) {
-          const response = responseOf(shape, reasons);
+          const response = responseOf(message, reasons);
           const other = responses.get(String(status));
-          responses.set(String(status), other === undefined ? response : either(other, response));
+          responses.set(String(status), other === undefined ? response : mergeResponses(other, response));
         }
-        if (hasBody(shape)) {
-          alternatives.push(shape);
+        if (hasBody(message)) {
+          alternatives.push(message);
         }
       }
       const plain = schemas.named(name, schema);
@@ -123,8 +125,8 @@ export function createErrorResponses(body: ErrorBody, schemas: Schemas, comments
   };
 }
 
-/** Two answers of one status: whichever headers and bodies either has. */
-function either(one: Response, other: Response): Response {
+/** Merges two responses of the same status. */
+function mergeResponses(one: Response, other: Response): Response {
   const headers = { ...one.headers, ...other.headers };
   const content = { ...one.content };
   for (const [type, { schema }] of Object.entries(other.content ?? {})) {
@@ -138,12 +140,12 @@ function either(one: Response, other: Response): Response {
   };
 }
 
-function hasBody(shape: DescMessage): boolean {
-  return shape.fields.some((field) => fieldRule(field).header === "");
+function hasBody(message: DescMessage): boolean {
+  return message.fields.some((field) => fieldRule(field).header === "");
 }
 
-function reasonsByStatus(shape: DescMessage, name: string): [status: number, reasons: string[]][] {
-  const field = shape.fields.find((each) => each.name === name);
+function reasonsByStatus(message: DescMessage, name: string): [status: number, reasons: string[]][] {
+  const field = message.fields.find((each) => each.name === name);
   if (field?.fieldKind !== "enum") {
     return [];
   }

@@ -1,4 +1,4 @@
-/** A value that is shown, and checked against its schema. */
+/** An Example Object of OpenAPI. */
 export type Example = {
   readonly summary?: string;
   readonly description?: string;
@@ -8,7 +8,7 @@ export type Example = {
 /** By media type, then by name. */
 type ContentExamples = Readonly<Record<string, Readonly<Record<string, Example>>>>;
 
-/** Of one operation. */
+/** The examples of an operation. */
 export type OperationExamples = {
   readonly request?: ContentExamples;
   /** By status. */
@@ -17,5 +17,5 @@ export type OperationExamples = {
   readonly parameters?: Readonly<Record<string, unknown>>;
 };
 
-/** By operationId. */
+/** Examples by operationId. */
 export type Examples = Readonly<Record<string, OperationExamples>>;

@@ -5,7 +5,7 @@ import { fieldRule, methodRule } from "../schema/rules.ts";
 import { JSON_TYPE } from "./content.ts";
 import { boundPaths, type OperationContext } from "./context.ts";
 import type { MediaType, Schema } from "./document.ts";
-import { leavesOf } from "./leaves.ts";
+import { parameterFields } from "./parameter-fields.ts";
 import { describe } from "./schema.ts";
 
 const MULTIPART_TYPE = "multipart/form-data";
@@ -14,7 +14,7 @@ export function isForm(mediaType: string): boolean {
   return mediaType === "application/x-www-form-urlencoded" || mediaType === MULTIPART_TYPE;
 }
 
-/** A form has a parameter for each field that a query would have one for, and more; of several parts, files too. */
+/** Describes a form body: the fields that parameters can set, including those with `no_query`; in multipart also files. */
 export function describeForm(route: Route, type: string, context: OperationContext): MediaType {
   const { input } = route.method;
   const { schemas, comments } = context;
@@ -28,12 +28,12 @@ export function describeForm(route: Route, type: string, context: OperationConte
       required.push(name);
     }
   };
-  for (const { name, field, schema, style } of leavesOf(
+  for (const { name, field, schema, style } of parameterFields(
     input,
     { from: "form", isBound: (path) => bound.has(path) },
     schemas,
   )) {
-    if (type === MULTIPART_TYPE && holdsFile(field)) {
+    if (type === MULTIPART_TYPE && isFileField(field)) {
       continue;
     }
     add(name, field, schema);
@@ -45,7 +45,7 @@ export function describeForm(route: Route, type: string, context: OperationConte
   }
   if (type === MULTIPART_TYPE) {
     for (const field of input.fields) {
-      if (holdsFile(field) && fieldRule(field).header === "" && !bound.has(field.name)) {
+      if (isFileField(field) && fieldRule(field).header === "" && !bound.has(field.name)) {
         const file: Schema = { contentMediaType: "application/octet-stream" };
         add(field.jsonName, field, field.fieldKind === "list" ? { type: "array", items: file } : file);
       }
@@ -62,6 +62,6 @@ export function describeForm(route: Route, type: string, context: OperationConte
   };
 }
 
-function holdsFile(field: DescField): boolean {
+function isFileField(field: DescField): boolean {
   return field.fieldKind !== "map" && (field.scalar === ScalarType.BYTES || isHttpBody(field.message));
 }

@@ -25,41 +25,41 @@ import { describePath, hierarchyOf } from "./path.ts";
 import { createSchemas } from "./schema.ts";
 import type { StreamJson } from "./stream.ts";
 
-/** What is described: RPCs as Connect's router takes them, with the transcoder's own options; or their bindings. */
+/** The RPCs to describe: a function that registers services with Connect, with the transcoder's options; or compiled routes. */
 export type OpenApiSource =
   | readonly Route[]
   | (Partial<RoutesOptions> & { readonly routes: (router: ConnectRouter) => unknown });
 
 export type OpenApiOptions = {
   readonly info: Info;
-  /** Default: `/`, wherever the document is served. */
+  /** Default: `/`, the server of the document. */
   readonly servers?: readonly Server[];
-  /** What the .proto says, for descriptions: `readComments`. Default: nothing. */
+  /** The comments of the .proto files for descriptions, see `readComments`. Default: none. */
   readonly comments?: Comments;
-  /** The body of errors that have no shape of their own; as the transcoder's option. Default: "plain". */
+  /** The format of error bodies; must be that of the transcoder's option. Default: "plain". */
   readonly errors?: ErrorBody;
-  /** What application/json means for a stream; as the transcoder's option. Default: an array. */
+  /** The format of streams in application/json; must be that of the transcoder's option. Default: an array. */
   readonly streams?: { readonly json?: StreamJson };
-  /** Messages with the `error` option that end calls of a method, besides its `fault`: those of a gate, say. */
-  readonly errorShapes?: (method: DescMethod) => readonly DescMessage[];
+  /** Messages with the `error` option that calls of a method can fail with besides its `fault`, such as those of a gate. */
+  readonly errorMessages?: (method: DescMethod) => readonly DescMessage[];
   readonly securitySchemes?: Readonly<Record<string, Schema>>;
-  /** Which of the schemes a method asks for; empty for none, undefined to say nothing. */
+  /** The security requirements of a method; empty for none, undefined for those of the document. */
   readonly security?: (method: DescMethod) => readonly SecurityRequirement[] | undefined;
-  /** Of requests and answers, by operationId. Throws for one that there is no place for. */
+  /** Examples of requests and responses, by operationId. An example without a matching operation is an Error. */
   readonly examples?: Examples;
 };
 
-/** OpenAPI's own names for methods; it has no words for others. */
+/** The HTTP methods that OpenAPI 3.1 can describe. */
 const knownMethods = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
-/** What a rule for every method is shown as. */
+/** The methods that a route for any method is described with. */
 const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
 
 /**
- * Describes RPCs with google.api.http rules as an OpenAPI 3.1 document. It is made of what the transcoder
- * serves by, so it can't drift; the same source and options give the same document, byte for byte.
+ * Describes RPCs with google.api.http rules as an OpenAPI 3.1 document. It is generated from the transcoder's compiled
+ * routes, so that it can't differ from what is served. The output is deterministic.
  */
 export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApiDocument {
-  const routes = bindingsOf(source);
+  const routes = routesOf(source);
   const comments = options.comments ?? (() => undefined);
   const schemas = createSchemas(comments);
   const registry = createReachableRegistry(routes.map(({ method }) => method));
@@ -69,17 +69,17 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
     errors: createErrorResponses(options.errors ?? "plain", schemas, comments),
     findMessage: (typeName): DescMessage | undefined => registry.getMessage(typeName),
     streamJson: options.streams?.json ?? "array",
-    errorShapes: options.errorShapes ?? (() => []),
+    errorMessages: options.errorMessages ?? (() => []),
     security: options.security ?? (() => undefined),
   };
   const examples = new Map(Object.entries(options.examples ?? {}));
-  const places = placesOf(routes);
+  const operations = listOperations(routes);
   const paths = new Map<string, PathItem>();
   const pathNames = new Map<string, { path: string; names: string[] }>();
 
-  for (const { route, httpMethod, operationId } of places) {
+  for (const { route, httpMethod, operationId } of operations) {
     const described = describePath(route, schemas, comments);
-    // OpenAPI takes paths for the same that differ in the names of parameters only: the first names hold.
+    // OpenAPI considers paths identical that differ in parameter names only, so the first names are used for all.
     const hierarchy = hierarchyOf(described.path);
     const first = pathNames.get(hierarchy) ?? {
       path: described.path,
@@ -100,7 +100,7 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
     if (knownMethods.includes(httpMethod)) {
       item[httpMethod.toLowerCase()] = operation;
     } else {
-      // As OpenAPI 3.2 has them, in additionalOperations.
+      // The additionalOperations of OpenAPI 3.2.
       item["x-additionalOperations"] = { ...(item["x-additionalOperations"] as object), [httpMethod]: operation };
     }
   }
@@ -122,7 +122,7 @@ export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApi
   };
 }
 
-function bindingsOf(source: OpenApiSource): readonly Route[] {
+function routesOf(source: OpenApiSource): readonly Route[] {
   if (!("routes" in source)) {
     return source;
   }
@@ -130,10 +130,10 @@ function bindingsOf(source: OpenApiSource): readonly Route[] {
   return compileRoutes(methods, { rules: source.rules ?? [], strictTemplates: source.strictTemplates ?? false });
 }
 
-type Place = { readonly route: Route; readonly httpMethod: string; readonly operationId: string };
+type ListedOperation = { readonly route: Route; readonly httpMethod: string; readonly operationId: string };
 
-/** Where each binding stands, in the order of services and methods; the first of a method has its plain name. */
-function placesOf(routes: readonly Route[]): Place[] {
+/** The operations of all routes, in order. The first one of an RPC has the RPC's name as operationId, others a number too. */
+function listOperations(routes: readonly Route[]): ListedOperation[] {
   const explicit = new Set(routes.map(({ httpMethod, template }) => `${httpMethod} ${hierarchyKey(template)}`));
   const counts = new Map<string, number>();
   return routes.flatMap((route) => {
@@ -169,7 +169,7 @@ function addExamples(operation: OperationObject, examples: OperationExamples | u
     return operation;
   }
   const { operationId } = operation;
-  const place = (content: Content | undefined, own: OperationExamples["request"], where: string): void => {
+  const addToContent = (content: Content | undefined, own: OperationExamples["request"], where: string): void => {
     for (const [mediaType, byName] of Object.entries(own ?? {})) {
       const target = content?.[mediaType];
       if (content === undefined || target === undefined) {
@@ -178,9 +178,9 @@ function addExamples(operation: OperationObject, examples: OperationExamples | u
       content[mediaType] = { ...target, examples: byName };
     }
   };
-  place(operation.requestBody?.content, examples.request, "request");
+  addToContent(operation.requestBody?.content, examples.request, "request");
   for (const [status, own] of Object.entries(examples.responses ?? {})) {
-    place(operation.responses[status]?.content, own, `response ${status}`);
+    addToContent(operation.responses[status]?.content, own, `response ${status}`);
   }
   const values = new Map(Object.entries(examples.parameters ?? {}));
   const parameters = operation.parameters?.map((parameter) => {

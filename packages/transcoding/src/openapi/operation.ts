@@ -9,7 +9,7 @@ import { describeRequestBody } from "./request-body.ts";
 import { describeResponses } from "./responses.ts";
 import { describe } from "./schema.ts";
 
-/** What a binding takes and answers; its path's parameters come first. */
+/** Describes the operation of a route. */
 export function describeOperation(
   route: Route,
   operationId: string,
@@ -40,21 +40,21 @@ export function describeOperation(
   };
 }
 
-/** What each value of the selecting header means; nothing where there is none. */
+/** Describes the variants by the value of their header; undefined if the method has none. */
 function describeVariants({ method, variants }: Route): string | undefined {
   const rule = methodRule(method).variants;
   if (rule === undefined) {
     return undefined;
   }
   const lines = variants.map((variant) => {
-    const absent = variant.value === rule.default ? " (also where the header is absent)" : "";
-    const takes = variant.body === "" ? "" : `takes ${nameOfPart(method.input, variant.body)}, `;
-    const answers = variant.hasBody
-      ? `${nameOfPart(method.output, variant.responseBody)}, with ${variant.status}`
+    const isDefault = variant.value === rule.default ? " (default)" : "";
+    const request = variant.body === "" ? "" : `request body: ${nameOfPart(method.input, variant.body)}; `;
+    const response = variant.hasBody
+      ? `${variant.status} with ${nameOfPart(method.output, variant.responseBody)}`
       : `${variant.status} without a body`;
-    return `- \`${variant.value}\`${absent}: ${takes}answers ${answers}`;
+    return `- \`${variant.value}\`${isDefault}: ${request}response: ${response}`;
   });
-  return `The request header \`${rule.header}\` selects the shape:\n\n${lines.join("\n")}`;
+  return `The request header \`${rule.header}\` selects the variant:\n\n${lines.join("\n")}`;
 }
 
 function nameOfPart(desc: DescMessage, part: string): string {
@@ -80,7 +80,7 @@ function describeQuery(route: Route, { schemas, comments }: OperationContext): P
   return [...found.values()];
 }
 
-/** GetSettings: "Get settings" */
+/** "Get settings" for "GetSettings". */
 function wordsOf(name: string): string {
   const [first = "", ...others] = name.split(/(?<=[a-z0-9])(?=[A-Z])/);
   return [first, ...others.map((word) => word.toLowerCase())].join(" ");

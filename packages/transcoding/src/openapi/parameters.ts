@@ -2,12 +2,13 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import type { Route } from "../routing/route.ts";
 import { enumNames, fieldRule, methodRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
-import { requestForm } from "./components.ts";
+import { requestUse } from "./components.ts";
+import { fieldOf } from "./context.ts";
 import type { Parameter, Schema } from "./document.ts";
-import { leavesOf, type Leaf } from "./leaves.ts";
+import { parameterFields, type ParameterField } from "./parameter-fields.ts";
 import { describe, type Schemas } from "./schema.ts";
 
-/** The headers that decide how a request is read: of variants, of fields, and the conditions. */
+/** The header parameters: that of variants, those of fields, If-Match and If-None-Match. */
 export function headerParameters({ method, httpMethod }: Route, schemas: Schemas, comments: Comments): Parameter[] {
   const { variants, etag, ifMatch } = methodRule(method);
   const parameters: Parameter[] = [];
@@ -15,7 +16,7 @@ export function headerParameters({ method, httpMethod }: Route, schemas: Schemas
     parameters.push({
       name: variants.header,
       in: "header",
-      description: "Selects the shape of the operation; see its description.",
+      description: "Selects the variant of the operation, see its description.",
       schema: { type: "string", enum: variants.variants.map(({ value }) => value), default: variants.default },
     });
   }
@@ -25,7 +26,7 @@ export function headerParameters({ method, httpMethod }: Route, schemas: Schemas
       const schema =
         field.fieldKind === "enum"
           ? schemas.enumValues(field.enum, "request")
-          : schemas.value(field, requestForm(false));
+          : schemas.value(field, requestUse(false));
       const { description, ...bare } = schema;
       parameters.push({
         name: header,
@@ -41,7 +42,7 @@ export function headerParameters({ method, httpMethod }: Route, schemas: Schemas
     parameters.push({
       name: "If-Match",
       in: "header",
-      description: `The ETag of an earlier answer, as \`${method.input.fields.find(({ name }) => name === ifMatch)?.jsonName ?? ifMatch}\` in the body would be.`,
+      description: `The ETag of an earlier response. Equivalent to \`${jsonNameOf(method.input, ifMatch)}\` in the body.`,
       schema: { type: "string" },
     });
   }
@@ -49,21 +50,25 @@ export function headerParameters({ method, httpMethod }: Route, schemas: Schemas
     parameters.push({
       name: "If-None-Match",
       in: "header",
-      description: "The ETag of an earlier answer: if it is still the same, the answer is 304, without a body.",
+      description: "The ETag of an earlier response. If it still matches, the response is 304 without a body.",
       schema: { type: "string" },
     });
   }
   return parameters;
 }
 
-/** The fields that neither the path, a header nor the body fills. */
+function jsonNameOf(desc: DescMessage, name: string): string {
+  return fieldOf(desc, name)?.jsonName ?? name;
+}
+
+/** The query parameters: one for each field that is not bound to the path, a header or the body. */
 export function queryParameters(
   desc: DescMessage,
   isBound: (path: string) => boolean,
   schemas: Schemas,
   comments: Comments,
 ): Parameter[] {
-  return leavesOf(desc, { from: "query", isBound }, schemas).map(({ name, field, schema: whole, style }) => {
+  return parameterFields(desc, { from: "query", isBound }, schemas).map(({ name, field, schema: whole, style }) => {
     const { description, ...schema } = whole;
     return {
       name,
@@ -76,7 +81,7 @@ export function queryParameters(
   });
 }
 
-function serialization(style: Leaf["style"], schema: Schema): Schema {
+function serialization(style: ParameterField["style"], schema: Schema): Schema {
   switch (style) {
     case "text":
       return { schema };
@@ -89,12 +94,12 @@ function serialization(style: Leaf["style"], schema: Schema): Schema {
   }
 }
 
-/** Of the description of an enum, what it says of each value: what it says of the enum, the field says better. */
+/** The part of an enum's description that lists the values; the comment of the field replaces that of the enum. */
 function valuesOnly(description: unknown): string | undefined {
   return typeof description !== "string" ? undefined : description.slice(Math.max(0, description.indexOf("- `")));
 }
 
-/** The header and its values with which the body of a request is ignored. */
+/** The headers, and their values, with the `ignore_body` option. */
 export function ignoreBodyValues(desc: DescMessage): [header: string, values: string[]][] {
   return desc.fields.flatMap((field): [string, string[]][] => {
     const { header } = fieldRule(field);

@@ -2,20 +2,20 @@ import type { Route } from "../routing/route.ts";
 import type { FieldPath } from "../schema/field-path.ts";
 import { formatTemplate, type Template, type TemplateVariable } from "../routing/template.ts";
 import type { Comments } from "./comments.ts";
-import { requestForm } from "./components.ts";
+import { requestUse } from "./components.ts";
 import type { Parameter, Schema } from "./document.ts";
 import { describe, type Schemas } from "./schema.ts";
 
 export type DescribedPath = {
-  /** As OpenAPI has it: a parameter for each wildcard. */
+  /** The OpenAPI path, with a parameter for each wildcard. */
   readonly path: string;
   readonly parameters: readonly Parameter[];
 };
 
 /**
- * A template as an OpenAPI path. OpenAPI's parameters are one segment each: a variable of several, such as
- * `{name=shelves/*\/books/*}`, is a parameter for each wildcard in it, its literals part of the path; "**"
- * can only be told in words.
+ * Converts a template to an OpenAPI path, whose parameters are one segment each. A variable of several segments, such as
+ * `{name=shelves/*\/books/*}`, becomes a parameter for each wildcard, with its literals in the path. That "**" matches
+ * several segments is only in the description.
  */
 export function describePath({ template, pathFields }: Route, schemas: Schemas, comments: Comments): DescribedPath {
   const parameters: Parameter[] = [];
@@ -35,7 +35,7 @@ export function describePath({ template, pathFields }: Route, schemas: Schemas, 
         owner?.variable.multi
           ? `Part of \`${owner.variable.fieldPath}\` in \`${formatTemplate(template)}\`.`
           : undefined,
-        segment.kind === "**" ? "Zero or more segments, with their slashes as they are." : undefined,
+        segment.kind === "**" ? "Zero or more segments, with unescaped slashes." : undefined,
       ),
       schema: owner === undefined || owner.variable.multi ? { type: "string" } : schemaOf(owner.fields, schemas),
     });
@@ -44,7 +44,7 @@ export function describePath({ template, pathFields }: Route, schemas: Schemas, 
   return { path: `/${parts.join("/")}${template.verb === "" ? "" : `:${template.verb}`}`, parameters };
 }
 
-/** A variable's own name where it has one wildcard; otherwise wildcards are numbered. */
+/** The name of the variable if it has a single wildcard; otherwise with the number of the wildcard. */
 function nameOf({ segments }: Template, index: number, variable: TemplateVariable | undefined): string {
   const own = variable ?? { start: 0, end: segments.length, fieldPath: "segment" };
   const before = segments.slice(own.start, index).filter(({ kind }) => kind !== "literal").length;
@@ -58,11 +58,11 @@ function schemaOf(fields: FieldPath, schemas: Schemas): Schema {
     return { type: "string" };
   }
   const { description: _, ...schema } =
-    field.fieldKind === "enum" ? schemas.enumValues(field.enum, "request") : schemas.value(field, requestForm(false));
+    field.fieldKind === "enum" ? schemas.enumValues(field.enum, "request") : schemas.value(field, requestUse(false));
   return schema;
 }
 
-/** The same for all paths that OpenAPI takes for one: names of parameters do not tell them apart. */
+/** The path without parameter names, by which OpenAPI compares paths. */
 export function hierarchyOf(path: string): string {
   return path.replaceAll(/\{[^}]*\}/g, "{}");
 }

@@ -1,37 +1,39 @@
 import type { Route, Variant } from "../routing/route.ts";
 import { isHttpBody } from "../schema/http-body.ts";
 import { fieldRule, maxBodyBytesOf, methodRule } from "../schema/rules.ts";
-import { requestForm } from "./components.ts";
-import { JSON_TYPE, mergeContents, NDJSON_LINES, streamed } from "./content.ts";
+import { requestUse } from "./components.ts";
+import { JSON_TYPE, mergeContents, NDJSON_LINES, streamMediaType } from "./content.ts";
 import { boundPaths, fieldOf, type OperationContext } from "./context.ts";
 import type { Content, RequestBody } from "./document.ts";
 import { describeForm, isForm } from "./form.ts";
 import { ignoreBodyValues } from "./parameters.ts";
 import { describe } from "./schema.ts";
 
-/** What a binding takes in its body; undefined where it takes none. */
+/** Describes the request body of a route; undefined if it has none. */
 export function describeRequestBody(route: Route, context: OperationContext): RequestBody | undefined {
   const { method, variants } = route;
-  const shapes = variants.filter(({ body }) => body !== "");
-  if (shapes.length === 0) {
+  const withBody = variants.filter(({ body }) => body !== "");
+  if (withBody.length === 0) {
     return undefined;
   }
-  const contents = shapes.map((variant) => ({ variant, content: requestContent(route, variant, context) }));
+  const contents = withBody.map((variant) => ({ variant, content: requestContent(route, variant, context) }));
   const ignored = ignoreBodyValues(method.input).map(
     ([header, values]) =>
-      `With \`${header}: ${values.join("`, `")}\` the body is ignored and may be absent; else there must be one.`,
+      `With \`${header}: ${values.join("`, `")}\` the body is ignored and optional; otherwise it is required.`,
   );
-  const most = maxBodyBytesOf(method, Infinity);
-  const longest = most === Infinity ? [] : [`A body of more than ${most} bytes is answered 413.`];
+  const maxBytes = maxBodyBytesOf(method, Infinity);
+  const limit = maxBytes === Infinity ? [] : [`At most ${maxBytes} bytes; a larger body is rejected with 413.`];
   return {
-    ...describe(...ignored, ...longest),
+    ...describe(...ignored, ...limit),
     required:
-      ignored.length === 0 && shapes.length === variants.length && !shapes.some(({ body }) => mayBeEmpty(route, body)),
+      ignored.length === 0 &&
+      withBody.length === variants.length &&
+      !withBody.some(({ body }) => mayBeEmpty(route, body)),
     content: mergeContents(method, contents),
   };
 }
 
-/** As the body's reader has it: nothing is a message without fields, where none is required. */
+/** Whether an empty body is accepted, as a message without required fields. */
 function mayBeEmpty(route: Route, body: string): boolean {
   const bound = boundPaths(route);
   return (
@@ -48,15 +50,15 @@ function requestContent(route: Route, { body }: Variant, context: OperationConte
   const field = fieldOf(method.input, body);
   const message = field === undefined ? method.input : field.fieldKind === "message" ? field.message : undefined;
   if (isHttpBody(message)) {
-    const bytes = { schema: { description: "Bytes, as they are." } };
+    const bytes = { schema: { description: "Raw bytes." } };
     return Object.fromEntries((consumes.length === 0 ? ["*/*"] : consumes).map((type) => [type, bytes]));
   }
-  const omit = [...boundPaths(route)].filter((path) => !path.includes("."));
-  const own = method.input.fields.map(({ name }) => name).filter((name) => omit.includes(name));
-  const form = requestForm(ignoreUnknown, field === undefined ? own : []);
-  const schema = field === undefined ? schemas.message(method.input, form) : schemas.value(field, form);
+  const boundToPath = [...boundPaths(route)].filter((path) => !path.includes("."));
+  const omitted = method.input.fields.map(({ name }) => name).filter((name) => boundToPath.includes(name));
+  const use = requestUse(ignoreUnknown, field === undefined ? omitted : []);
+  const schema = field === undefined ? schemas.message(method.input, use) : schemas.value(field, use);
   if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
-    return { "application/x-ndjson": streamed(schema, NDJSON_LINES) };
+    return { "application/x-ndjson": streamMediaType(schema, NDJSON_LINES) };
   }
   const content: Content = {};
   for (const type of consumes.length === 0 ? [JSON_TYPE] : consumes) {

@@ -2,14 +2,14 @@ import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import type { Route, Variant } from "../routing/route.ts";
 import { isHttpBody } from "../schema/http-body.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
-import { responseForm } from "./components.ts";
+import { responseUse } from "./components.ts";
 import { JSON_TYPE, mergeContents } from "./content.ts";
 import { fieldOf, type OperationContext } from "./context.ts";
 import type { Content, Response, ResponseHeader } from "./document.ts";
 import { describe } from "./schema.ts";
 import { describeStream } from "./stream.ts";
 
-/** What a binding answers, by status; errors too. */
+/** Describes the responses of a route by status, including errors. */
 export function describeResponses(route: Route, context: OperationContext): Record<string, Response> {
   const { method, variants } = route;
   const { etag, variants: rule } = methodRule(method);
@@ -28,18 +28,18 @@ export function describeResponses(route: Route, context: OperationContext): Reco
   }
   if (etag !== "" && (route.httpMethod === "GET" || route.httpMethod === "HEAD")) {
     responses.set("304", {
-      description: "The ETag is the one that If-None-Match names.",
+      description: "The ETag matches If-None-Match.",
       ...(Object.keys(headers).length === 0 ? {} : { headers }),
     });
   }
-  context.errors.add(responses, errorShapes(method, context));
+  context.errors.add(responses, errorMessages(method, context));
   return Object.fromEntries([...responses].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The messages that end calls of a method, each in a shape of its own. */
-function errorShapes(method: DescMethod, context: OperationContext): DescMessage[] {
+/** The messages with the `error` option that calls of a method can fail with. */
+function errorMessages(method: DescMethod, context: OperationContext): DescMessage[] {
   const { fault } = methodRule(method);
-  return [...new Set([...(fault === "" ? [] : [requireMessage(fault, context)]), ...context.errorShapes(method)])];
+  return [...new Set([...(fault === "" ? [] : [requireMessage(fault, context)]), ...context.errorMessages(method)])];
 }
 
 function responseHeaders(method: DescMethod, { schemas, comments }: OperationContext): Record<string, ResponseHeader> {
@@ -56,7 +56,7 @@ function responseHeaders(method: DescMethod, { schemas, comments }: OperationCon
     const { header } = fieldRule(field);
     if (header !== "") {
       const schema =
-        field.fieldKind === "enum" ? schemas.enumValues(field.enum, "response") : schemas.value(field, responseForm);
+        field.fieldKind === "enum" ? schemas.enumValues(field.enum, "response") : schemas.value(field, responseUse);
       headers[header] = { ...describe(comments(field)), schema };
     }
   }
@@ -71,14 +71,14 @@ function responseContent({ method }: Route, { responseBody }: Variant, context: 
   const field = fieldOf(method.output, responseBody);
   const message = field === undefined ? method.output : field.fieldKind === "message" ? field.message : undefined;
   if (isHttpBody(message)) {
-    return { "*/*": { schema: { description: "Bytes, of the media type that Content-Type says." } } };
+    return { "*/*": { schema: { description: "Raw bytes of the type in Content-Type." } } };
   }
-  let schema = field === undefined ? schemas.message(method.output, responseForm) : schemas.value(field, responseForm);
+  let schema = field === undefined ? schemas.message(method.output, responseUse) : schemas.value(field, responseUse);
   if (field?.fieldKind === "message" && schema["$ref"] !== undefined) {
     schema = { anyOf: [schema, { type: "null" }] };
   }
   if (method.methodKind === "bidi_streaming" || method.methodKind === "server_streaming") {
-    const error = context.errors.bodyOf(errorShapes(method, context));
+    const error = context.errors.bodyOf(errorMessages(method, context));
     return describeStream(schema, error, context.streamJson, method.methodKind === "bidi_streaming");
   }
   return { [JSON_TYPE]: { schema } };

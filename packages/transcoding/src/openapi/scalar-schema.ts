@@ -4,7 +4,7 @@ import type { Schema } from "./document.ts";
 
 const int32: Schema = { type: "integer", format: "int32" };
 const uint32: Schema = { type: "integer", format: "uint32", minimum: 0, maximum: 4_294_967_295 };
-// Text, for what reads JSON may know numbers up to 2^53 only.
+// Strings, since many JSON parsers have integers up to 2^53 only.
 const int64: Schema = { type: "string", format: "int64", pattern: "^-?(?:0|[1-9][0-9]*)$" };
 const uint64: Schema = { type: "string", format: "uint64", pattern: "^(?:0|[1-9][0-9]*)$" };
 const float = (format: string): Schema => ({
@@ -32,7 +32,7 @@ const scalars: Readonly<Record<ScalarType, Schema>> = {
   [ScalarType.SINT64]: int64,
 };
 
-/** A scalar as the proto3 JSON mapping writes it. */
+/** The schema of a scalar in the proto3 JSON mapping. */
 export function scalarSchema(type: ScalarType): Schema {
   return structuredClone(scalars[type]);
 }
@@ -42,9 +42,9 @@ const wellKnown: Readonly<Record<string, Schema>> = {
   "google.protobuf.Duration": {
     type: "string",
     pattern: "^-?[0-9]+(?:\\.[0-9]{1,9})?s$",
-    description: 'Seconds, with an "s": "1.5s".',
+    description: 'Seconds with the suffix "s", such as "1.5s".',
   },
-  "google.protobuf.FieldMask": { type: "string", description: "The paths of fields, with commas between them." },
+  "google.protobuf.FieldMask": { type: "string", description: "Field paths, separated by commas." },
   "google.protobuf.Struct": { type: "object", additionalProperties: true },
   "google.protobuf.Value": { description: "Any JSON value." },
   "google.protobuf.ListValue": { type: "array", items: {} },
@@ -52,13 +52,13 @@ const wellKnown: Readonly<Record<string, Schema>> = {
   "google.protobuf.Any": {
     type: "object",
     description:
-      "A message of any type: its fields, or its `value` where its JSON is no object of fields. `{}` is none.",
-    properties: { "@type": { type: "string", description: "The URL of its type: `type.googleapis.com/…`." } },
+      "A message of any type: its fields, or a `value` if the type has a special JSON form. `{}` if it is not set.",
+    properties: { "@type": { type: "string", description: "The type URL, `type.googleapis.com/…`." } },
     additionalProperties: true,
   },
 };
 
-/** The JSON form of a message that has one of its own; undefined for all others. */
+/** The schema of a well-known type with a special JSON form; undefined for all other messages. */
 export function wellKnownSchema(desc: DescMessage): Schema | undefined {
   if (isWrapperDesc(desc)) {
     const [field] = desc.fields;

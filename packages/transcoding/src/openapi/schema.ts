@@ -2,32 +2,32 @@ import { ScalarType, type DescEnum, type DescField, type DescMessage, type DescO
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { enumNames, fieldRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
-import { createComponents, type Components, type Form } from "./components.ts";
+import { createComponents, type Components, type SchemaUse } from "./components.ts";
 import type { Schema } from "./document.ts";
 import { scalarSchema, wellKnownSchema } from "./scalar-schema.ts";
 
 export type Schemas = {
-  /** Of a whole message: a reference to its component, or what a well-known type is in JSON. */
-  message(desc: DescMessage, form: Form): Schema;
-  /** Of a field's value, as it stands alone: a body, a parameter. */
-  value(field: DescField, form: Form): Schema;
-  /** Of an enum's values, spelled out where it stands. */
-  enumValues(desc: DescEnum, direction: Form["direction"]): Schema;
+  /** The schema of a message: a reference to its component, or the schema of a well-known type. */
+  message(desc: DescMessage, use: SchemaUse): Schema;
+  /** The schema of a field's value outside of its message, such as in a body or a parameter. */
+  value(field: DescField, use: SchemaUse): Schema;
+  /** The schema of an enum, inline. */
+  enumValues(desc: DescEnum, direction: SchemaUse["direction"]): Schema;
   readonly named: Components["refNamed"];
   readonly finish: Components["finish"];
 };
 
-/** Compiles the JSON that messages are read from and written as; what is said of a field follows its options. */
+/** Creates the schemas of the JSON that messages are read from and written as, with the options of their fields. */
 export function createSchemas(comments: Comments): Schemas {
-  const components = createComponents((desc, form) =>
-    desc.kind === "enum" ? enumValues(desc, form.direction) : describeMessage(desc, form),
+  const components = createComponents((desc, use) =>
+    desc.kind === "enum" ? enumValues(desc, use.direction) : describeMessage(desc, use),
   );
 
-  const message = (desc: DescMessage, form: Form): Schema => wellKnownSchema(desc) ?? components.ref(desc, form);
+  const message = (desc: DescMessage, use: SchemaUse): Schema => wellKnownSchema(desc) ?? components.ref(desc, use);
 
-  const value = (field: DescField, form: Form): Schema => {
-    // What is said of a message's own fields does not hold for those inside of them.
-    const inner = { ...form, omit: [], suffix: form.suffix.replace("Body", "Input") };
+  const value = (field: DescField, use: SchemaUse): Schema => {
+    // Omitted fields are those of the outer message only.
+    const inner = { ...use, omit: [], suffix: use.suffix.replace("Body", "Input") };
     const item = (): Schema => {
       if (field.message !== undefined) {
         return message(field.message, inner);
@@ -52,12 +52,12 @@ export function createSchemas(comments: Comments): Schemas {
     }
   };
 
-  const enumValues = (desc: DescEnum, direction: Form["direction"]): Schema => {
+  const enumValues = (desc: DescEnum, direction: SchemaUse["direction"]): Schema => {
     const { strict, numberOf, nameOf } = enumNames(desc);
-    // Where values have spellings, one without is for what nobody has set: no answer holds it.
-    const spelled = strict ? new Set(numberOf.keys()) : new Set(nameOf.values());
+    // If values have the `name` option, a value without it represents an unset field, and is not sent.
+    const accepted = strict ? new Set(numberOf.keys()) : new Set(nameOf.values());
     const names =
-      direction === "request" ? [...numberOf.keys()] : [...nameOf.values()].filter((name) => spelled.has(name));
+      direction === "request" ? [...numberOf.keys()] : [...nameOf.values()].filter((name) => accepted.has(name));
     const lines = desc.values.flatMap((each) => {
       const comment = comments(each);
       const name = nameOf.get(each.number);
@@ -65,16 +65,16 @@ export function createSchemas(comments: Comments): Schemas {
         ? []
         : [`- \`${name}\`: ${comment.replaceAll(/\s+/g, " ")}`];
     });
-    const said = {
+    const documentation = {
       ...describe(comments(desc), lines.join("\n")),
       ...(desc.deprecated ? { deprecated: true } : {}),
     };
     if (strict || !desc.open) {
-      return { type: "string", ...said, enum: names };
+      return { type: "string", ...documentation, enum: names };
     }
-    // A value without a name, such as one of a newer .proto, is a number.
+    // An unknown value, such as one of a newer .proto, is a number.
     return {
-      ...said,
+      ...documentation,
       anyOf: [
         { type: "string", enum: names },
         { type: "integer", format: "int32" },
@@ -82,40 +82,40 @@ export function createSchemas(comments: Comments): Schemas {
     };
   };
 
-  const describeField = (field: DescField, form: Form): Schema => {
+  const describeField = (field: DescField, use: SchemaUse): Schema => {
     const rule = fieldRule(field);
-    let schema = value(field, form);
+    let schema = value(field, use);
     let note = "";
     if (rule.lenient && field.parent.fields.some((other) => fieldRule(other).inline)) {
       schema = { anyOf: [schema, {}] };
-      note = "A value of another type is kept as it is.";
-    } else if (form.direction === "request" && !rule.notNull && !form.text) {
+      note = "A value of another type is kept unchanged.";
+    } else if (use.direction === "request" && !rule.notNull && !use.text) {
       schema = orNull(schema);
     }
     const text = describe(comments(field), note || (schema["description"] as string | undefined));
     return { ...schema, ...text, ...(field.deprecated ? { deprecated: true } : {}) };
   };
 
-  const describeMessage = (desc: DescMessage, form: Form): Schema => {
+  const describeMessage = (desc: DescMessage, use: SchemaUse): Schema => {
     const described = new Map<string, Schema>();
     const required: string[] = [];
-    let others: unknown = form.direction === "request" && !form.open ? false : undefined;
+    let others: unknown = use.direction === "request" && !use.open ? false : undefined;
     for (const field of desc.fields) {
       const rule = fieldRule(field);
-      if (rule.header !== "" || form.omit.includes(field.name)) {
+      if (rule.header !== "" || use.omit.includes(field.name)) {
         continue;
       }
       if (rule.inline) {
-        const inline = value(field, form);
+        const inline = value(field, use);
         others = inline["additionalProperties"] ?? true;
         continue;
       }
-      described.set(field.jsonName, describeField(field, form));
-      if (form.direction === "request" ? rule.required : rule.always && !canBeAbsent(field)) {
+      described.set(field.jsonName, describeField(field, use));
+      if (use.direction === "request" ? rule.required : rule.always && !canBeAbsent(field)) {
         required.push(field.jsonName);
       }
     }
-    // One may be called __proto__.
+    // Object.fromEntries, since a name may be "__proto__".
     const properties = Object.fromEntries(described);
     const oneofs = desc.oneofs.map((oneof) => describeOneof(oneof, properties)).filter((each) => each !== undefined);
     return {
@@ -132,13 +132,13 @@ export function createSchemas(comments: Comments): Schemas {
   return { message, value, enumValues, named: components.refNamed, finish: components.finish };
 }
 
-/** Its value may be unset also where it is written when empty. */
+/** Whether a field with the `always` option can still be omitted because it has presence. */
 function canBeAbsent(field: DescField): boolean {
   const isCollection = field.fieldKind === "list" || field.fieldKind === "map";
   return !isCollection && (field.oneof !== undefined || field.presence !== FeatureSet_FieldPresence.IMPLICIT);
 }
 
-/** At most one of its members; alone, a member is no choice. */
+/** At most one member may be set; undefined if there is only one. */
 function describeOneof(oneof: DescOneof, properties: Record<string, Schema>): Schema | undefined {
   const names = oneof.fields.map(({ jsonName }) => jsonName).filter((name) => Object.hasOwn(properties, name));
   if (names.length < 2) {
@@ -152,7 +152,7 @@ function describeOneof(oneof: DescOneof, properties: Record<string, Schema>): Sc
   };
 }
 
-/** JSON keys are text; those of a map may have to be numbers. */
+/** The constraint on the keys of a map, which are strings in JSON. */
 function keysOf(type: ScalarType): Schema {
   if (type === ScalarType.STRING) {
     return {};
@@ -165,15 +165,15 @@ function orNull(schema: Schema): Schema {
   if (schema["$ref"] === undefined && type === undefined && schema["anyOf"] === undefined) {
     return schema;
   }
-  const said = description === undefined ? {} : { description };
+  const documentation = description === undefined ? {} : { description };
   if (typeof type === "string" && type !== "null" && schema["enum"] === undefined) {
-    return { type: [type, "null"], ...rest, ...said };
+    return { type: [type, "null"], ...rest, ...documentation };
   }
   if (type === "null") {
     return schema;
   }
   const choices = (rest["anyOf"] as Schema[] | undefined) ?? [{ ...(type === undefined ? {} : { type }), ...rest }];
-  return { anyOf: [...choices, { type: "null" }], ...said };
+  return { anyOf: [...choices, { type: "null" }], ...documentation };
 }
 
 export function describe(...paragraphs: (string | undefined)[]): { description?: string } {

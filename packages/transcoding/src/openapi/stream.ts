@@ -1,17 +1,17 @@
 import type { StreamFormats } from "../stream/framing.ts";
-import { JSON_TYPE, NDJSON_LINES, streamed } from "./content.ts";
+import { JSON_TYPE, NDJSON_LINES, streamMediaType } from "./content.ts";
 import type { Content, Schema } from "./document.ts";
 
-/** Of the transcoder's option: what application/json means for a stream. */
+/** The format of a stream in application/json, as in the transcoder's options. */
 export type StreamJson = StreamFormats["json"];
 
-/** What a stream of responses is, for each type that Accept can ask for: as stream/framing.ts frames messages and errors. */
+/** Describes a stream of responses in each media type of stream/framing.ts. */
 export function describeStream(item: Schema, error: Schema, json: StreamJson, onlyNdjson: boolean): Content {
-  const failure = { title: "the failure", ...objectWith("error", error) };
+  const failure = { title: "error", ...objectWith("error", error) };
   const ndjson = {
-    "application/x-ndjson": streamed(
+    "application/x-ndjson": streamMediaType(
       { anyOf: [item, failure] },
-      `${NDJSON_LINES} The last one of a stream that failed is \`{"error": …}\`.`,
+      `${NDJSON_LINES} The last line of a failed stream is \`{"error": …}\`.`,
     ),
   };
   if (onlyNdjson) {
@@ -19,28 +19,28 @@ export function describeStream(item: Schema, error: Schema, json: StreamJson, on
   }
   return {
     ...ndjson,
-    "text/event-stream": streamed(
+    "text/event-stream": streamMediaType(
       {
-        anyOf: [
-          eventOf(item),
-          { title: "the failure", ...eventOf(error, { event: { type: "string", const: "error" } }) },
-        ],
+        anyOf: [eventOf(item), { title: "error", ...eventOf(error, { event: { type: "string", const: "error" } }) }],
       },
-      "An event for each message, its `data` JSON; an `error` event ends a stream that failed.",
+      "An event for each message, with `data` in JSON; a failed stream ends with an `error` event.",
     ),
     [JSON_TYPE]: {
       array: {
         schema: {
           type: "array",
-          description: 'A stream that failed ends with `,{"error": …}`, and its array is not closed.',
+          description: 'A failed stream ends with `,{"error": …}`, and its array is not closed.',
           items: item,
         },
       },
-      results: streamed(
+      results: streamMediaType(
         { anyOf: [objectWith("result", item), failure] },
-        'A line of JSON, `{"result": …}`, for each message. The last one of a stream that failed is `{"error": …}`.',
+        'A line of JSON, `{"result": …}`, for each message. The last line of a failed stream is `{"error": …}`.',
       ),
-      lines: streamed({ anyOf: [item, error] }, `${NDJSON_LINES} The last one of a stream that failed is the error.`),
+      lines: streamMediaType(
+        { anyOf: [item, error] },
+        `${NDJSON_LINES} The last line of a failed stream is the error.`,
+      ),
     }[json],
   };
 }
@@ -49,7 +49,7 @@ function objectWith(name: string, schema: Schema): Schema {
   return { type: "object", properties: { [name]: schema }, required: [name] };
 }
 
-/** OpenAPI 3.2 describes an event as an object of its fields. */
+/** The schema of an event in OpenAPI 3.2: an object of its fields. */
 function eventOf(data: Schema, more: Schema = {}): Schema {
   return {
     type: "object",

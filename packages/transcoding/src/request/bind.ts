@@ -2,7 +2,7 @@ import { create, type DescMethod, type Message, type Registry } from "@bufbuild/
 import { routeName, type Route, type Variant } from "../routing/route.ts";
 import { createBodyReader, type DeferBody } from "./body.ts";
 import { createPathVariablesReader } from "../routing/path-variables.ts";
-import { deferMessage, isDeferred, undecodedOf } from "./deferred.ts";
+import { deferMessage, isDeferred, getEncodedRequest } from "./deferred.ts";
 import type { FieldPath } from "../schema/field-path.ts";
 import { createHeaderReader } from "./header.ts";
 import { createIfMatchReader } from "./if-match.ts";
@@ -64,11 +64,11 @@ export function createBinder(route: Route, variant: Variant, options: BindOption
     };
     const defer: DeferBody = (bytes, parse) => {
       const { httpMethod, target, headers } = request;
-      const form = { kind: "http", route: name, httpMethod, target, headers, pathVariables } as const;
-      return deferMessage(input, { bytes, form }, (each) => assign(parse(each)));
+      const format = { kind: "http", route: name, httpMethod, target, headers, pathVariables } as const;
+      return deferMessage(input, { bytes, format }, (each) => assign(parse(each)));
     };
     const assignUnlessDeferred = (message: Message): Message =>
-      undecodedOf(message) === undefined ? assign(message) : message;
+      getEncodedRequest(message) === undefined ? assign(message) : message;
     const body = parameters.ignoreBody ? create(input) : readBody(request, defer);
     return body instanceof Promise ? body.then(assignUnlessDeferred) : assignUnlessDeferred(body);
   };

@@ -2,16 +2,16 @@ import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
 import type { IncomingHttpHeaders } from "node:http";
 
 /** A request message that is not decoded yet. It can be posted to another thread and decoded there. */
-export type Undecoded = {
+export type EncodedRequest = {
   readonly bytes: Uint8Array;
-  readonly form: UndecodedForm;
+  readonly format: RequestFormat;
 };
 
 /** The format of the bytes: the body of an HTTP operation, or an RPC message in binary or JSON. */
-export type UndecodedForm = HttpForm | { readonly kind: "proto" } | { readonly kind: "json" };
+export type RequestFormat = HttpFormat | { readonly kind: "proto" } | { readonly kind: "json" };
 
 /** The parts of an HTTP request, other than the body, that its message is decoded from. */
-export type HttpForm = {
+export type HttpFormat = {
   readonly kind: "http";
   /** The name of the operation's route, see `routeName`. */
   readonly route: string;
@@ -21,23 +21,27 @@ export type HttpForm = {
   readonly pathVariables: readonly string[];
 };
 
-const undecoded = new WeakMap<Message, Undecoded>();
+const encodedRequests = new WeakMap<Message, EncodedRequest>();
 
 /**
  * Creates a message that is decoded on the first access to one of its fields. The access throws what `decode` throws,
  * and an Error after the encoded request was taken.
  */
-export function deferMessage(desc: DescMessage, source: Undecoded, decode: (bytes: Uint8Array) => Message): Message {
+export function deferMessage(
+  desc: DescMessage,
+  encoded: EncodedRequest,
+  decode: (bytes: Uint8Array) => Message,
+): Message {
   const message: Message = { $typeName: desc.typeName };
-  undecoded.set(message, source);
+  encodedRequests.set(message, encoded);
   let decoded: Record<string, unknown> | undefined;
   const decodeOnce = (): Record<string, unknown> => {
     if (decoded === undefined) {
-      if (!undecoded.has(message)) {
+      if (!encodedRequests.has(message)) {
         throw new Error(`the encoded request was taken: this ${desc.typeName} can't be read any more`);
       }
-      decoded = decode(source.bytes);
-      undecoded.delete(message);
+      decoded = decode(encoded.bytes);
+      encodedRequests.delete(message);
     }
     return decoded;
   };
@@ -54,18 +58,18 @@ export function deferMessage(desc: DescMessage, source: Undecoded, decode: (byte
 }
 
 /** Returns the encoded request of a deferred message; undefined if the message is decoded, and so may have been modified. */
-export function undecodedOf(message: Message): Undecoded | undefined {
-  return undecoded.get(message);
+export function getEncodedRequest(message: Message): EncodedRequest | undefined {
+  return encodedRequests.get(message);
 }
 
 /**
- * Like the above, but gives the caller ownership of the bytes, which may then be transferred to another thread. The
- * message can't be read afterwards.
+ * Returns the encoded request of a deferred message and transfers its ownership to the caller, who may transfer the bytes to
+ * another thread. The message can't be read afterwards. Undefined as for `getEncodedRequest`.
  */
-export function takeUndecoded(message: Message): Undecoded | undefined {
-  const source = undecoded.get(message);
-  undecoded.delete(message);
-  return source;
+export function takeEncodedRequest(message: Message): EncodedRequest | undefined {
+  const encoded = encodedRequests.get(message);
+  encodedRequests.delete(message);
+  return encoded;
 }
 
 /** Whether the method is in `deferred`. Compared by service and name, since rules can replace a method by a copy. */

@@ -125,7 +125,7 @@ async function openStream<T>(
 /** The headers that the implementation set before the first message. */
 function responseHeadersOf(context: CallContext): Record<string, string | string[]> {
   const headers: Record<string, string | string[]> = {};
-  const set = context.setHeaders();
+  const set = context.existingResponseHeader();
   if (set !== undefined) {
     addHeaders(headers, set);
   }

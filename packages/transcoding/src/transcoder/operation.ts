@@ -44,7 +44,7 @@ export function createOperation(implementation: Implementation, route: Route, op
   const pipeline = createCallPipeline(method, route, options);
 
   const finish = ({ request, context }: Invocation, respond: Responder, message: Message): TranscodingResponse => {
-    const response = respond(request, message, context.setHeaders());
+    const response = respond(request, message, context.existingResponseHeader());
     context.finish();
     return response;
   };
@@ -54,7 +54,7 @@ export function createOperation(implementation: Implementation, route: Route, op
     respond: Responder,
     requestMessage: Promise<Message>,
   ): Promise<TranscodingResponse> => {
-    invocation.context.listen();
+    invocation.context.observeClient();
     const result = invoke(await requestMessage, invocation.context);
     return finish(invocation, respond, result instanceof Promise ? await result : result);
   };

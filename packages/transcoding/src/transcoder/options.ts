@@ -50,7 +50,7 @@ export type TranscoderOptions = {
   maxDepth?: number;
   /**
    * Methods whose request messages are decoded on the first access to a field. An implementation can then decode them on
-   * another thread: `takeUndecoded` returns the encoded request, and `createRequestDecoder` decodes it with the same checks.
+   * another thread: `takeEncodedRequest` returns the encoded request, and `createRequestDecoder` decodes it with the same checks.
    * Default: none.
    */
   deferred?: readonly DescMethod[];

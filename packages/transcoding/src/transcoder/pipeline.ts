@@ -67,7 +67,7 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
       requestGate,
       readTimeout: (headers) => readTimeout(headers, maxTimeoutMs),
       complete,
-      failureAnswer: (error, { context }) => errorResponse(error, context),
+      errorResponse: (error, { context }) => errorResponse(error, context),
     }),
   };
 }

@@ -2,12 +2,12 @@ import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { createBinder } from "../request/bind.ts";
 import { routeName, createSelector } from "../routing/route.ts";
 import { compileRoutes } from "../routing/routes.ts";
-import type { HttpForm } from "../request/deferred.ts";
+import type { HttpFormat } from "../request/deferred.ts";
 import { completeOptions, type TranscoderOptions } from "./options.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 
 /** Decodes the body of an encoded HTTP request. Throws, or rejects with, a RequestError as the transcoder would. */
-export type RequestDecoder = (bytes: Uint8Array, form: HttpForm) => Message | Promise<Message>;
+export type RequestDecoder = (bytes: Uint8Array, format: HttpFormat) => Message | Promise<Message>;
 
 /**
  * Compiles the decoder of a method's requests, for use in another thread. The options that concern requests must be the

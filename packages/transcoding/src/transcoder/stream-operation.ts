@@ -75,7 +75,7 @@ export function createStreamOperation(
     const respond = variant.negotiate(request);
     // Takes precedence over the error that the implementation throws as a consequence.
     let requestError: RequestError | undefined;
-    context.listen();
+    context.observeClient();
     const requests = await variant.read(request, pathVariables, (error) => {
       requestError = error;
     });
@@ -181,7 +181,7 @@ function createSingleResponder(
       throw new ConnectError("no response message from a method that returns one", Code.Internal);
     }
     context.finish();
-    return respond(request, first.value, context.setHeaders());
+    return respond(request, first.value, context.existingResponseHeader());
   };
   return ({ headers }) => {
     assertAccepted(headers);

@@ -26,7 +26,7 @@ export type TranscodingMatch = {
   /** Whether the path has no variables, so that the match can be cached for the path and HTTP method. */
   readonly isFixed: boolean;
   /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
-  readonly answer: (request: TranscodingRequest) => TranscodingResponse | Promise<TranscodingResponse>;
+  readonly respond: (request: TranscodingRequest) => TranscodingResponse | Promise<TranscodingResponse>;
 };
 
 export type Transcoder = {
@@ -85,7 +85,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
     template: undefined,
     isKnownPath,
     isFixed: false,
-    answer: () => errorResponder.respondToRequestError(error),
+    respond: () => errorResponder.respondToRequestError(error),
   });
 
   const match = (httpMethod: string, target: string): TranscodingMatch => {
@@ -107,15 +107,18 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
           template: undefined,
           isKnownPath: true,
           isFixed: false,
-          answer: () => ({ status: 204, headers: { allow }, body: undefined }),
+          respond: () => ({ status: 204, headers: { allow }, body: undefined }),
         }
-      : createErrorMatch(new RequestError(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }), true);
+      : createErrorMatch(
+          new RequestError(405, "method_not_allowed", `this path allows ${allow}`, { headers: { allow } }),
+          true,
+        );
   };
 
   const transcoder: Transcoder = {
     routes,
     match,
-    handle: (request) => match(request.httpMethod, request.target).answer(request),
+    handle: (request) => match(request.httpMethod, request.target).respond(request),
   };
   return options.cors === undefined
     ? transcoder
@@ -140,7 +143,7 @@ function withCors(transcoder: Transcoder, options: CorsOptions, find: FindMethod
     handle: (request) => respond(request, transcoder.handle),
     match(httpMethod, target) {
       const match = transcoder.match(httpMethod, target);
-      return { ...match, answer: (request) => respond(request, match.answer) };
+      return { ...match, respond: (request) => respond(request, match.respond) };
     },
   };
 }
@@ -170,7 +173,7 @@ function pathOf(target: string): string {
   return questionMark === -1 ? local : local.slice(0, questionMark);
 }
 
-type Handle = TranscodingMatch["answer"];
+type Handle = TranscodingMatch["respond"];
 
 /** Compiles the matches of an operation. If the template has no variables, its two matches are created once. */
 function createMatches(
@@ -178,12 +181,12 @@ function createMatches(
   template: string,
   operation: Operation,
 ): (httpMethod: string, pathVariables: readonly string[]) => TranscodingMatch {
-  const createMatch = (pathVariables: readonly string[], answer: Handle): TranscodingMatch => ({
+  const createMatch = (pathVariables: readonly string[], respond: Handle): TranscodingMatch => ({
     method,
     template,
     isKnownPath: true,
     isFixed: pathVariables.length === 0,
-    answer,
+    respond,
   });
   const plain = (pathVariables: readonly string[]) =>
     createMatch(pathVariables, (request) => operation.run(request, pathVariables));

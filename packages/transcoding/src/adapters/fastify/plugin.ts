@@ -145,7 +145,9 @@ const MAX_DISCARDED_BYTES = 64 * 1024;
 
 function mustClose(request: IncomingMessage): boolean {
   const length = request.headers["content-length"];
-  return length === undefined ? request.headers["transfer-encoding"] !== undefined : Number(length) > MAX_DISCARDED_BYTES;
+  return length === undefined
+    ? request.headers["transfer-encoding"] !== undefined
+    : Number(length) > MAX_DISCARDED_BYTES;
 }
 
 /** A class, since one is created for each request: methods on the prototype need no closures. */

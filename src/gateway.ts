@@ -21,7 +21,7 @@ import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
 import { type Runtime, runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
 import type { ServerOptions } from "./server/app.ts";
-import type { ReadinessSource } from "./server/health.ts";
+import type { ReadinessOptions } from "./server/health.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
 import type { openMetricsServer } from "./server/metrics-endpoint.ts";
 import { connectionEndingLimits } from "./server/limit-log.ts";
@@ -140,7 +140,8 @@ export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger)
       ...createReadiness(runtime, store),
       listener: {
         closeGraceMs: options.drain.graceMs,
-        onCut: (connections) => log.warn({ connections }, "draining: connections were cut off with calls in flight"),
+        onForcedClose: (connections) =>
+          log.warn({ connections }, "draining: connections were cut off with calls in flight"),
       },
       docs: options.docs,
       reflection: options.reflection !== "off",
@@ -232,7 +233,7 @@ function createRuntimeLog(log: Logger): RuntimeOptions["log"] {
  * Ready once the runtime has dealt with the flows that it found: runs them, or has said why it can't.
  * And from then on, for a service whose flows break must be reachable for the deployment that mends them.
  */
-function createReadiness(runtime: Runtime, store: Store): ReadinessSource {
+function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
   let applied = false;
   runtime.onChange(() => {
     const { state } = runtime.status();

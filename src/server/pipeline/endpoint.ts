@@ -3,10 +3,10 @@ import { errorResponse } from "../error-response.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { Route } from "./route.ts";
 
-/** The response to GET; that to HEAD goes without its body. */
+/** Returns the response to GET and HEAD; for HEAD its body is not sent. */
 export type EndpointHandler = (request: RequestContext) => TranscodingResponse | Promise<TranscodingResponse>;
 
-/** A route that is only read. `isExempt`: it is served under load, too. */
+/** A route that supports GET and HEAD. `isExempt`: exempt from load shedding. */
 export function createEndpoint(path: string, isExempt: boolean, read: EndpointHandler): [string, Route] {
   return [
     path,
@@ -17,7 +17,7 @@ export function createEndpoint(path: string, isExempt: boolean, read: EndpointHa
       serve: (request) =>
         request.httpMethod === "GET" || request.httpMethod === "HEAD"
           ? read(request)
-          : errorResponse(405, `${path} is read with GET`, { headers: { Allow: "GET, HEAD" } }),
+          : errorResponse(405, `${path} supports only GET`, { headers: { Allow: "GET, HEAD" } }),
     },
   ];
 }

@@ -1,19 +1,21 @@
 import * as z from "zod";
 import { parsePasswordHash } from "../auth/passwords.ts";
 import { permissions } from "./permissions.ts";
-import { refuseRepeated, text, wholeNumber } from "./values.ts";
+import { rejectDuplicates, text, wholeNumber } from "./values.ts";
 
 const user = z.strictObject({
-  username: text.describe("The name to log in with. No two users have the same."),
+  username: text.describe("The login name; must be unique."),
   password: z
-    .string("must be a password hash; `flowgate hash-password` makes one")
+    .string("must be a password hash; `flowgate hash-password` creates one")
     .refine(
       (hash) => parsePasswordHash(hash) !== undefined,
-      "must be an argon2id or bcrypt hash, not the password itself, and of bearable cost; `flowgate hash-password` makes one",
+      "must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one",
     )
-    .describe("The password's argon2id or bcrypt hash, never the password. `flowgate hash-password` makes one."),
+    .describe(
+      "The argon2id or bcrypt hash of the password, never the password itself. `flowgate hash-password` creates one.",
+    ),
   permissions: permissions.describe(
-    '`"*"` allows everything, `"read"` every `*.read`, a name such as `flows.write` just itself; or a list of these.',
+    '`"*"` for all permissions, `"read"` for every `*.read`, a name such as `flows.write`, or a list of these.',
   ),
 });
 
@@ -21,24 +23,26 @@ export const adminAuth = z.strictObject({
   type: z
     .literal("credentials", 'must be "credentials"')
     .default("credentials")
-    .describe("How users prove who they are; there is no other way yet."),
+    .describe("How users authenticate; only this value is supported."),
   users: z
     .array(user, "must be a list of users")
     .min(1, "must name at least one user")
-    .superRefine((users, context) => refuseRepeated(users, "username", "users", context))
+    .superRefine((users, context) => rejectDuplicates(users, "username", "users", context))
     .readonly()
-    .describe("Who may log in."),
+    .describe("The users that can log in."),
   default: z
-    .strictObject({ permissions: permissions.describe("What a request without a token may do; written as a user's.") })
+    .strictObject({
+      permissions: permissions.describe("The permissions of a request without a token, in the same form as a user's."),
+    })
     .optional()
-    .describe("Absent: a request without a token may do nothing."),
+    .describe("Absent: a request without a token has no permissions."),
   clientIds: z
     .array(text, "must be a list of client ids")
     .min(1, "must name at least one client id")
     .readonly()
     .default(["service-admin", "service-editor"])
-    .describe("The values of `client_id` that may ask for a token."),
+    .describe("The values of `client_id` that can request a token."),
   tokenLifetimeSeconds: wholeNumber(1, 2_147_483_647)
     .default(604_800)
-    .describe("How long a token is good for; a week, unless it is revoked before."),
+    .describe("The lifetime of a token, unless it is revoked before. Defaults to a week."),
 });

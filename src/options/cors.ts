@@ -6,16 +6,19 @@ export const cors = z.strictObject({
     .array(
       z
         .string("must be an origin")
-        .refine(isOrigin, 'must be "*" or an origin as browsers send it, such as https://app.example, without path'),
+        .refine(
+          isOrigin,
+          'must be "*" or an origin in the form of the Origin header, such as https://app.example, without a path',
+        ),
       "must be a list of origins",
     )
     .min(1, "must name at least one origin")
     .readonly()
-    .describe('Their origins, such as `https://app.example`; `"*"` is any page on the web.'),
-  maxAgeSeconds: wholeNumber(0, 86_400).default(600).describe("For how long a browser need not ask again."),
+    .describe('The allowed origins, such as `https://app.example`; `"*"` allows every web page.'),
+  maxAgeSeconds: wholeNumber(0, 86_400).default(600).describe("How long browsers may cache a preflight response."),
 });
 
-/** As browsers serialize them; those of other schemes, as of an extension, have no port. */
+/** Whether a text is a serialized origin. Origins of other schemes, such as browser extensions, have no port. */
 function isOrigin(text: string): boolean {
   return /^https?:/.test(text)
     ? URL.parse(text)?.origin === text && !text.includes("*")

@@ -11,83 +11,85 @@ import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
 import { flag, milliseconds, port, text, wholeNumber } from "./values.ts";
 
-/** Every option with its default and meaning. docs/configuration.md shows the same, and a test compares them. */
+/** All options with defaults and descriptions. A test compares them with docs/configuration.md. */
 export const optionsSchema = z
   .strictObject({
-    host: text.default("127.0.0.1").describe("The address to listen on. Others than loopback ask for `adminAuth`."),
+    host: text
+      .default("127.0.0.1")
+      .describe("The address to listen on. An address other than loopback requires `adminAuth`."),
     port: port
       .default(8080)
       .describe("The port of the administration API, for HTTP, Connect, gRPC and gRPC-Web; 0 takes a free one."),
     dataDir: text
       .default(defaultDataDir)
-      .describe("Where the store, the key of credentials and the runtime's files are kept; made if it is missing."),
+      .describe("The directory of the store, the credential key and the runtime's files; created if it is missing."),
     store: text
       .regex(/^[a-z]+:./, "must be a URL such as sqlite:/var/lib/flowgate/flowgate.db")
       .optional()
       .describe(
-        "The URL of the store, where revisions, credentials and tokens are kept: `sqlite:` and the path of a file. Absent: `flowgate.db` in `dataDir`.",
+        "The URL of the store for revisions, credentials and tokens: `sqlite:` and a file path. Absent: `flowgate.db` in `dataDir`.",
       ),
     adminAuth: adminAuth
       .optional()
-      .describe("Who may use the API. Absent: everyone who reaches the port may do everything."),
-    tls: tls
-      .optional()
-      .describe(
-        "Serves everything on `port` over TLS. Changed files are taken without a restart. Absent: without TLS.",
-      ),
+      .describe("The users of the API. Absent: all clients that can reach the port have all permissions."),
+    tls: tls.optional().describe("Serves `port` over TLS. Changed files are loaded without a restart. Absent: no TLS."),
     trustedProxies: z
       .array(
         z
           .string("must be an address or a subnet")
           .refine(
             (subnet) => parseSubnet(subnet) !== undefined,
-            "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, and not everyone",
+            "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, but not all addresses",
           ),
         "must be a list of addresses and subnets",
       )
       .readonly()
       .default([])
       .describe(
-        "The proxies, by address or subnet, whose X-Forwarded-For tells the client's address and X-Forwarded-Proto the scheme. From all others such headers count for nothing.",
+        "Addresses or subnets of proxies whose X-Forwarded-For (client address) and X-Forwarded-Proto (scheme) are used. These headers are ignored from all others.",
       ),
     identity: identity
       .optional()
-      .describe("What workloads with a SPIFFE ID may do without a token. Absent: they are not told apart."),
-    allowUnauthenticated: flag.default(false).describe("Lets `host` be other than loopback without `adminAuth`."),
+      .describe(
+        "The permissions of workloads with a SPIFFE ID, without a token. Absent: workloads are not identified.",
+      ),
+    allowUnauthenticated: flag.default(false).describe("Allows a `host` other than loopback without `adminAuth`."),
     hosts: z
       .array(
         text.regex(
           /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i,
-          "must be a name such as flows.example, without scheme, port and path",
+          "must be a host name such as flows.example, without scheme, port and path",
         ),
         "must be a list of names",
       )
       .readonly()
       .default([])
       .describe(
-        "The names by which clients call the service, besides `host`, `localhost` and addresses. Where a request needs no token and `tls` is absent, one to any other name is answered 421.",
+        "Host names of the service, besides `host`, `localhost` and IP addresses. Without `tls`, requests that need no token and have another Host are rejected with 421.",
       ),
-    cors: cors.optional().describe("Which web pages of other origins may use the service. Absent: none."),
+    cors: cors.optional().describe("The web pages of other origins that may call the service. Absent: none."),
     credentialSecret: text
       .optional()
       .describe(
-        "What the credentials of flows are encrypted with, at rest and in a deployment's encrypted (`$`) form. Absent: a key is made and kept in the data directory, and the encrypted form is refused.",
+        "The secret that encrypts the credentials of flows, at rest and in the encrypted (`$`) form of deployments. Absent: a key is generated and stored in the data directory, and the encrypted form is rejected.",
       ),
     docs: flag
       .default(true)
       .describe(
-        "Whether the API is described at `/openapi.json` and `/docs`, to which `/` redirects; both need no token and show no secret.",
+        "Whether to serve the API description at `/openapi.json` and `/docs` (to which `/` redirects), without a token.",
       ),
     reflection: z
       .enum(["off", "authenticated", "open"], "must be one of: off, authenticated, open")
       .optional()
       .describe(
-        "Who may ask for the RPC services by gRPC server reflection: no one, whoever is authenticated, or everyone. Absent: `open` without `adminAuth` and `identity`, `authenticated` with either.",
+        "Who may use gRPC server reflection: no client, authenticated clients, or all. Absent: `open` without `adminAuth` and `identity`, otherwise `authenticated`.",
       ),
     metrics: metrics.prefault({}),
     tracing: tracing
       .optional()
-      .describe("Records each call, its commit and its start in the runtime as an OpenTelemetry trace. Absent: no."),
+      .describe(
+        "Exports each call, with its commit and its start in the runtime, as an OpenTelemetry trace. Absent: no export.",
+      ),
     runtime: runtime.prefault({}),
     limits,
     drain: z
@@ -95,11 +97,13 @@ export const optionsSchema = z
         delayMs: wholeNumber(0, 86_400_000)
           .default(0)
           .describe(
-            "How long, after SIGTERM, calls are taken as before while health says that the service leaves. As long as load balancers take to notice; 5000, say, in Kubernetes.",
+            "How long, after SIGTERM, calls are still accepted while health reports not ready. Should be the time that load balancers take to notice, such as 5000 in Kubernetes.",
           ),
         graceMs: milliseconds
           .default(10_000)
-          .describe("How long, after that, calls in flight may take, and the flows to stop, before they are cut off."),
+          .describe(
+            "How long, after that, to wait for calls in flight and for the flows to stop before they are aborted.",
+          ),
       })
       .prefault({}),
     log: z
@@ -110,7 +114,7 @@ export const optionsSchema = z
             "must be one of: trace, debug, info, warn, error, fatal, silent",
           )
           .default("info")
-          .describe("What is logged: this level and graver ones."),
+          .describe("The minimum level of log lines."),
       })
       .prefault({}),
   })
@@ -119,7 +123,7 @@ export const optionsSchema = z
       context.addIssue({
         code: "custom",
         path: ["runtime", "port"],
-        message: "must be another than port, which the API takes",
+        message: "must be different from port, which the API uses",
       });
     }
     if (reflection === "authenticated" && adminAuth === undefined && identity === undefined) {
@@ -127,7 +131,7 @@ export const optionsSchema = z
         code: "custom",
         path: ["reflection"],
         message:
-          "can't be authenticated, since neither adminAuth nor identity is set: set one of them, or say off or open",
+          "can't be authenticated, since neither adminAuth nor identity is set: set one of them, or use off or open",
       });
     }
     if (adminAuth === undefined && identity === undefined && !allowUnauthenticated && !isLoopback(host)) {
@@ -135,20 +139,23 @@ export const optionsSchema = z
         code: "custom",
         path: ["host"],
         message:
-          "would let everyone on the network in, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
+          "would give every client on the network all permissions, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
       });
     }
   })
   .superRefine(({ host, port, runtime, metrics }, context) => {
-    const taken = [
+    const used = [
       { host, port },
       { host: runtime.host, port: runtime.port },
     ];
-    if (metrics.port !== 0 && taken.some((one) => one.port === metrics.port && overlap(one.host, metrics.host))) {
+    if (
+      metrics.port !== 0 &&
+      used.some((address) => address.port === metrics.port && overlap(address.host, metrics.host))
+    ) {
       context.addIssue({
         code: "custom",
         path: ["metrics", "port"],
-        message: "must be another than port and runtime.port; without it, the metrics are on port",
+        message: "must be different from port and runtime.port; if absent, the metrics are served on port",
       });
     }
   })
@@ -159,14 +166,14 @@ export const optionsSchema = z
         code: "custom",
         path: ["cors", "origins"],
         message:
-          'would let every page on the web do everything with "*", since adminAuth is not set: name the origins, set adminAuth, or set allowUnauthenticated: true',
+          'would give every web page all permissions with "*", since adminAuth is not set: list the origins, set adminAuth, or set allowUnauthenticated: true',
       });
     }
   });
 
-/** Whether no two can listen on one port of these. */
-function overlap(one: string, other: string): boolean {
+/** Whether listening on the same port of both addresses conflicts. */
+function overlap(first: string, second: string): boolean {
   const covers = (host: string, other: string): boolean =>
     host === other || host === "::" || (host === "0.0.0.0" && isIP(other) !== 6);
-  return covers(one, other) || covers(other, one);
+  return covers(first, second) || covers(second, first);
 }

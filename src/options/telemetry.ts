@@ -3,13 +3,15 @@ import * as z from "zod";
 import { flag, port, text } from "./values.ts";
 
 export const metrics = z.strictObject({
-  enabled: flag.default(true).describe("Whether anything is measured, and shown at `/metrics`."),
+  enabled: flag.default(true).describe("Whether to collect metrics and serve them at `/metrics`."),
   port: port
     .optional()
     .describe(
-      "A port of its own for `/metrics`, where no token is needed; 0 takes a free one. Absent: it is on `port`, for who has the permission `metrics.read`.",
+      "A separate port for `/metrics`, without a token; 0 takes a free one. Absent: served on `port`, with the permission `metrics.read`.",
     ),
-  host: text.default("127.0.0.1").describe("The address of `metrics.port`. Whoever reaches it may read the metrics."),
+  host: text
+    .default("127.0.0.1")
+    .describe("The address of `metrics.port`. All clients that can reach it may read the metrics."),
 });
 
 export const tracing = z.strictObject({
@@ -17,10 +19,10 @@ export const tracing = z.strictObject({
     .string("must be a URL")
     .refine(
       isPlainUrl,
-      "must be an http or https URL such as http://127.0.0.1:4318/v1/traces, without user and password: those go into tracing.headers",
+      "must be an http or https URL such as http://127.0.0.1:4318/v1/traces, without user and password; use tracing.headers for those",
     )
     .describe(
-      "Where an OpenTelemetry collector takes spans by OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.",
+      "The URL of an OpenTelemetry collector that accepts OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.",
     ),
   headers: z
     .record(z.string(), z.string("must be text"))
@@ -30,13 +32,13 @@ export const tracing = z.strictObject({
     )
     .readonly()
     .default({})
-    .describe("Sent with the spans, to authenticate to the collector, say. Never logged."),
+    .describe("Headers sent to the collector, for example to authenticate. Never logged."),
   sampleRatio: z
     .number("must be a number from 0 to 1")
     .min(0, "must be a number from 0 to 1")
     .max(1, "must be a number from 0 to 1")
     .default(1)
-    .describe("The part of all traces that is recorded, of those that begin here; for others the caller has decided."),
+    .describe("The fraction of traces to record, for traces that begin here; for others the caller has decided."),
   serviceName: text.default("flowgate").describe("The name of the service in its traces (`service.name`)."),
 });
 

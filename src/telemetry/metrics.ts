@@ -8,60 +8,60 @@ import { type StoreMetrics, createStoreMetrics } from "./stores.ts";
 type RuntimeReading = {
   readonly state: string;
   readonly restarts: number;
-  /** Since the runtime's process was last heard. */
-  readonly silentMs: number;
+  /** Time since the last heartbeat of the runtime process. */
+  readonly heartbeatAgeMs: number;
 };
 
-/** Everything that is measured of one gateway, in a registry of its own. */
+/** All metrics of one gateway, in a registry of its own. */
 export interface Metrics {
   readonly observer: Observer;
   readonly stores: StoreMetrics;
   /** Read at each scrape. */
   watchRuntime(states: readonly string[], read: () => RuntimeReading): void;
   watchConnections(count: () => Promise<number>): void;
-  /** `notAfterMs` is of the certificate in force. */
+  /** `notAfterMs` returns the expiry of the certificate in use, in Unix time. */
   watchCertificate(notAfterMs: () => number): void;
-  /** All of it, as Prometheus' text. */
+  /** All metrics in Prometheus' text format. */
   text(): Promise<string>;
 }
 
-/** Of `text()`. */
+/** The content type of `text()`. */
 export const metricsContentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** What is counted by; shown from the start, so that the first of each is an increase. */
-type Counted = {
+/** Label values that are exported from the start with 0, so that the first event is an increase. */
+type LabelValues = {
   readonly deploymentTypes: readonly string[];
   readonly sheddingReasons: readonly string[];
   readonly limits: readonly string[];
-  /** Absent: without TLS. */
+  /** Absent: the service has no TLS. */
   readonly tlsFailures?: readonly string[] | undefined;
 };
 
-export function createMetrics(options: Counted & { readonly version: string }): Metrics {
+export function createMetrics(options: LabelValues & { readonly version: string }): Metrics {
   const registry = new Registry();
-  const ofProcess = processMetrics();
+  const processRegistry = processMetrics();
   const buildInfo = { version: options.version, node: process.versions.node };
   registerSamples(registry, {
     name: "flowgate_build_info",
-    help: "Always 1; its labels tell the version of the service and of Node.",
+    help: "Always 1; its labels are the versions of the service and of Node.",
     type: "gauge",
     values: () => [{ labels: buildInfo, value: 1 }],
   });
-  const ofDeployments = { labelNames: ["type", "outcome"], registers: [registry] };
+  const deploymentLabels = { labelNames: ["type", "outcome"], registers: [registry] };
   const deployments = new Counter({
-    ...ofDeployments,
+    ...deploymentLabels,
     name: "flowgate_deployments_total",
     help: "Deployments, by type and outcome.",
   });
   const durations = new Histogram({
-    ...ofDeployments,
+    ...deploymentLabels,
     name: "flowgate_deployment_duration_seconds",
-    help: "Time from the message of a deployment to its answer: commit, and start in the runtime.",
+    help: "Time from the message of a deployment to its response: commit, and start in the runtime.",
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
   });
   const shed = new Counter({
     name: "flowgate_calls_shed_total",
-    help: "Calls refused because the service is overloaded, by what it has too little of.",
+    help: "Calls rejected because the service is overloaded, by reason.",
     labelNames: ["reason"],
     registers: [registry],
   });
@@ -80,11 +80,11 @@ export function createMetrics(options: Counted & { readonly version: string }): 
   options.sheddingReasons.forEach((reason) => shed.inc({ reason }, 0));
   options.limits.forEach((limit) => limited.inc({ limit }, 0));
 
-  // Those who ask at once get the same: to render it takes a while.
+  // Concurrent scrapes share one result, since rendering is slow.
   let text: Promise<string> | undefined;
   const render = async (): Promise<string> => {
     try {
-      return `${await registry.metrics()}\n${await ofProcess.metrics()}`;
+      return `${await registry.metrics()}\n${await processRegistry.metrics()}`;
     } finally {
       text = undefined;
     }
@@ -114,7 +114,7 @@ export function createMetrics(options: Counted & { readonly version: string }): 
     watchCertificate(notAfterMs) {
       registerSamples(registry, {
         name: "flowgate_certificate_not_after_seconds",
-        help: "When the certificate in force ends, in Unix time.",
+        help: "Expiry of the certificate in use, in Unix time.",
         type: "gauge",
         values: () => [{ value: notAfterMs() / 1000 }],
       });
@@ -140,7 +140,7 @@ function createTlsFailures(registry: Registry, reasons: readonly string[] | unde
 function registerRuntime(registry: Registry, states: readonly string[], read: () => RuntimeReading): void {
   registerSamples(registry, {
     name: "flowgate_runtime_state",
-    help: "1 for the state that the flow runtime is in, 0 for the others.",
+    help: "1 for the current state of the flow runtime, 0 for the others.",
     type: "gauge",
     values() {
       const now = read().state;
@@ -149,14 +149,14 @@ function registerRuntime(registry: Registry, states: readonly string[], read: ()
   });
   registerSamples(registry, {
     name: "flowgate_runtime_restarts_total",
-    help: "Times that the runtime's process ended unasked, and was replaced.",
+    help: "Unexpected exits of the runtime process, after which it was restarted.",
     type: "counter",
     values: () => [{ value: read().restarts }],
   });
   registerSamples(registry, {
     name: "flowgate_runtime_heartbeat_age_seconds",
-    help: "Time since the runtime's process was last heard; it tells of itself four times a second.",
+    help: "Time since the last heartbeat of the runtime process, which sends four per second.",
     type: "gauge",
-    values: () => [{ value: read().silentMs / 1000 }],
+    values: () => [{ value: read().heartbeatAgeMs / 1000 }],
   });
 }

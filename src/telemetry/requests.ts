@@ -6,19 +6,19 @@ import { Series, registerSamples } from "./series.ts";
 
 const name = "flowgate_request_duration_seconds";
 
-/** Of one method over one protocol. */
-type Measured = {
+/** The measurements of one method over one protocol. */
+type MethodMetrics = {
   readonly durations: Series;
   readonly counts: Map<Outcome, number>;
 };
 
-/** Few labels, and no more values than the contract has methods: what callers send is in none of them. */
+/** Label values are bounded by the methods, protocols and codes: none comes from what clients send. */
 export function createRequestMetrics(registry: Registry): Pick<Observer, "requestStarted" | "requestEnded"> {
-  const all: Measured[] = [];
-  const byMethod = new Map<DescMethod | undefined, Partial<Record<Protocol, Measured>>>();
+  const all: MethodMetrics[] = [];
+  const byMethod = new Map<DescMethod | undefined, Partial<Record<Protocol, MethodMetrics>>>();
   let inFlight = 0;
 
-  const add = (method: DescMethod | undefined, protocol: Protocol): Measured => {
+  const add = (method: DescMethod | undefined, protocol: Protocol): MethodMetrics => {
     const name = method === undefined ? "other" : `${method.parent.typeName}/${method.name}`;
     const measured = { durations: new Series({ method: name, protocol }), counts: new Map() };
     all.push(measured);
@@ -27,7 +27,7 @@ export function createRequestMetrics(registry: Registry): Pick<Observer, "reques
 
   registerSamples(registry, {
     name: "flowgate_requests_total",
-    help: "Requests answered, by RPC (other: none of the contract), protocol and code.",
+    help: "Completed requests, by RPC (other: not an RPC), protocol and code.",
     type: "counter",
     *values() {
       for (const { durations, counts } of all) {
@@ -39,7 +39,7 @@ export function createRequestMetrics(registry: Registry): Pick<Observer, "reques
   });
   registerSamples(registry, {
     name,
-    help: "Time from the head of a request to the end of its answer; of a stream, to its end.",
+    help: "Time from the header of a request to the end of its response or stream.",
     type: "histogram",
     *values() {
       for (const { durations } of all) {
@@ -49,7 +49,7 @@ export function createRequestMetrics(registry: Registry): Pick<Observer, "reques
   });
   registerSamples(registry, {
     name: "flowgate_requests_in_flight",
-    help: "Requests that are not answered yet, open streams included.",
+    help: "Requests in progress, including open streams.",
     type: "gauge",
     values: () => [{ value: inFlight }],
   });

@@ -3,25 +3,25 @@ import type { Logger } from "pino";
 import { traceRoot } from "./trace.ts";
 
 export type ExporterOptions = {
-  /** Where an OpenTelemetry collector takes spans by OTLP over HTTP, its path included. */
+  /** URL of an OpenTelemetry collector that accepts OTLP over HTTP, including the path. */
   readonly endpoint: string;
-  /** Sent with each export. They may be secret. */
+  /** Sent with each export. May contain secrets. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The part of all traces that begin here, from 0 to 1; for others their beginner has decided. */
+  /** The fraction of traces to record, from 0 to 1, for traces that begin here. For others the caller has decided. */
   readonly sampleRatio: number;
   readonly serviceName: string;
 };
 
 export interface Tracing extends AsyncDisposable {
-  /** Where traces begin that no caller has begun. */
+  /** Parent of traces that have no parent in the request. */
   readonly root: Context;
-  /** Whether anyone takes spans. */
+  /** Whether spans are recorded. */
   readonly isOn: boolean;
 }
 
 /**
- * Spans go to the exporter that is configured, whose SDK is loaded only then; else to the global provider, where
- * the embedder has registered one before; else there are none. Disposing sends what is left, for a while.
+ * Records spans with the configured exporter, whose SDK is loaded only then, or with the global provider if the embedder
+ * has registered one before, otherwise not at all. Disposing sends the buffered spans, within a second.
  */
 export async function openTracing(
   exporter: ExporterOptions | undefined,
@@ -40,7 +40,7 @@ export async function openTracing(
   };
 }
 
-/** The API's own provider stands in for one that is not there yet: it alone can tell. */
+/** The API's default provider is a proxy that returns undefined until a provider is registered. */
 function globalTracer(version: string): Tracer | undefined {
   const provider: TracerProvider & { getDelegateTracer?: (name: string, version: string) => Tracer | undefined } =
     trace.getTracerProvider();

@@ -3,35 +3,35 @@ import type { Logger } from "pino";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { Server } from "./server/app.ts";
 
-type Draining = {
+type DrainOptions = {
   readonly server: Server;
   readonly runtime: Runtime;
   readonly log: Logger;
-  /** How long calls are taken as before, while health says that the service leaves. */
+  /** How long calls are still accepted while health reports not ready. */
   readonly delayMs: number;
-  /** How long calls in flight may take after that, and the flows to stop. */
+  /** How long to wait, after that, for calls in flight and for the flows to stop. */
   readonly graceMs: number;
 };
 
-/** Ends the service so that clients lose no call: within the delay and the grace, for what is left then is cut off. */
-export async function drain({ server, runtime, log, delayMs, graceMs }: Draining): Promise<void> {
-  // Watches are told NOT_SERVING, /readyz is 503, and HTTP/1 answers end their connections.
+/** Shuts the service down without losing calls. What has not finished after `delayMs` plus `graceMs` is aborted. */
+export async function drain({ server, runtime, log, delayMs, graceMs }: DrainOptions): Promise<void> {
+  // Health watches get NOT_SERVING, /readyz responds 503, and HTTP/1 responses close their connections.
   server.drain();
   if (delayMs > 0) {
-    log.info(`draining: not ready any more; calls are still taken for ${delayMs} ms`);
+    log.info(`draining: no longer ready; calls are still accepted for ${delayMs} ms`);
     await delay(delayMs);
   }
 
-  // Deployments that are committed stand: what becomes of them is for the next start, not for this one.
+  // Committed deployments stop waiting for the runtime: the next start of the service applies them.
   runtime.release();
-  // Listens no more, sends both GOAWAYs, ends streams with UNAVAILABLE, finishes the calls.
+  // Stops listening, sends both GOAWAY frames, ends streams with UNAVAILABLE, and waits for calls in flight.
   log.info(`draining: no new connections; calls in flight may take ${graceMs} ms`);
   const closed = server[Symbol.asyncDispose]();
-  const cut = setTimeout(() => runtime.kill(), graceMs);
-  // Flows need some of the grace as well.
-  const late = delay(graceMs / 2, "calls take long", { ref: false });
+  const killTimer = setTimeout(() => runtime.kill(), graceMs);
+  // The flows need part of the grace period, so they are stopped even if calls are still in flight.
+  const late = delay(graceMs / 2, "calls are still in flight", { ref: false });
   log.info(`draining: ${(await Promise.race([closed, late])) ?? "calls have finished"}; stopping the flows`);
   await Promise.all([closed, runtime[Symbol.asyncDispose]()]);
-  clearTimeout(cut);
+  clearTimeout(killTimer);
   log.info("draining: the flows have stopped");
 }

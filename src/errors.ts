@@ -1,6 +1,6 @@
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 
-/** Every reason that a caller can act on. docs/api.md describes them. */
+/** The reasons of errors that a caller can act on. docs/api.md describes them. */
 export type Reason =
   | "invalid_json"
   | "invalid_flows"
@@ -30,20 +30,20 @@ export type Reason =
   | "foreign_origin"
   | "internal";
 
-/** A message that clients get beside the reason: an error detail over RPC; over HTTP it can be the response body. */
+/** Structured information for clients: an error detail over RPC; over HTTP, it can be the response body. */
 export type ErrorDetail<Desc extends DescMessage = DescMessage> = {
   readonly desc: Desc;
   readonly value: MessageInitShape<Desc>;
 };
 
 /**
- * The one error for failures that a caller can act on. The message says what was wrong, where, and what to do about
- * it. Independent of any protocol: the server maps reasons to codes.
+ * The only error class for failures that a caller can act on. The message describes what was wrong, where, and what to
+ * do about it. Independent of protocols: the server maps reasons to codes.
  */
 export class FlowgateError extends Error {
   readonly reason: Reason;
   readonly details: readonly ErrorDetail[];
-  /** Sent as response headers in every protocol. By lower-case name. */
+  /** Response headers in every protocol, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(

@@ -21,8 +21,8 @@ import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
 import { type Runtime, runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
 import type { ServerOptions } from "./server/app.ts";
-import type { ReadinessSource } from "./server/health.ts";
-import { openCertificates } from "./server/listener/certificates.ts";
+import type { ReadinessOptions } from "./server/health.ts";
+import { type Certificates, openCertificates } from "./server/listener/certificates.ts";
 import type { openMetricsServer } from "./server/metrics-endpoint.ts";
 import { connectionEndingLimits } from "./server/limit-log.ts";
 import { sheddingReasons } from "./server/guards/load-shedding.ts";
@@ -36,129 +36,76 @@ import { settingsService } from "./services/settings.ts";
 import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
 import type { Store } from "./store/store.ts";
+import type { Metrics } from "./telemetry/metrics.ts";
 import { silentObserver } from "./telemetry/observer.ts";
 import type { StoreMetrics } from "./telemetry/stores.ts";
 import { readTraceparent, traceIds } from "./telemetry/trace.ts";
-import { openTracing } from "./telemetry/tracing.ts";
+import { openTracing, type Tracing } from "./telemetry/tracing.ts";
 
 /** A running service. Disposing drains it without a delay, stops the flows and closes the store. */
 export interface Gateway extends AsyncDisposable {
-  /** Where it listens. */
+  /** The base URL of the API. */
   readonly url: string;
-  /** The page that describes the API, if `docs` is set. */
+  /** The URL of the API documentation; undefined without `docs`. */
   readonly docsUrl: string | undefined;
-  /** Where the metrics are, if they have a port of their own. */
+  /** The URL of the metrics; undefined without `metrics.port`. */
   readonly metricsUrl: string | undefined;
   runtimeStatus(): RuntimeStatus;
-  /** Reads the files of `tls`, if it is set, now rather than when it sees that they have changed. The log tells how. */
+  /** Reads the certificate files of `tls` now, instead of when a change is detected. The result is logged. */
   reloadCertificates(): Promise<void>;
   /**
-   * Ends it as disposing does, but takes calls for `delayMs` more before, while its health says that it leaves.
-   * Default: `drain.delayMs`.
+   * Shuts down like disposing, but keeps accepting calls for `delayMs` before, while health reports not ready. Defaults
+   * to `drain.delayMs`.
    */
   drain(delayMs?: number): Promise<void>;
 }
 
-/** Each is optional, and complete options as of `parseOptions` will do. docs/configuration.md describes them. */
+/** Partial options, or complete ones from `parseOptions`. docs/configuration.md describes them. */
 export type GatewayOptions = (Omit<OptionsInput, "store"> | Omit<Options, "store">) & {
   /**
    * A URL, as in the configuration; or a store, which stays open when the gateway is disposed. Flows that are committed
-   * through that object directly are served, but not run: deploy through the gateway.
+   * directly to this store are served, but not run: deploy through the gateway.
    */
   readonly store?: string | Store | undefined;
 };
 
 /**
- * Opens the store, starts the runtime and listens, in this order; what was opened is closed again where
- * a later step fails. It resolves once it listens: the flows may still be starting (`GET /readyz` tells).
+ * Opens the store, starts the runtime and then the server. If a step fails, the previous ones are undone. Resolves when
+ * the server listens; the flows may still be starting, see `GET /readyz`.
  *
- * Rejects with an OptionsError that names each option that is unknown or wrong. `givenLog` replaces the log of `log.level`
- * on stdout.
+ * Rejects with an OptionsError that lists each option that is unknown or invalid. `customLog` replaces the log of
+ * `log.level` on stdout.
  */
-export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger): Promise<Gateway> {
-  const { options, givenStore } = readOptions(given);
-  const log = givenLog ?? createLog(options.log);
+export async function openGateway(partialOptions: GatewayOptions = {}, customLog?: Logger): Promise<Gateway> {
+  const { options, customStore } = readOptions(partialOptions);
+  const log = customLog ?? createLog(options.log);
   await using stack = new AsyncDisposableStack();
   const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
   stack.use(lockDataDir(options.dataDir));
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
-  const opened = givenStore ?? stack.use(await openStore(options));
+  const store = customStore ?? stack.use(await openStore(options));
   const runtime = stack.use(
     openRuntime({
       ...options.runtime,
-      active: async () => opened.flows.active(),
+      active: async () => store.flows.active(),
       log: createRuntimeLog(log),
       logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
     }),
   );
-  stack.use(followRevisions(opened.flows, runtime));
-  // Loaded while the flow runtime's process starts, which takes as long.
+  stack.use(followRevisions(store.flows, runtime));
+  // Loaded while the runtime process starts, which takes about as long.
   const { openServer } = await import("./server/app.ts");
-  const { createMetrics } = await import("./telemetry/metrics.ts");
-  const metrics = options.metrics.enabled
-    ? createMetrics({
-        version,
-        deploymentTypes: deploymentTypeNames,
-        sheddingReasons,
-        limits: connectionEndingLimits,
-        tlsFailures: options.tls && tlsFailures,
-      })
-    : undefined;
-  const observer = metrics?.observer ?? silentObserver;
-  const store = metrics === undefined ? opened : measureStore(opened, metrics.stores);
-  const authenticator = createAuthenticator({
-    adminAuth: options.adminAuth,
-    tokens: stack.use(openTokenCache(store.tokens)),
-    permissions,
-    onLockOut: (locked, client) =>
-      log.info({ locked, client }, "too many failed logins: for a while no more are tried, for this user or client"),
-    identities: options.identity?.rules,
-  });
-  const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
-  const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
+  const metrics = options.metrics.enabled ? await loadMetrics(version, options) : undefined;
   const server = stack.use(
-    await openServer({
-      host: options.host,
-      port: options.port,
-      log,
-      gate: createGate(authenticator, services, accessToServer(options.reflection)),
-      interceptors: [],
-      deferred: [FlowsService.method.setFlows],
-      routes: createRoutes({
-        auth: authService(authenticator),
-        flows: flowsService({
-          store: store.flows,
-          runtime,
-          prepare: (request, current) => preparation.prepare(request, current),
-          decrypt,
-          log,
-          observer,
-        }),
-        settings: settingsService(version, runtime),
-      }),
-      ...createReadiness(runtime, store),
-      listener: {
-        closeGraceMs: options.drain.graceMs,
-        onCut: (connections) => log.warn({ connections }, "draining: connections were cut off with calls in flight"),
-      },
-      docs: options.docs,
-      reflection: options.reflection !== "off",
-      limits: options.limits,
-      observer,
-      tracing,
-      metrics:
-        metrics && options.metrics.port === undefined
-          ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read") }
-          : undefined,
-      browserSafety: browserSafety(options),
-      cors: options.cors,
-      tls: options.tls && certificates && { certificates, clientCertificate: options.tls.clientCertificate },
-      trustedProxies: options.trustedProxies,
-      identity: options.identity?.source,
-    }),
+    await openServer(
+      createServerOptions({ options, version, log, store, runtime, tracing, certificates, metrics }, stack),
+    ),
   );
-  metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.vitals(), state: runtime.status().state }));
+  metrics?.watchRuntime(runtimeStates, () => {
+    const { restarts, silentMs } = runtime.vitals();
+    return { state: runtime.status().state, restarts, heartbeatAgeMs: silentMs };
+  });
   metrics?.watchConnections(() => server.connections());
   if (certificates !== undefined) {
     metrics?.watchCertificate(() => certificates.notAfterMs());
@@ -166,7 +113,7 @@ export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger)
   const { host, port } = options.metrics;
   const metricsServer =
     metrics && port !== undefined
-      ? stack.use(await openMetricsPort({ host, port, metrics, log, hosts: metricsHosts(options) }))
+      ? stack.use(await loadMetricsServer({ host, port, metrics, log, hosts: metricsHosts(options) }))
       : undefined;
   const metricsUrl = metricsServer?.url;
   const docsUrl = options.docs ? `${server.url}/docs` : undefined;
@@ -179,11 +126,11 @@ export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger)
     },
     "started",
   );
-  const all = stack.move();
-  let ended: Promise<void> | undefined;
-  const end = async (delayMs: number): Promise<void> => {
+  const resources = stack.move();
+  let closed: Promise<void> | undefined;
+  const close = async (delayMs: number): Promise<void> => {
     await drain({ server, runtime, log, delayMs, graceMs: options.drain.graceMs });
-    await all.disposeAsync();
+    await resources.disposeAsync();
   };
   return {
     url: server.url,
@@ -192,21 +139,102 @@ export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger)
     runtimeStatus: () => runtime.status(),
     async reloadCertificates() {
       if (certificates === undefined) {
-        log.info("nothing to reload: tls is not set, and other options are read at the start");
+        log.info("nothing to reload: tls is not set, and other options are read at start only");
       }
       await certificates?.reload();
     },
-    drain: (delayMs = options.drain.delayMs) => (ended ??= end(delayMs)),
-    [Symbol.asyncDispose]: () => (ended ??= end(0)),
+    drain: (delayMs = options.drain.delayMs) => (closed ??= close(delayMs)),
+    [Symbol.asyncDispose]: () => (closed ??= close(0)),
   };
 }
 
-/** A store is no value of the options' schema, which has its URL alone. */
-function readOptions(given: GatewayOptions): { options: Options; givenStore: Store | undefined } {
-  const { store, ...others } = Object(given) as GatewayOptions;
+type Components = {
+  readonly options: Options;
+  readonly version: string;
+  readonly log: Logger;
+  readonly store: Store;
+  readonly runtime: Runtime;
+  readonly tracing: Tracing;
+  readonly certificates: Certificates | undefined;
+  readonly metrics: Metrics | undefined;
+};
+
+/** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
+function createServerOptions(
+  { options, version, log, store: plainStore, runtime, tracing, certificates, metrics }: Components,
+  stack: AsyncDisposableStack,
+): ServerOptions {
+  const observer = metrics?.observer ?? silentObserver;
+  const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
+  const authenticator = createAuthenticator({
+    adminAuth: options.adminAuth,
+    tokens: stack.use(openTokenCache(store.tokens)),
+    permissions,
+    onLockOut: (locked, client) =>
+      log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
+    identities: options.identity?.rules,
+  });
+  const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
+  const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
+  return {
+    host: options.host,
+    port: options.port,
+    log,
+    gate: createGate(authenticator, services, accessToServer(options.reflection)),
+    interceptors: [],
+    deferred: [FlowsService.method.setFlows],
+    routes: createRoutes({
+      auth: authService(authenticator),
+      flows: flowsService({
+        store: store.flows,
+        runtime,
+        prepare: (request, current) => preparation.prepare(request, current),
+        decrypt,
+        log,
+        observer,
+      }),
+      settings: settingsService(version, runtime),
+    }),
+    ...createReadiness(runtime, store),
+    listener: {
+      closeGraceMs: options.drain.graceMs,
+      onForcedClose: (connections) =>
+        log.warn({ connections }, "draining: connections were closed with calls in flight"),
+    },
+    docs: options.docs,
+    reflection: options.reflection !== "off",
+    limits: options.limits,
+    observer,
+    tracing,
+    metrics:
+      metrics && options.metrics.port === undefined
+        ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read") }
+        : undefined,
+    browserSafety: browserSafety(options),
+    cors: options.cors,
+    tls: options.tls && certificates && { certificates, clientCertificate: options.tls.clientCertificate },
+    trustedProxies: options.trustedProxies,
+    identity: options.identity?.source,
+  };
+}
+
+async function loadMetrics(version: string, { tls }: Options): Promise<Metrics> {
+  const { createMetrics } = await import("./telemetry/metrics.ts");
+  return createMetrics({
+    version,
+    deploymentTypes: deploymentTypeNames,
+    sheddingReasons,
+    limits: connectionEndingLimits,
+    tlsFailures: tls && tlsFailures,
+  });
+}
+
+/** Separates a store object from the options, whose schema accepts only a URL. */
+function readOptions(input: GatewayOptions): { options: Options; customStore: Store | undefined } {
+  const { store, ...others } = Object(input) as GatewayOptions;
   return isStore(store)
-    ? { options: parseOptions(others), givenStore: store }
-    : { options: parseOptions(given as OptionsInput), givenStore: undefined };
+    ? { options: parseOptions(others), customStore: store }
+    : { options: parseOptions(input as OptionsInput), customStore: undefined };
 }
 
 function isStore(value: unknown): value is Store {
@@ -215,13 +243,13 @@ function isStore(value: unknown): value is Store {
 
 type OpenMetricsServer = typeof openMetricsServer;
 
-/** Loaded only if metrics have a port of their own. */
-async function openMetricsPort(options: Parameters<OpenMetricsServer>[0]): ReturnType<OpenMetricsServer> {
-  const endpoint = await import("./server/metrics-endpoint.ts");
-  return await endpoint.openMetricsServer(options);
+/** Loads the module only if the metrics have a port of their own. */
+async function loadMetricsServer(options: Parameters<OpenMetricsServer>[0]): ReturnType<OpenMetricsServer> {
+  const { openMetricsServer } = await import("./server/metrics-endpoint.ts");
+  return await openMetricsServer(options);
 }
 
-/** What the flows say stands in the service's log, marked as theirs: they can say anything. */
+/** Writes the log of the runtime and the flows to the log of the service. `source` marks the lines as untrusted. */
 function createRuntimeLog(log: Logger): RuntimeOptions["log"] {
   const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };
   return ({ level, message, traceparent, ...fields }, source) =>
@@ -229,10 +257,10 @@ function createRuntimeLog(log: Logger): RuntimeOptions["log"] {
 }
 
 /**
- * Ready once the runtime has dealt with the flows that it found: runs them, or has said why it can't.
- * And from then on, for a service whose flows break must be reachable for the deployment that mends them.
+ * Ready once the runtime has started the stored flows, or has failed to. It stays ready when flows fail later, since the
+ * service must be reachable for the deployment that fixes them.
  */
-function createReadiness(runtime: Runtime, store: Store): ReadinessSource {
+function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
   let applied = false;
   runtime.onChange(() => {
     const { state } = runtime.status();
@@ -244,7 +272,7 @@ function createReadiness(runtime: Runtime, store: Store): ReadinessSource {
       const health = store.health();
       return {
         ready: applied && health.isUsable,
-        // The others do all their work without the runtime, but not without the store.
+        // Only FlowsService needs the runtime; all services need the store.
         ...(health.isUsable && { notServing: applied ? [] : [FlowsService.typeName] }),
         store: health.isUsable ? "open" : health.message,
         runtime: state,
@@ -267,33 +295,33 @@ function measureStore(store: Store, metrics: StoreMetrics): Store {
 }
 
 /**
- * What a page in someone's browser could abuse: what is allowed to whoever reaches the port, and to whoever has a
- * client certificate, which browsers add by themselves. Where all need a token there is nothing.
+ * Protection against foreign web pages is needed for calls that are allowed without a token: those of anonymous clients,
+ * and those with a client certificate, which browsers add automatically.
  */
 function browserSafety({ adminAuth, identity, tls, host, hosts }: Options): ServerOptions["browserSafety"] {
   const isOpen = (adminAuth ?? identity) === undefined;
-  const toAnyone = isOpen || (adminAuth?.default?.permissions ?? []).length > 0;
-  if (!toAnyone && identity === undefined) {
+  const allowsAnonymous = isOpen || (adminAuth?.default?.permissions ?? []).length > 0;
+  if (!allowsAnonymous && identity === undefined) {
     return undefined;
   }
-  return { checksTokens: !isOpen, hosts: toAnyone && tls === undefined ? [host, ...hosts] : undefined };
+  return { checksTokens: !isOpen, hosts: allowsAnonymous && tls === undefined ? [host, ...hosts] : undefined };
 }
 
-/** A page could have its own name lead to loopback; on a network, metrics are for whoever reaches them by any name. */
+/** Host names are checked only on loopback, against DNS rebinding. On a network, metrics are public anyway. */
 function metricsHosts({ metrics: { host }, hosts }: Options): readonly string[] | undefined {
   return isLoopback(host) ? [host, ...hosts] : undefined;
 }
 
-/** Who may call the services that the server adds: health is for probes, which have no token. */
+/** Access rules of the third-party services. Health is public, since probes have no token. */
 function accessToServer(reflection: Options["reflection"]): ReadonlyMap<DescService, AccessRule> {
-  const toReflection: AccessRule = { kind: reflection === "open" ? "public" : "authenticated" };
+  const reflectionRule: AccessRule = { kind: reflection === "open" ? "public" : "authenticated" };
   return new Map<DescService, AccessRule>([
     [Health, { kind: "public" }],
-    ...reflectionServices.map((service) => [service, toReflection] as const),
+    ...reflectionServices.map((service) => [service, reflectionRule] as const),
   ]);
 }
 
-/** This package's own version. */
+/** The version of this package. */
 function readVersion(): string {
   const path = findPackageJSON(import.meta.url);
   return path === undefined ? "unknown" : (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;

@@ -2,7 +2,7 @@
 export { openGateway, type Gateway, type GatewayOptions } from "./gateway.ts";
 export { OptionsError, parseOptions, type Options, type OptionsInput } from "./options/parse.ts";
 
-// What a gateway is made of, for those who put their own together
+// The components of a gateway, for custom compositions
 export { openStore, type StoreOptions } from "./store/open-store.ts";
 export type {
   FlowStore,

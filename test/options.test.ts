@@ -23,7 +23,7 @@ function problems(input: unknown): string[] {
 
 test("refuses one port for two servers, but lets each take a free one", () => {
   expect(() => parseOptions({ port: 5000, runtime: { port: 5000 } })).toThrow(
-    "runtime.port: must be another than port, which the API takes",
+    "runtime.port: must be different from port, which the API uses",
   );
   expect(parseOptions({ port: 5000, runtime: { port: 5000, host: "127.0.0.2" } }).runtime.port).toBe(5000);
   expect(parseOptions({ port: 0, runtime: { port: 0 } }).port).toBe(0);
@@ -108,7 +108,7 @@ test("lets everyone reflect only where nothing needs a token, unless it is told 
   expect(parseOptions({ adminAuth, reflection: "open" }).reflection).toBe("open");
   expect(parseOptions({ reflection: "off" }).reflection).toBe("off");
   expect(problems({ reflection: "authenticated" })).toEqual([
-    "reflection: can't be authenticated, since neither adminAuth nor identity is set: set one of them, or say off or open",
+    "reflection: can't be authenticated, since neither adminAuth nor identity is set: set one of them, or use off or open",
   ]);
 });
 
@@ -155,7 +155,7 @@ test.each<[unknown, string[]]>([
     { adminAuth: { users: [{ username: "ada", password: "hunter2", permissions: "hunter2" }] }, port: "hunter2" },
     [
       "port: must be a whole number from 0 to 65535",
-      "adminAuth.users[0].password: must be an argon2id or bcrypt hash, not the password itself, and of bearable cost; `flowgate hash-password` makes one",
+      "adminAuth.users[0].password: must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one",
       `adminAuth.users[0].permissions: ${permissionNames}`,
     ],
   ],
@@ -167,7 +167,7 @@ const files = { certFile: "tls.crt", keyFile: "tls.key" };
 const mutual = { ...files, clientCaFile: "ca.crt", clientCertificate: "require" };
 const rule = { id: "spiffe://example.org/ns/prod/sa/deployer", permissions: "read" } as const;
 const forwarded = { source: "forwarded", rules: [rule] } as const;
-const subnet = "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, and not everyone";
+const subnet = "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, but not all addresses";
 const spiffe = "must be a SPIFFE ID with a path, such as spiffe://example.org/ns/prod/sa/deployer, or end in /*";
 
 test.each<[unknown, string[]]>([
@@ -180,20 +180,17 @@ test.each<[unknown, string[]]>([
   [{ tls: { ...files, minVersion: "TLSv1.1" } }, ["tls.minVersion: must be one of: TLSv1.2, TLSv1.3"]],
   [
     { tls: { ...files, clientCertificate: "require" } },
-    ["tls.clientCaFile: is missing: it says whose client certificates are good"],
+    ["tls.clientCaFile: is missing: it is required to verify client certificates"],
   ],
   [
     { tls: { ...files, clientCaFile: "ca.crt" } },
-    ['tls.clientCaFile: is for nothing, unless tls.clientCertificate is "request" or "require"'],
+    ['tls.clientCaFile: has no effect unless tls.clientCertificate is "request" or "require"'],
   ],
   [
     { tls: files, identity: { ...forwarded, source: "certificate" } },
-    ['identity.source: needs client certificates: set tls.clientCertificate to "request" or "require"'],
+    ['identity.source: requires client certificates: set tls.clientCertificate to "request" or "require"'],
   ],
-  [
-    { identity: forwarded },
-    ["identity.source: needs trustedProxies: from others than them anyone could claim to be anyone"],
-  ],
+  [{ identity: forwarded }, ["identity.source: requires trustedProxies: other clients could forge the header"]],
   [{ trustedProxies: ["proxy.example"] }, [`trustedProxies[0]: ${subnet}`]],
   [{ trustedProxies: ["10.0.0.0/33"] }, [`trustedProxies[0]: ${subnet}`]],
   [{ trustedProxies: ["::1", "0.0.0.0/0"] }, [`trustedProxies[1]: ${subnet}`]],
@@ -213,7 +210,7 @@ test.each<[unknown, string[]]>([
 
 const endpoint = "http://127.0.0.1:4318/v1/traces";
 const plainUrl =
-  "tracing.endpoint: must be an http or https URL such as http://127.0.0.1:4318/v1/traces, without user and password: those go into tracing.headers";
+  "tracing.endpoint: must be an http or https URL such as http://127.0.0.1:4318/v1/traces, without user and password; use tracing.headers for those";
 
 test.each<[unknown, string[]]>([
   [{ metrics: { port: 9464 } }, []],
@@ -223,24 +220,24 @@ test.each<[unknown, string[]]>([
   ...["0.0.0.0", "::"].flatMap((any): [unknown, string[]][] => [
     [
       { metrics: { port: 8080, host: any } },
-      ["metrics.port: must be another than port and runtime.port; without it, the metrics are on port"],
+      ["metrics.port: must be different from port and runtime.port; if absent, the metrics are served on port"],
     ],
     [
       { metrics: { port: 9464 }, port: 9464, host: any, allowUnauthenticated: true },
-      ["metrics.port: must be another than port and runtime.port; without it, the metrics are on port"],
+      ["metrics.port: must be different from port and runtime.port; if absent, the metrics are served on port"],
     ],
     [
       { port: 1880, host: any, allowUnauthenticated: true },
-      ["runtime.port: must be another than port, which the API takes"],
+      ["runtime.port: must be different from port, which the API uses"],
     ],
   ]),
   [
     { metrics: { port: 8080 } },
-    ["metrics.port: must be another than port and runtime.port; without it, the metrics are on port"],
+    ["metrics.port: must be different from port and runtime.port; if absent, the metrics are served on port"],
   ],
   [
     { metrics: { port: 1880 } },
-    ["metrics.port: must be another than port and runtime.port; without it, the metrics are on port"],
+    ["metrics.port: must be different from port and runtime.port; if absent, the metrics are served on port"],
   ],
   [{ tracing: { endpoint, headers: { authorization: "Bearer abc" }, sampleRatio: 0 } }, []],
   [{ tracing: {} }, ["tracing.endpoint: is missing: it must be a URL"]],
@@ -265,8 +262,9 @@ test.each<[unknown, string[]]>([
   expect(problems(input)).toEqual(expected);
 });
 
-const notAnOrigin = 'must be "*" or an origin as browsers send it, such as https://app.example, without path';
-const notAName = "must be a name such as flows.example, without scheme, port and path";
+const notAnOrigin =
+  'must be "*" or an origin in the form of the Origin header, such as https://app.example, without a path';
+const notAName = "must be a host name such as flows.example, without scheme, port and path";
 
 test.each([
   ["https://app.example", []],
@@ -287,7 +285,7 @@ test.each([
 test("lets every page in only where something keeps it from doing everything, or this is said to be meant", () => {
   const cors = { origins: ["*"] };
   expect(problems({ cors })).toEqual([
-    'cors.origins: would let every page on the web do everything with "*", since adminAuth is not set: name the origins, set adminAuth, or set allowUnauthenticated: true',
+    'cors.origins: would give every web page all permissions with "*", since adminAuth is not set: list the origins, set adminAuth, or set allowUnauthenticated: true',
   ]);
   expect(problems({ cors, adminAuth: { users: [ada] } })).toEqual([]);
   expect(problems({ cors, allowUnauthenticated: true })).toEqual([]);
@@ -306,7 +304,7 @@ test.each([
 });
 
 const exposed =
-  "host: would let everyone on the network in, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true";
+  "host: would give every client on the network all permissions, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true";
 
 test.each([
   ["127.0.0.1", []],

@@ -1,18 +1,18 @@
 import { type DescMethod, type DescService, getOption, hasOption } from "@bufbuild/protobuf";
 import { type Access, access } from "../../gen/flowgate/v1/access_pb.ts";
 
-/** Who may call a method, as its `(flowgate.v1.access)` option says. */
+/** Who may call a method, as declared by its option `(flowgate.v1.access)`. */
 export type AccessRule =
   | { readonly kind: "public" }
   | { readonly kind: "authenticated" }
   | { readonly kind: "permission"; readonly permission: string };
 
-/** Reads the rule of every method. Throws where one has none: nothing is open by forgetfulness. */
+/** Reads the rule of every method. Throws if a method has none, so that none is public by omission. */
 export function compileAccess(services: readonly DescService[]): ReadonlyMap<DescMethod, AccessRule> {
   return new Map(services.flatMap(({ methods }) => methods.map((method) => [method, readRule(method)])));
 }
 
-/** Every permission that a method of these services asks for. */
+/** All permissions that the methods of these services require. */
 export function permissionsOf(services: readonly DescService[]): ReadonlySet<string> {
   const rules = compileAccess(services).values();
   return new Set(rules.flatMap((rule) => (rule.kind === "permission" ? [rule.permission] : [])));
@@ -21,7 +21,7 @@ export function permissionsOf(services: readonly DescService[]): ReadonlySet<str
 function readRule(method: DescMethod): AccessRule {
   const name = `${method.parent.typeName}.${method.name}`;
   if (!hasOption(method, access)) {
-    throw new TypeError(`${name} does not say who may call it: give it the option (flowgate.v1.access)`);
+    throw new TypeError(`${name} does not declare who may call it: set the option (flowgate.v1.access)`);
   }
   const rule = toRule(getOption(method, access));
   if (rule === undefined) {

@@ -5,13 +5,13 @@ export type User = {
   readonly permissions: readonly string[];
 };
 
-/** Who may use the service, as configured. Without it everyone who reaches the port may do everything. */
+/** The configured users and defaults. Without it, all clients that can reach the port have all permissions. */
 export type AdminAuth = {
-  /** At least one; no two of the same name. */
+  /** At least one, with unique names. */
   readonly users: readonly User[];
-  /** What a request without a token may do. */
+  /** Permissions of requests without a token. */
   readonly default?: { readonly permissions: readonly string[] } | undefined;
-  /** The values of `client_id` that are let in. */
+  /** The accepted values of `client_id`. */
   readonly clientIds: readonly string[];
   readonly tokenLifetimeSeconds: number;
 };

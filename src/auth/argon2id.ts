@@ -1,7 +1,7 @@
 import { argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 
-/** An argon2id hash, read from its PHC string: `$argon2id$v=19$m=19456,t=2,p=1$<salt>$<hash>`. */
+/** An argon2id hash, parsed from a PHC string: `$argon2id$v=19$m=19456,t=2,p=1$<salt>$<hash>`. */
 export type Argon2idHash = {
   readonly kind: "argon2id";
   readonly memoryKib: number;
@@ -11,7 +11,7 @@ export type Argon2idHash = {
   readonly tag: Buffer;
 };
 
-/** OWASP's first choice for argon2id (Password Storage Cheat Sheet): 19 MiB, two passes, one lane. */
+/** OWASP's recommendation for argon2id (Password Storage Cheat Sheet): 19 MiB, two passes, one lane. */
 const recommended = { memoryKib: 19_456, passes: 2, parallelism: 1 };
 const saltBytes = 16;
 const tagBytes = 32;
@@ -19,7 +19,7 @@ const tagBytes = 32;
 const phc =
   /^\$argon2id\$v=19\$m=([1-9]\d{0,9}),t=([1-9]\d{0,9}),p=([1-9]\d{0,9})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
-/** undefined where it is no argon2id PHC string, or one that costs more than a login may. */
+/** undefined: not an argon2id PHC string, or its parameters are out of range, so that a login would cost too much. */
 export function parseArgon2id(text: string): Argon2idHash | undefined {
   const match = phc.exec(text);
   if (match === null) {
@@ -34,10 +34,10 @@ export function parseArgon2id(text: string): Argon2idHash | undefined {
     salt: Buffer.from(salt, "base64"),
     tag: Buffer.from(tag, "base64"),
   };
-  return isBearable(hash) ? hash : undefined;
+  return isInRange(hash) ? hash : undefined;
 }
 
-function isBearable({ memoryKib, passes, parallelism, salt, tag }: Argon2idHash): boolean {
+function isInRange({ memoryKib, passes, parallelism, salt, tag }: Argon2idHash): boolean {
   return (
     memoryKib >= Math.max(32, 8 * parallelism) &&
     memoryKib <= 1_048_576 &&
@@ -50,7 +50,7 @@ function isBearable({ memoryKib, passes, parallelism, salt, tag }: Argon2idHash)
   );
 }
 
-/** Hashes with a fresh salt, on libuv's threads. Gives a PHC string. */
+/** Hashes with a random salt, on libuv's threads. Returns a PHC string. */
 export async function hashArgon2id(password: string): Promise<string> {
   const { memoryKib, passes, parallelism } = recommended;
   const salt = randomBytes(saltBytes);

@@ -2,10 +2,10 @@ import { compareSync } from "bcryptjs";
 import { parentPort } from "node:worker_threads";
 
 export type BcryptRequest = { readonly password: string; readonly hash: string };
-export type BcryptResult = { readonly right: boolean };
+export type BcryptResult = { readonly isCorrect: boolean };
 
 parentPort?.on("message", ({ password, hash }: BcryptRequest) => {
-  const answer: BcryptResult = { right: compareSync(password, hash) };
+  const result: BcryptResult = { isCorrect: compareSync(password, hash) };
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-  parentPort?.postMessage(answer);
+  parentPort?.postMessage(result);
 });

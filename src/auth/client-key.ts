@@ -1,8 +1,8 @@
 import { isIPv6 } from "node:net";
 
 /**
- * What tries are counted by: an IPv4 address, also where it is mapped into IPv6; of an IPv6 address the
- * /64, since one host has all of it.
+ * The key under which a client is counted: an IPv4 address, also if mapped into IPv6, or the /64 of an IPv6 address,
+ * since a single host usually controls a whole /64.
  */
 export function clientKeyOf(address: string): string {
   if (!address.includes(":") || !isIPv6(address)) {
@@ -14,13 +14,13 @@ export function clientKeyOf(address: string): string {
   }
   const [head = "", tail] = address.replace(/%.*$/, "").split("::");
   const groups = groupsOf(head);
-  const rest = tail === undefined ? [] : groupsOf(tail);
-  const zeros = Array<string>(8 - groups.length - rest.length).fill("0");
-  const prefix = [...groups, ...zeros, ...rest].slice(0, 4);
+  const tailGroups = tail === undefined ? [] : groupsOf(tail);
+  const zeros = Array<string>(8 - groups.length - tailGroups.length).fill("0");
+  const prefix = [...groups, ...zeros, ...tailGroups].slice(0, 4);
   return `${prefix.map((group) => Number.parseInt(group, 16).toString(16)).join(":")}::/64`;
 }
 
 function groupsOf(part: string): string[] {
-  // A dotted end is two groups; it never reaches into the first four that count.
+  // A dotted suffix stands for two groups, which are never among the first four.
   return part === "" ? [] : part.split(":").flatMap((group) => (group.includes(".") ? ["0", "0"] : [group]));
 }

@@ -1,12 +1,12 @@
 import type { FlowgateError } from "../errors.ts";
 import { tokenError } from "./token-error.ts";
 
-/** The client that asks for a token, and how it said its id. Clients have no secret. */
+/** The OAuth client that requests a token, and how it sent its id. Clients have no secret. */
 export type Client = { readonly id: string; readonly usesBasic: boolean };
 
 /**
  * Reads the client's id from the parameter `client_id`, or from HTTP Basic authentication with an empty password (RFC
- * 6749, section 2.3.1). Another scheme of the Authorization header is no client authentication, and is ignored.
+ * 6749, section 2.3.1). Other schemes in the Authorization header are not client authentication, and are ignored.
  */
 export function readClient(parameter: string, authorization: string | null): Client {
   const credentials = /^basic(?: +(.*))?$/i.exec(authorization ?? "");
@@ -26,12 +26,12 @@ export function readClient(parameter: string, authorization: string | null): Cli
   return { id, usesBasic: true };
 }
 
-/** The challenge is for clients that authenticated by a header (RFC 6749, section 5.2). */
+/** Clients that authenticated by a header get a challenge (RFC 6749, section 5.2). */
 export function invalidClient(description: string, usesBasic: boolean): FlowgateError {
   return tokenError("invalid_client", description, usesBasic ? { challenge: 'Basic realm="flowgate"' } : {});
 }
 
-/** User and password (RFC 7617); undefined where this is no such pair. */
+/** User and password (RFC 7617); undefined: invalid. */
 function decodeBasic(credentials: string): [string, string] | undefined {
   if (!/^[A-Za-z\d+/]+={0,2}$/.test(credentials)) {
     return undefined;

@@ -1,15 +1,15 @@
-/** What one proxy tells of the certificate of its client: keys in lower case, and their values, unquoted. */
+/** One proxy's description of its client's certificate: keys in lower case, and their unquoted values. */
 type ForwardedCertificate = readonly (readonly [key: string, value: string])[];
 
 /**
- * Reads a value of X-Forwarded-Client-Cert, as Envoy documents it:
+ * Parses a value of X-Forwarded-Client-Cert, as documented by Envoy:
  *
  *     header  = element *( OWS "," OWS element )
  *     element = pair *( ";" pair )
  *     pair    = key "=" ( plain / DQUOTE *( character / "\" character ) DQUOTE )
  *     plain   = *( any but "," ";" "=" DQUOTE "\" or space )
  *
- * Each proxy on the way puts its element at the end. undefined where it is anything else.
+ * Each proxy appends its element. undefined: invalid.
  */
 export function parseForwardedCertificates(header: string): readonly ForwardedCertificate[] | undefined {
   const pair = /[ \t]*([a-z]+)=(?:"((?:[^"\\]|\\.)*)"|([^",;=\\\s]*))[ \t]*([,;]|$)/giy;

@@ -7,9 +7,9 @@ import { peerKey, type Principal, principalKey } from "./principal.ts";
 import { insufficientScope, invalidToken, noIdentity, noToken } from "./unauthorized.ts";
 
 /**
- * A requestGate of Connect's: lets a call in, and tells who makes it, before its body is read. Throws
- * where a service has a method that does not say who may call it. `foreign` are the rules of services whose
- * .proto is not ours, so that it can't say it.
+ * Creates a gate, which authenticates and authorizes a call before its body is read, and sets `principalKey`. Throws if
+ * a method does not declare who may call it. `foreign` has the rules of third-party services, whose .proto files can't
+ * declare them.
  */
 export function createGate(
   authenticator: Authenticator,
@@ -27,19 +27,19 @@ export function createGate(
     const rule = rules.get(context.method);
     if (rule === undefined) {
       throw new TypeError(
-        `${context.service.typeName}.${context.method.name} is served, but the gate was not told of it`,
+        `${context.service.typeName}.${context.method.name} is served, but the gate has no access rule for it`,
       );
     }
     return authorize(authenticator, context, rule);
   };
 }
 
-/** What the gate looks at, of a call or of any other request. */
+/** The properties of a call, or of another request, that the gate reads. */
 type GatedRequest = Pick<HandlerContext, "url" | "requestHeader" | "values">;
 
 export type PermissionCheck = (request: GatedRequest) => void | Promise<void>;
 
-/** The same for what is no RPC: lets in who has this permission. */
+/** The same for requests that are not RPCs: rejects callers without the permission. */
 export function createPermissionCheck(authenticator: Authenticator, permission: string): PermissionCheck {
   return (request) => authorize(authenticator, request, { kind: "permission", permission });
 }
@@ -51,11 +51,11 @@ function authorize(authenticator: Authenticator, request: GatedRequest, rule: Ac
   if (authenticator.required && hasTokenInQuery(request.url)) {
     throw invalidToken(
       authenticator.issuesTokens
-        ? "An access token belongs in the Authorization header, never in the address."
-        : "This service issues no access tokens: leave access_token out of the address.",
+        ? "An access token must be in the Authorization header, not in the URL."
+        : "This service issues no access tokens: remove access_token from the URL.",
     );
   }
-  // Making Headers of a request costs as much as the rest of the gate.
+  // The peer's copy of Authorization is preferred: creating Headers would cost as much as the rest of the gate.
   const { authorization = request.requestHeader.get("authorization"), workload } = request.values.get(peerKey);
   const unknownCaller = authenticator.issuesTokens ? noToken : noIdentity;
   const admit = (principal: Principal): void => {
@@ -73,7 +73,7 @@ function authorize(authenticator: Authenticator, request: GatedRequest, rule: Ac
   return principal instanceof Promise ? principal.then(admit) : admit(principal);
 }
 
-/** RFC 6750 (section 2.3) knows such tokens, and advises against them: addresses end up in logs. */
+/** RFC 6750, section 2.3, allows tokens in the query but advises against them, since URLs are logged. */
 function hasTokenInQuery(url: string): boolean {
   const query = url.indexOf("?");
   return query !== -1 && new URLSearchParams(url.slice(query)).has("access_token");

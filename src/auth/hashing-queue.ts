@@ -1,34 +1,38 @@
 export interface HashingQueue {
-  /** Runs the task when its turn comes. Rejects with what `refuse` gives where too many wait. */
+  /** Runs the task when there is capacity. Rejects with the error of `createFullError` if the queue is full. */
   run<Result>(task: () => Promise<Result>): Promise<Result>;
 }
 
-/** Lets `atOnce` tasks run at once, and `waiting` more wait in the order they came. */
-export function createHashingQueue(options: { atOnce: number; waiting: number; refuse: () => Error }): HashingQueue {
-  const turns: (() => void)[] = [];
+/** Runs up to `concurrency` tasks at the same time, and queues up to `maxQueued` more in order of arrival. */
+export function createHashingQueue(options: {
+  concurrency: number;
+  maxQueued: number;
+  createFullError: () => Error;
+}): HashingQueue {
+  const queued: (() => void)[] = [];
   let running = 0;
 
-  async function turn(): Promise<void> {
-    if (running < options.atOnce) {
+  async function acquire(): Promise<void> {
+    if (running < options.concurrency) {
       running += 1;
       return;
     }
-    if (turns.length >= options.waiting) {
-      throw options.refuse();
+    if (queued.length >= options.maxQueued) {
+      throw options.createFullError();
     }
     const { promise, resolve } = Promise.withResolvers<void>();
-    turns.push(resolve);
+    queued.push(resolve);
     await promise;
   }
 
   return {
     async run(task) {
-      await turn();
+      await acquire();
       try {
         return await task();
       } finally {
-        const next = turns.shift();
-        // The turn is handed on, so that no newcomer gets in between.
+        const next = queued.shift();
+        // The slot passes directly to the next task, so that no new task can take it first.
         if (next === undefined) {
           running -= 1;
         } else {

@@ -1,13 +1,13 @@
 import type { Principal } from "./principal.ts";
 
-/** What a workload may do. */
+/** The permissions of a workload. */
 export type IdentityRule = {
-  /** A SPIFFE ID; one that ends in `/*` is of all that begin like it. */
+  /** A SPIFFE ID, or a prefix of SPIFFE IDs that ends in `/*`. */
   readonly id: string;
   readonly permissions: readonly string[];
 };
 
-/** Gives the principal of a SPIFFE ID by the most specific of these rules; undefined where none is of it. */
+/** Returns a lookup of the principal of a SPIFFE ID by its most specific rule; undefined: no rule matches. */
 export function createIdentities(rules: readonly IdentityRule[]): (id: string) => Principal | undefined {
   const permissions = new Map(rules.map((rule) => [rule.id, rule.permissions]));
 

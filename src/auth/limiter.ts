@@ -1,55 +1,57 @@
 import { hash } from "node:crypto";
 import { clientKeyOf } from "./client-key.ts";
 
-/** A login that may go on to check its password. Settle it once, however it ends. */
+/** A login attempt whose password may be checked. Exactly one of the methods must be called once. */
 export interface Attempt {
-  /** The password was right: the user's failures are forgotten. */
+  /** The password was correct: resets the failures of the user. */
   succeed(): void;
-  /** It was not. */
+  /** The password was wrong. */
   fail(): void;
-  /** No one knows: it counts for nothing. */
+  /** The check failed with an error: the attempt does not count. */
   abandon(): void;
 }
 
 export interface Limiter {
   /**
-   * Resolves to a try, or to the seconds until it is worth another one. Tries whose password is being
-   * checked count as failed as long as that takes, so that no burst slips past the limits; a try that
-   * only these stand in the way of waits for them.
+   * Resolves to an attempt, or to the number of seconds after which to retry. Attempts in progress count as failed, so
+   * that a burst can't exceed the limits. An attempt that only those would block waits for them.
    */
   begin(username: string, address: string): Promise<Attempt | number>;
 }
 
 const windowMs = 10 * 60_000;
-const maxOfUser = 5;
-const maxOfSource = 50;
-/** Flooding a name out of memory takes as many password checks as this. */
+const maxFailuresPerUser = 5;
+const maxFailuresPerClient = 50;
+/** The number of password checks that it takes to evict a name. */
 const maxEntries = 10_000;
 const maxWaiting = 100;
 
 type Entry = { failedAtMs: number[]; inFlight: number };
 
-/** Told whose tries are refused from now on, and where the last one came from; no name, for it may be a mistyped password. */
+/**
+ * Called when a user or client is locked out, with the address of the last attempt. The user name is not passed on to be
+ * logged, since it may be a mistyped password.
+ */
 export type OnLockOut = (locked: "user" | "client", address: string) => void;
 
-/** Counts failed tries, of users that exist and of those that don't, and of where they come from. */
+/** Limits failed login attempts per user name, whether the user exists or not, and per client. */
 export function createLimiter(now: () => number, onLockOut: OnLockOut = () => {}): Limiter {
-  const users = createFailures(maxOfUser, now);
-  const sources = createFailures(maxOfSource, now);
+  const users = createFailureCounter(maxFailuresPerUser, now);
+  const clients = createFailureCounter(maxFailuresPerClient, now);
   let waiting = 0;
   let settled = Promise.withResolvers<void>();
 
   return {
     async begin(username, address) {
-      // Of a fixed size, however long the name is that was sent.
+      // Hashed to bound the memory that long names take.
       const user = hash("sha256", username);
-      const source = clientKeyOf(address);
+      const client = clientKeyOf(address);
       for (;;) {
-        const seconds = Math.max(users.blockedSeconds(user), sources.blockedSeconds(source));
+        const seconds = Math.max(users.blockedSeconds(user), clients.blockedSeconds(client));
         if (seconds > 0) {
           return seconds;
         }
-        if (users.hasRoom(user) && sources.hasRoom(source)) {
+        if (users.hasRoom(user) && clients.hasRoom(client)) {
           break;
         }
         if (waiting >= maxWaiting) {
@@ -59,19 +61,19 @@ export function createLimiter(now: () => number, onLockOut: OnLockOut = () => {}
         await settled.promise;
         waiting -= 1;
       }
-      users.enter(user);
-      sources.enter(source);
+      users.start(user);
+      clients.start(client);
 
       const settle = (failed: boolean, clear: boolean): void => {
-        users.leave(user, failed);
-        sources.leave(source, failed);
+        users.finish(user, failed);
+        clients.finish(client, failed);
         if (clear) {
           users.clear(user);
         }
         if (failed && users.blockedSeconds(user) > 0) {
           onLockOut("user", address);
         }
-        if (failed && sources.blockedSeconds(source) > 0) {
+        if (failed && clients.blockedSeconds(client) > 0) {
           onLockOut("client", address);
         }
         settled.resolve();
@@ -86,8 +88,8 @@ export function createLimiter(now: () => number, onLockOut: OnLockOut = () => {}
   };
 }
 
-/** The failed tries of each key within the window, and those in flight. Holds a bounded number of keys. */
-function createFailures(max: number, now: () => number) {
+/** Counts the failed attempts within the window and those in progress, for a bounded number of keys. */
+function createFailureCounter(max: number, now: () => number) {
   const entries = new Map<string, Entry>();
 
   const recent = (key: string): Entry => {
@@ -98,7 +100,7 @@ function createFailures(max: number, now: () => number) {
   };
 
   const keep = (key: string, entry: Entry): void => {
-    // Last in the Map is touched last: the first ones go first when it is full.
+    // Reinserting makes the Map an LRU cache, from which the first entry is evicted.
     entries.delete(key);
     if (entry.inFlight === 0 && entry.failedAtMs.length === 0) {
       return;
@@ -122,12 +124,12 @@ function createFailures(max: number, now: () => number) {
       const { failedAtMs, inFlight } = recent(key);
       return failedAtMs.length + inFlight < max;
     },
-    enter(key: string): void {
+    start(key: string): void {
       const entry = recent(key);
       entry.inFlight += 1;
       keep(key, entry);
     },
-    leave(key: string, failed: boolean): void {
+    finish(key: string, failed: boolean): void {
       const entry = recent(key);
       entry.inFlight -= 1;
       if (failed) {

@@ -7,19 +7,19 @@ import { tokenError } from "./token-error.ts";
 type Login = { readonly username: string; readonly password: string };
 
 export interface Logins {
-  /** Gives the user whose name and password these are. `address` is where they come from. */
+  /** Returns the user with this name and password, or rejects with a token error. `address` is that of the client. */
   verify(login: Login, address: string): Promise<User>;
 }
 
 /**
- * Checks passwords so that no one learns which users exist: a name that none has is checked against the
- * hash of a configured user, and refused whatever comes of it. Which one depends on the name alone, so
- * that where users' hashes differ in kind and cost, a name that none has always takes the same time too.
+ * Checks passwords without revealing which users exist: the password for an unknown name is checked against the hash
+ * of a configured user, and rejected whatever the result. That user is chosen by the name alone, so that an unknown
+ * name always takes the same time, even if the hashes differ in algorithm and cost.
  */
 export function createLogins(users: readonly User[], limiter: Limiter): Logins {
   const accounts = users.map((user) => ({ user, hash: parseHash(user) }));
   const byName = new Map(accounts.map((account) => [account.user.username, account]));
-  // Known only to who knows the configuration, and the same after a restart.
+  // Secret, and stable across restarts.
   const key = createHash("sha256")
     .update(users.map(({ password }) => password).join("\n"))
     .digest();
@@ -37,19 +37,19 @@ export function createLogins(users: readonly User[], limiter: Limiter): Logins {
     async verify({ username, password }, address) {
       const attempt = await limiter.begin(username, address);
       if (typeof attempt === "number") {
-        throw tokenError("temporarily_unavailable", "Too many failed tries; try again later.", {
+        throw tokenError("temporarily_unavailable", "Too many failed attempts; try again later.", {
           retryAfterSeconds: attempt,
         });
       }
       const account = byName.get(username);
-      let right: boolean;
+      let isCorrect: boolean;
       try {
-        right = await verifyPassword(password, (account ?? decoyFor(username)).hash);
+        isCorrect = await verifyPassword(password, (account ?? decoyFor(username)).hash);
       } catch (error) {
         attempt.abandon();
         throw error;
       }
-      if (account === undefined || !right) {
+      if (account === undefined || !isCorrect) {
         attempt.fail();
         throw tokenError("invalid_grant", "The username or the password is wrong.");
       }
@@ -62,7 +62,7 @@ export function createLogins(users: readonly User[], limiter: Limiter): Logins {
 function parseHash({ username, password }: User) {
   const hash = parsePasswordHash(password);
   if (hash === undefined) {
-    throw new TypeError(`adminAuth.users: the password of ${username} is no argon2id or bcrypt hash`);
+    throw new TypeError(`adminAuth.users: the password of ${username} is not an argon2id or bcrypt hash`);
   }
   return hash;
 }

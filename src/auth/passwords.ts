@@ -5,25 +5,27 @@ import { tokenError } from "./token-error.ts";
 
 export type PasswordHash = Argon2idHash | BcryptHash;
 
-// One for the process: each hashing takes a core and 19 MiB or more.
+// Shared by the process, since each hash takes a core and 19 MiB or more.
 const queue = createHashingQueue({
-  atOnce: 2,
-  waiting: 100,
-  refuse: () =>
-    tokenError("temporarily_unavailable", "Too many logins at once; try again in a second.", { retryAfterSeconds: 1 }),
+  concurrency: 2,
+  maxQueued: 100,
+  createFullError: () =>
+    tokenError("temporarily_unavailable", "Too many concurrent logins; try again in a second.", {
+      retryAfterSeconds: 1,
+    }),
 });
 
-/** Reads an argon2id PHC string or a bcrypt string; undefined where it is neither, or costs too much. */
+/** Parses an argon2id PHC string or a bcrypt string; undefined: invalid, or too expensive to check. */
 export function parsePasswordHash(text: string): PasswordHash | undefined {
   return parseArgon2id(text) ?? parseBcrypt(text);
 }
 
-/** Gives an argon2id PHC string. */
+/** Returns an argon2id PHC string. */
 export function hashPassword(password: string): Promise<string> {
   return queue.run(() => hashArgon2id(password));
 }
 
-/** Takes the time that the hash's own parameters ask for, off the event loop. */
+/** Runs off the event loop; the duration depends on the parameters of the hash. */
 export function verifyPassword(password: string, hash: PasswordHash): Promise<boolean> {
   return queue.run(() => (hash.kind === "argon2id" ? verifyArgon2id(password, hash) : verifyBcrypt(password, hash)));
 }

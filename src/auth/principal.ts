@@ -1,10 +1,10 @@
 import { createContextKey } from "@connectrpc/connect";
 
-/** Who makes a call, and what they may do now. */
+/** The caller and its effective permissions. */
 export type Principal = {
-  /** undefined where no one is authenticated. */
+  /** undefined: the caller is not authenticated. */
   readonly username: string | undefined;
-  /** As configured and narrowed by the token's scope: "*", "read", or names such as "flows.write". */
+  /** The user's permissions, restricted to the token's scope: "*", "read", or names such as "flows.write". */
   readonly permissions: readonly string[];
 };
 
@@ -14,17 +14,17 @@ export const principalKey = createContextKey<Principal>(
   { description: "principal" },
 );
 
-/** The connection that a call came over. Set by the server. */
+/** The client of a call. Set by the server. */
 export type Peer = {
-  /** The client's IP address; behind a trusted proxy the one that it tells. */
+  /** The client's IP address; behind a trusted proxy, the forwarded one. */
   readonly address: string;
-  /** The Authorization header; null: there is none. Absent: the call's own headers say it. */
+  /** The Authorization header; null: there is none. Absent: to be read from the headers of the call. */
   readonly authorization?: string | null;
-  /** Stands in the log with whatever this request caused. */
+  /** Logged with every event that this request causes. */
   readonly requestId: string;
   /**
-   * The SPIFFE ID of the workload that calls; undefined where nothing vouches for one. Throws
-   * `invalid_identity` where what came can't be relied on. Absent: workloads are not told apart.
+   * Returns the verified SPIFFE ID of the calling workload; undefined if there is none. Throws `invalid_identity` if the
+   * certificate or header is invalid. Absent: workloads are not identified.
    */
   readonly workload?: (() => string | undefined) | undefined;
 };

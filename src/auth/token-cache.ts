@@ -1,38 +1,38 @@
 import type { StoredToken, TokenStore } from "../store/store.ts";
 
-/** A token store whose look-ups may be answered from memory, without a promise. */
+/** A token store whose `find` returns cached tokens synchronously. */
 export type Tokens = Pick<TokenStore, "insert" | "remove" | "removeExpired"> & {
   find(hash: Uint8Array): StoredToken | undefined | Promise<StoredToken | undefined>;
 };
 
-/** Some 300 bytes each. */
+/** Each takes about 300 bytes. */
 const maxTokens = 10_000;
 
 /**
- * Remembers the tokens that were found, until the store gives notice that they are revoked. Expired ones are found too, as in
- * the store. Where there are too many, the one that was remembered first is forgotten.
+ * Caches found tokens until the store reports that they are revoked. Like the store, it also returns expired tokens. When
+ * the cache is full, the oldest entry is evicted.
  */
 export function openTokenCache(store: TokenStore, limit = maxTokens): Tokens & Disposable {
-  const found = new Map<string, StoredToken>();
-  let notices = 0;
+  const cache = new Map<string, StoredToken>();
+  let revocations = 0;
   const subscription = store.onRevoked((hash) => {
-    notices += 1;
+    revocations += 1;
     if (hash === undefined) {
-      found.clear();
+      cache.clear();
     } else {
-      found.delete(keyOf(hash));
+      cache.delete(keyOf(hash));
     }
   });
 
-  async function look(hash: Uint8Array, key: string): Promise<StoredToken | undefined> {
-    const before = notices;
+  async function findInStore(hash: Uint8Array, key: string): Promise<StoredToken | undefined> {
+    const revocationsBefore = revocations;
     const token = await store.find(hash);
-    // A notice since then may have been of this token.
-    if (token !== undefined && notices === before) {
-      found.set(key, token);
-      const [oldest] = found.keys();
-      if (found.size > limit && oldest !== undefined) {
-        found.delete(oldest);
+    // The token may have been revoked in the meantime.
+    if (token !== undefined && revocations === revocationsBefore) {
+      cache.set(key, token);
+      const [oldest] = cache.keys();
+      if (cache.size > limit && oldest !== undefined) {
+        cache.delete(oldest);
       }
     }
     return token;
@@ -42,7 +42,7 @@ export function openTokenCache(store: TokenStore, limit = maxTokens): Tokens & D
     insert: (token) => store.insert(token),
     find(hash) {
       const key = keyOf(hash);
-      return found.get(key) ?? look(hash, key);
+      return cache.get(key) ?? findInStore(hash, key);
     },
     remove: (hash) => store.remove(hash),
     removeExpired: (nowMs) => store.removeExpired(nowMs),

@@ -11,7 +11,7 @@ const errors = {
   temporarily_unavailable: TokenErrorReason.TEMPORARILY_UNAVAILABLE,
 } as const satisfies Partial<Record<Reason, TokenErrorReason>>;
 
-/** Why no token was issued or revoked (RFC 6749, section 5.2). The description repeats nothing that was sent. */
+/** An error of issuing or revoking a token (RFC 6749, section 5.2). The description must not repeat any input. */
 export function tokenError(
   reason: keyof typeof errors,
   description: string,

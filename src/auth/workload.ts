@@ -4,21 +4,20 @@ import { isSpiffeId } from "./spiffe.ts";
 import { invalidIdentity } from "./unauthorized.ts";
 
 /**
- * The SPIFFE ID of a verified client certificate (X509-SVID, section 5.2); undefined where it has no URI at
- * all. Throws `invalid_identity` where it has several, or one that is no SPIFFE ID, or is that of an authority.
+ * The SPIFFE ID of a verified client certificate (X509-SVID, section 5.2); undefined if it has no URI. Throws
+ * `invalid_identity` if it has several URIs or one that is not a SPIFFE ID, or is a CA certificate.
  */
 export function workloadOfCertificate(certificate: X509Certificate): string | undefined {
   const uris = urisOf(certificate.subjectAltName ?? "");
   if (certificate.ca && uris?.length !== 0) {
-    throw invalidIdentity("The client certificate is that of an authority, which identifies no workload.");
+    throw invalidIdentity("The client certificate is a CA certificate, which does not identify a workload.");
   }
   return onlySpiffeId(uris, "The client certificate");
 }
 
 /**
- * The same, of a value of X-Forwarded-Client-Cert. Its last element counts, which the nearest proxy has
- * added: what stands before came with the request, and anyone may have written it. Envoy writes `URI=` where the
- * certificate has none.
+ * The same for a value of X-Forwarded-Client-Cert. Only its last element is used, which the nearest proxy has appended:
+ * earlier ones were part of the request and can be forged. Envoy writes `URI=` if the certificate has no URI.
  */
 export function workloadOfForwarded(header: string): string | undefined {
   const nearest = parseForwardedCertificates(header)?.at(-1);
@@ -30,14 +29,14 @@ function onlySpiffeId(uris: readonly string[] | undefined, source: string): stri
   if (uris?.length === 0) {
     return undefined;
   }
-  const [id, ...others] = uris ?? [];
-  if (id === undefined || others.length > 0 || !isSpiffeId(id)) {
-    throw invalidIdentity(`${source} must name one URI, and that a SPIFFE ID with a path.`);
+  const [id, ...additional] = uris ?? [];
+  if (id === undefined || additional.length > 0 || !isSpiffeId(id)) {
+    throw invalidIdentity(`${source} must contain exactly one URI, which is a SPIFFE ID with a path.`);
   }
   return id;
 }
 
-/** Of a subjectAltName as Node writes it: names that could be mistaken for several are in quotes there. */
+/** The URIs of a subjectAltName in Node's format, which quotes names that contain separators. undefined: invalid. */
 function urisOf(subjectAltName: string): string[] | undefined {
   const name = /([^:,"]+):("(?:[^"\\]|\\.)*"|[^",]*)(?:, |$)/y;
   const uris: string[] = [];

@@ -14,7 +14,7 @@ export type Command =
 
 const commands = ["start", "backup", "restore", "hash-password", "help"] as const;
 const allFlags = ["config", ...settings.map(({ flag }) => flag)];
-/** All that matters to those that copy the store. */
+/** The flags of `backup` and `restore`. */
 const copyFlags = ["config", "data-dir", "store"];
 const options = {
   help: { type: "boolean", short: "h" },
@@ -22,13 +22,13 @@ const options = {
   ...Object.fromEntries(allFlags.map((flag) => [flag, { type: "string" } as const])),
 } as const;
 
-/** Reads the command line. Throws a CliFailure that names what it does not know, and what is near it. */
+/** Parses the command line. Throws a CliFailure for an unknown command or flag, with the closest match. */
 export function parseArguments(argv: readonly string[]): Command {
-  // Not strict: parseArgs would say what is wrong, but neither what is near nor how to go on.
+  // Not strict: the errors of parseArgs suggest neither a correction nor --help.
   const { tokens } = parseArgs({ args: [...argv], options, strict: false, allowPositionals: true, tokens: true });
   const flags = new Map<string, string>();
-  const words = tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : []));
-  const [command = "start"] = words;
+  const positionals = tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : []));
+  const [command = "start"] = positionals;
   const valueFlags = command === "backup" || command === "restore" ? copyFlags : allFlags;
   for (const token of tokens) {
     if (token.kind === "option") {
@@ -41,7 +41,7 @@ export function parseArguments(argv: readonly string[]): Command {
   if (flags.has("version")) {
     return { kind: "version" };
   }
-  return toCommand(words, flags);
+  return toCommand(positionals, flags);
 }
 
 type OptionToken = { name: string; rawName: string; value?: string | undefined; inlineValue?: boolean | undefined };
@@ -54,40 +54,40 @@ function readFlag({ name, rawName, value, inlineValue }: OptionToken, valueFlags
     return "";
   }
   if (!valueFlags.includes(name)) {
-    // One that other commands have is no mistake in spelling.
-    const near = allFlags.includes(name) ? [] : [...valueFlags, "help", "version"].map((flag) => `--${flag}`);
-    throw usageFailure(`There is no flag ${rawName}.${meant(`--${name}`, near)}`);
+    // A flag of another command is not a typo.
+    const candidates = allFlags.includes(name) ? [] : [...valueFlags, "help", "version"].map((flag) => `--${flag}`);
+    throw usageFailure(`Unknown flag ${rawName}.${suggest(`--${name}`, candidates)}`);
   }
   if (value === undefined || value === "" || (inlineValue !== true && value.startsWith("-"))) {
-    throw usageFailure(`${rawName} needs a value.`);
+    throw usageFailure(`${rawName} requires a value.`);
   }
   return value;
 }
 
-function toCommand([name = "start", ...rest]: readonly string[], flags: Flags): Command {
+function toCommand([name = "start", ...operands]: readonly string[], flags: Flags): Command {
   const kind = commands.find((command) => command === name);
   if (kind === undefined) {
-    throw usageFailure(`There is no command ${name}.${meant(name, [...commands, "--version"])}`);
+    throw usageFailure(`Unknown command ${name}.${suggest(name, [...commands, "--version"])}`);
   }
-  if (kind === "hash-password" && rest.length + flags.size > 0) {
+  if (kind === "hash-password" && operands.length + flags.size > 0) {
     throw usageFailure(
-      "hash-password takes no arguments: others on this machine could see them. It asks, or reads a line.",
+      "hash-password takes no arguments, as other users of this machine could see them. It prompts, or reads a line from stdin.",
     );
   }
   if (kind === "backup" || kind === "restore") {
-    const [file] = rest;
-    if (file === undefined || rest.length > 1) {
-      throw usageFailure(`${kind} needs the path of one file.`);
+    const [file] = operands;
+    if (file === undefined || operands.length > 1) {
+      throw usageFailure(`${kind} requires the path of one file.`);
     }
     return { kind, file, flags };
   }
-  if (rest.length > 0) {
-    throw usageFailure(`${kind} takes no arguments besides flags.`);
+  if (operands.length > 0) {
+    throw usageFailure(`${kind} takes no arguments other than flags.`);
   }
   return kind === "start" ? { kind, flags } : { kind };
 }
 
-function meant(word: string, words: readonly string[]): string {
-  const near = closestMatch(word, words);
+function suggest(word: string, candidates: readonly string[]): string {
+  const near = closestMatch(word, candidates);
   return near === undefined ? "" : ` Did you mean ${near}?`;
 }

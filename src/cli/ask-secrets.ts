@@ -2,8 +2,7 @@ import { type Key, emitKeypressEvents } from "node:readline";
 import { CliFailure } from "./failure.ts";
 
 /**
- * Asks for one line after the other at the terminal, and shows nothing of what is typed or pasted.
- * Ctrl-C ends it with 130, as a signal would.
+ * Prompts for lines at the terminal without echoing the input. Rejects with exit code 130 on Ctrl-C, like a signal.
  */
 export async function askSecrets(prompts: readonly string[]): Promise<readonly string[]> {
   const { stdin, stderr } = process;
@@ -45,7 +44,7 @@ export async function askSecrets(prompts: readonly string[]): Promise<readonly s
   stdin.on("keypress", onKeypress);
   stdin.once("end", onEnd);
   stdin.resume();
-  // Only now: what is typed before would be shown.
+  // The first prompt appears only in raw mode, since the terminal would echo anything typed before.
   ask();
   try {
     return await promise;

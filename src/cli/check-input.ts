@@ -3,7 +3,7 @@ import { CliFailure } from "./failure.ts";
 import { closestMatch } from "./closest-match.ts";
 import type { Input } from "./read-input.ts";
 
-/** What was not given has its default. Throws a CliFailure that names where each wrong value comes from. */
+/** Validates the input and fills in defaults. Throws a CliFailure that names the source of each invalid value. */
 export function checkInput(input: Input): Options {
   try {
     return parseOptions(input.content);
@@ -15,10 +15,10 @@ export function checkInput(input: Input): Options {
   }
 }
 
-function describeProblem(problem: OptionsProblem, { given, file }: Input): string {
+function describeProblem(problem: OptionsProblem, { overrides, file }: Input): string {
   const { path, message, knownKeys = [] } = problem;
   const name = formatOptionPath(path);
-  const origin = given.find((one) => formatOptionPath(one.path) === name)?.origin;
+  const origin = overrides.find((override) => formatOptionPath(override.path) === name)?.origin;
   if (origin !== undefined) {
     return `${origin}: ${message}`;
   }

@@ -1,4 +1,4 @@
-/** The one of `words` that `word` was probably meant to be: a similar one, or one that it is the beginning of. */
+/** Returns the word most similar to the given one, or one that begins with it; undefined: none is similar enough. */
 export function closestMatch(word: string, words: readonly string[]): string | undefined {
   const [best] = words
     .map((candidate) => ({ candidate, edits: distance(word.toLowerCase(), candidate.toLowerCase()) }))
@@ -7,9 +7,9 @@ export function closestMatch(word: string, words: readonly string[]): string | u
   return best?.candidate ?? (word.length < 4 ? undefined : words.find((candidate) => candidate.startsWith(word)));
 }
 
-/** Levenshtein's: how many characters must be added, removed or changed. */
+/** The Levenshtein distance: the number of characters to be inserted, deleted or replaced. */
 function distance(from: string, to: string): number {
-  // What is far longer is not near: no need to count.
+  // Skips the computation for a much longer word, which can't be similar.
   if (Math.abs(from.length - to.length) > to.length) {
     return Number.POSITIVE_INFINITY;
   }

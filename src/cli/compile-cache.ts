@@ -3,18 +3,18 @@ import { enableCompileCache } from "node:module";
 import { join } from "node:path";
 
 /**
- * Keeps compiled code, and TypeScript whose types are stripped, for the next start. Written when the process exits.
+ * Enables Node's compile cache, which is written when the process exits and speeds up the next start.
  *
- * In the data directory, and only once there is one. Who can write there could have code run in this process: the folder
- * must be of this user, and writable for no one else.
+ * The cache is in the data directory, if that exists already. Since cached code is executed in this process, the folder
+ * must belong to this user and not be writable by others.
  */
-export function keepCompiledCode(dataDir: string): void {
+export function useCompileCache(dataDir: string): void {
   const folder = join(dataDir, "compile-cache");
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") {
-      // There is no data directory yet, or it can't be written: that is for the service to say.
+      // The data directory does not exist yet, or is not writable, which the service itself reports.
       return;
     }
   }

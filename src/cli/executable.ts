@@ -1,4 +1,4 @@
-// The program of the single-file executable, which scripts/build-executable.ts makes.
+// The entry point of the single-file executable, which scripts/build-executable.ts builds.
 import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -10,8 +10,8 @@ import { launchArgument } from "../runtime/launch.ts";
 import { runCommandLine } from "./run.ts";
 import { removeOtherPrograms, unpackProgram } from "./unpack.ts";
 
-const [, , word, program] = process.argv;
-if (word === launchArgument && program !== undefined && isConfined()) {
+const [, , firstArgument, program] = process.argv;
+if (firstArgument === launchArgument && program !== undefined && isConfined()) {
   load(program);
 } else {
   await runCommandLine({
@@ -20,29 +20,29 @@ if (word === launchArgument && program !== undefined && isConfined()) {
       const folder = unpackProgram(options.dataDir);
       const { openGateway } = load(join(folder, "dist/src/gateway.js")) as typeof gateway;
       const opened = await openGateway(options);
-      // Not before: now the data directory is ours, and no other service runs one of those.
+      // Only now is the data directory locked, so that no other service runs from one of these folders.
       removeOtherPrograms(folder);
       return opened;
     },
     async copyStore(...copy) {
-      // Not into the data directory, which may not be this user's.
-      const place = mkdtempSync(join(tmpdir(), "flowgate-"));
+      // Not in the data directory, which may belong to another user.
+      const folder = mkdtempSync(join(tmpdir(), "flowgate-"));
       try {
-        const { copyStore } = load(join(unpackProgram(place), "dist/src/cli/copy-store.js")) as typeof store;
+        const { copyStore } = load(join(unpackProgram(folder), "dist/src/cli/copy-store.js")) as typeof store;
         await copyStore(...copy);
       } finally {
-        rmSync(place, { recursive: true, force: true });
+        rmSync(folder, { recursive: true, force: true });
       }
     },
   });
 }
 
-/** Under Node's permission model. Without it no program is loaded that runs flows. */
+/** Whether Node's permission model is active. Without it, the runtime program must not be loaded. */
 function isConfined(): boolean {
   return (process.permission as NodeJS.ProcessPermission | undefined) !== undefined;
 }
 
-/** `import` finds nothing on the disk here. */
+/** In a single-file executable, `import` can't load files from the disk. */
 function load(path: string): unknown {
   return createRequire(path)(path);
 }

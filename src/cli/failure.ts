@@ -1,4 +1,4 @@
-/** What ends a command: told to the user line by line, without a stack. */
+/** An error that ends a command. Its message is printed without a stack. */
 export class CliFailure extends Error {
   readonly exitCode: number;
 
@@ -9,7 +9,7 @@ export class CliFailure extends Error {
   }
 }
 
-/** The command line itself is wrong. */
+/** The failure for an invalid command line. */
 export function usageFailure(message: string): CliFailure {
-  return new CliFailure(`${message}\nflowgate --help tells the commands and flags.`, 2);
+  return new CliFailure(`${message}\nSee flowgate --help for commands and flags.`, 2);
 }

@@ -2,7 +2,7 @@ import { hashPassword } from "../auth/passwords.ts";
 import { askSecrets } from "./ask-secrets.ts";
 import { CliFailure } from "./failure.ts";
 
-/** Prints the hash on stdout, and nothing else: it can be redirected. */
+/** Prints only the hash on stdout, so that the output can be redirected. */
 export async function hashPasswordCommand(): Promise<void> {
   const password = process.stdin.isTTY ? await askTwice() : await readLine(process.stdin);
   if (password === "") {
@@ -14,7 +14,7 @@ export async function hashPasswordCommand(): Promise<void> {
 async function askTwice(): Promise<string> {
   const [password = "", again] = await askSecrets(["Password: ", "Again: "]);
   if (password !== again) {
-    throw new CliFailure("The two passwords differ.");
+    throw new CliFailure("The passwords do not match.");
   }
   return password;
 }

@@ -13,17 +13,17 @@ Serves the administration API of a flow runtime, over HTTP, Connect, gRPC and gR
 
 Commands:
   start            Start the service (the default)
-  backup <file>    Copy the revisions to a new file, also while the service runs
-  restore <file>   Put such a copy back; the service must not run
-  hash-password    Ask for a password, or read one line, and print its hash
+  backup <file>    Copy the store to a new file, also while the service runs
+  restore <file>   Restore the store from such a copy; the service must not run
+  hash-password    Prompt for a password, or read one line from stdin, and print its hash
   help             Show this
 
-Flags, and the variables that say the same; backup and restore take --config, --data-dir and --store:
+Flags and equivalent environment variables; backup and restore support --config, --data-dir and --store:
 ${rows.map(({ flag, variable, help }) => `  ${flag.padEnd(flagWidth)}${variable.padEnd(variableWidth)}${help}`).join("\n")}
   ${"-h, --help".padEnd(flagWidth + variableWidth)}Show this
   ${"-V, --version".padEnd(flagWidth + variableWidth)}Show the version
 
-A flag wins over its variable, a variable over the configuration file. docs/configuration.md has all options.
+Flags take precedence over variables, variables over the configuration file. docs/configuration.md has all options.
 
 A configuration file, flowgate.yaml:
 

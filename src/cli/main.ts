@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
-import { holdYoungGeneration } from "./young-generation.ts";
+import { limitYoungGeneration } from "./young-generation.ts";
 
-// Before all else is loaded.
-const release = holdYoungGeneration();
-const { keepCompiledCode } = await import("./compile-cache.ts");
+// Must run before other modules are loaded.
+const release = limitYoungGeneration();
+const { useCompileCache } = await import("./compile-cache.ts");
 const { runCommandLine } = await import("./run.ts");
 
 await runCommandLine({
@@ -16,10 +16,10 @@ await runCommandLine({
   async openGateway(options) {
     const { openGateway } = await import("../gateway.ts");
     const gateway = await openGateway(options);
-    // While the flows start, most of what is allocated stays too.
+    // Most of what is allocated while the flows start is long-lived too.
     setTimeout(release, 5_000).unref();
     return gateway;
   },
   copyStore: async (...copy) => (await import("./copy-store.ts")).copyStore(...copy),
-  loading: keepCompiledCode,
+  beforeLoad: useCompileCache,
 });

@@ -3,18 +3,19 @@ import type { Flags } from "./arguments.ts";
 import { type Environment, dataDirOf, readInput } from "./read-input.ts";
 
 /**
- * The complete options, from flags, environment and configuration file. Throws a CliFailure that says what is wrong where.
+ * Reads the complete options from flags, environment and configuration file. Throws a CliFailure with all problems and
+ * their sources.
  *
- * `loading` is called with the data directory before the schema of all options is loaded.
+ * `beforeLoad` is called with the data directory before the options schema is loaded.
  */
 export async function readOptions(
   flags: Flags,
   environment: Environment,
-  loading: (dataDir: string) => void = () => {},
+  beforeLoad: (dataDir: string) => void = () => {},
 ): Promise<Options> {
   const input = await readInput(flags, environment);
   const dataDir = dataDirOf(input);
-  if (dataDir !== undefined) loading(dataDir);
+  if (dataDir !== undefined) beforeLoad(dataDir);
   const { checkInput } = await import("./check-input.ts");
   return checkInput(input);
 }

@@ -6,18 +6,18 @@ import { helpText } from "./help.ts";
 import { readOptions } from "./read-options.ts";
 import { start } from "./start.ts";
 
-/** What the commands need of the program, which is a package of files or a single executable. */
+/** What the commands need of the program, which is either an npm package or a single-file executable. */
 export interface Program {
   readonly version: () => string;
-  /** Loads the service: only `start` does, so that the other commands answer at once. */
+  /** Loads the service. Only `start` calls it, so that the other commands are fast. */
   readonly openGateway: Parameters<typeof start>[1];
-  /** Loads the database; so does `start`. */
+  /** Loads the database. */
   readonly copyStore: typeof copyStore;
   /** Called with the data directory before the service is loaded. */
-  readonly loading?: (dataDir: string) => void;
+  readonly beforeLoad?: (dataDir: string) => void;
 }
 
-/** Does what the command line asks for; what goes wrong is told on stderr and by the exit code. */
+/** Runs the command of the command line. Reports failures on stderr and by the exit code. */
 export async function runCommandLine(program: Program): Promise<void> {
   try {
     await run(program);
@@ -32,7 +32,7 @@ export async function runCommandLine(program: Program): Promise<void> {
   }
 }
 
-async function run({ version, openGateway, copyStore, loading }: Program): Promise<void> {
+async function run({ version, openGateway, copyStore, beforeLoad }: Program): Promise<void> {
   const command = parseArguments(process.argv.slice(2));
   switch (command.kind) {
     case "help":
@@ -49,10 +49,10 @@ async function run({ version, openGateway, copyStore, loading }: Program): Promi
       await hashPasswordCommand();
       return;
     case "start": {
-      await start(await readOptions(command.flags, process.env, loading), openGateway);
-      // All is closed. Should the reader of our output have stopped reading, that must not keep us.
+      await start(await readOptions(command.flags, process.env, beforeLoad), openGateway);
+      // Everything is closed. The process must not wait for output that is not read.
       setTimeout(() => {
-        // One of these is the log's, which would wait for that reader without end.
+        // The log's listener would wait for the output to be read.
         process.removeAllListeners("exit");
         process.exit();
       }, 1000).unref();

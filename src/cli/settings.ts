@@ -22,7 +22,7 @@ export const settings = [
     path: ["dataDir"],
     kind: "text",
     hint: "path",
-    help: "Keep the store, its key and the files of the runtime here",
+    help: "The directory of the store, its key and the runtime's files",
   },
   {
     flag: "store",
@@ -30,7 +30,7 @@ export const settings = [
     path: ["store"],
     kind: "text",
     hint: "url",
-    help: "Keep revisions and tokens there, as in sqlite:/path/to/file.db",
+    help: "The URL of the store, such as sqlite:/path/to/file.db",
   },
   {
     flag: "runtime-port",
@@ -46,7 +46,7 @@ export const settings = [
     path: ["metrics", "port"],
     kind: "number",
     hint: "number",
-    help: "Serve /metrics on a port of its own, without a token",
+    help: "Serve /metrics on this separate port, without a token",
   },
   {
     flag: "tracing-endpoint",
@@ -62,13 +62,13 @@ export const settings = [
     path: ["drain", "delayMs"],
     kind: "number",
     hint: "number",
-    help: "Take calls for so long after SIGTERM, while health says not ready",
+    help: "Accept calls for this long after SIGTERM, while health reports not ready",
   },
 ] as const;
 
 export type Setting = (typeof settings)[number];
 
-/** Text that is no number stays text: that it is wrong is for the options to say. */
+/** Converts the text of a flag or variable. An invalid number stays a text, and is reported by the validation of the options. */
 export function readSetting({ kind }: Setting, text: string): string | number {
   return kind === "number" && /^\d{1,9}$/.test(text) ? Number(text) : text;
 }

@@ -1,35 +1,35 @@
 import type { Options } from "../options/parse.ts";
 import { CliFailure } from "./failure.ts";
 
-/** What keeps a gateway from starting, in one line that says what to do. */
+/** Converts an error of a failed start to a one-line message that describes what to do. */
 export function explainStartFailure(error: unknown, options: Options): CliFailure {
   const { code, port, address, message } = readError(error);
   const { metrics } = options;
   if (code === "EADDRINUSE" || code === "EACCES") {
-    const because = code === "EADDRINUSE" ? "is in use" : "is not for this user to take";
+    const problem = code === "EADDRINUSE" ? "is in use" : "requires more privileges than this user has";
     if (port === options.port) {
       return new CliFailure(
-        `Port ${port} on ${options.host} ${because}: choose another with --port, FLOWGATE_PORT or port.`,
+        `Port ${port} on ${options.host} ${problem}: choose another with --port, FLOWGATE_PORT or port.`,
       );
     }
     if (metrics.port !== undefined && port === metrics.port) {
       return new CliFailure(
-        `Port ${metrics.port} on ${metrics.host} ${because}: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
+        `Port ${metrics.port} on ${metrics.host} ${problem}: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
       );
     }
   }
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND" || code === "EAI_AGAIN") {
     if (metrics.port !== undefined && address === metrics.host && address !== options.host) {
-      return new CliFailure(`${metrics.host} is no address of this machine: choose another with metrics.host.`);
+      return new CliFailure(`${metrics.host} is not an address of this machine: choose another with metrics.host.`);
     }
     return new CliFailure(
-      `${options.host} is no address of this machine: choose another with --host, FLOWGATE_HOST or host.`,
+      `${options.host} is not an address of this machine: choose another with --host, FLOWGATE_HOST or host.`,
     );
   }
   if (code === "ENOENT" && isWorkingDirectoryDeleted()) {
     return new CliFailure(
       `The working directory was deleted, and the data directory ${options.dataDir}, or the store, is relative to it: ` +
-        "start Flowgate in another directory, or name an absolute path with --data-dir, FLOWGATE_DATA_DIR or dataDir.",
+        "start Flowgate in another directory, or specify an absolute path with --data-dir, FLOWGATE_DATA_DIR or dataDir.",
     );
   }
   if (code !== undefined && storageCodes.has(code)) {

@@ -5,11 +5,11 @@ import { getAsset, getRawAsset } from "node:sea";
 import { zstdDecompressSync } from "node:zlib";
 import { makeDirectory } from "../make-directory.ts";
 
-/** One file of those that the executable holds. */
+/** A file contained in the executable. */
 export type PackedFile = {
   /** Relative, with slashes. */
   readonly path: string;
-  /** Its bytes within the asset `files`, once that is decompressed. */
+  /** Its byte range in the decompressed asset `files`. */
   readonly start: number;
   readonly end: number;
   /** In hexadecimal. */
@@ -17,10 +17,10 @@ export type PackedFile = {
 };
 
 /**
- * Puts the files that this executable holds into the data directory, and returns their folder.
+ * Unpacks the files of this executable into the data directory, and returns their folder.
  *
- * Those that are there are checked, and written anew where they differ: what is loaded is what the executable
- * holds, whatever a power cut or a full disk has left of an earlier start.
+ * Existing files are verified by their hash and rewritten if they differ, for example after a power failure or a full
+ * disk during an earlier start.
  */
 export function unpackProgram(dataDir: string): string {
   const list = getAsset("files.json", "utf8");
@@ -38,7 +38,7 @@ export function unpackProgram(dataDir: string): string {
   return realpathSync(folder);
 }
 
-/** Removes what other versions have unpacked. */
+/** Removes the unpacked files of other versions. */
 export function removeOtherPrograms(folder: string): void {
   const programs = dirname(folder);
   for (const name of readdirSync(programs)) {
@@ -61,8 +61,8 @@ function hashOf(path: string): string | undefined {
 
 function write(path: string, content: Uint8Array): void {
   makeDirectory(dirname(path));
-  // Another start may be reading it, or writing the same.
-  const draft = `${path}.${randomBytes(8).toString("hex")}`;
-  writeFileSync(draft, content, { flag: "wx", mode: 0o600 });
-  renameSync(draft, path);
+  // Written atomically, since another process may be reading or writing the same file.
+  const temporary = `${path}.${randomBytes(8).toString("hex")}`;
+  writeFileSync(temporary, content, { flag: "wx", mode: 0o600 });
+  renameSync(temporary, path);
 }

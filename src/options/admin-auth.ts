@@ -1,15 +1,15 @@
 import * as z from "zod";
 import { parsePasswordHash } from "../auth/passwords.ts";
 import { permissions } from "./permissions.ts";
-import { refuseRepeated, text, wholeNumber } from "./values.ts";
+import { rejectDuplicates, text, wholeNumber } from "./values.ts";
 
 const user = z.strictObject({
   username: text.describe("Name to log in with. Must be unique."),
   password: z
-    .string("must be a password hash; `flowgate hash-password` makes one")
+    .string("must be a password hash; `flowgate hash-password` creates one")
     .refine(
       (hash) => parsePasswordHash(hash) !== undefined,
-      "must be an argon2id or bcrypt hash, not the password itself, and of bearable cost; `flowgate hash-password` makes one",
+      "must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one",
     )
     .describe(
       "The argon2id or bcrypt hash of the password, never the password itself. `flowgate hash-password` creates one.",
@@ -27,7 +27,7 @@ export const adminAuth = z.strictObject({
   users: z
     .array(user, "must be a list of users")
     .min(1, "must name at least one user")
-    .superRefine((users, context) => refuseRepeated(users, "username", "users", context))
+    .superRefine((users, context) => rejectDuplicates(users, "username", "users", context))
     .readonly()
     .describe("The users that can log in."),
   default: z

@@ -6,7 +6,10 @@ export const cors = z.strictObject({
     .array(
       z
         .string("must be an origin")
-        .refine(isOrigin, 'must be "*" or an origin as browsers send it, such as https://app.example, without path'),
+        .refine(
+          isOrigin,
+          'must be "*" or an origin in the form of the Origin header, such as https://app.example, without a path',
+        ),
       "must be a list of origins",
     )
     .min(1, "must name at least one origin")
@@ -17,7 +20,7 @@ export const cors = z.strictObject({
     .describe("How long browsers may cache the response to a preflight request."),
 });
 
-/** As browsers serialize them; those of other schemes, as of an extension, have no port. */
+/** Whether a text is a serialized origin. Origins of other schemes, such as browser extensions, have no port. */
 function isOrigin(text: string): boolean {
   return /^https?:/.test(text)
     ? URL.parse(text)?.origin === text && !text.includes("*")

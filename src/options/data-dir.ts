@@ -1,2 +1,2 @@
-/** Of `dataDir`. Here, since the command line needs it before it loads the schema of all options. */
+/** The default of `dataDir`. In its own file, because the CLI needs it before it loads the options schema. */
 export const defaultDataDir = "./data";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { isSpiffePattern } from "../auth/spiffe.ts";
 import { permissions } from "./permissions.ts";
-import { refuseRepeated, text } from "./values.ts";
+import { rejectDuplicates, text } from "./values.ts";
 
 export const tls = z.strictObject({
   certFile: text.describe(
@@ -45,26 +45,26 @@ export const identity = z.strictObject({
   rules: z
     .array(identityRule, "must be a list of rules")
     .min(1, "must have at least one rule")
-    .superRefine((rules, context) => refuseRepeated(rules, "id", "rules", context))
+    .superRefine((rules, context) => rejectDuplicates(rules, "id", "rules", context))
     .readonly()
     .describe("Permissions by SPIFFE ID."),
 });
 
-/** What makes sense only together: who may vouch for a workload. */
+/** Checks the combination of options that identify workloads. */
 export function checkIdentity({ tls, trustedProxies, identity }: IdentityOptions, context: z.RefinementCtx): void {
-  const shown = tls !== undefined && tls.clientCertificate !== "none";
-  const refuse = (path: string[], message: string): void => context.addIssue({ code: "custom", path, message });
-  if (shown && tls.clientCaFile === undefined) {
-    refuse(["tls", "clientCaFile"], "is missing: it says whose client certificates are good");
+  const hasClientCertificates = tls !== undefined && tls.clientCertificate !== "none";
+  const reject = (path: string[], message: string): void => context.addIssue({ code: "custom", path, message });
+  if (hasClientCertificates && tls.clientCaFile === undefined) {
+    reject(["tls", "clientCaFile"], "is missing: it is required to verify client certificates");
   }
-  if (tls?.clientCaFile !== undefined && !shown) {
-    refuse(["tls", "clientCaFile"], 'is for nothing, unless tls.clientCertificate is "request" or "require"');
+  if (tls?.clientCaFile !== undefined && !hasClientCertificates) {
+    reject(["tls", "clientCaFile"], 'has no effect unless tls.clientCertificate is "request" or "require"');
   }
-  if (identity?.source === "certificate" && !shown) {
-    refuse(["identity", "source"], 'needs client certificates: set tls.clientCertificate to "request" or "require"');
+  if (identity?.source === "certificate" && !hasClientCertificates) {
+    reject(["identity", "source"], 'requires client certificates: set tls.clientCertificate to "request" or "require"');
   }
   if (identity?.source === "forwarded" && trustedProxies.length === 0) {
-    refuse(["identity", "source"], "needs trustedProxies: from others than them anyone could claim to be anyone");
+    reject(["identity", "source"], "requires trustedProxies: other clients could forge the header");
   }
 }
 

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { listenerDefaults } from "../server/listener/options.ts";
 import { milliseconds, wholeNumber } from "./values.ts";
 
-/** The listener's own defaults are these. */
+/** The defaults are those of the listener. */
 const connectionLimits = {
   connections: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connections)

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 
-/** 127.0.0.0/8 and ::1, also where the first is mapped into IPv6. */
+/** Whether a host is `localhost`, in 127.0.0.0/8 (also if mapped into IPv6), or ::1. */
 export function isLoopback(host: string): boolean {
   if (host === "localhost") {
     return true;

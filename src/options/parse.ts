@@ -4,10 +4,10 @@ import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
 import type { runtime } from "./runtime.ts";
 import { optionsSchema } from "./schema.ts";
 
-/** What an embedder, or a configuration file, gives. */
+/** Partial options, as passed by an embedder or read from a configuration file. */
 export type OptionsInput = z.input<typeof optionsSchema>;
 
-/** Complete: whatever was not given has its default. */
+/** Complete options, with all defaults filled in. */
 export type Options = Omit<z.output<typeof optionsSchema>, "runtime" | "reflection"> & {
   reflection: "off" | "authenticated" | "open";
   runtime: z.output<typeof runtime> & { dir: string };
@@ -15,13 +15,13 @@ export type Options = Omit<z.output<typeof optionsSchema>, "runtime" | "reflecti
 
 export type OptionsProblem = {
   readonly path: JsonPath;
-  /** Repeats no value that was given: it may be a secret. */
+  /** Never contains the value, which may be a secret. */
   readonly message: string;
-  /** Where the key is unknown: those that are known in its place. */
+  /** For an unknown key: the keys that are known there. */
   readonly knownKeys?: readonly string[];
 };
 
-/** Options that can't be used, with everything that is wrong with them. */
+/** Invalid options, with all their problems. The message has one line per problem. */
 export class OptionsError extends Error {
   readonly problems: readonly OptionsProblem[];
 
@@ -33,8 +33,8 @@ export class OptionsError extends Error {
 }
 
 /**
- * Fills in every default. Complete options stay as they are. Throws an OptionsError that names each key that is unknown
- * or wrong.
+ * Validates options and fills in all defaults. Idempotent. Throws an OptionsError that lists each key that is unknown or
+ * invalid.
  */
 export function parseOptions(input: OptionsInput | Options): Options {
   const result = optionsSchema.safeParse(input, { error: describeIssue, reportInput: true });
@@ -49,12 +49,12 @@ export function parseOptions(input: OptionsInput | Options): Options {
   };
 }
 
-/** As in `adminAuth.users[0].password`. */
+/** Formats a path as in `adminAuth.users[0].password`. */
 export function formatOptionPath(path: JsonPath): string {
   return path.length === 0 ? "options" : formatPath(path);
 }
 
-/** What the schema leaves to say. */
+/** Messages of issues for which the schema has none. */
 function describeIssue(issue: { readonly code?: string; readonly input?: unknown }): string | undefined {
   if (issue.code !== "invalid_type") {
     return undefined;
@@ -65,7 +65,7 @@ function describeIssue(issue: { readonly code?: string; readonly input?: unknown
 function toProblems(issue: z.core.$ZodIssue): OptionsProblem[] {
   const path = issue.path.filter((step) => typeof step !== "symbol");
   if (issue.code !== "unrecognized_keys") {
-    // A schema that says by itself what it asks for does not say that nothing is there.
+    // The message of a schema applies to a missing value too, but does not mention that it is missing.
     const isMissing = issue.code === "invalid_type" && issue.input === undefined && issue.message.startsWith("must ");
     return [{ path, message: isMissing ? `is missing: it ${issue.message}` : issue.message }];
   }

@@ -4,8 +4,8 @@ import { permissions as knownPermissions } from "../services/routes.ts";
 
 export const permissions = z
   .union([z.string(), z.array(z.string())], "must be a permission or a list of permissions")
-  .transform((given) => (typeof given === "string" ? [given] : given))
-  // The value itself stays out of the message: whoever slips a line may have put a password there.
+  .transform((names) => (typeof names === "string" ? [names] : names))
+  // The message does not contain the value, which may be a misplaced password.
   .refine(
     (names) => names.every((name) => isPermission(name, knownPermissions)),
     `must be one or several of: ${["*", "read", ...knownPermissions].join(", ")}`,

@@ -11,7 +11,7 @@ import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
 import { flag, milliseconds, port, text, wholeNumber } from "./values.ts";
 
-/** Every option with its default and meaning. docs/configuration.md shows the same, and a test compares them. */
+/** All options with defaults and descriptions. A test compares them with docs/configuration.md. */
 export const optionsSchema = z
   .strictObject({
     host: text
@@ -45,7 +45,7 @@ export const optionsSchema = z
           .string("must be an address or a subnet")
           .refine(
             (subnet) => parseSubnet(subnet) !== undefined,
-            "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, and not everyone",
+            "must be an address such as 10.0.0.1 or a subnet such as 10.0.0.0/8, but not all addresses",
           ),
         "must be a list of addresses and subnets",
       )
@@ -68,7 +68,7 @@ export const optionsSchema = z
       .array(
         text.regex(
           /^[a-z\d_-]+(?:\.[a-z\d_-]+)*$/i,
-          "must be a name such as flows.example, without scheme, port and path",
+          "must be a host name such as flows.example, without scheme, port and path",
         ),
         "must be a list of names",
       )
@@ -127,7 +127,7 @@ export const optionsSchema = z
       context.addIssue({
         code: "custom",
         path: ["runtime", "port"],
-        message: "must be another than port, which the API takes",
+        message: "must be different from port, which the API uses",
       });
     }
     if (reflection === "authenticated" && adminAuth === undefined && identity === undefined) {
@@ -135,7 +135,7 @@ export const optionsSchema = z
         code: "custom",
         path: ["reflection"],
         message:
-          "can't be authenticated, since neither adminAuth nor identity is set: set one of them, or say off or open",
+          "can't be authenticated, since neither adminAuth nor identity is set: set one of them, or use off or open",
       });
     }
     if (adminAuth === undefined && identity === undefined && !allowUnauthenticated && !isLoopback(host)) {
@@ -143,20 +143,23 @@ export const optionsSchema = z
         code: "custom",
         path: ["host"],
         message:
-          "would let everyone on the network in, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
+          "would give every client on the network all permissions, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
       });
     }
   })
   .superRefine(({ host, port, runtime, metrics }, context) => {
-    const taken = [
+    const used = [
       { host, port },
       { host: runtime.host, port: runtime.port },
     ];
-    if (metrics.port !== 0 && taken.some((one) => one.port === metrics.port && overlap(one.host, metrics.host))) {
+    if (
+      metrics.port !== 0 &&
+      used.some((address) => address.port === metrics.port && overlap(address.host, metrics.host))
+    ) {
       context.addIssue({
         code: "custom",
         path: ["metrics", "port"],
-        message: "must be another than port and runtime.port; without it, the metrics are on port",
+        message: "must be different from port and runtime.port; if absent, the metrics are served on port",
       });
     }
   })
@@ -167,14 +170,14 @@ export const optionsSchema = z
         code: "custom",
         path: ["cors", "origins"],
         message:
-          'would let every page on the web do everything with "*", since adminAuth is not set: name the origins, set adminAuth, or set allowUnauthenticated: true',
+          'would give every web page all permissions with "*", since adminAuth is not set: list the origins, set adminAuth, or set allowUnauthenticated: true',
       });
     }
   });
 
-/** Whether no two can listen on one port of these. */
-function overlap(one: string, other: string): boolean {
+/** Whether listening on the same port of both addresses conflicts. */
+function overlap(first: string, second: string): boolean {
   const covers = (host: string, other: string): boolean =>
     host === other || host === "::" || (host === "0.0.0.0" && isIP(other) !== 6);
-  return covers(one, other) || covers(other, one);
+  return covers(first, second) || covers(second, first);
 }

@@ -19,7 +19,7 @@ export const tracing = z.strictObject({
     .string("must be a URL")
     .refine(
       isPlainUrl,
-      "must be an http or https URL such as http://127.0.0.1:4318/v1/traces, without user and password: those go into tracing.headers",
+      "must be an http or https URL such as http://127.0.0.1:4318/v1/traces, without user and password; use tracing.headers for those",
     )
     .describe(
       "URL of an OpenTelemetry collector that accepts OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.",

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-// What many options are made of.
+// Schemas shared by several options.
 
 export const text = z.string("must be text").min(1, "must not be empty");
 export const flag = z.boolean("must be true or false");
@@ -13,8 +13,8 @@ export function wholeNumber(min: number, max: number) {
   return z.int(error).min(min, error).max(max, error);
 }
 
-/** Adds an issue for each item whose key another one before it has. */
-export function refuseRepeated<Key extends string>(
+/** Adds an issue for each item that has the same key as an earlier one. */
+export function rejectDuplicates<Key extends string>(
   items: readonly Readonly<Record<Key, string>>[],
   key: Key,
   list: string,

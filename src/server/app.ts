@@ -16,7 +16,7 @@ import { type BrowserSafetyOptions, createPageGuard } from "./guards/browser-saf
 import { createCorsGuard, createOriginList, type CorsOptions } from "./guards/cors.ts";
 import { createLoadGuard, type SheddingOptions } from "./guards/load-shedding.ts";
 import { addSecurityHeaders } from "./guards/security-headers.ts";
-import { createHealth, createHealthEndpoints, type ReadinessSource } from "./health.ts";
+import { createHealth, createHealthEndpoints, type ReadinessOptions } from "./health.ts";
 import { type Gate, toFailure } from "./errors/failures.ts";
 import { createLimitLog } from "./limit-log.ts";
 import { createListener } from "./listener/listener.ts";
@@ -30,75 +30,75 @@ import { createRouter } from "./pipeline/router.ts";
 import { createReadWorkload, type IdentitySource } from "./read-workload.ts";
 import { createRequestIds } from "./request-id.ts";
 import { createRequestLog } from "./request-log.ts";
-import { healthService, maxWatchesPerSource } from "./rpc/grpc-health.ts";
+import { healthService, maxWatchesPerClient } from "./rpc/grpc-health.ts";
 import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
 import { createOpenStreams } from "./rpc/open-streams.ts";
 import { createRpcRoutes } from "./rpc/routes.ts";
 import { createClientReader, createTrust } from "./trusted-proxies.ts";
 
-export type ServerOptions = ReadinessSource & {
+export type ServerOptions = ReadinessOptions & {
   host: string;
   /** 0 takes any free port. */
   port: number;
   log: Logger;
   /** Registers the RPCs; called once by each protocol stack. */
   routes: (router: ConnectRouter) => void;
-  /** Methods whose request messages are decoded when they are read. Absent: none. */
+  /** Methods whose request messages are decoded on first access. Defaults to none. */
   deferred?: readonly DescMethod[];
-  /** Lets a call in or throws; runs before its body is read. */
+  /** Throws to reject a call; runs before its body is read. */
   gate: Gate;
   /** Outermost first. */
   interceptors: Interceptor[];
-  /** The API is described at /openapi.json and /docs. Absent: it is not. */
+  /** Serves the API description at /openapi.json and /docs. Defaults to false. */
   docs?: boolean;
-  /** The RPC services are described by gRPC server reflection. Absent: they are not. */
+  /** Serves gRPC server reflection. Defaults to false. */
   reflection?: boolean;
   limits: {
-    /** Of the largest request message. */
+    /** Size of the largest request message. */
     bodyBytes: number;
-    /** Of the longest deadline that a call can set. Absent: what a timer can wait. */
+    /** Longest deadline that a call can set. Defaults to the longest delay of a timer. */
     deadlineMs?: number;
   } & Partial<SheddingOptions & ListenerLimits>;
-  /** Absent: nothing is measured. */
+  /** Receives measurements. Defaults to none. */
   observer?: Observer | undefined;
-  /** Absent: nothing is traced. */
+  /** Absent: requests are not traced. */
   tracing?: Pick<Tracing, "root" | "isOn"> | undefined;
-  /** `/metrics` is served here, for callers that `checkPermission` admits. Absent: it is not. */
+  /** Serves `/metrics` to callers that `checkPermission` allows. Absent: not on this port. */
   metrics?: { readonly metrics: Metrics; readonly checkPermission: PermissionCheck } | undefined;
-  /** What pages of others are kept from. Absent: from nothing, for there is nothing to gain without a token. */
+  /** Protection against requests from foreign web pages. Absent: none, as every call needs a token. */
   browserSafety?: BrowserSafetyOptions | undefined;
-  /** Pages of other origins that may call. Absent: none, and no CORS header is ever sent. */
+  /** Web pages of other origins that may call. Absent: none, and no CORS header is sent. */
   cors?: CorsOptions | undefined;
   listener?: Partial<ListenerOptions>;
-  /** Absent: without TLS. */
+  /** Absent: plaintext. */
   tls?: TlsOptions | undefined;
-  /** Addresses and subnets whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host count. */
+  /** Addresses and subnets whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host are used. */
   trustedProxies?: readonly string[];
-  /** Workloads are told apart by this. Absent: they are not. */
+  /** How workloads are identified. Absent: they are not. */
   identity?: IdentitySource | undefined;
 };
 
-/** Disposing drains it, ends streams with UNAVAILABLE and finishes the calls in flight, within the listener's grace. */
+/** Disposing drains the server, ends streams with UNAVAILABLE and waits up to `closeGraceMs` for calls in flight. */
 export interface Server extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   /**
-   * From now on `/readyz` and gRPC's health say that it is not ready, so that no new calls are sent to it, and
-   * HTTP/1 answers end their connections; calls that come are still served. There is no way back.
+   * Makes `/readyz` and gRPC health report "not ready", so that load balancers send no new calls, and makes HTTP/1
+   * responses close their connections. Calls that still arrive are served. Cannot be undone.
    */
   drain(): void;
-  /** How many connections are open. */
+  /** Number of open connections. */
   connections(): Promise<number>;
 }
 
 /** Serves the RPCs over every protocol, and the health of the service, on one port. */
 export async function openServer(options: ServerOptions): Promise<Server> {
   await using stack = new AsyncDisposableStack();
-  const leaving = new AbortController();
-  const { server, health } = createServer(options, leaving.signal, stack);
+  const draining = new AbortController();
+  const { server, health } = createServer(options, draining.signal, stack);
   const drain = (): void => {
     health.drain();
-    leaving.abort();
+    draining.abort();
   };
   const listening = Promise.withResolvers<void>();
   server.once("error", listening.reject);
@@ -120,26 +120,60 @@ export async function openServer(options: ServerOptions): Promise<Server> {
   };
 }
 
-/** What an operator needs most under load: to see what is going on, and to revoke a token. */
+/** Exempt from load shedding: an operator must be able to check health and to revoke a token under load. */
 const exempt: ReadonlySet<DescMethod> = new Set([...HealthService.methods, AuthService.method.revokeToken]);
 
-/** What a timer can wait; beyond it, Node lets it fire at once. */
+/** The longest delay of a timer; with a longer one, Node fires it at once. */
 const maxTimerMs = 2_147_483_647;
 
-/** Neither its .proto files nor ours say it: no request of health or reflection is longer than a name. */
+/** Limit of a health or reflection request, which contains a name at most. */
 const maxNameBytes = 4 * 1024;
 
-function createServer(
-  { log, limits, trustedProxies = [], deferred = [], ...options }: ServerOptions,
-  leaving: AbortSignal,
-  stack: AsyncDisposableStack,
-) {
+type IsTrusted = ReturnType<typeof createTrust>;
+
+function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: AsyncDisposableStack) {
+  const { log, limits, trustedProxies = [], observer = silentObserver, tracing } = options;
   const isTrusted = createTrust(trustedProxies);
-  const { observer = silentObserver, tracing } = options;
+  const { findRoute, health, methods, endStreams } = createHandlers(options, isTrusted);
+  const pipeline = createPipeline({
+    environment: {
+      client: createClientReader(isTrusted),
+      requestIdOf: createRequestIds(),
+      readWorkload: options.identity && createReadWorkload(options.identity, isTrusted),
+      observer,
+      onEnd: createRequestLog(log),
+      findRoute,
+    },
+    guards: createGuards({ ...options, observer }, isTrusted, methods, stack),
+    traceRoot: tracing?.root,
+    log,
+  });
+  const logLimit = createLimitLog(log);
+  const server = createListener(pipeline.handle, {
+    ...limits,
+    isProxy: isTrusted,
+    onLimit(limit) {
+      logLimit(limit);
+      observer.limitReached(limit);
+    },
+    ...(options.tls && {
+      detectProtocol: createTls(options.tls, log, (reason) => observer.tlsHandshakeFailed(reason)),
+    }),
+    onDegraded: (message) => log.warn(message),
+    onMalformed: pipeline.malformed,
+    drainSignal,
+    // Open streams would delay the end. By now their clients have been notified, and can reopen them elsewhere.
+    onClientsNotified: endStreams,
+    ...options.listener,
+  });
+  return { server, health };
+}
+
+/** The RPCs over every protocol, the REST API and the other endpoints. */
+function createHandlers({ log, deferred = [], limits, ...options }: ServerOptions, isTrusted: IsTrusted) {
   const { bodyBytes, deadlineMs = maxTimerMs } = limits;
   const closing = new AbortController();
   const openStreams = createOpenStreams();
-
   const services = [
     ...servicesOf(options.routes),
     HealthService,
@@ -152,14 +186,15 @@ function createServer(
   );
   const routes = (router: ConnectRouter): void => {
     options.routes(router);
-    const small = { readMaxBytes: Math.min(maxNameBytes, bodyBytes) };
-    router.service(HealthService, healthService(health, createClientCounter(maxWatchesPerSource, isTrusted)), small);
+    const rpcOptions = { readMaxBytes: Math.min(maxNameBytes, bodyBytes) };
+    const watchers = createClientCounter(maxWatchesPerClient, isTrusted);
+    router.service(HealthService, healthService(health, watchers), rpcOptions);
     if (options.reflection === true) {
-      registerReflection(router, services, small);
+      registerReflection(router, services, rpcOptions);
     }
   };
 
-  const interceptors = [...(tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors];
+  const interceptors = [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors];
   const rpcs = createRpcRoutes({
     routes,
     requestGate: options.gate,
@@ -168,7 +203,7 @@ function createServer(
     readMaxBytes: bodyBytes,
     deferred,
     maxTimeoutMs: deadlineMs,
-    untilClosing: openStreams.until,
+    registerStream: openStreams.register,
     exempt,
     log,
   });
@@ -199,43 +234,15 @@ function createServer(
     transcoder,
     exempt,
   });
-  const pipeline = createPipeline({
-    environment: {
-      client: createClientReader(isTrusted),
-      requestIdOf: createRequestIds(),
-      readWorkload: options.identity && createReadWorkload(options.identity, isTrusted),
-      observer,
-      onEnd: createRequestLog(log),
-      findRoute,
-    },
-    guards: createGuards({ ...options, limits, log, observer }, isTrusted, methods, stack),
-    traceRoot: tracing?.root,
-    log,
-  });
-  const logLimit = createLimitLog(log);
-  const server = createListener(pipeline.handle, {
-    ...limits,
-    isProxy: isTrusted,
-    onLimit(limit) {
-      logLimit(limit);
-      observer.limitReached(limit);
-    },
-    ...(options.tls && { decide: createTls(options.tls, log, (reason) => observer.tlsHandshakeFailed(reason)) }),
-    onDegraded: (message) => log.warn(message),
-    onMalformed: pipeline.malformed,
-    leaving,
-    onTold() {
-      // Streams that only wait would hold up the end. Their clients open them anew elsewhere by now.
-      health.close();
-      openStreams.close();
-      closing.abort();
-    },
-    ...options.listener,
-  });
-  return { server, health };
+  const endStreams = (): void => {
+    health.close();
+    openStreams.close();
+    closing.abort();
+  };
+  return { findRoute, health, methods, endStreams };
 }
 
-/** In the order in which a request meets them. */
+/** In order of execution. */
 function createGuards(
   { browserSafety, cors, observer, limits, log }: ServerOptions & { readonly observer: Observer },
   isProxy: ListenerOptions["isProxy"],

@@ -6,9 +6,9 @@ import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/request-context.ts";
 
 /**
- * `/openapi.json`: the description of the API. `/docs`: the same as a page to read and to try, which is Swagger UI
- * from its npm package; everything that it loads is served here. `/` redirects there, by a relative address, so that it
- * also works below a path of a proxy; temporarily, since a configuration without docs has nothing at `/`.
+ * `/openapi.json`: the OpenAPI document. `/docs`: Swagger UI for it, with all assets served from its npm package. `/`
+ * redirects there: relatively, so that it also works below a path prefix of a proxy, and temporarily, since a service
+ * configured without docs has nothing at `/`.
  */
 export function createDocs(): [string, Route][] {
   return [
@@ -29,7 +29,7 @@ const assets = [
   ["favicon-32x32.png", "image/png"],
 ] as const;
 
-/** Its addresses are relative, so that it also works behind a proxy that puts it elsewhere. */
+/** URLs are relative, so that the page also works below a path prefix of a proxy. */
 const page = `<!doctype html>
 <html lang="en">
 <head>
@@ -47,7 +47,7 @@ const page = `<!doctype html>
 </html>
 `;
 
-/** No validator: it would send the address of this service to someone else's. */
+/** `validatorUrl` is off: it would send the URL of this service to a third party. */
 const start = `SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#api",
@@ -60,7 +60,7 @@ const start = `SwaggerUIBundle({
 `;
 
 const securityHeaders = {
-  // Swagger UI's icons are data in its style sheet.
+  // Swagger UI's style sheet has its icons as data URLs.
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
@@ -72,7 +72,7 @@ const securityHeaders = {
     "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), microphone=(), payment=(), usb=()",
 };
 
-/** One file, which is read when it is first asked for. */
+/** Serves a file, which is read on the first request. */
 function createFile(path: string, type: string, read: () => Buffer | Promise<Buffer>): [string, Route] {
   let file: Promise<{ body: Buffer; etag: string }> | undefined;
   return createEndpoint(path, false, async ({ headers: { "if-none-match": ifNoneMatch } }) => {
@@ -82,13 +82,13 @@ function createFile(path: string, type: string, read: () => Buffer | Promise<Buf
     }));
     const { body, etag } = await file;
     const headers = { ...securityHeaders, etag, "cache-control": "no-cache" };
-    return isNamed(ifNoneMatch, etag)
+    return matchesEtag(ifNoneMatch, etag)
       ? { status: 304, headers, body: undefined }
       : { status: 200, headers: { ...headers, "content-type": type }, body };
   });
 }
 
-/** RFC 9110, section 13.1.2: by weak comparison. */
-function isNamed(ifNoneMatch: string | undefined, etag: string): boolean {
+/** Weak comparison with If-None-Match (RFC 9110, section 13.1.2). */
+function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   return ifNoneMatch !== undefined && (ifNoneMatch.trim() === "*" || ifNoneMatch.includes(etag));
 }

@@ -1,10 +1,10 @@
 import { STATUS_CODES } from "node:http";
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
 
-/** What a refused request is told, outside of any RPC: what was wrong, and what to do about it. */
-type Refusal = { code: string; message: string };
+/** The JSON body of an error outside of an RPC. */
+type ErrorBody = { code: string; message: string };
 
-/** Where a status says more than the fallback: a bad request, or an internal error. */
+/** Codes of statuses; all others are `invalid_request` (4xx) or `internal` (5xx). */
 const reasons: Readonly<Record<number, string>> = {
   404: "not_found",
   405: "method_not_allowed",
@@ -16,11 +16,11 @@ const reasons: Readonly<Record<number, string>> = {
   431: "headers_too_large",
 };
 
-function errorOf(status: number, message: string, code = reasons[status]): Refusal {
+function errorBody(status: number, message: string, code = reasons[status]): ErrorBody {
   return { code: code ?? (status < 500 ? "invalid_request" : "internal"), message };
 }
 
-/** The response to a refused request. */
+/** The response to a request that is rejected outside of an RPC. */
 export function errorResponse(
   status: number,
   message: string,
@@ -29,13 +29,13 @@ export function errorResponse(
   return {
     status,
     headers: { ...headers, "content-type": "application/json" },
-    body: JSON.stringify(errorOf(status, message, code)),
+    body: JSON.stringify(errorBody(status, message, code)),
   };
 }
 
-/** The whole of an HTTP/1 response, for a request that could not be parsed and so has none. */
+/** A complete HTTP/1 response as text, for a request that could not be parsed and has no response object. */
 export function formatErrorResponse(status: number, message: string): string {
-  const body = JSON.stringify(errorOf(status, message));
+  const body = JSON.stringify(errorBody(status, message));
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     "Content-Type: application/json",

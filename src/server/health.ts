@@ -2,51 +2,51 @@ import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/request-context.ts";
 
-/** Whether the service can do its work now; what else it holds tells which part can or can't. */
+/** Whether the service is ready; further properties healthResponse individual checks. */
 export type Readiness = {
   ready: boolean;
-  /** The RPC services that can't do theirs, by full name. Absent: none where it is ready, all where it is not. */
+  /** Full names of the RPC services that are not serving. Defaults to none if ready, to all otherwise. */
   notServing?: readonly string[];
   [check: string]: unknown;
 };
 
-export type ReadinessSource = {
+export type ReadinessOptions = {
   ready: () => Readiness;
-  /** Calls the listener after each change of what `ready` says. Absent: it never changes. */
+  /** Calls the listener after each change of the result of `ready`. Absent: it never changes. */
   onReadyChange?: (listener: () => void) => void;
 };
 
-/** What the process says of itself, whoever asks and over which protocol: ready or not, or about to leave. */
+/** The health of the process, for all protocols: ready, not ready, or draining. */
 export interface Health {
-  /** As `ready` has it, and never ready while it drains. */
+  /** The result of `ready`; never ready while draining. */
   readiness(): Readiness;
-  /** Whether this service can take calls; "" is the server as a whole. undefined where there is no such service. */
+  /** Whether a service can take calls; "" is the server as a whole. undefined: there is no such service. */
   serves(service: string): boolean | undefined;
-  /** The names that `serves` knows, "" among them. */
+  /** The names that `serves` accepts, including "". */
   readonly services: readonly string[];
   readonly draining: boolean;
-  /** From now on, and for good, nothing is ready: whoever balances load takes its calls elsewhere. */
+  /** Makes everything permanently not ready, so that load balancers send calls elsewhere. */
   drain(): void;
-  /** Ends all `changes`. */
+  /** Ends all iterations of `changes`. */
   close(): void;
   /**
-   * Yields after changes, from now on; several that were not read yet are one. Throws an AbortError when the signal is
-   * aborted, and ends with close().
+   * Yields after each change from now on, coalescing changes that were not read yet. Throws an AbortError when the
+   * signal is aborted, and ends with close().
    */
   changes(signal: AbortSignal): AsyncIterable<unknown>;
-  /** How many `changes` are followed now. */
-  followers(): number;
+  /** Number of open iterations of `changes`. */
+  subscriptions(): number;
 }
 
-export function createHealth({ ready, onReadyChange }: ReadinessSource, services: readonly string[]): Health {
-  const followers = new Set<Follower>();
+export function createHealth({ ready, onReadyChange }: ReadinessOptions, services: readonly string[]): Health {
+  const subscriptions = new Set<Subscription>();
   let draining = false;
   let closed = false;
-  /** Kept from one change to the next: after a change every follower asks for it. */
-  let known: Readiness | undefined;
+  /** Cached until the next change, since every subscription reads it after a change. */
+  let cached: Readiness | undefined;
   const changed = (): void => {
-    known = undefined;
-    followers.forEach((follower) => follower.change());
+    cached = undefined;
+    subscriptions.forEach((subscription) => subscription.notify());
   };
   onReadyChange?.(changed);
 
@@ -57,8 +57,8 @@ export function createHealth({ ready, onReadyChange }: ReadinessSource, services
   return {
     readiness,
     serves(service) {
-      known ??= readiness();
-      const { ready, notServing = ready ? [] : services } = known;
+      cached ??= readiness();
+      const { ready, notServing = ready ? [] : services } = cached;
       if (service === "") {
         return ready;
       }
@@ -74,55 +74,55 @@ export function createHealth({ ready, onReadyChange }: ReadinessSource, services
     },
     close() {
       closed = true;
-      followers.forEach((follower) => follower.end());
+      subscriptions.forEach((subscription) => subscription.end());
     },
     changes(signal) {
-      const follower = new Follower(signal, () => followers.delete(follower));
+      const subscription = new Subscription(signal, () => subscriptions.delete(subscription));
       if (closed) {
-        follower.end();
+        subscription.end();
       } else {
-        followers.add(follower);
+        subscriptions.add(subscription);
       }
-      return follower;
+      return subscription;
     },
-    followers: () => followers.size,
+    subscriptions: () => subscriptions.size,
   };
 }
 
-/** One who waits for changes. Several that were not read are one: a queue such as that of events.on holds 32 KB. */
-class Follower implements AsyncIterableIterator<void, undefined> {
+/** Coalesces unread changes instead of queueing them: the queue of events.on would take 32 KB. */
+class Subscription implements AsyncIterableIterator<void, undefined> {
   readonly #signal: AbortSignal;
-  readonly #left: () => void;
+  readonly #onEnd: () => void;
   #hasChanged = false;
-  #isOver = false;
-  #settle: PromiseWithResolvers<IteratorResult<void, undefined>> | undefined;
+  #isEnded = false;
+  #pending: PromiseWithResolvers<IteratorResult<void, undefined>> | undefined;
 
-  constructor(signal: AbortSignal, left: () => void) {
+  constructor(signal: AbortSignal, onEnd: () => void) {
     this.#signal = signal;
-    this.#left = left;
+    this.#onEnd = onEnd;
     signal.addEventListener("abort", this, { once: true });
   }
 
-  change(): void {
+  notify(): void {
     this.#hasChanged = true;
-    this.#wake();
+    this.#settle();
   }
 
   end(): void {
-    this.#isOver = true;
-    this.#left();
-    this.#wake();
+    this.#isEnded = true;
+    this.#onEnd();
+    this.#settle();
   }
 
-  /** The signal was aborted. */
+  /** Listener for the abort event of the signal. */
   handleEvent(): void {
     this.end();
   }
 
   next(): Promise<IteratorResult<void, undefined>> {
-    this.#settle = Promise.withResolvers();
-    const { promise } = this.#settle;
-    this.#wake();
+    this.#pending = Promise.withResolvers();
+    const { promise } = this.#pending;
+    this.#settle();
     return promise;
   }
 
@@ -136,40 +136,41 @@ class Follower implements AsyncIterableIterator<void, undefined> {
     return this;
   }
 
-  #wake(): void {
-    const settle = this.#settle;
-    if (settle === undefined) {
+  /** Settles the pending read, if there is one and there is something to healthResponse. */
+  #settle(): void {
+    const pending = this.#pending;
+    if (pending === undefined) {
       return;
     }
     if (this.#signal.aborted) {
-      settle.reject(new DOMException("The operation was aborted", "AbortError"));
+      pending.reject(new DOMException("The operation was aborted", "AbortError"));
     } else if (this.#hasChanged) {
       this.#hasChanged = false;
-      settle.resolve({ done: false, value: undefined });
-    } else if (this.#isOver) {
-      settle.resolve({ done: true, value: undefined });
+      pending.resolve({ done: false, value: undefined });
+    } else if (this.#isEnded) {
+      pending.resolve({ done: true, value: undefined });
     } else {
       return;
     }
-    this.#settle = undefined;
+    this.#pending = undefined;
   }
 }
 
-/** `/healthz`: the process serves. `/readyz`: it has all it needs to serve well, and does not drain. */
+/** `/healthz` (liveness): the process serves requests. `/readyz` (readiness): it is ready and not draining. */
 export function createHealthEndpoints(health: Health): [string, Route][] {
   return [
-    createEndpoint("/healthz", true, () => report(200, { status: "ok" })),
+    createEndpoint("/healthz", true, () => healthResponse(200, { status: "ok" })),
     createEndpoint("/readyz", true, () => {
       const { ready, notServing: _, ...checks } = health.readiness();
       if (health.draining) {
-        return report(503, { status: "draining" });
+        return healthResponse(503, { status: "draining" });
       }
-      return ready ? report(200, { status: "ready" }) : report(503, { status: "not ready", ...checks });
+      return ready ? healthResponse(200, { status: "ready" }) : healthResponse(503, { status: "not ready", ...checks });
     }),
   ];
 }
 
-function report(status: number, body: object): TranscodingResponse {
+function healthResponse(status: number, body: object): TranscodingResponse {
   const headers = { "content-type": "application/json", "cache-control": "no-store" };
   return { status, headers, body: JSON.stringify(body) };
 }

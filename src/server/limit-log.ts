@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
 
-/** Those that connections or calls are ended at; the others keep a client within them. */
+/** The limits at which connections or calls are ended. The other limits only restrict what is accepted. */
 export const connectionEndingLimits = [
   "connections",
   "connectionsPerSource",
@@ -16,9 +16,9 @@ export const connectionEndingLimits = [
   "connectionAgeMs",
 ] as const satisfies readonly (keyof ListenerLimits)[];
 
-const announceEveryMs = 10_000;
+const logIntervalMs = 10_000;
 
-/** Logs how often which limit was reached, every so often: who reaches for one may do so many times. */
+/** Logs how often each limit was reached, at most every 10 s, since a misbehaving client may reach one many times. */
 export function createLimitLog(log: Logger): ListenerOptions["onLimit"] {
   let reached: Record<string, number> = {};
   let timer: NodeJS.Timeout | undefined;
@@ -28,6 +28,6 @@ export function createLimitLog(log: Logger): ListenerOptions["onLimit"] {
       log.warn({ limits: reached }, "connections or calls were ended at a limit");
       reached = {};
       timer = undefined;
-    }, announceEveryMs).unref();
+    }, logIntervalMs).unref();
   };
 }

@@ -14,15 +14,15 @@ const secrets = [
   "credentialSecret",
 ];
 
-/** What is logged by these names, at the top or up to two levels below, is struck out. */
+/** Properties of these names are redacted, at the top level and up to two levels below. */
 const redacted = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-/** What waits for a reader that has stopped reading, at the most; what comes then is lost. */
-const UNREAD_CHARS = 16 * 1024 * 1024;
+/** Length of the output buffer while its reader does not read; further lines are dropped. */
+const maxBufferedChars = 16 * 1024 * 1024;
 
 /**
- * JSON lines, one an event; to standard output unless told otherwise. Written in the background: pino's
- * synchronous way stops the whole process while nobody reads.
+ * Logs JSON lines, one per event, to standard output by default. Writes asynchronously: pino's synchronous mode blocks
+ * the process while the output is not read.
  */
 export function createLog(options: { level: LevelWithSilent; destination?: DestinationStream }): Logger {
   return pino(
@@ -33,6 +33,6 @@ export function createLog(options: { level: LevelWithSilent; destination?: Desti
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: redacted, censor: "[redacted]" },
     },
-    options.destination ?? pino.destination({ fd: 1, sync: false, maxLength: UNREAD_CHARS }),
+    options.destination ?? pino.destination({ fd: 1, sync: false, maxLength: maxBufferedChars }),
   );
 }

@@ -13,7 +13,7 @@ import type { Route } from "./pipeline/request-context.ts";
 import { errorResponse } from "./error-response.ts";
 import { createRequestIds } from "./request-id.ts";
 
-/** `/metrics` on the port of the API, for callers that `checkPermission` admits. */
+/** `/metrics` on the port of the API, for callers that `checkPermission` allows. */
 export function createMetricsEndpoint(metrics: Metrics, checkPermission: PermissionCheck): [string, Route] {
   return createEndpoint("/metrics", true, async (request) => {
     const { authorization } = request.headers;
@@ -28,10 +28,10 @@ export function createMetricsEndpoint(metrics: Metrics, checkPermission: Permiss
       if (challenge === undefined) {
         throw error;
       }
-      // As the HTTP API answers: without a body.
+      // Without a body, like the 401 responses of the HTTP API.
       return { status: 401, headers: { "www-authenticate": challenge }, body: undefined };
     }
-    return metricsAnswer(metrics);
+    return metricsResponse(metrics);
   });
 }
 
@@ -43,49 +43,49 @@ export interface MetricsServer extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Enough for several scrapers: more would only have the API wait. */
+/** Enough for several scrapers; more concurrent scrapes would slow down the API. */
 const scrapeLimits = {
   connections: 100,
   connectionsPerSource: 100,
   callsPerConnection: 10,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 10_000,
-  // A scrape that is under way may be missed: the next one comes from the process that follows.
+  // Interrupting a scrape does no harm: the next one is served by the successor of this process.
   closeGraceMs: 100,
 };
 
-/** Serves `/metrics`, and nothing else, to whoever reaches this port. */
+/** Serves only `/metrics`, without authentication, on a port of its own. */
 export async function openMetricsServer(options: {
   host: string;
-  /** 0 takes any free one. */
+  /** 0 takes any free port. */
   port: number;
   metrics: Metrics;
   log: Logger;
-  /** The names by which it is called, beside its addresses and localhost. Absent: any. */
+  /** Host names of the service, besides its addresses and localhost. Absent: any. */
   hosts?: readonly string[] | undefined;
 }): Promise<MetricsServer> {
   const { host, port, metrics, log, hosts } = options;
   const isOwn = hosts === undefined ? () => true : createHostCheck(hosts);
-  const answer = (exchange: Exchange): TranscodingResponse | Promise<TranscodingResponse> => {
-    const { ":authority": authority, host: named } = exchange.headers as Record<string, string | undefined>;
-    if (!isOwn(authority ?? named ?? "")) {
-      return errorResponse(421, "the Host is no name of this service: add it to its option hosts if it is one");
+  const respond = (exchange: Exchange): TranscodingResponse | Promise<TranscodingResponse> => {
+    const { ":authority": authority, host: hostHeader } = exchange.headers as Record<string, string | undefined>;
+    if (!isOwn(authority ?? hostHeader ?? "")) {
+      return errorResponse(421, "the Host is not a name of this service; if it should be, add it to the option hosts");
     }
     const [path] = exchange.target.split("?", 1);
     if (path !== "/metrics") {
-      return errorResponse(404, "there is nothing at this path but /metrics");
+      return errorResponse(404, "only /metrics is served on this port");
     }
     return exchange.method === "GET" || exchange.method === "HEAD"
-      ? metricsAnswer(metrics)
-      : errorResponse(405, "/metrics is read with GET", { headers: { Allow: "GET, HEAD" } });
+      ? metricsResponse(metrics)
+      : errorResponse(405, "/metrics supports only GET", { headers: { Allow: "GET, HEAD" } });
   };
   const requestIdOf = createRequestIds();
-  const serve: ExchangeHandler = (exchange, refusal) => {
+  const serve: ExchangeHandler = (exchange, rejection) => {
     const requestId = requestIdOf(exchange.headers);
-    Promise.resolve(refusal ?? answer(exchange))
-      .then((answered) => {
-        answered.headers["x-request-id"] = requestId;
-        exchange.send(answered);
+    Promise.resolve(rejection ?? respond(exchange))
+      .then((response) => {
+        response.headers["x-request-id"] = requestId;
+        exchange.send(response);
       })
       .catch((error: unknown) => {
         log.error({ requestId, err: error }, "the metrics could not be read");
@@ -105,7 +105,7 @@ export async function openMetricsServer(options: {
   };
 }
 
-async function metricsAnswer(metrics: Metrics): Promise<TranscodingResponse> {
+async function metricsResponse(metrics: Metrics): Promise<TranscodingResponse> {
   return {
     status: 200,
     headers: { "content-type": metricsContentType, "cache-control": "no-store" },

@@ -3,12 +3,12 @@ import { invalidIdentity } from "../auth/unauthorized.ts";
 import { workloadOfCertificate, workloadOfForwarded } from "../auth/workload.ts";
 import type { Exchange } from "./listener/exchange.ts";
 
-/** Whose word counts for who a workload is: that of its own certificate, or that of a trusted proxy. */
+/** How a workload is identified: by its client certificate, or by the X-Forwarded-Client-Cert of a trusted proxy. */
 export type IdentitySource = "certificate" | "forwarded";
 
 /**
- * The SPIFFE ID of the workload that sent a request; undefined where nothing vouches for one. Throws
- * `invalid_identity` where what came can't be relied on.
+ * Returns the verified SPIFFE ID of the workload that sent a request; undefined if there is none. Throws
+ * `invalid_identity` if the certificate or the header is invalid.
  */
 export type ReadWorkload = (exchange: Exchange) => string | undefined;
 
@@ -18,16 +18,16 @@ export function createReadWorkload(source: IdentitySource, isTrusted: Trust): Re
   return source === "certificate" ? createReadCertificate() : (exchange) => readForwarded(exchange, isTrusted);
 }
 
-/** A certificate is read once a connection, not for each of its requests. */
+/** Caches the result per connection. */
 function createReadCertificate(): ReadWorkload {
-  const known = new WeakMap<object, string | undefined>();
+  const cache = new WeakMap<object, string | undefined>();
   return ({ socket }) => {
-    if (!known.has(socket)) {
+    if (!cache.has(socket)) {
       const secure = socket as TLSSocket;
       const certificate = secure.authorized ? secure.getPeerX509Certificate() : undefined;
-      known.set(socket, certificate && workloadOfCertificate(certificate));
+      cache.set(socket, certificate && workloadOfCertificate(certificate));
     }
-    return known.get(socket);
+    return cache.get(socket);
   };
 }
 
@@ -38,7 +38,7 @@ function readForwarded({ headers, rawHeaders, remoteAddress }: Exchange, isTrust
   if (value === undefined || !isTrusted(remoteAddress)) {
     return undefined;
   }
-  // Node joins lines of one name: one that the proxy has let through would look like one that it wrote.
+  // Node joins repeated fields. One that the proxy has passed through could not be told from its own.
   const lines = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === header);
   if (lines.length !== 1 || typeof value !== "string") {
     throw invalidIdentity("There must be one header X-Forwarded-Client-Cert, not several.");

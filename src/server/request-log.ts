@@ -1,14 +1,14 @@
 import type { Logger } from "pino";
 import type { RequestContext } from "./pipeline/request-context.ts";
 
-/** Logs each request that is over; undefined if the level leaves that out, so that requests do not pay for it. */
+/** Logs each completed request; undefined if the log level excludes that, so that it costs nothing. */
 export function createRequestLog(log: Logger): ((request: RequestContext) => void) | undefined {
   if (!log.isLevelEnabled("debug")) {
     return undefined;
   }
   return (request) => {
     const { status, httpVersion } = request.exchange;
-    // 501 and 505: the client asked for something that this server does not do.
+    // 501 and 505: the request needs something that this server does not support.
     const level = status >= 500 && status !== 501 && status !== 505 ? "error" : "debug";
     log[level](
       {
@@ -16,7 +16,7 @@ export function createRequestLog(log: Logger): ((request: RequestContext) => voi
         ...request.traceIds,
         client: request.address,
         method: request.httpMethod,
-        // Without the query, which may hold what no log should.
+        // Without the query, which may contain secrets.
         path: request.path,
         status,
         ms: Math.round((performance.now() - request.record.startMs) * 100) / 100,

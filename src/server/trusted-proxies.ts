@@ -4,7 +4,7 @@ import type { Exchange } from "./listener/exchange.ts";
 
 type Subnet = { readonly address: string; readonly prefix: number; readonly family: "ipv4" | "ipv6" };
 
-/** Reads an address, or a subnet such as 10.0.0.0/8. undefined where it is neither, or is everyone (`/0`). */
+/** Parses an address, or a subnet such as 10.0.0.0/8. undefined: invalid, or all addresses (`/0`). */
 export function parseSubnet(text: string): Subnet | undefined {
   const [, address = "", length] = /^([^/%]+)(?:\/([1-9]\d{0,2}))?$/.exec(text) ?? [];
   const version = isIP(address);
@@ -13,7 +13,7 @@ export function parseSubnet(text: string): Subnet | undefined {
   return version === 0 || prefix > bits ? undefined : { address, prefix, family: version === 6 ? "ipv6" : "ipv4" };
 }
 
-/** Whether the address of a peer is one of these. An IPv4 address counts also where it is mapped into IPv6. */
+/** Returns a test whether an address is in one of the subnets. IPv4-mapped IPv6 addresses match their IPv4 address. */
 export function createTrust(subnets: readonly string[]): (address: string | undefined) => boolean {
   if (subnets.length === 0) {
     return () => false;
@@ -33,18 +33,18 @@ export function createTrust(subnets: readonly string[]): (address: string | unde
   };
 }
 
-/** What a request says of its client, and of how the client reached this server. */
+/** Reads properties of the client and of its request URL, with regard to trusted proxies. */
 export type ClientReader = {
-  /** The client's address: the nearest one in X-Forwarded-For that is no trusted proxy's, or that of the peer. */
+  /** The client's address: the last one in X-Forwarded-For that is not a trusted proxy, or that of the peer. */
   addressOf(exchange: Exchange): string;
-  /** The authority that the client asked for: X-Forwarded-Host of a trusted proxy, Host or :authority. */
+  /** The requested authority: X-Forwarded-Host of a trusted proxy, Host or :authority. */
   hostOf(exchange: Exchange): string;
   /** "http" or "https": X-Forwarded-Proto of a trusted proxy, or that of the connection. */
   schemeOf(exchange: Exchange): string;
 };
 
 export function createClientReader(isTrusted: (address: string | undefined) => boolean): ClientReader {
-  /** The last entry of a header that each proxy appends to; undefined if no trusted proxy sent it. */
+  /** The last entry of a header to which each proxy appends; undefined if it does not come from a trusted proxy. */
   const forwarded = ({ headers, remoteAddress }: Exchange, name: string): string | undefined => {
     const value = headers[name];
     return typeof value === "string" && isTrusted(remoteAddress) ? value.split(",").at(-1)?.trim() : undefined;
@@ -74,11 +74,11 @@ function hostHeaderOf(headers: IncomingHttpHeaders & { ":authority"?: string }):
   return headers.host ?? headers[":authority"];
 }
 
-/** An address as a proxy writes it, some with a port; that of the peer if it is none. */
-export function parseClientAddress(given: string, remoteAddress: string): string {
-  if (isIP(given) !== 0) {
-    return given;
+/** Parses an address as written by proxies, with or without a port. Returns `remoteAddress` if it is invalid. */
+export function parseClientAddress(text: string, remoteAddress: string): string {
+  if (isIP(text) !== 0) {
+    return text;
   }
-  const [, address = ""] = /^\[?([^\]]+?)\]?(?::\d{1,5})?$/.exec(given) ?? [];
+  const [, address = ""] = /^\[?([^\]]+?)\]?(?::\d{1,5})?$/.exec(text) ?? [];
   return isIP(address) === 0 ? remoteAddress : address;
 }

@@ -1,4 +1,4 @@
-// The only file that imports the OpenTelemetry SDK; it is imported where an exporter is configured.
+// The only file that imports the OpenTelemetry SDK. It is loaded only if an exporter is configured.
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import { setTimeout as delay } from "node:timers/promises";
@@ -25,25 +25,25 @@ export type ExporterOptions = {
   readonly serviceName: string;
 };
 
-/** How long the end of the service waits for a collector. The exporter's own timers may hold the process for longer. */
-const flushMs = 1_000;
+/** How long the shutdown waits for the last export. The exporter's own timeouts are longer. */
+const flushTimeoutMs = 1_000;
 
-/** So often it is told at most that spans are lost. */
-const warnEveryMs = 60_000;
+/** Minimum interval between warnings about lost spans. */
+const warnIntervalMs = 60_000;
 
 type Exporter = AsyncDisposable & { readonly provider: ApiTracerProvider };
 
 /**
- * A provider of its own, for several gateways may live in one process. Spans wait in memory, 2,048 at most, and
- * are sent in the background; those that can't be are lost.
+ * Creates a provider per gateway, since a process may have several. Up to 2,048 spans are buffered in memory and sent
+ * in the background; those that can't be sent are dropped.
  */
 export function openExporter(options: ExporterOptions, { version, log }: { version: string; log: Logger }): Exporter {
   const { endpoint, headers, sampleRatio, serviceName } = options;
   const agent = new (endpoint.startsWith("https:") ? HttpsAgent : HttpAgent)({ keepAlive: true });
   const exporter = new OTLPTraceExporter({ url: endpoint, headers: { ...headers }, httpAgentOptions: () => agent });
-  const losses = createLosses(log);
+  const losses = createLossLog(log);
   const provider = new TracerProvider({
-    // The nearer one wins: OTEL_RESOURCE_ATTRIBUTES is how orchestrators tell which pod and node this is.
+    // The options take precedence over OTEL_RESOURCE_ATTRIBUTES, in which orchestrators put the pod and node.
     resource: detectResources({ detectors: [resourceAttributesEnvDetector] }).merge(
       resourceFromAttributes({ "service.name": serviceName, "service.version": version }),
     ),
@@ -53,44 +53,45 @@ export function openExporter(options: ExporterOptions, { version, log }: { versi
   return {
     provider,
     async [Symbol.asyncDispose]() {
-      const over = new AbortController();
-      const patience = delay(flushMs, undefined, { signal: over.signal });
-      // What could not be sent is told below.
-      await Promise.race([provider.shutdown().catch(() => {}), patience]);
-      over.abort();
-      await patience.catch(() => {});
+      const cancelTimeout = new AbortController();
+      const timeout = delay(flushTimeoutMs, undefined, { signal: cancelTimeout.signal });
+      // Export errors are logged below.
+      await Promise.race([provider.shutdown().catch(() => {}), timeout]);
+      cancelTimeout.abort();
+      await timeout.catch(() => {});
       agent.destroy();
-      losses.tellRest();
+      losses.logRemaining();
     },
   };
 }
 
-interface Losses {
-  /** Counts what there is to send. */
+interface LossLog {
+  /** Counts the spans to be sent. */
   readonly recorded: SpanProcessor;
+  /** Wraps an exporter to count its results. */
   watch(exporter: SpanExporter): SpanExporter;
-  /** Tells of all that has not been sent, when nothing more will be. */
-  tellRest(): void;
+  /** Logs the spans that were not sent. Called after shutdown. */
+  logRemaining(): void;
 }
 
-/** Tells of exports that fail, but not of each. */
-function createLosses(log: Logger): Losses {
+/** Logs lost spans, at most once per `warnIntervalMs`. */
+function createLossLog(log: Logger): LossLog {
   let warnedMs = Number.NEGATIVE_INFINITY;
   let lost = 0;
-  /** Neither sent nor told as lost; some of them never came to be exported, for the queue was full. */
-  let open = 0;
-  let cause = "it did not answer in time";
-  const tell = (count: number): void => {
+  /** Neither sent nor logged as lost; includes spans that were dropped because the queue was full. */
+  let pending = 0;
+  let cause = "the collector did not respond in time";
+  const warn = (count: number): void => {
     warnedMs = performance.now();
     lost = 0;
-    open -= count;
+    pending -= count;
     log.warn({ lost: count, cause }, "spans could not be exported (tracing.endpoint)");
   };
   return {
     recorded: {
       onStart() {},
       onEnd(span) {
-        open += span.spanContext().traceFlags & TraceFlags.SAMPLED;
+        pending += span.spanContext().traceFlags & TraceFlags.SAMPLED;
       },
       async forceFlush() {},
       async shutdown() {},
@@ -99,12 +100,12 @@ function createLosses(log: Logger): Losses {
       export(spans, done) {
         exporter.export(spans, (result) => {
           if (result.error === undefined) {
-            open -= spans.length;
+            pending -= spans.length;
           } else {
             lost += spans.length;
             cause = describe(result.error);
-            if (performance.now() - warnedMs >= warnEveryMs) {
-              tell(lost);
+            if (performance.now() - warnedMs >= warnIntervalMs) {
+              warn(lost);
             }
           }
           done(result);
@@ -113,15 +114,15 @@ function createLosses(log: Logger): Losses {
       shutdown: () => exporter.shutdown(),
       forceFlush: () => exporter.forceFlush?.() ?? Promise.resolve(),
     }),
-    tellRest() {
-      if (open > 0) {
-        tell(open);
+    logRemaining() {
+      if (pending > 0) {
+        warn(pending);
       }
     },
   };
 }
 
-/** Of an answer its status alone: what else the collector says may repeat what it was sent. */
+/** Describes an error response by its status alone, since its body may repeat the request, which may contain secrets. */
 function describe(error: Error & { code?: unknown }): string {
-  return typeof error.code === "number" ? `it answered ${error.code}` : error.message;
+  return typeof error.code === "number" ? `the collector responded with ${error.code}` : error.message;
 }

@@ -8,38 +8,38 @@ import { type StoreMetrics, createStoreMetrics } from "./stores.ts";
 type RuntimeReading = {
   readonly state: string;
   readonly restarts: number;
-  /** Since the runtime's process was last heard. */
-  readonly silentMs: number;
+  /** Time since the last heartbeat of the runtime process. */
+  readonly heartbeatAgeMs: number;
 };
 
-/** Everything that is measured of one gateway, in a registry of its own. */
+/** All metrics of one gateway, in a registry of its own. */
 export interface Metrics {
   readonly observer: Observer;
   readonly stores: StoreMetrics;
   /** Read at each scrape. */
   watchRuntime(states: readonly string[], read: () => RuntimeReading): void;
   watchConnections(count: () => Promise<number>): void;
-  /** `notAfterMs` is of the certificate in force. */
+  /** `notAfterMs` returns the expiry of the certificate in use, in Unix time. */
   watchCertificate(notAfterMs: () => number): void;
-  /** All of it, as Prometheus' text. */
+  /** All metrics in Prometheus' text format. */
   text(): Promise<string>;
 }
 
-/** Of `text()`. */
+/** The content type of `text()`. */
 export const metricsContentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** What is counted by; shown from the start, so that the first of each is an increase. */
-type Counted = {
+/** Label values that are exported from the start with 0, so that the first event is an increase. */
+type LabelValues = {
   readonly deploymentTypes: readonly string[];
   readonly sheddingReasons: readonly string[];
   readonly limits: readonly string[];
-  /** Absent: without TLS. */
+  /** Absent: the service has no TLS. */
   readonly tlsFailures?: readonly string[] | undefined;
 };
 
-export function createMetrics(options: Counted & { readonly version: string }): Metrics {
+export function createMetrics(options: LabelValues & { readonly version: string }): Metrics {
   const registry = new Registry();
-  const ofProcess = processMetrics();
+  const processRegistry = processMetrics();
   const buildInfo = { version: options.version, node: process.versions.node };
   registerSamples(registry, {
     name: "flowgate_build_info",
@@ -47,14 +47,14 @@ export function createMetrics(options: Counted & { readonly version: string }): 
     type: "gauge",
     values: () => [{ labels: buildInfo, value: 1 }],
   });
-  const ofDeployments = { labelNames: ["type", "outcome"], registers: [registry] };
+  const deploymentLabels = { labelNames: ["type", "outcome"], registers: [registry] };
   const deployments = new Counter({
-    ...ofDeployments,
+    ...deploymentLabels,
     name: "flowgate_deployments_total",
     help: "Deployments, by type and outcome.",
   });
   const durations = new Histogram({
-    ...ofDeployments,
+    ...deploymentLabels,
     name: "flowgate_deployment_duration_seconds",
     help: "Time from the start of a deployment to its response: validation, commit, and start in the runtime.",
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
@@ -80,11 +80,11 @@ export function createMetrics(options: Counted & { readonly version: string }): 
   options.sheddingReasons.forEach((reason) => shed.inc({ reason }, 0));
   options.limits.forEach((limit) => limited.inc({ limit }, 0));
 
-  // Those who ask at once get the same: to render it takes a while.
+  // Concurrent scrapes share one result, since rendering is slow.
   let text: Promise<string> | undefined;
   const render = async (): Promise<string> => {
     try {
-      return `${await registry.metrics()}\n${await ofProcess.metrics()}`;
+      return `${await registry.metrics()}\n${await processRegistry.metrics()}`;
     } finally {
       text = undefined;
     }
@@ -157,6 +157,6 @@ function registerRuntime(registry: Registry, states: readonly string[], read: ()
     name: "flowgate_runtime_heartbeat_age_seconds",
     help: "Time since the last heartbeat of the runtime process, which sends four per second.",
     type: "gauge",
-    values: () => [{ value: read().silentMs / 1000 }],
+    values: () => [{ value: read().heartbeatAgeMs / 1000 }],
   });
 }

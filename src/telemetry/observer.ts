@@ -8,20 +8,20 @@ export type Protocol = "rest" | "connect" | "grpc" | "grpc-web";
 export type Outcome = Code | undefined;
 
 /**
- * What became of a deployment. `running`: the runtime has started it; `not_running`: it is committed, but the
- * runtime can't start it, or has not yet; `conflict`: another one came first; `refused`: it is not valid;
- * `canceled`: its caller did not wait for the commit; `error`: the service failed.
+ * The outcome of a deployment. `running`: the runtime has started it; `not_running`: it is committed, but the runtime
+ * can't start it, or has not yet; `conflict`: another one was committed first; `refused`: it is invalid; `canceled`: the
+ * call was canceled before the commit; `error`: the service failed.
  */
 export const deploymentOutcomes = ["running", "not_running", "conflict", "refused", "canceled", "error"] as const;
 
 export type DeploymentOutcome = (typeof deploymentOutcomes)[number];
 
-/** What the service reports of itself while it works. No method may throw. */
+/** Receives the events that are measured. Methods must not throw. */
 export interface Observer {
   requestStarted(): void;
-  /** `method` is undefined if the request led to no RPC. */
+  /** `method` is undefined if the request was not routed to an RPC. */
   requestEnded(method: DescMethod | undefined, protocol: Protocol, outcome: Outcome, seconds: number): void;
-  /** A call was refused because the service is overloaded. */
+  /** A call was rejected because the service is overloaded. */
   callShed(reason: string): void;
   /** A connection or a call was ended because of a limit. */
   limitReached(limit: string): void;
@@ -29,7 +29,7 @@ export interface Observer {
   deployed(type: string, outcome: DeploymentOutcome, seconds: number): void;
 }
 
-/** Where nothing is measured. */
+/** For services without metrics. */
 export const silentObserver: Observer = {
   requestStarted() {},
   requestEnded() {},

@@ -2,7 +2,7 @@ import { Registry, collectDefaultMetrics } from "prom-client";
 
 let registry: Registry | undefined;
 
-/** What is true of the process (CPU, memory, event loop, garbage collection): once, for all gateways in it. */
+/** Metrics of the process (CPU, memory, event loop, garbage collection), shared by all gateways in it. */
 export function processMetrics(): Registry {
   if (registry === undefined) {
     registry = new Registry();

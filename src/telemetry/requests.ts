@@ -6,19 +6,19 @@ import { Series, registerSamples } from "./series.ts";
 
 const name = "flowgate_request_duration_seconds";
 
-/** Of one method over one protocol. */
-type Measured = {
+/** The measurements of one method over one protocol. */
+type MethodMetrics = {
   readonly durations: Series;
   readonly counts: Map<Outcome, number>;
 };
 
-/** Few labels, and no more values than the contract has methods: what callers send is in none of them. */
+/** Label values are bounded by the methods, protocols and codes: none comes from what clients send. */
 export function createRequestMetrics(registry: Registry): Pick<Observer, "requestStarted" | "requestEnded"> {
-  const all: Measured[] = [];
-  const byMethod = new Map<DescMethod | undefined, Partial<Record<Protocol, Measured>>>();
+  const all: MethodMetrics[] = [];
+  const byMethod = new Map<DescMethod | undefined, Partial<Record<Protocol, MethodMetrics>>>();
   let inFlight = 0;
 
-  const add = (method: DescMethod | undefined, protocol: Protocol): Measured => {
+  const add = (method: DescMethod | undefined, protocol: Protocol): MethodMetrics => {
     const name = method === undefined ? "other" : `${method.parent.typeName}/${method.name}`;
     const measured = { durations: new Series({ method: name, protocol }), counts: new Map() };
     all.push(measured);

@@ -1,19 +1,19 @@
 import type { Metric, Registry } from "prom-client";
 
-/** In seconds. */
+/** Upper bounds of the histogram buckets, in seconds. */
 export const buckets: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export type Labels = Readonly<Record<string, string>>;
 
 /**
- * What was measured under one set of labels. prom-client builds the key of its labels anew for each
- * observation: a counter and a histogram of three labels took 0.9 µs, this 0.01 µs.
+ * A histogram with one set of labels. Faster than prom-client, which builds a key from the labels at each observation:
+ * with three labels, a counter and a histogram took 0.9 µs there, and 0.01 µs here.
  */
 export class Series {
   readonly labels: Labels;
   count = 0;
   sum = 0;
-  /** Not cumulative. What is above the last bucket is in `count` alone. */
+  /** Per bucket, not cumulative. Values above the last bucket are in `count` only. */
   readonly #counts: number[] = buckets.map(() => 0);
 
   constructor(labels: Labels) {
@@ -31,7 +31,7 @@ export class Series {
     }
   }
 
-  /** As the text format has it. */
+  /** The samples of the text format, with cumulative buckets. */
   *samples(name: string): Generator<Sample> {
     const { labels } = this;
     let cumulative = 0;
@@ -51,11 +51,11 @@ type Samples = {
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
-  /** Asked at each scrape; a sample without a name of its own has the metric's. */
+  /** Called at each scrape. A sample without `metricName` has the name of the metric. */
   readonly values: () => Iterable<Sample> | Promise<Iterable<Sample>>;
 };
 
-/** Lets a registry show what is counted elsewhere. It asks no more of a metric than this. */
+/** Registers a metric whose samples are computed at each scrape. The registry uses only these properties of a metric. */
 export function registerSamples(registry: Registry, { name, help, type, values }: Samples): void {
   const metric = {
     name,

@@ -1,16 +1,16 @@
-/** Further apart, the system's clock has been set. */
+/** A larger difference between the clocks means that the system clock was set. */
 const toleranceMs = 100;
 
 let originMs = performance.timeOrigin;
 
 /**
- * A reading of `performance.now()` in ms of Unix time, as OpenTelemetry takes it. One clock for all spans: left to
- * themselves, each begins in whole ms of the system's clock, and one may end behind the one that it is a part of.
+ * Converts a value of `performance.now()` to Unix time in ms, for OpenTelemetry. All spans share this clock: by default,
+ * a span starts at a whole ms of the system clock, so that a child span could end after its parent.
  */
-export function spanTime(readMs: number): number {
+export function spanTime(monotonicMs: number): number {
   const nowMs = performance.now();
   if (Math.abs(Date.now() - (originMs + nowMs)) > toleranceMs) {
     originMs = Date.now() - nowMs;
   }
-  return originMs + readMs;
+  return originMs + monotonicMs;
 }

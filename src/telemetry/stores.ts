@@ -2,13 +2,13 @@ import { FlowgateError } from "../errors.ts";
 import type { Registry } from "prom-client";
 import { Series, registerSamples } from "./series.ts";
 
-/** Times the operations of a store; each is one value of the label `operation`. */
+/** Measures the duration of store operations. */
 export interface StoreMetrics {
-  /** The same store, with these operations timed. `name` goes before their names, as in "flows.commit". */
+  /** Returns the store with these operations measured. The label `operation` is prefixed with `name`: "flows.commit". */
   measure<S extends object>(name: string, store: S, operations: readonly OperationName<S>[]): S;
 }
 
-/** The names of the methods that give a promise. */
+/** The names of the methods that return a promise. */
 type OperationName<S> = {
   [Name in keyof S]: S[Name] extends (...parameters: never[]) => Promise<unknown> ? Name : never;
 }[keyof S] &
@@ -46,7 +46,7 @@ export function createStoreMetrics(registry: Registry): StoreMetrics {
       result.then(
         () => ok.observe(secondsSince(startMs)),
         (error: unknown) => {
-          const series = isRefusal(error, parameters)
+          const series = isCallerError(error, parameters)
             ? (refused ??= add(label, "refused"))
             : (failed ??= add(label, "error"));
           series.observe(secondsSince(startMs));
@@ -67,8 +67,8 @@ export function createStoreMetrics(registry: Registry): StoreMetrics {
   };
 }
 
-/** For a reason that the caller can act on, or because it no longer waits. */
-function isRefusal(error: unknown, parameters: readonly unknown[]): boolean {
+/** Whether the operation failed for a reason that the caller can act on, or because the caller canceled it. */
+function isCallerError(error: unknown, parameters: readonly unknown[]): boolean {
   return (
     (error instanceof FlowgateError && error.reason !== "unavailable") ||
     parameters.some((parameter) => parameter instanceof AbortSignal && parameter.aborted)

@@ -18,23 +18,23 @@ import {
 import { FlowgateError } from "../errors.ts";
 import { spanTime } from "./span-time.ts";
 
-// What belongs to a request is told where it is by OpenTelemetry's Context, handed on as a value: no
-// AsyncLocalStorage is needed for that, and where no one traces it is the same empty object for all.
+// OpenTelemetry's Context is passed explicitly as a value. This avoids AsyncLocalStorage, and without tracing it is the
+// same empty object for all requests.
 
-/** The place of a call in its trace. Set before interceptors and implementations run. */
+/** Context key of a call's trace context. Set before interceptors and implementations run. */
 export const traceKey = createContextKey<Context>(ROOT_CONTEXT, { description: "trace" });
 
 const tracerKey = createTraceKey("flowgate tracer");
 
-/** Where traces begin whose spans go to this tracer. */
+/** Returns a root context for traces that are recorded by this tracer. */
 export function traceRoot(tracer: Tracer): Context {
   return ROOT_CONTEXT.setValue(tracerKey, tracer);
 }
 
-/** W3C Trace Context, section 3.2.2; of a later version than 00 its first four fields count (section 4.3). */
+/** W3C Trace Context, section 3.2.2. Versions later than 00 may have more than these four fields (section 4.3). */
 const traceparentPattern = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(?<more>-.*)?$/;
 
-/** The place that a caller's trace headers name. Where they are not valid, they are as good as absent. */
+/** Parses the trace headers of a caller. Returns `root` if they are invalid. */
 export function readTraceparent(root: Context, traceparent: unknown, tracestate?: unknown): Context {
   const match = typeof traceparent === "string" ? traceparentPattern.exec(traceparent) : null;
   const [, version, traceId = "", spanId = "", flags = ""] = match ?? [];
@@ -51,7 +51,7 @@ export function readTraceparent(root: Context, traceparent: unknown, tracestate?
   return isSpanContextValid(spanContext) ? trace.setSpanContext(root, spanContext) : root;
 }
 
-/** The header for whom we call; undefined outside of any trace. */
+/** The value of the traceparent header for an outgoing call; undefined outside of a trace. */
 export function formatTraceparent(context: Context): string | undefined {
   const spanContext = trace.getSpanContext(context);
   return spanContext === undefined
@@ -59,7 +59,7 @@ export function formatTraceparent(context: Context): string | undefined {
     : `00-${spanContext.traceId}-${spanContext.spanId}-${spanContext.traceFlags.toString(16).padStart(2, "0")}`;
 }
 
-/** What log lines are found by, beside the spans: named as OpenTelemetry has it for logs that are not OTLP. */
+/** Correlates log lines with spans. The names are OpenTelemetry's for logs in formats other than OTLP. */
 export type TraceIds = { readonly trace_id?: string; readonly span_id?: string };
 
 const noIds: TraceIds = {};
@@ -69,11 +69,11 @@ export function traceIds(context: Context): TraceIds {
   return spanContext === undefined ? noIds : { trace_id: spanContext.traceId, span_id: spanContext.spanId };
 }
 
-/** A span under way. Where no one traces it is none, and its context that of its parent. */
+/** A span in progress. Without tracing, its methods do nothing and its context is that of the parent. */
 export type OpenSpan = {
   readonly context: Context;
   set(name: string, value: AttributeValue): void;
-  /** `failure` is one of few words: no message, which may tell what only the log should. */
+  /** `failure` must be one of a fixed set of words, not a message, which may contain sensitive data. */
   end(failure?: string): void;
 };
 
@@ -94,7 +94,7 @@ export function beginSpan(parent: Context, name: string, attributes: Attributes 
   };
 }
 
-/** Does some work within a span of its own; where no one traces, just does it. */
+/** Runs `work` within a new span, or without one if tracing is off. */
 export async function inSpan<T>(
   parent: Context,
   name: string,
@@ -112,7 +112,7 @@ export async function inSpan<T>(
   }
 }
 
-/** Makes the call's span the active one for implementations: instrumentations of what they use nest below it. */
+/** Makes the call's span active while the implementation runs, so that spans of other instrumentations become its children. */
 export const activateTrace: Interceptor = (next) => (request) =>
   contexts.with(request.contextValues.get(traceKey), next, undefined, request);
 

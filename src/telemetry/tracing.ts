@@ -4,15 +4,15 @@ import type { ExporterOptions } from "./exporter.ts";
 import { traceRoot } from "./trace.ts";
 
 export interface Tracing extends AsyncDisposable {
-  /** Where traces begin that no caller has begun. */
+  /** Parent of traces that have no parent in the request. */
   readonly root: Context;
-  /** Whether anyone takes spans. */
+  /** Whether spans are recorded. */
   readonly isOn: boolean;
 }
 
 /**
- * Spans go to the exporter that is configured, whose SDK is loaded only then; else to the global provider, where
- * the embedder has registered one before; else there are none. Disposing sends what is left, for a while.
+ * Records spans with the configured exporter, whose SDK is loaded only then, or with the global provider if the embedder
+ * has registered one before, otherwise not at all. Disposing sends the buffered spans, within a second.
  */
 export async function openTracing(
   exporter: ExporterOptions | undefined,
@@ -31,7 +31,7 @@ export async function openTracing(
   };
 }
 
-/** The API's own provider stands in for one that is not there yet: it alone can tell. */
+/** The API's default provider is a proxy that returns undefined until a provider is registered. */
 function globalTracer(version: string): Tracer | undefined {
   const provider: TracerProvider & { getDelegateTracer?: (name: string, version: string) => Tracer | undefined } =
     trace.getTracerProvider();

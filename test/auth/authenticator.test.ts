@@ -167,7 +167,7 @@ test.each(["ada", "nobody"])("refuses %s after five failures, with the seconds t
   expect(detailsOf(refused, TokenErrorSchema)).toMatchObject([
     {
       error: TokenErrorReason.TEMPORARILY_UNAVAILABLE,
-      errorDescription: "Too many failed tries; try again later.",
+      errorDescription: "Too many failed attempts; try again later.",
       retryAfter: 500,
     },
   ]);

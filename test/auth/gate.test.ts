@@ -184,7 +184,7 @@ test.each(["/flows?access_token=x", "/flows?a=b&access_token=", "/flows?access%5
   (url) => {
     const context = contextOf(FlowsService, FlowsService.method.getFlows, url);
     expect(() => gateOf({ ...users, default: { permissions: ["*"] } })(context)).toThrow(
-      "An access token belongs in the Authorization header, never in the address.",
+      "An access token must be in the Authorization header, not in the URL.",
     );
   },
 );
@@ -193,13 +193,13 @@ const reader = { id: "spiffe://example.org/reader", permissions: ["read"] };
 
 test.each<[message: string, path: string, identity: string | undefined, authorization: string | null]>([
   [
-    "This needs the identity of a workload that may do it: call with a SPIFFE ID that has a rule in the option identity.",
+    "This requires a workload identity with permission: call with a SPIFFE ID that has a rule in the option identity.",
     "/flows",
     undefined,
     null,
   ],
   [
-    "The workload, by its rule in the option identity, lacks the permission flows.write.",
+    "The workload, according to its rule in the option identity, lacks the permission flows.write.",
     "/flows",
     "spiffe://example.org/reader",
     null,
@@ -210,12 +210,7 @@ test.each<[message: string, path: string, identity: string | undefined, authoriz
     "spiffe://example.org/reader",
     "Bearer x",
   ],
-  [
-    "This service issues no access tokens: leave access_token out of the address.",
-    "/flows?access_token=x",
-    undefined,
-    null,
-  ],
+  ["This service issues no access tokens: remove access_token from the URL.", "/flows?access_token=x", undefined, null],
 ])("asks for no token where only workloads are known: %s", (message, url, identity, authorization) => {
   const gate = createGate(
     createAuthenticator({
@@ -239,7 +234,7 @@ test("blames no token for what a workload lacks, also where there are users", ()
   const context = contextOf(FlowsService, FlowsService.method.setFlows, "/flows");
   context.values.set(peerKey, { address: "", requestId: "", authorization: null, workload: () => reader.id });
   expect(() => gate(context)).toThrow(
-    "The workload, by its rule in the option identity, lacks the permission flows.write.",
+    "The workload, according to its rule in the option identity, lacks the permission flows.write.",
   );
 });
 

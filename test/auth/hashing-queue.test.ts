@@ -5,7 +5,7 @@ import { createHashingQueue } from "../../src/auth/hashing-queue.ts";
 const refuse = () => new Error("full");
 
 test("runs no more at once than it may, and the others in their order", async () => {
-  const queue = createHashingQueue({ atOnce: 2, waiting: 10, refuse });
+  const queue = createHashingQueue({ concurrency: 2, maxQueued: 10, refuse });
   const started: number[] = [];
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
   const runs = ends.map(({ promise }, at) =>
@@ -28,7 +28,7 @@ test("runs no more at once than it may, and the others in their order", async ()
 });
 
 test("refuses what is beyond its bound, and takes more when there is room again", async () => {
-  const queue = createHashingQueue({ atOnce: 1, waiting: 1, refuse });
+  const queue = createHashingQueue({ concurrency: 1, maxQueued: 1, refuse });
   const end = Promise.withResolvers<void>();
   const first = queue.run(() => end.promise);
   const second = queue.run(async () => "second");
@@ -40,7 +40,7 @@ test("refuses what is beyond its bound, and takes more when there is room again"
 });
 
 test("goes on after a task that fails", async () => {
-  const queue = createHashingQueue({ atOnce: 1, waiting: 1, refuse });
+  const queue = createHashingQueue({ concurrency: 1, maxQueued: 1, refuse });
   const failed = queue.run(() => Promise.reject(new Error("broken")));
   const next = queue.run(async () => "next");
   await expect(failed).rejects.toThrow("broken");

@@ -84,7 +84,7 @@ function tried(read: () => string | undefined): string | undefined {
   }
 }
 
-const unclear = (source: string) => `${source} must name one URI, and that a SPIFFE ID with a path.`;
+const unclear = (source: string) => `${source} must contain exactly one URI, which is a SPIFFE ID with a path.`;
 
 describe("of a certificate", () => {
   const refused = `refused: ${unclear("The client certificate")}`;
@@ -102,7 +102,7 @@ describe("of a certificate", () => {
     [
       "that of an authority",
       { uris: [alice], ca: true },
-      "refused: The client certificate is that of an authority, which identifies no workload.",
+      "refused: The client certificate is a CA certificate, which does not identify a workload.",
     ],
   ])("with %s", (_name, certificate, expected) => {
     expect(tried(() => workloadOfCertificate(new X509Certificate(authority.issue(certificate).cert)))).toBe(expected);

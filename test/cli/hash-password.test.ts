@@ -78,7 +78,7 @@ test.skipIf(!hasTerminal)("refuses two passwords that differ", async () => {
   ]);
   expect({ code, shown }).toEqual({
     code: 1,
-    shown: "Password: \r\nAgain: \r\nflowgate: The two passwords differ.\r\n",
+    shown: "Password: \r\nAgain: \r\nflowgate: The passwords do not match.\r\n",
   });
 });
 

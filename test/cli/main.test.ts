@@ -22,28 +22,28 @@ test("--version tells the package's version", async () => {
   expect(await runCli(["--version"])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
 });
 
-const hint = "flowgate: flowgate --help tells the commands and flags.";
+const hint = "flowgate: See flowgate --help for commands and flags.";
 
 test.each([
-  [["strat"], "There is no command strat. Did you mean start?"],
-  [["hash"], "There is no command hash. Did you mean hash-password?"],
-  [["version"], "There is no command version. Did you mean --version?"],
-  [["frobnicate"], "There is no command frobnicate."],
-  [["--prot", "1"], "There is no flag --prot. Did you mean --port?"],
-  [["-x"], "There is no flag -x."],
+  [["strat"], "Unknown command strat. Did you mean start?"],
+  [["hash"], "Unknown command hash. Did you mean hash-password?"],
+  [["version"], "Unknown command version. Did you mean --version?"],
+  [["frobnicate"], "Unknown command frobnicate."],
+  [["--prot", "1"], "Unknown flag --prot. Did you mean --port?"],
+  [["-x"], "Unknown flag -x."],
   [["--port"], "--port needs a value."],
   [["--port="], "--port needs a value."],
   [["--config", "--help"], "--config needs a value."],
   [["--help=yes"], "--help takes no value."],
-  [["restore", "file.db", "--bar", "x"], "There is no flag --bar."],
-  [["backup", "file.db", "--port", "1"], "There is no flag --port."],
-  [["--dat-dir", "x", "restore", "file.db"], "There is no flag --dat-dir. Did you mean --data-dir?"],
+  [["restore", "file.db", "--bar", "x"], "Unknown flag --bar."],
+  [["backup", "file.db", "--port", "1"], "Unknown flag --port."],
+  [["--dat-dir", "x", "restore", "file.db"], "Unknown flag --dat-dir. Did you mean --data-dir?"],
   [["backup"], "backup needs the path of one file."],
   [["restore", "one", "two"], "restore needs the path of one file."],
-  [["start", "now"], "start takes no arguments besides flags."],
+  [["start", "now"], "start takes no arguments other than flags."],
   [
     ["hash-password", "hunter2"],
-    "hash-password takes no arguments: others on this machine could see them. It asks, or reads a line.",
+    "hash-password takes no arguments, as other users of this machine could see them. It prompts, or reads a line from stdin.",
   ],
 ])("refuses %j with a hint", async (args, message) => {
   expect(await runCli(args)).toEqual({ code: 2, stdout: "", stderr: `flowgate: ${message}\n${hint}\n` });
@@ -75,7 +75,7 @@ test.each<[string[], Record<string, string>, string]>([
   [
     ["--host", "0.0.0.0"],
     {},
-    "--host: would let everyone on the network in, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
+    "--host: would give every client on the network all permissions, since adminAuth is not set: set adminAuth, listen on 127.0.0.1, or set allowUnauthenticated: true",
   ],
 ])("does not start with %j and %j", async (args, env, message) => {
   expect(await runCli(args, { env })).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\n` });
@@ -98,6 +98,6 @@ test.skipIf(process.platform === "win32")("does not start in a working directory
   expect({ code, stderr }).toEqual({
     code: 1,
     stderr:
-      "flowgate: The working directory was deleted, and the data directory ./data, or the store, is relative to it: start Flowgate in another directory, or name an absolute path with --data-dir, FLOWGATE_DATA_DIR or dataDir.\n",
+      "flowgate: The working directory was deleted, and the data directory ./data, or the store, is relative to it: start Flowgate in another directory, or specify an absolute path with --data-dir, FLOWGATE_DATA_DIR or dataDir.\n",
   });
 });

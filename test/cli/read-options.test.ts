@@ -43,7 +43,7 @@ test.each(["", "# nothing yet\n", "---\n", "null\n"])("takes the file %j for one
 
 const users = "adminAuth:\n  users:\n    - username: ada\n      password: hunter2\n      permissions: read\n";
 const notHash =
-  "must be an argon2id or bcrypt hash, not the password itself, and of bearable cost; `flowgate hash-password` makes one";
+  "must be an argon2id or bcrypt hash, not the password itself, with a cost within the supported range; `flowgate hash-password` creates one";
 
 test.each([
   [
@@ -56,18 +56,18 @@ test.each([
   [users, `flowgate.yaml:4: adminAuth.users[0].password: ${notHash}`],
   [
     "adminAuth:\n  users:\n    - username: ada\n",
-    "flowgate.yaml:3: adminAuth.users[0].password: is missing: it must be a password hash; `flowgate hash-password` makes one\n" +
+    "flowgate.yaml:3: adminAuth.users[0].password: is missing: it must be a password hash; `flowgate hash-password` creates one\n" +
       "flowgate.yaml:3: adminAuth.users[0].permissions: must be a permission or a list of permissions",
   ],
   [
     "log: &log {level: loud}\n",
     "flowgate.yaml:1: log.level: must be one of: trace, debug, info, warn, error, fatal, silent",
   ],
-  ["port: 1\nhost: 127.0.0.1\nport: 2\n", "flowgate.yaml:3: this key is there twice"],
-  ["a: *b\n", "flowgate.yaml:1: an alias that names no anchor; text that begins with * needs quotes"],
+  ["port: 1\nhost: 127.0.0.1\nport: 2\n", "flowgate.yaml:3: this key occurs twice"],
+  ["a: *b\n", "flowgate.yaml:1: an alias without an anchor; text that begins with * needs quotes"],
   ["a:\n\tb: 1\n", "flowgate.yaml:2: indent with spaces, not with tabs"],
   ["port: 1\n? {a: 1}\n: 2\n", "flowgate.yaml:2: keys must be text"],
-  ["port: 1\n---\nport: 2\n", "flowgate.yaml:2: there must be one document only"],
+  ["port: 1\n---\nport: 2\n", "flowgate.yaml:2: the file must have only one document"],
   ["- port\n", "flowgate.yaml:1: must be keys and values"],
   ["port\n", "flowgate.yaml:1: must be keys and values"],
   ["runtime: 1\n", "flowgate.yaml:1: runtime: must be keys and values"],

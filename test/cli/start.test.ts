@@ -30,7 +30,7 @@ async function run(mode: string, signals: readonly (readonly [line: string, sign
 const banner =
   "Flowgate listens on http://127.0.0.1:8080\n" +
   "Documentation of the API: http://127.0.0.1:8080/docs\n" +
-  "Authentication: off: everyone who reaches this port may do everything (set adminAuth to change that)\n" +
+  "Authentication: off: all clients that can reach this port have all permissions (set adminAuth to change that)\n" +
   "HTTP-in nodes of the flows: a free port (see GET /settings) on 127.0.0.1\n";
 
 test.each([
@@ -86,7 +86,7 @@ test.each([
   ],
   [
     failed("EADDRNOTAVAIL", "listen EADDRNOTAVAIL"),
-    "127.0.0.1 is no address of this machine: choose another with --host, FLOWGATE_HOST or host.",
+    "127.0.0.1 is not an address of this machine: choose another with --host, FLOWGATE_HOST or host.",
   ],
   [new Error("first line\nsecond line"), "Flowgate cannot start: first line"],
   ["text", "Flowgate cannot start: text"],

@@ -55,7 +55,7 @@ test("a call that outlasts the grace is cut off, and keeps neither the flows nor
     "not ready any more; calls are still taken for 1 ms",
     "no new connections; calls in flight may take 600 ms",
     "calls take long; stopping the flows",
-    "connections were cut off with calls in flight",
+    "connections were closed with calls in flight",
     "the flows have stopped",
   ]);
 });

@@ -217,7 +217,7 @@ describe("by client certificate", () => {
     expect(await failure(call(service, {}, young))).toBe("ECONNRESET");
     await writeFile(service.path("ca.crt"), next.cert);
     process.kill(service.pid, "SIGHUP");
-    await service.untilLogged(/the certificate files were read again/);
+    await service.untilLogged(/the certificate files were reloaded/);
     expect(await call(service, {}, young)).toBe(reader);
     expect(await failure(call(service, {}, clientOf(reader)))).toBe("ECONNRESET");
   });

@@ -440,7 +440,7 @@ describe("who may read them", () => {
       `Port ${taken.port} on 127.0.0.1 is in use: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
     );
     await expect(startService({ config: { metrics: { port: 0, host: "192.0.2.1" } } })).rejects.toThrow(
-      "192.0.2.1 is no address of this machine: choose another with metrics.host.",
+      "192.0.2.1 is not an address of this machine: choose another with metrics.host.",
     );
   });
 

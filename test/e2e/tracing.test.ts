@@ -265,7 +265,7 @@ describe("without one", () => {
     await deploy(service, { flows: [tab("T")] });
     expect(await service.stop()).toBe(0);
     expect(collector.requests.length).toBeGreaterThan(0);
-    expect(lostIn(service)).toMatchObject([{ lost: 4, cause: "it did not answer in time" }]);
+    expect(lostIn(service)).toMatchObject([{ lost: 4, cause: "the collector did not respond in time" }]);
   });
 
   test("one that refuses connections holds up neither, and the log tells how many spans are lost", async () => {

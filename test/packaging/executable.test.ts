@@ -120,7 +120,7 @@ test("runs no program of flows without the permission model", async () => {
   expect(await runExecutable(["flow-runtime", program])).toMatchObject({
     code: 2,
     stdout: "",
-    stderr: expect.stringContaining("There is no command flow-runtime.") as unknown,
+    stderr: expect.stringContaining("Unknown command flow-runtime.") as unknown,
   });
   expect(
     await runExecutable([`--node-options=--permission --allow-fs-read=${program}`, "flow-runtime", program]),

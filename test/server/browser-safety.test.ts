@@ -59,11 +59,11 @@ async function open(options: Partial<ServerOptions> = safe) {
 
 const misdirected = (name: string) => ({
   code: "misdirected_request",
-  message: `${name} is no name of this service: where no token is needed, it answers to its addresses, to localhost, and to the names in its option hosts; add it there if it is one`,
+  message: `${name} is not a name of this service: without a token, the Host must be one of its addresses, localhost, or a name in its option hosts; if it should be a name of this service, add it there`,
 });
 const foreign = (name: string) => ({
   code: "foreign_origin",
-  message: `pages of ${name} may not call this service where no token is needed: name their origin in its option cors.origins if they shall`,
+  message: `pages of ${name} may not call this service without a token; to allow them, add their origin to its option cors.origins`,
 });
 
 describe("the Host", () => {

@@ -73,7 +73,7 @@ describe("the description of the API", () => {
     expect([post.status, post.headers.get("allow"), await post.json()]).toEqual([
       405,
       "GET, HEAD",
-      { code: "method_not_allowed", message: `${path} is read with GET` },
+      { code: "method_not_allowed", message: `${path} supports only GET` },
     ]);
   });
 

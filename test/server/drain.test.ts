@@ -131,13 +131,13 @@ describe("an HTTP/1 connection", () => {
   const request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
   test("ends with its next answer once clients had better move, and others are still taken", async () => {
-    const leaving = new AbortController();
-    const listener = await listen({ leaving: leaving.signal });
+    const draining = new AbortController();
+    const listener = await listen({ drainSignal: draining.signal });
     listener.release();
     using raw = await openRaw(listener.port);
     raw.write(request);
     expect(await raw.until(/answer 0/)).toMatch(/^Connection: keep-alive/im);
-    leaving.abort();
+    draining.abort();
     raw.write(request);
     expect(await raw.closed()).toMatch(/^Connection: close.*answer 1$/ims);
     using next = await openRaw(listener.port);
@@ -294,7 +294,7 @@ describe("a server", () => {
     };
     const server = await open((router) => void router.service(AuthService, { getLogin }), {
       closeGraceMs: 50,
-      onCut: (connections) => void cut.push(connections),
+      onForcedClose: (connections) => void cut.push(connections),
     });
     const end = codeOf(createClient(AuthService, createGrpcTransport({ baseUrl: server.url })).getLogin({}));
     await arrived.promise;

@@ -86,7 +86,7 @@ async function serveAlone(health: HealthOfProcess) {
     routes: (router) => void router.service(Health, healthService(health, watchers)),
     requestGate: () => {},
     interceptors: [],
-    untilClosing: () => () => {},
+    registerStream: () => () => {},
     registry: createRegistry(),
     readMaxBytes: 1024,
     maxTimeoutMs: 10_000,
@@ -249,11 +249,11 @@ describe.each(transports)("health over %s", (_, transport) => {
     const [one, other] = [watch(client, ""), watch(client, "")];
     expect(await one.next()).toBe(Status.SERVING);
     expect(await other.next()).toBe(Status.SERVING);
-    expect(health.followers()).toBe(2);
+    expect(health.subscriptions()).toBe(2);
     one[Symbol.dispose]();
-    await eventually(async () => expect(health.followers()).toBe(1));
+    await eventually(async () => expect(health.subscriptions()).toBe(1));
     other[Symbol.dispose]();
-    await eventually(async () => expect(health.followers()).toBe(0));
+    await eventually(async () => expect(health.subscriptions()).toBe(0));
   });
 
   test("a watch ends with its deadline", async () => {
@@ -295,10 +295,10 @@ describe("watches", () => {
     for (const left of watches.slice(0, 400)) {
       left[Symbol.dispose]();
     }
-    await eventually(async () => expect(health.followers()).toBe(600));
+    await eventually(async () => expect(health.subscriptions()).toBe(600));
     expect(await watch(client, "").next()).toBe(Status.SERVING);
     health.close();
-    await eventually(async () => expect(health.followers()).toBe(0));
+    await eventually(async () => expect(health.subscriptions()).toBe(0));
   });
 
   test("are 100 of one client at most, and others have theirs", async () => {

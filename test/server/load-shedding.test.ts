@@ -76,7 +76,7 @@ async function open(inFlight: number, more: Partial<SheddingOptions> & { trusted
 const overloaded = {
   code: "overloaded",
   message: expect.stringMatching(
-    /^the service is overloaded \(as many calls as limits\.inFlight allows are being served\): try again in [1-3] s, or make fewer calls at once$/,
+    /^the service is overloaded \(limits\.inFlight is reached\): retry in [1-3] s, or make fewer concurrent calls$/,
   ),
 };
 const head = (path: string, length: number) =>
@@ -297,9 +297,7 @@ describe("as many calls as limits.inFlightPerSource allows to one client", () =>
     using calls = await fill(server, 2);
     const refused = await loginFrom("127.0.0.1", server);
     expect(refused.status).toBe(503);
-    expect(refused.body).toContain(
-      "(as many calls as limits.inFlightPerSource allows are being served for one client)",
-    );
+    expect(refused.body).toContain("(limits.inFlightPerSource is reached for one client)");
     expect((await loginFrom("127.0.0.2", server)).status).toBe(200);
     expect(server.shed).toEqual(["in_flight_per_source"]);
     calls[Symbol.dispose]();
@@ -388,7 +386,7 @@ describe("an event loop that runs late", () => {
       503,
       {
         code: "overloaded",
-        message: expect.stringContaining("(the event loop runs later than limits.eventLoopDelayMs allows)"),
+        message: expect.stringContaining("(the event loop delay exceeds limits.eventLoopDelayMs)"),
       },
     ]);
     expect((await send(server.url, "GET", "/healthz")).status).toBe(200);

@@ -340,7 +340,7 @@ test("HTTP/1.1 can't carry it, and says so", async () => {
       headers: { "content-type": contentType },
       body: new Uint8Array(5),
     });
-    expect([reply.status, await reply.json()]).toMatchObject([505, { message: "this RPC needs HTTP/2" }]);
+    expect([reply.status, await reply.json()]).toMatchObject([505, { message: "this RPC requires HTTP/2" }]);
   }
 });
 

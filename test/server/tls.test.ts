@@ -60,7 +60,10 @@ async function open({
   if (clientCa !== undefined && clientCaFile !== undefined) {
     await writeFile(clientCaFile, clientCa);
   }
-  const certificates = await openCertificates({ ...files, clientCaFile, minVersion }, log, { lookEveryMs: 10, nowMs });
+  const certificates = await openCertificates({ ...files, clientCaFile, minVersion }, log, {
+    pollIntervalMs: 10,
+    nowMs,
+  });
   const failures: TlsFailure[] = [];
   const server = await openServer({
     observer: { ...silentObserver, tlsHandshakeFailed: (reason) => void failures.push(reason as TlsFailure) },
@@ -462,11 +465,17 @@ describe("at the start", () => {
 
   test.each([
     ["tls.keyFile: is not the key of the certificate in tls.certFile", { server: { cert, key: workloads.key } }],
-    ["tls.certFile: must hold certificates in PEM form", { server: { cert: key, key } }],
-    ["tls.certFile: must hold certificates in PEM form", { server: { cert: `${cert}${cert.slice(0, 80)}`, key } }],
-    ["tls.keyFile: must hold a private key in PEM form, without a passphrase", { server: { cert, key: cert } }],
-    ["tls.keyFile: must hold a private key in PEM form, without a passphrase", { server: { cert, key: encrypted() } }],
-    ["tls.clientCaFile: must hold certificates in PEM form", { clientCa: "", clientCertificate: "require" as const }],
+    ["tls.certFile: must contain certificates in PEM format", { server: { cert: key, key } }],
+    ["tls.certFile: must contain certificates in PEM format", { server: { cert: `${cert}${cert.slice(0, 80)}`, key } }],
+    ["tls.keyFile: must contain a private key in PEM format, without a passphrase", { server: { cert, key: cert } }],
+    [
+      "tls.keyFile: must contain a private key in PEM format, without a passphrase",
+      { server: { cert, key: encrypted() } },
+    ],
+    [
+      "tls.clientCaFile: must contain certificates in PEM format",
+      { clientCa: "", clientCertificate: "require" as const },
+    ],
   ])("refuses files that can't be used: %s", async (message, opening) => {
     await expect(open(opening)).rejects.toMatchObject({ message });
   });
@@ -477,7 +486,7 @@ describe("at the start", () => {
     await using server = await open({ server: ending, nowMs: () => clock.nowMs() });
     const warnings = async (): Promise<number> => {
       await clock.looks(5);
-      return (await server.logged(/^/)).split("tls.certFile: the certificate ends soon: renew it").length - 1;
+      return (await server.logged(/^/)).split("tls.certFile: the certificate expires soon: renew it").length - 1;
     };
     expect(await warnings()).toBe(0);
     clock.setDays(6.5);
@@ -502,16 +511,16 @@ describe("at the start", () => {
     await clock.looks(5);
     expect(await server.logged(/^/)).not.toContain("the certificate");
     clock.setDays(3.5);
-    await server.logged(/the certificate ends soon: renew it/);
+    await server.logged(/the certificate expires soon: renew it/);
     clock.setDays(5.5);
-    await server.logged(/the certificate has expired, clients will refuse it/);
+    await server.logged(/the certificate has expired, clients will reject it/);
   });
 
   test("warns of a certificate that has expired, or is not valid yet", async () => {
     await using expired = await open({ server: issueServer(authority, { to: daysFromNow(-0.5) }) });
-    expect(await expired.logged(/tls\.certFile/)).toContain("the certificate has expired, clients will refuse it");
+    expect(await expired.logged(/tls\.certFile/)).toContain("the certificate has expired, clients will reject it");
     await using early = await open({ server: issueServer(authority, { from: daysFromNow(0.5) }) });
-    expect(await early.logged(/tls\.certFile/)).toContain("the certificate is not valid yet, clients will refuse it");
+    expect(await early.logged(/tls\.certFile/)).toContain("the certificate is not valid yet, clients will reject it");
   });
 });
 
@@ -575,7 +584,7 @@ describe("when the files change", () => {
     await using server = await open({ server: first });
     const next = issueServer(authority);
     await writeFile(server.certFile, next.cert);
-    await server.logged(/the ones before stay in force tls\.keyFile: is not the key of the certificate/);
+    await server.logged(/the previous ones stay in use tls\.keyFile: is not the key of the certificate/);
     expect((await get(server.port)).serial).toBe(serialOf(first));
 
     await writeFile(server.keyFile, next.key);
@@ -591,7 +600,7 @@ describe("when the files change", () => {
     [
       "are no PEM",
       (server: Awaited<ReturnType<typeof open>>) => writeFile(server.certFile, "-----BEGIN"),
-      /tls\.certFile: must hold certificates in PEM form/,
+      /tls\.certFile: must contain certificates in PEM format/,
     ],
     [
       "have expired",
@@ -653,7 +662,7 @@ describe("when the files change", () => {
     expect(await get(server.port, old)).toMatchObject({ status: 200, resumed: false });
     expect(await get(server.port, old)).toMatchObject({ status: 200, resumed: true });
     await writeFile(server.clientCaFile, createAuthority("Others").cert);
-    await server.logged(/the certificate files were read again/);
+    await server.logged(/the certificate files were reloaded/);
     expect((await failure(get(server.port, old))).code).toBe("ECONNRESET");
   });
 });

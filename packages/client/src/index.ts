@@ -1,4 +1,4 @@
-// What a client in TypeScript needs beside a transport of Connect's: the services, and what repeats a call
+// The services, and an interceptor that retries calls, to be used with a Connect transport
 export { AuthService } from "../gen/flowgate/v1/auth_pb.ts";
 export { DeploymentType, FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 export { SettingsService } from "../gen/flowgate/v1/settings_pb.ts";

@@ -4,26 +4,27 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 
 export type RetryOptions = {
-  /** How often a call is tried in all. Default: 5. */
+  /** Maximum number of attempts, including the first one. Defaults to 5. */
   readonly attempts?: number;
-  /** The longest pause before the second try; doubled each time. Default: 50. */
+  /** Maximum delay before the second attempt; doubled for each further attempt. Defaults to 50. */
   readonly baseDelayMs?: number;
   /**
-   * The longest pause of all, and the longest `Retry-After` that is waited for: a server that sheds load says up to
-   * 3 s. Default: 5000.
+   * Upper bound of all delays. A call whose `Retry-After` is longer is not retried; under load shedding, it is at most
+   * 3 s. Defaults to 5000.
    */
   readonly maxDelayMs?: number;
 };
 
 /**
- * Repeats unary calls that fail while a server restarts, moves, or sheds load:
+ * Retries unary calls that fail while a server restarts, moves, or sheds load:
  *
- * - any call that no server has begun to process: the connection could not be made, an HTTP/2 server refused the
- *   stream (RFC 9113, section 8.7), or Flowgate is overloaded, which it says before it does anything;
- * - calls without side effects (`idempotency_level`), also where the server is UNAVAILABLE or the connection broke.
+ * - any call that no server has begun to process: the connection could not be established, an HTTP/2 server refused the
+ *   stream (RFC 9113, section 8.7), or Flowgate is overloaded, which it reports before processing a call;
+ * - calls without side effects (`idempotency_level`) also if the server is UNAVAILABLE or the connection was lost.
  *
- * The pauses are random up to their limit, that clients don't come back all at once; a `Retry-After` in seconds is the least.
- * The call's own deadline and signal end the tries. Streams are not repeated: who reads one knows where to go on.
+ * Delays are random with full jitter, so that clients do not retry simultaneously, but at least the `Retry-After` of the
+ * response (in seconds). The deadline and the signal of a call end its retries. Streams are not retried, since only the
+ * caller can resume one.
  */
 export function retryInterceptor(options: RetryOptions = {}): Interceptor {
   const { attempts = 5, baseDelayMs = 50, maxDelayMs = 5000 } = options;
@@ -35,17 +36,17 @@ export function retryInterceptor(options: RetryOptions = {}): Interceptor {
       try {
         return await next(request);
       } catch (error) {
-        const pauseMs = retryAfterMs(error) ?? 0;
+        const minDelayMs = retryAfterMs(error) ?? 0;
         if (
           attempt >= attempts ||
           request.signal.aborted ||
-          pauseMs > maxDelayMs ||
-          !mayRepeat(error, request.method)
+          minDelayMs > maxDelayMs ||
+          !isRetryable(error, request.method)
         ) {
           throw error;
         }
-        const limitMs = Math.min(maxDelayMs, baseDelayMs * 2 ** (attempt - 1));
-        await pause(Math.max(pauseMs, Math.random() * limitMs), request.signal);
+        const backoffMs = Math.min(maxDelayMs, baseDelayMs * 2 ** (attempt - 1));
+        await delay(Math.max(minDelayMs, Math.random() * backoffMs), request.signal);
         if (request.signal.aborted) {
           throw error;
         }
@@ -55,7 +56,7 @@ export function retryInterceptor(options: RetryOptions = {}): Interceptor {
 }
 
 /** Resolves after this time, or as soon as the signal is aborted. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+function delay(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);
@@ -67,15 +68,15 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-function mayRepeat(error: unknown, method: DescMethod): boolean {
+function isRetryable(error: unknown, method: DescMethod): boolean {
   if (!(error instanceof ConnectError)) {
     return false;
   }
   if (wasNeverProcessed(error)) {
     return true;
   }
-  const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
-  return isRead && (error.code === Code.Unavailable || isBroken(error));
+  const isSafe = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  return isSafe && (error.code === Code.Unavailable || isConnectionLost(error));
 }
 
 function wasNeverProcessed(error: ConnectError): boolean {
@@ -86,12 +87,12 @@ function wasNeverProcessed(error: ConnectError): boolean {
   );
 }
 
-/** The call was not canceled, or it would not be asked: a lost connection resets its streams with this code. */
-function isBroken(error: ConnectError): boolean {
+/** A lost connection resets its streams with CANCEL. Calls canceled by the caller never get here. */
+function isConnectionLost(error: ConnectError): boolean {
   return hasCause(error, brokenConnection) || (isReset(error) && /\bCANCEL\b/.test(error.rawMessage));
 }
 
-/** Connect's transport tells of a reset stream in one of two ways, and keeps its error code in the message alone. */
+/** Connect's transport reports a reset stream in one of two ways, with the error code only in the message. */
 function isReset(error: ConnectError): boolean {
   return hasCause(error, resetStream) || error.rawMessage.startsWith("http/2 stream closed with error code ");
 }
@@ -100,7 +101,7 @@ const resetStream = new Set(["ERR_HTTP2_STREAM_ERROR"]);
 const noConnection = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 const brokenConnection = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_PREMATURE_CLOSE", "ERR_HTTP2_INVALID_SESSION"]);
 
-/** Whether the error, or what caused it, is one of Node's with such a code. */
+/** Whether the error, or one of its causes, is a Node error with one of the codes. */
 function hasCause(error: unknown, codes: ReadonlySet<string>): boolean {
   for (let each = error; each instanceof Error; each = each.cause) {
     if ("code" in each && typeof each.code === "string" && codes.has(each.code)) {
@@ -110,7 +111,7 @@ function hasCause(error: unknown, codes: ReadonlySet<string>): boolean {
   return false;
 }
 
-/** RFC 9110, section 10.2.3; of its two forms the one that servers use under load. */
+/** Parses Retry-After in seconds (RFC 9110, section 10.2.3). The date form is not supported. */
 function retryAfterMs(error: unknown): number | undefined {
   const value = error instanceof ConnectError ? error.metadata.get("retry-after") : null;
   return value !== null && /^\d{1,9}$/.test(value) ? Number(value) * 1000 : undefined;

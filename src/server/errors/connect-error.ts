@@ -33,7 +33,7 @@ const codes: Readonly<Record<Reason, Code>> = {
   internal: Code.Internal,
 };
 
-/** The same error for Connect: the reason is a google.rpc.ErrorInfo detail, before all others; headers are metadata. */
+/** Converts an error: its reason becomes a google.rpc.ErrorInfo, the first of the details, and its headers metadata. */
 export function toConnectError(error: FlowgateError): ConnectError {
   const { reason, message, headers, details } = error;
   const info: ErrorDetail<typeof ErrorInfoSchema> = { desc: ErrorInfoSchema, value: { reason, domain: "flowgate" } };

@@ -5,12 +5,12 @@ import { FlowgateError } from "../../errors.ts";
 import { traceIds, traceKey } from "../../telemetry/trace.ts";
 import { toConnectError } from "./connect-error.ts";
 
-/** Throws or rejects to refuse a call before its body is read. */
+/** Throws or rejects to reject a call before its body is read. */
 export type Gate = (context: HandlerContext) => void | Promise<void>;
 
 type Call = Pick<HandlerContext, "method" | "values" | "signal">;
 
-/** Makes a ConnectError of whatever ended a call. What no caller can act on is logged whole, and answered as `internal`. */
+/** Converts an error that ended a call. Errors that a caller can't act on are logged and reported as `internal`. */
 export function toFailure(error: unknown, log: Logger, call: Call): ConnectError {
   if (error instanceof ConnectError) {
     return error;
@@ -19,7 +19,7 @@ export function toFailure(error: unknown, log: Logger, call: Call): ConnectError
     return toConnectError(error);
   }
   const { method, values, signal } = call;
-  // A call that its client gave up, or whose time is over, ends with whatever the abort threw.
+  // The call was cancelled or its deadline passed, so that the implementation failed with an abort error.
   if (signal.aborted && (error === signal.reason || isAbort(error))) {
     return ConnectError.from(signal.reason);
   }
@@ -36,7 +36,7 @@ export function toFailure(error: unknown, log: Logger, call: Call): ConnectError
   return toConnectError(new FlowgateError("internal", internalMessage(requestId)));
 }
 
-/** Of a signal, or of a request stream whose client went away. */
+/** Whether a signal was aborted, or the client of a request stream disconnected. */
 function isAbort(error: unknown): boolean {
   return (
     error instanceof Error &&

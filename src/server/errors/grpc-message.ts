@@ -1,5 +1,5 @@
 /**
- * A text as the value of grpc-message: `%` and what is outside of 0x20 to 0x7E are escaped, and nothing else
+ * Formats a text as the value of grpc-message: percent-encodes `%` and everything outside of 0x20 to 0x7E
  * (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, Status-Message).
  */
 export function formatGrpcMessage(text: string): string {

@@ -3,19 +3,19 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { addHeaders, type TranscodingResponse } from "@flowgate/transcoding/server";
 import { formatGrpcMessage } from "./grpc-message.ts";
 
-/** grpc-status and what goes with it: the message, the details, and the error's metadata, as far as it may be sent. */
+/** The trailers of an error: grpc-status, message, details, and metadata without reserved names. */
 export function grpcStatus(error: ConnectError): TranscodingResponse["headers"] {
   const fields: TranscodingResponse["headers"] = {};
-  // An error of another service can carry any header.
+  // The metadata of an error received from another service may contain any header.
   addHeaders(fields, error.metadata);
-  // A lone surrogate has no form in UTF-8.
+  // Lone surrogates can't be encoded in UTF-8.
   const message = error.rawMessage.toWellFormed();
   const plain = new ConnectError(message, error.code, undefined, undefined, error.cause);
   plain.details = error.details;
   for (const [name, value] of setTrailerStatus(new Headers(), plain)) {
     fields[name] = value;
   }
-  // Connect escapes more of it than the protocol says, and grpc-js shows that as it is.
+  // Connect escapes more than the protocol specifies, and grpc-js does not unescape that.
   fields["grpc-message"] = formatGrpcMessage(message);
   return fields;
 }

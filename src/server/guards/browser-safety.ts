@@ -2,28 +2,28 @@ import { FlowgateError } from "../../errors.ts";
 import { createHostCheck } from "./host-check.ts";
 import { isCrossOrigin } from "./origin-check.ts";
 import type { Guard } from "../pipeline/pipeline.ts";
-import { refuse } from "../pipeline/refuse.ts";
+import { rejectRequest } from "../pipeline/reject.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 
 export type BrowserSafetyOptions = {
   /**
-   * The names of the service, beside its addresses and localhost. Absent: Host is not checked. Over TLS a browser
-   * finds out by itself that the name of a page is not ours.
+   * Host names of the service, besides its addresses and localhost. Absent: Host is not checked. With TLS it need not
+   * be, as the browser checks the name in the certificate.
    */
   readonly hosts?: readonly string[] | undefined;
   /**
-   * Whether the gate refuses an Authorization that is not good. A request with one is left to it then: no page knows
-   * a token of ours, and no browser adds one by itself. It does add a client's certificate.
+   * Whether the gate rejects an invalid Authorization. If so, this guard lets requests with an Authorization pass:
+   * foreign pages have no token, and browsers do not add one automatically, as they do with client certificates.
    */
   readonly checksTokens: boolean;
 };
 
-/** Probes name any host, and these answer nothing but whether the service can do its work. */
-const probed = /^\/(?:healthz|readyz|grpc\.health\.v1\.Health\/\w+)$/;
+/** Health endpoints accept any Host, since probes send various ones, and their responses are not sensitive. */
+const healthPath = /^\/(?:healthz|readyz|grpc\.health\.v1\.Health\/\w+)$/;
 
 /**
- * Keeps foreign web pages from what callers may do without a token: from reading by DNS rebinding (421, the Host
- * is not ours), and from changing anything by forged requests (403, the origin is foreign).
+ * Protects a service that needs no token from foreign web pages: from DNS rebinding, by a check of Host (421), and from
+ * cross-site request forgery, by a check of the origin (403).
  */
 export function createPageGuard({
   hosts,
@@ -36,45 +36,45 @@ export function createPageGuard({
     if (checksTokens && headers.authorization !== undefined) {
       return undefined;
     }
-    const named = hostsOf(request);
-    const stranger = named.find((host) => !isOwn(host));
-    if (stranger !== undefined && !probed.test(request.path)) {
-      return refuse(request, 421, misdirected(stranger));
+    const hosts = hostsOf(request);
+    const foreignHost = hosts.find((host) => !isOwn(host));
+    if (foreignHost !== undefined && !healthPath.test(request.path)) {
+      return rejectRequest(request, 421, misdirected(foreignHost));
     }
-    return isCrossOrigin({ method: request.httpMethod, headers }, named[0] ?? "", isListed)
-      ? refuse(request, 403, foreignOrigin(headers.origin))
+    return isCrossOrigin({ method: request.httpMethod, headers }, hosts[0] ?? "", isListed)
+      ? rejectRequest(request, 403, foreignOrigin(headers.origin))
       : undefined;
   };
 }
 
 /**
- * All names that the client calls this server by, the decisive one first: by word of a trusted proxy, in the target (RFC
- * 9112, section 3.2.2), in :authority (RFC 9113, section 8.3.1) and in Host. Never empty.
+ * All authorities in the request, in order of precedence: X-Forwarded-Host of a trusted proxy, the absolute target (RFC
+ * 9112, section 3.2.2), :authority (RFC 9113, section 8.3.1) and Host. Never empty.
  */
-function hostsOf({ exchange, headers, host: called }: RequestContext): string[] {
+function hostsOf({ exchange, headers, host: requestedHost }: RequestContext): string[] {
   const { host, ":authority": authority } = headers as Record<string, string | undefined>;
-  const forwarded = called === (host ?? authority ?? "") ? undefined : called;
+  const forwarded = requestedHost === (host ?? authority ?? "") ? undefined : requestedHost;
   const { target } = exchange;
   const [, absolute] = target.startsWith("/") ? [] : (/^https?:\/\/([^/?#]*)/i.exec(target) ?? []);
-  const named = [forwarded, absolute, authority, host].filter((name) => name !== undefined);
-  return named.length === 0 ? [""] : named;
+  const hosts = [forwarded, absolute, authority, host].filter((name) => name !== undefined);
+  return hosts.length === 0 ? [""] : hosts;
 }
 
 function misdirected(host: string): FlowgateError {
   return new FlowgateError(
     "misdirected_request",
-    `${quote(host, "the Host")} is no name of this service: where no token is needed, it answers to its addresses, to localhost, and to the names in its option hosts; add it there if it is one`,
+    `${quote(host, "the Host")} is not a name of this service: without a token, the Host must be one of its addresses, localhost, or a name in its option hosts; if it should be a name of this service, add it there`,
   );
 }
 
 function foreignOrigin(origin: string | undefined): FlowgateError {
   return new FlowgateError(
     "foreign_origin",
-    `pages of ${quote(origin, "another origin")} may not call this service where no token is needed: name their origin in its option cors.origins if they shall`,
+    `pages of ${quote(origin, "another origin")} may not call this service without a token; to allow them, add their origin to its option cors.origins`,
   );
 }
 
-/** What was sent, where it is fit to be seen again. */
-function quote(sent: string | undefined, otherwise: string): string {
-  return sent !== undefined && /^[\w.:/[\]-]{1,255}$/.test(sent) ? sent : otherwise;
+/** Returns the received value if it is safe to repeat in a message, otherwise the fallback. */
+function quote(value: string | undefined, fallback: string): string {
+  return value !== undefined && /^[\w.:/[\]-]{1,255}$/.test(value) ? value : fallback;
 }

@@ -4,19 +4,19 @@ import { headersOf } from "@flowgate/transcoding";
 import type { Guard } from "../pipeline/pipeline.ts";
 
 export type CorsOptions = {
-  /** As browsers send them, `https://app.example`; `"*"` is any. */
+  /** Origins in the form of the Origin header, such as `https://app.example`; `"*"` is any. */
   readonly origins: readonly string[];
-  /** For how long a browser need not ask again. */
+  /** How long browsers cache a preflight response. */
   readonly maxAgeSeconds: number;
 };
 
-/** Whether pages of an origin may call. */
+/** Returns a test whether pages of an origin may call. */
 export function createOriginList(origins: readonly string[] = []): (origin: string) => boolean {
   const listed = new Set(origins);
   return listed.has("*") ? () => true : (origin) => listed.has(origin);
 }
 
-/** Whether a path has a method is for its answer to say. */
+/** The same for all paths; the actual request fails if its path does not support the method. */
 const allowedMethods = [...new Set([...connectCors.allowedMethods, "HEAD", "PUT", "PATCH", "DELETE"])].join(", ");
 
 const requestHeaders = [
@@ -40,9 +40,9 @@ const responseHeaders = [
 ];
 
 /**
- * Lets pages of these origins call: the CORS protocol of the Fetch standard, for every response and refusal of each
- * protocol. Preflights are answered here. Credentials that a browser adds by itself are never allowed, nor are requests
- * from a public page into a private network.
+ * Implements the CORS protocol of the Fetch standard for these origins, on all responses and error responses of every
+ * protocol. Responds to preflight requests. Allows neither credentials that browsers add automatically nor Private
+ * Network Access.
  */
 export function createCorsGuard({ origins, maxAgeSeconds }: CorsOptions, methods: readonly DescMethod[]): Guard {
   const isListed = createOriginList(origins);
@@ -52,7 +52,7 @@ export function createCorsGuard({ origins, maxAgeSeconds }: CorsOptions, methods
   const exposeHeaders = joinNames([...responseHeaders, ...own.response]);
 
   return (request) => {
-    const { origin, "access-control-request-method": asked } = request.headers;
+    const { origin, "access-control-request-method": requestedMethod } = request.headers;
     if (!isAny) {
       request.setResponseHeader("vary", "Origin");
     }
@@ -60,7 +60,7 @@ export function createCorsGuard({ origins, maxAgeSeconds }: CorsOptions, methods
       return undefined;
     }
     request.setResponseHeader("access-control-allow-origin", isAny ? "*" : origin);
-    if (request.httpMethod !== "OPTIONS" || asked === undefined) {
+    if (request.httpMethod !== "OPTIONS" || requestedMethod === undefined) {
       request.setResponseHeader("access-control-expose-headers", exposeHeaders);
       return undefined;
     }
@@ -76,7 +76,7 @@ export function createCorsGuard({ origins, maxAgeSeconds }: CorsOptions, methods
   };
 }
 
-/** One list; each name once, whatever its case. */
+/** A comma-separated list without duplicates, ignoring case. */
 function joinNames(names: readonly string[]): string {
   return [...new Map(names.map((name) => [name.toLowerCase(), name])).values()].join(", ");
 }

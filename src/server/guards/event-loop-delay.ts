@@ -1,11 +1,11 @@
 const sampleMs = 100;
 
-/** Tells whether the event loop has fallen behind, until it is disposed. */
+/** Reports whether the event loop is overloaded, until it is disposed. */
 export interface EventLoopWatch extends Disposable {
   isBehind(): boolean;
 }
 
-/** Measures by how much a timer comes late; `limitMs` as of `createDelayMeter`. */
+/** Measures how late a periodic timer fires; `limitMs` as in `createDelayMeter`. */
 export function watchEventLoop(limitMs: number): EventLoopWatch {
   const isBehind = createDelayMeter(limitMs);
   let sampledMs = performance.now();
@@ -20,13 +20,14 @@ export function watchEventLoop(limitMs: number): EventLoopWatch {
 }
 
 /**
- * Takes one delay after another, and tells whether they are too long: from when their smoothed value exceeds the
- * limit, until it has fallen below half of it.
+ * Takes a series of delays, and returns whether they are too long: from when their moving average exceeds the limit
+ * until it falls below half of it.
  *
- * One delay alone never is, whatever its length: a large deployment, or a machine that was suspended, is no load.
+ * A single delay never exceeds the limit, whatever its length, since a large deployment or a suspended machine is not
+ * overload.
  */
 export function createDelayMeter(limitMs: number): (delayMs: number) => boolean {
-  // Of a sample cut to twice the limit, not enough to reach it.
+  // Samples are capped at twice the limit, so a single one can't raise the average from zero to the limit.
   const weight = 0.4;
   let smoothedMs = 0;
   let behind = false;

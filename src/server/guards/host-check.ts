@@ -1,14 +1,14 @@
 import { isIP } from "node:net";
 
 /**
- * Whether the value of a Host header, or of :authority, names this service. A page that has its own name resolve to
- * an address of ours (DNS rebinding) is of one origin with us to the browser, but sends its own name.
+ * Returns a test whether a Host header or :authority names this service. With DNS rebinding, a page makes its own name
+ * resolve to an address of this service and becomes same-origin with it, but its requests still have that name in Host.
  *
- * Any address will do, since no name was resolved then. `names` are names, and may be addresses.
+ * Any IP address passes, since no name was resolved then. `names` are host names or addresses.
  */
 export function createHostCheck(names: readonly string[]): (host: string) => boolean {
   const own = new Set(["localhost", ...names.map((name) => hostnameOf(name))]);
-  // Most clients use one name, so the last verdict is worth keeping.
+  // Caches the last result, since most requests have the same Host.
   let last: string | undefined;
   let isOwn = false;
   return (host) => {
@@ -21,7 +21,7 @@ export function createHostCheck(names: readonly string[]): (host: string) => boo
   };
 }
 
-/** In lower case, without port, brackets and the dot at the end; undefined for what is no host (RFC 9110, 7.2). */
+/** The host name in lower case, without port, brackets and trailing dot; undefined: invalid (RFC 9110, section 7.2). */
 function hostnameOf(host: string): string | undefined {
   const [, ipv6, name] = /^(?:\[([\da-f:.]+)\]|([\w-]+(?:\.[\w-]+)*)\.?)(?::\d{0,5})?$/i.exec(host) ?? [];
   return (ipv6 ?? name)?.toLowerCase();

@@ -6,34 +6,34 @@ import { createClientCounter, type ClientCounter } from "../listener/client-coun
 import type { Observer } from "../../telemetry/observer.ts";
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import type { Guard } from "../pipeline/pipeline.ts";
-import { refuse } from "../pipeline/refuse.ts";
+import { rejectRequest } from "../pipeline/reject.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 
-/** Why a call was refused: too many are being served, of all or of its source, or the event loop has fallen behind. */
+/** Why a call was rejected: too many calls in flight, in total or of one client, or the event loop is overloaded. */
 export type SheddingReason = "in_flight" | "in_flight_per_source" | "event_loop";
 
 export const sheddingReasons: readonly SheddingReason[] = ["in_flight", "in_flight_per_source", "event_loop"];
 
 export type SheddingOptions = {
-  /** How many calls are served at once; streams have as many places of their own. 0: as many as come. */
+  /** Limit of concurrent unary calls, and separately of concurrent streams. 0: unlimited. */
   readonly inFlight: number;
-  /** How many of them may be of one source: an IPv4 address, or of IPv6 a /64. 0: all. */
+  /** Limit of either per client: an IPv4 address, or an IPv6 /64. 0: unlimited. */
   readonly inFlightPerSource: number;
-  /** How late the event loop may run, smoothed. 0: as late as it gets. */
+  /** Limit of the average delay of the event loop. 0: unlimited. */
   readonly eventLoopDelayMs: number;
 };
 
 const causes: Readonly<Record<SheddingReason, string>> = {
-  in_flight: "as many calls as limits.inFlight allows are being served",
-  in_flight_per_source: "as many calls as limits.inFlightPerSource allows are being served for one client",
-  event_loop: "the event loop runs later than limits.eventLoopDelayMs allows",
+  in_flight: "limits.inFlight is reached",
+  in_flight_per_source: "limits.inFlightPerSource is reached for one client",
+  event_loop: "the event loop delay exceeds limits.eventLoopDelayMs",
 };
 
-const announceEveryMs = 10_000;
+const logIntervalMs = 10_000;
 
 /**
- * Refuses calls that could not be served in time: 503, or UNAVAILABLE, with the seconds after which to try again,
- * before the gate and before the body. The observer is told of each.
+ * Rejects calls when the service is overloaded: 503 or UNAVAILABLE, with the number of seconds after which to retry.
+ * Runs before authentication and before the body is read. Reports each rejected call to the observer.
  */
 export function createLoadGuard({
   inFlight,
@@ -48,19 +48,19 @@ export function createLoadGuard({
   observer: Pick<Observer, "callShed">;
 }): { readonly guard: Guard } & Disposable {
   const loop = eventLoopDelayMs === 0 ? undefined : watchEventLoop(eventLoopDelayMs);
-  const places = (): Places => ({
-    taken: 0,
-    sources: createClientCounter(inFlightPerSource || Number.POSITIVE_INFINITY, isProxy),
+  const createInFlight = (): InFlight => ({
+    count: 0,
+    clients: createClientCounter(inFlightPerSource || Number.POSITIVE_INFINITY, isProxy),
   });
-  const calls = places();
-  const streams = places();
+  const calls = createInFlight();
+  const streams = createInFlight();
   const maxInFlight = inFlight || Number.POSITIVE_INFINITY;
-  const announce = createAnnouncement(log);
+  const logShedding = createSheddingLog(log);
 
-  const refuseFor = (request: RequestContext, reason: SheddingReason): TranscodingResponse => {
+  const shed = (request: RequestContext, reason: SheddingReason): TranscodingResponse => {
     observer.callShed(reason);
-    announce(reason);
-    return refuse(request, 503, overloaded(reason));
+    logShedding(reason);
+    return rejectRequest(request, 503, overloaded(reason));
   };
 
   const guard: Guard = (request) => {
@@ -70,34 +70,34 @@ export function createLoadGuard({
     }
     const kind = method === undefined || method.methodKind === "unary" ? calls : streams;
     if (loop?.isBehind() === true) {
-      return refuseFor(request, "event_loop");
+      return shed(request, "event_loop");
     }
-    if (kind.taken >= maxInFlight) {
-      return refuseFor(request, "in_flight");
+    if (kind.count >= maxInFlight) {
+      return shed(request, "in_flight");
     }
-    const leave = kind.sources.admit(request.address);
-    if (leave === undefined) {
-      return refuseFor(request, "in_flight_per_source");
+    const release = kind.clients.admit(request.address);
+    if (release === undefined) {
+      return shed(request, "in_flight_per_source");
     }
-    kind.taken += 1;
+    kind.count += 1;
     request.onClose(() => {
-      kind.taken -= 1;
-      leave();
+      kind.count -= 1;
+      release();
     });
     return undefined;
   };
   return { guard, [Symbol.dispose]: () => loop?.[Symbol.dispose]() };
 }
 
-/** Of calls or of streams: how many are taken, and by whom. */
-type Places = { taken: number; readonly sources: ClientCounter };
+/** The unary calls or the streams in flight, in total and per client. */
+type InFlight = { count: number; readonly clients: ClientCounter };
 
 function overloaded(reason: SheddingReason): FlowgateError {
-  // Clients that were refused together should not come back together.
+  // Randomized so that rejected clients do not retry simultaneously.
   const seconds = 1 + Math.floor(Math.random() * 3);
   return new FlowgateError(
     "overloaded",
-    `the service is overloaded (${causes[reason]}): try again in ${seconds} s, or make fewer calls at once`,
+    `the service is overloaded (${causes[reason]}): retry in ${seconds} s, or make fewer concurrent calls`,
     {
       details: [{ desc: RetryInfoSchema, value: { retryDelay: { seconds: BigInt(seconds) } } }],
       headers: { "retry-after": String(seconds) },
@@ -105,14 +105,14 @@ function overloaded(reason: SheddingReason): FlowgateError {
   );
 }
 
-/** Overload must not fill the log too. */
-function createAnnouncement(log: Logger): (reason: SheddingReason) => void {
-  const quietUntilMs = { in_flight: 0, in_flight_per_source: 0, event_loop: 0 };
+/** Logs each reason at most every 10 s. */
+function createSheddingLog(log: Logger): (reason: SheddingReason) => void {
+  const nextLogMs = { in_flight: 0, in_flight_per_source: 0, event_loop: 0 };
   return (reason) => {
     const nowMs = performance.now();
-    if (nowMs >= quietUntilMs[reason]) {
-      quietUntilMs[reason] = nowMs + announceEveryMs;
-      log.warn({ reason }, `calls are refused: ${causes[reason]}`);
+    if (nowMs >= nextLogMs[reason]) {
+      nextLogMs[reason] = nowMs + logIntervalMs;
+      log.warn({ reason }, `calls are rejected: ${causes[reason]}`);
     }
   };
 }

@@ -1,11 +1,11 @@
 import type { Guard } from "../pipeline/pipeline.ts";
 
 /**
- * Makes browsers take a response for what its Content-Type says, and keeps pages of other origins from embedding it as
- * an image, a script or the like, so that its bytes stay out of their process. CORS is not affected.
+ * Disables MIME sniffing in browsers, and prevents pages of other origins from embedding a response as an image, script
+ * or the like, so that its bytes never reach their process (Spectre). Does not affect CORS.
  */
 export const addSecurityHeaders: Guard = (request) => {
-  // Every browser's User-Agent begins so, and no page can change it. Other clients have no use for these headers.
+  // The User-Agent of every browser begins with this, and pages can't change it. Other clients don't need the headers.
   if (request.headers["user-agent"]?.startsWith("Mozilla/") === true) {
     request.setResponseHeader("x-content-type-options", "nosniff");
     request.setResponseHeader("cross-origin-resource-policy", "same-origin");

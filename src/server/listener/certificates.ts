@@ -5,27 +5,27 @@ import { createSecureContext, type SecureContextOptions, type SecureVersion } fr
 import type { Logger } from "pino";
 
 export type CertificateOptions = {
-  /** PEM: the server's certificate, and behind it those that lead to its authority. */
+  /** PEM: the server's certificate, followed by its chain. */
   readonly certFile: string;
   /** PEM, not encrypted. */
   readonly keyFile: string;
-  /** PEM: the authorities of client certificates. */
+  /** PEM: the certificate authorities of clients. */
   readonly clientCaFile?: string | undefined;
   readonly minVersion: SecureVersion;
 };
 
-/** The certificate, the key and the authorities that are in force. Disposing stops the watch over their files. */
+/** The certificate, key and authorities in use. Disposing stops watching their files. */
 export interface Certificates extends Disposable {
   current(): SecureContextOptions;
-  /** When the one in force ends, in Unix time. */
+  /** Expiry of the certificate in use, in Unix time. */
   notAfterMs(): number;
-  /** Calls back with each successor. */
+  /** Calls the listener with each replacement. */
   onChange(listener: (next: SecureContextOptions) => void): void;
-  /** Reads the files now. Where they can't be used the log tells, and what is in force stays. */
+  /** Reads the files now. If they can't be used, that is logged, and the previous certificate stays in use. */
   reload(): Promise<void>;
 }
 
-/** Files that can't be used: names the option, and says what is wrong. */
+/** A certificate or key file that can't be used. The message begins with the option. */
 class CertificateError extends Error {
   constructor(option: keyof CertificateOptions, message: string) {
     super(`tls.${option}: ${message}`);
@@ -34,96 +34,96 @@ class CertificateError extends Error {
 }
 
 /**
- * Reads the files, and again whenever they change. Throws a CertificateError where they can't be used now;
- * later on, what is in force stays until they can.
+ * Reads the files, and again whenever they change. Throws a CertificateError if they can't be used at start; later,
+ * the previous certificate stays in use until they can.
  */
 export async function openCertificates(
   options: CertificateOptions,
   log: Logger,
-  { lookEveryMs = 1_000, nowMs = Date.now }: { lookEveryMs?: number; nowMs?: () => number } = {},
+  { pollIntervalMs = 1_000, nowMs = Date.now }: { pollIntervalMs?: number; nowMs?: () => number } = {},
 ): Promise<Certificates> {
   const listeners: ((next: SecureContextOptions) => void)[] = [];
-  const watch = new AbortController();
+  const polling = new AbortController();
   const first = await readFiles(options);
-  let usable = check(first, options);
-  warnOfStart(usable.certificate, log);
-  let dealtWith = fingerprintOf(first);
+  let inUse = check(first, options);
+  warnIfNotYetValid(inUse.certificate, log);
+  let handledFingerprint = fingerprintOf(first);
   let warnedMs = Number.NEGATIVE_INFINITY;
 
-  /** For whoever renews it may have stopped to. */
-  const warnOfEnd = (): void => {
-    const { validTo, validFromDate, validToDate } = usable.certificate;
-    const leftMs = validToDate.getTime() - nowMs();
-    // Certificates that live for hours or days are renewed late in their lives.
-    const earlyMs = Math.min(14 * dayMs, (validToDate.getTime() - validFromDate.getTime()) / 3);
-    if (leftMs < earlyMs && nowMs() - warnedMs >= dayMs) {
+  /** Warns at most once a day, in case the automatic renewal has failed. */
+  const warnBeforeExpiry = (): void => {
+    const { validTo, validFromDate, validToDate } = inUse.certificate;
+    const remainingMs = validToDate.getTime() - nowMs();
+    // Short-lived certificates are renewed late in their validity.
+    const noticeMs = Math.min(14 * dayMs, (validToDate.getTime() - validFromDate.getTime()) / 3);
+    if (remainingMs < noticeMs && nowMs() - warnedMs >= dayMs) {
       warnedMs = nowMs();
-      const what = leftMs > 0 ? "ends soon: renew it" : "has expired, clients will refuse it";
+      const what = remainingMs > 0 ? "expires soon: renew it" : "has expired, clients will reject it";
       log.warn({ validTo }, `tls.certFile: the certificate ${what}`);
     }
   };
-  warnOfEnd();
+  warnBeforeExpiry();
 
-  const take = (files: Files): void => {
-    dealtWith = fingerprintOf(files);
+  const apply = (files: Files): void => {
+    handledFingerprint = fingerprintOf(files);
     const next = check(files, options);
     if (hasExpired(next.certificate)) {
       throw new CertificateError("certFile", `the certificate has expired, on ${next.certificate.validTo}`);
     }
-    usable = next;
+    inUse = next;
     for (const listener of listeners) {
-      listener(usable.context);
+      listener(inUse.context);
     }
-    const { validTo, fingerprint256 } = usable.certificate;
-    log.info({ validTo, fingerprint256 }, "the certificate files were read again: new connections get them");
-    warnOfStart(usable.certificate, log);
+    const { validTo, fingerprint256 } = inUse.certificate;
+    log.info({ validTo, fingerprint256 }, "the certificate files were reloaded: new connections use them");
+    warnIfNotYetValid(inUse.certificate, log);
   };
-  const refuse = (error: unknown): void => {
+  const logUnusable = (error: unknown): void => {
     if (!(error instanceof CertificateError)) {
       throw error;
     }
-    log.error({ reason: error.message }, "the certificate files can't be used: the ones before stay in force");
+    log.error({ reason: error.message }, "the certificate files can't be used: the previous ones stay in use");
   };
 
   /**
-   * Looks at what the files hold. Nothing else sees every kind of change: a link that is swapped anywhere on the
-   * way to a file, a network file system, a file that is replaced. What is still changing is left alone: the
-   * certificate and its key are two files, and each is written in pieces.
+   * Polls the contents of the files. File system events miss some changes: a replaced symbolic link in the path, network
+   * file systems. A change is applied only after two equal polls, since the certificate and its key are two files
+   * that are not written atomically.
    */
-  async function lookAgain(): Promise<void> {
-    let seen = dealtWith;
-    for await (const _ of setInterval(lookEveryMs, undefined, { signal: watch.signal, ref: false })) {
-      warnOfEnd();
+  async function pollFiles(): Promise<void> {
+    let previous = handledFingerprint;
+    for await (const _ of setInterval(pollIntervalMs, undefined, { signal: polling.signal, ref: false })) {
+      warnBeforeExpiry();
       const found = await readFiles(options).catch((error: unknown) => error as CertificateError);
       const fingerprint = found instanceof Error ? found.message : fingerprintOf(found);
-      const settled = fingerprint === seen;
-      seen = fingerprint;
-      if (!settled || fingerprint === dealtWith) {
+      const settled = fingerprint === previous;
+      previous = fingerprint;
+      if (!settled || fingerprint === handledFingerprint) {
         continue;
       }
-      dealtWith = fingerprint;
+      handledFingerprint = fingerprint;
       try {
         if (found instanceof Error) {
           throw found;
         }
-        take(found);
+        apply(found);
       } catch (error) {
-        refuse(error);
+        logUnusable(error);
       }
     }
   }
-  void lookAgain().catch((error: unknown) => {
-    if (!watch.signal.aborted) {
+  void pollFiles().catch((error: unknown) => {
+    if (!polling.signal.aborted) {
       throw error;
     }
   });
 
   return {
-    current: () => usable.context,
-    notAfterMs: () => usable.certificate.validToDate.getTime(),
+    current: () => inUse.context,
+    notAfterMs: () => inUse.certificate.validToDate.getTime(),
     onChange: (listener) => void listeners.push(listener),
-    reload: () => readFiles(options).then(take).catch(refuse),
-    [Symbol.dispose]: () => watch.abort(),
+    reload: () => readFiles(options).then(apply).catch(logUnusable),
+    [Symbol.dispose]: () => polling.abort(),
   };
 }
 
@@ -149,14 +149,14 @@ async function read(option: keyof CertificateOptions, path: string): Promise<str
   }
 }
 
-/** A key is not kept to see whether it has changed. */
+/** A hash, so that private keys are not kept in memory for comparison. */
 function fingerprintOf(files: Files): string {
   return hash("sha256", JSON.stringify(files));
 }
 
-type Usable = { readonly context: SecureContextOptions; readonly certificate: X509Certificate };
+type LoadedCertificate = { readonly context: SecureContextOptions; readonly certificate: X509Certificate };
 
-function check({ cert, key, ca }: Files, { minVersion }: CertificateOptions): Usable {
+function check({ cert, key, ca }: Files, { minVersion }: CertificateOptions): LoadedCertificate {
   const [certificate] = parseCertificates("certFile", cert);
   if (!certificate.checkPrivateKey(parseKey(key))) {
     throw new CertificateError("keyFile", "is not the key of the certificate in tls.certFile");
@@ -168,7 +168,7 @@ function check({ cert, key, ca }: Files, { minVersion }: CertificateOptions): Us
   try {
     createSecureContext(context);
   } catch (error) {
-    // Whatever else OpenSSL asks for: a key that is long enough, a hash that is not broken.
+    // OpenSSL's other requirements, such as key length and hash algorithm.
     const { code = "unknown" } = error as NodeJS.ErrnoException;
     throw new CertificateError("certFile", `the certificate and its key can't be used for TLS (${code})`);
   }
@@ -179,21 +179,21 @@ function parseCertificates(option: keyof CertificateOptions, pem: string): [X509
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   try {
     const [first, ...rest] = blocks.map((block) => new X509Certificate(block));
-    // OpenSSL would leave out what follows a block that does not end.
+    // OpenSSL would ignore everything after an unterminated block.
     if (first !== undefined && pem.split("-----BEGIN CERTIFICATE").length === blocks.length + 1) {
       return [first, ...rest];
     }
   } catch {
-    // Told below.
+    // Reported below.
   }
-  throw new CertificateError(option, "must hold certificates in PEM form");
+  throw new CertificateError(option, "must contain certificates in PEM format");
 }
 
 function parseKey(pem: string): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch {
-    throw new CertificateError("keyFile", "must hold a private key in PEM form, without a passphrase");
+    throw new CertificateError("keyFile", "must contain a private key in PEM format, without a passphrase");
   }
 }
 
@@ -201,8 +201,8 @@ export function hasExpired({ validToDate }: X509Certificate): boolean {
   return validToDate.getTime() <= Date.now();
 }
 
-function warnOfStart({ validFrom, validFromDate }: X509Certificate, log: Logger): void {
+function warnIfNotYetValid({ validFrom, validFromDate }: X509Certificate, log: Logger): void {
   if (validFromDate.getTime() > Date.now()) {
-    log.warn({ validFrom }, "tls.certFile: the certificate is not valid yet, clients will refuse it");
+    log.warn({ validFrom }, "tls.certFile: the certificate is not valid yet, clients will reject it");
   }
 }

@@ -1,26 +1,26 @@
 import { clientKeyOf } from "../../auth/client-key.ts";
 import type { ListenerOptions } from "./options.ts";
 
-/** Counts what each source has at once: connections, or calls. */
+/** Counts concurrent connections or calls per client. */
 export type ClientCounter = {
-  /** Undefined where the source has as many as it may have; else what to call, once, when this one has ended. */
+  /** Returns a function that must be called once, at the end; undefined if the client has reached its limit. */
   admit(address: string | undefined): (() => void) | undefined;
 };
 
-/** Each source may have `most`; a proxy, which connects for many clients, any number. */
-export function createClientCounter(most: number, isProxy: ListenerOptions["isProxy"]): ClientCounter {
-  type Source = { readonly key: string; count: number };
-  const sources = new Map<string, Source>();
-  // Calls of one client often follow each other.
+/** Each client may have `maxPerClient` at once. Proxies, which connect for many clients, are not limited. */
+export function createClientCounter(maxPerClient: number, isProxy: ListenerOptions["isProxy"]): ClientCounter {
+  type Client = { readonly key: string; count: number };
+  const clients = new Map<string, Client>();
+  // Cached, since consecutive calls often come from the same client.
   let lastAddress: string | undefined;
-  let last: Source | undefined;
+  let last: Client | undefined;
 
-  const find = (address: string): Source => {
+  const find = (address: string): Client => {
     if (last === undefined || address !== lastAddress || last.count === 0) {
       const key = clientKeyOf(address);
-      last = sources.get(key) ?? { key, count: 0 };
+      last = clients.get(key) ?? { key, count: 0 };
       lastAddress = address;
-      sources.set(key, last);
+      clients.set(key, last);
     }
     return last;
   };
@@ -30,15 +30,15 @@ export function createClientCounter(most: number, isProxy: ListenerOptions["isPr
       if (isProxy(address)) {
         return () => {};
       }
-      const source = find(address);
-      if (source.count >= most) {
+      const client = find(address);
+      if (client.count >= maxPerClient) {
         return undefined;
       }
-      source.count += 1;
+      client.count += 1;
       return () => {
-        source.count -= 1;
-        if (source.count === 0) {
-          sources.delete(source.key);
+        client.count -= 1;
+        if (client.count === 0) {
+          clients.delete(client.key);
         }
       };
     },

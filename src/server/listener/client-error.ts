@@ -4,29 +4,29 @@ import { closeGracefully } from "./graceful-close.ts";
 import { formatErrorResponse } from "../error-response.ts";
 
 /**
- * Answers what is no HTTP/1 request, or did not become one in time, and ends its connection. Returns the status;
- * undefined if nothing can be answered: the client is gone, or `current`, the response under way, has begun.
+ * Responds to bytes that are not a valid HTTP/1 request, or to a request that timed out, and ends the connection.
+ * Returns the status; undefined if no response was sent, because the connection is closed or `current` has begun.
  */
-export function refuseConnection(
+export function rejectConnection(
   error: NodeJS.ErrnoException,
   socket: Socket,
   current: ServerResponse | undefined,
 ): number | undefined {
-  // An answer that has begun must not be followed by another.
+  // A second response must not follow a partial one.
   if (!socket.writable || current?.headersSent === true) {
     socket.destroy();
     return undefined;
   }
-  const [status, message] = answerTo(error);
+  const [status, message] = responseTo(error);
   socket.write(formatErrorResponse(status, message));
-  // The parser has given up; what else comes goes to no one.
+  // The parser has failed: further bytes are discarded.
   socket.removeAllListeners("data");
   socket.resume();
   closeGracefully(socket);
   return status;
 }
 
-function answerTo(error: NodeJS.ErrnoException): [status: number, message: string] {
+function responseTo(error: NodeJS.ErrnoException): [status: number, message: string] {
   switch (error.code) {
     case "HPE_HEADER_OVERFLOW":
       return [431, "the header of the request is too large"];

@@ -1,63 +1,65 @@
-/** For how long's worth of overhead a connection may send at once. */
+/** The budget of a new connection, in seconds of its refill rate. */
 const burstSeconds = 60;
 
-/** Of the frames that a body comes in, and of TLS records. */
+/** Allowance for each body chunk or header block: HTTP/2 frame headers and TLS records. */
 const framingBytes = 64;
 
-/** Of a header field's lengths and indices. */
+/** Allowance for each header field: its lengths and indices. */
 const fieldBytes = 8;
 
-/** What may have been on its way of a body that was answered without being read. */
-const onItsWayBytes = 64 * 1024;
+/** Allowance for the part of a body that was in transit when the service responded without reading it. */
+const inTransitBytes = 64 * 1024;
 
-/** Of what a client sends to take an answer: WINDOW_UPDATEs, acknowledgements. */
-const takingShare = 1 / 16;
+/** Allowance for what a client sends while it receives: WINDOW_UPDATE and acknowledgements, per byte sent to it. */
+const receiptRatio = 1 / 16;
 
 export interface ControlFrameBudget {
-  /** A header came, as names and values in turn. */
-  header(fields: readonly string[]): void;
-  /** A piece of a body came. */
-  body(bytes: number): void;
-  /** A call ended before its body did. */
-  unread(): void;
-  /** Whether more came than the budget has; both are the bytes of the whole connection so far. */
-  isSpent(receivedBytes: number, sentBytes: number, nowMs: number): boolean;
+  /** Counts a header block; `fields` are names and values in turn. */
+  addHeader(fields: readonly string[]): void;
+  /** Counts a chunk of a body. */
+  addBody(bytes: number): void;
+  /** Counts a call that ended before its body did. */
+  addUnreadBody(): void;
+  /** Whether the budget is exceeded. Both byte counts are totals of the connection. */
+  isExhausted(receivedBytes: number, sentBytes: number, nowMs: number): boolean;
 }
 
 /**
- * A budget for what a connection sends besides calls. Whatever frames HTTP/2 has that cost work and carry
- * nothing: they are counted here by the bytes that no call explains.
+ * Limits the bytes of a connection that belong to no call: a token bucket that holds up to `burstSeconds` of
+ * `bytesPerSecond`. This covers every kind of HTTP/2 frame that costs work without carrying a message, since all
+ * received bytes that headers and bodies do not account for are charged.
  */
 export function createControlFrameBudget(
   bytesPerSecond: number,
   receivedBytes: number,
   nowMs: number,
 ): ControlFrameBudget {
-  const most = bytesPerSecond * burstSeconds;
-  let left = most;
-  let explained = 0;
-  let seen = { receivedBytes, sentBytes: 0, nowMs };
+  const maxBytes = bytesPerSecond * burstSeconds;
+  let remainingBytes = maxBytes;
+  let accountedBytes = 0;
+  let previous = { receivedBytes, sentBytes: 0, nowMs };
   return {
-    header(fields) {
-      explained += framingBytes;
+    addHeader(fields) {
+      accountedBytes += framingBytes;
       for (const text of fields) {
-        explained += text.length + fieldBytes;
+        accountedBytes += text.length + fieldBytes;
       }
     },
-    body(bytes) {
-      explained += bytes + framingBytes;
+    addBody(bytes) {
+      accountedBytes += bytes + framingBytes;
     },
-    unread() {
-      explained += onItsWayBytes;
+    addUnreadBody() {
+      accountedBytes += inTransitBytes;
     },
-    isSpent(receivedBytes, sentBytes, nowMs) {
-      explained += (sentBytes - seen.sentBytes) * takingShare;
-      const overhead = receivedBytes - seen.receivedBytes - explained;
-      // Less than nothing where a body is read later than it came.
-      left = Math.min(most, left - overhead + ((nowMs - seen.nowMs) / 1_000) * bytesPerSecond);
-      seen = { receivedBytes, sentBytes, nowMs };
-      explained = 0;
-      return left < 0;
+    isExhausted(receivedBytes, sentBytes, nowMs) {
+      accountedBytes += (sentBytes - previous.sentBytes) * receiptRatio;
+      // Negative if a body is read later than it was received.
+      const overheadBytes = receivedBytes - previous.receivedBytes - accountedBytes;
+      const refillBytes = ((nowMs - previous.nowMs) / 1_000) * bytesPerSecond;
+      remainingBytes = Math.min(maxBytes, remainingBytes - overheadBytes + refillBytes);
+      previous = { receivedBytes, sentBytes, nowMs };
+      accountedBytes = 0;
+      return remainingBytes < 0;
     },
   };
 }

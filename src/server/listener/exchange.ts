@@ -2,54 +2,54 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
 
-/** Follows an exchange. */
+/** Receives the events of an exchange. */
 export interface ExchangeObserver {
-  /** The exchange is over, whatever the reason. */
+  /** The response was sent, or the exchange was aborted. */
   closed(): void;
-  /** Something that is not HTTP came in the middle of the request, and was answered with this status. */
+  /** The listener responded with this status because the request body was malformed or late. */
   interrupted(status: number): void;
 }
 
-/** One request and its response, over either version of HTTP. */
+/** One request and its response, over HTTP/1.1 or HTTP/2. */
 export interface Exchange {
   readonly httpVersionMajor: 1 | 2;
   /** "1.0", "1.1" or "2.0". */
   readonly httpVersion: string;
   readonly method: string;
-  /** The request target as it was sent; empty for CONNECT over HTTP/2. */
+  /** The request target as received; empty for CONNECT over HTTP/2. */
   readonly target: string;
   readonly headers: IncomingHttpHeaders;
-  /** Names and values in turn, as they were sent. */
+  /** Names and values in turn, as received. */
   readonly rawHeaders: readonly string[];
-  /** The connection; with TLS, the secured one. */
+  /** The connection; with TLS, the TLS socket. */
   readonly socket: Socket;
-  /** The peer's address, also when the connection is closed. */
+  /** The peer's address; remains available after the connection has closed. */
   readonly remoteAddress: string;
-  /** Of the response; 200 until it has been sent. */
+  /** Status of the response; 200 until the response is sent. */
   readonly status: number;
-  /** The response was sent, up to its end. */
+  /** The response was sent completely. */
   readonly isSent: boolean;
-  /** Nothing can be sent any more: the response is complete, or the client is gone. */
+  /** Nothing can be sent any more: the response is complete, or the connection or stream is closed. */
   readonly isClosed: boolean;
   observer: ExchangeObserver | undefined;
-  /** A long body has not been read yet: the connection can serve the next request only after discarding it. */
-  readonly hasLongBodyLeft: boolean;
-  /** Whether a body was sent; it may be empty. */
+  /** Whether the unread request body is so long that the connection is closed rather than drained for reuse. */
+  readonly hasLongUnreadBody: boolean;
+  /** Whether the request has a body, which may be empty. */
   hasBody(): boolean;
-  /** The whole body; rejects with a RequestError if it is longer than `maxBytes`, or the client is gone. */
+  /** The whole body. Rejects with a RequestError if it exceeds `maxBytes`, or the client disconnects. */
   readBody(maxBytes: number): Promise<Uint8Array>;
-  /** The body as it arrives. Ending the iteration leaves the rest unread. */
+  /** The body in chunks as they arrive. Ending the iteration leaves the rest unread. */
   streamBody(): AsyncIterable<Uint8Array>;
-  /** Sends the response; of several, the first. Does nothing if the client is gone. */
-  send(answer: TranscodingResponse): void;
-  /** Breaks the response off so that no client takes it for complete. */
+  /** Sends the response. Does nothing after the first call, or if the connection or stream is closed. */
+  send(response: TranscodingResponse): void;
+  /** Terminates the response in a way that clients detect as incomplete. */
   abort(): void;
 }
 
-/** Serves a request. `refusal` is the response, if the request violates HTTP itself. */
-export type ExchangeHandler = (exchange: Exchange, refusal: TranscodingResponse | undefined) => void;
+/** Serves a request. `rejection` is the response to send if the request violates HTTP. */
+export type ExchangeHandler = (exchange: Exchange, rejection: TranscodingResponse | undefined) => void;
 
-/** Sets Content-Length where the response has none, and returns how its text goes out fastest. */
+/** Sets Content-Length if it is known, and returns the fastest encoding for a text body. */
 export function describeBody({ status, headers, body, trailers }: TranscodingResponse, method: string): BufferEncoding {
   if (typeof body === "string" || Buffer.isBuffer(body)) {
     if (trailers !== undefined) {
@@ -57,7 +57,7 @@ export function describeBody({ status, headers, body, trailers }: TranscodingRes
     }
     const bytes = Buffer.byteLength(body);
     headers["content-length"] = String(bytes);
-    // Text of as many bytes as characters is ASCII, which needs no conversion as Latin-1.
+    // A text with as many bytes as characters is ASCII, and Latin-1 is written without conversion.
     return bytes === body.length ? "latin1" : "utf8";
   }
   if (

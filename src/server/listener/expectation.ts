@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { errorResponse } from "../error-response.ts";
 
-/** RFC 9110, section 10.1.1: an expectation other than 100-continue can't be met. */
+/** The 417 response to an expectation other than 100-continue (RFC 9110, section 10.1.1); undefined if there is none. */
 export function expectationError({ expect }: IncomingHttpHeaders): TranscodingResponse | undefined {
   return expect === undefined || expect.toLowerCase() === "100-continue"
     ? undefined
-    : errorResponse(417, "this server meets no expectation but 100-continue");
+    : errorResponse(417, "the only supported expectation is 100-continue");
 }

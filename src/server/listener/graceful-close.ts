@@ -1,11 +1,11 @@
 import type { Socket } from "node:net";
 
-/** How long a client that was answered early may take to notice. */
+/** How long a client has to read the last response, or the notice that the connection closes. */
 export const gracefulCloseMs = 1_000;
 
 /**
- * Ends a connection whose client may still be sending. Closing a socket with unread bytes resets it,
- * and the client might never see the answer that it was sent.
+ * Ends a connection whose client may still be sending. Closing a socket with unread bytes resets it, which could
+ * discard the response before the client has read it.
  */
 export function closeGracefully(socket: Socket): void {
   if (socket.writable) {

@@ -3,12 +3,12 @@ import type { Socket } from "node:net";
 import { type TranscodingResponse, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 
-/** The connection that a request came on. */
-export interface Http1Exchanges {
+/** What an exchange needs of its connection. */
+export interface Http1ConnectionContext {
   readonly remoteAddress: string;
   /** The next response is the last one of the connection. */
   mustClose(): boolean;
-  /** The response is sent, or the connection is closed. */
+  /** Called when the response is sent, or the connection is closed. */
   closed(exchange: Http1Exchange): void;
 }
 
@@ -17,13 +17,13 @@ export class Http1Exchange implements Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   observer: ExchangeObserver | undefined;
-  readonly #connection: Http1Exchanges;
+  readonly #connection: Http1ConnectionContext;
   #expectsContinue: boolean;
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
-    connection: Http1Exchanges,
+    connection: Http1ConnectionContext,
     expectsContinue: boolean,
   ) {
     this.request = request;
@@ -76,9 +76,9 @@ export class Http1Exchange implements Exchange {
     return this.response.destroyed || this.response.writableEnded;
   }
 
-  get hasLongBodyLeft(): boolean {
+  get hasLongUnreadBody(): boolean {
     const { "content-length": length, "transfer-encoding": encoding } = this.request.headers;
-    return !this.request.complete && (length === undefined ? encoding !== undefined : Number(length) > skippedBytes);
+    return !this.request.complete && (length === undefined ? encoding !== undefined : Number(length) > maxDrainBytes);
   }
 
   hasBody(): boolean {
@@ -99,24 +99,24 @@ export class Http1Exchange implements Exchange {
     return streamBody(this.request);
   }
 
-  send(answer: TranscodingResponse): void {
+  send(result: TranscodingResponse): void {
     const { response } = this;
     if (response.headersSent || response.destroyed) {
       return;
     }
-    const { status, headers, body, trailers } = answer;
-    const encoding = describeBody(answer, this.method);
+    const { status, headers, body, trailers } = result;
+    const encoding = describeBody(result, this.method);
     if (this.#connection.mustClose()) {
       response.shouldKeepAlive = false;
     }
     response.writeHead(status, headers as OutgoingHttpHeaders);
     if (body !== undefined && typeof body !== "string" && !Buffer.isBuffer(body)) {
-      void sendStream(body, response, () => this.#addTrailers(trailers)).then(() => this.#skipBody());
+      void sendStream(body, response, () => this.#addTrailers(trailers)).then(() => this.#drainBody());
       return;
     }
     if (trailers === undefined) {
       if (Buffer.isBuffer(body) && body.length < smallBytes) {
-        // As text, Node writes it in one piece with the head. Latin-1 has a character for each byte.
+        // Node writes a text body together with the head in one chunk. Latin-1 maps each byte to one character.
         response.end(body.toString("latin1"), "latin1");
       } else {
         response.end(body, encoding);
@@ -128,7 +128,7 @@ export class Http1Exchange implements Exchange {
       this.#addTrailers(trailers);
       response.end();
     }
-    this.#skipBody();
+    this.#drainBody();
   }
 
   abort(): void {
@@ -141,7 +141,7 @@ export class Http1Exchange implements Exchange {
     }
   }
 
-  /** Asked for only when the body is going to be read: a refused request never sends it. */
+  /** Sends 100 Continue only when the body is about to be read, so that a rejected request does not send it. */
   #continue(): void {
     const { response } = this;
     if (this.#expectsContinue && !response.headersSent && !response.destroyed) {
@@ -150,8 +150,8 @@ export class Http1Exchange implements Exchange {
     }
   }
 
-  /** Node itself discards the rest of a body only if nothing of it was read. */
-  #skipBody(): void {
+  /** Node discards the rest of a body by itself only if none of it was read. */
+  #drainBody(): void {
     const { request } = this;
     if (!request.complete || request.readableLength > 0) {
       request.resume();
@@ -159,8 +159,8 @@ export class Http1Exchange implements Exchange {
   }
 }
 
-/** A larger body costs more to convert than a second write does. */
+/** Converting a larger body to text costs more than a second write. */
 const smallBytes = 8 * 1024;
 
-/** What may be discarded of a body so that the connection can be kept. */
-const skippedBytes = 64 * 1024;
+/** The longest unread body that is drained so that the connection can be reused. */
+const maxDrainBytes = 64 * 1024;

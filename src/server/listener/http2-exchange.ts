@@ -14,13 +14,13 @@ import type { ThroughputWindow } from "./throughput.ts";
 
 const ignore = (): void => {};
 
-/** The connection that a stream came on. */
-export interface Http2Exchanges {
+/** What an exchange needs of its connection. */
+export interface Http2ConnectionContext {
   readonly socket: Socket;
   readonly remoteAddress: string;
-  /** A chunk of a body was read. */
+  /** Called for each chunk of a body that is read. */
   received(bytes: number): void;
-  /** The stream is closed. */
+  /** Called when the stream is closed. */
   closed(exchange: Http2Exchange): void;
 }
 
@@ -31,28 +31,28 @@ export class Http2Exchange implements Exchange {
   readonly headers: IncomingHttpHeaders;
   readonly rawHeaders: readonly string[];
   readonly startMs = performance.now();
-  /** How much of the body was read, and how fast. */
+  /** Bytes of the request body read so far. */
   bodyBytes = 0;
-  readonly body: ThroughputWindow;
-  /** How much of the response is not sent, and since when none of it was. */
+  readonly requestBody: ThroughputWindow;
+  /** Bytes of the response not sent yet, and since when this number has not decreased. */
   unsentBytes = 0;
   unsentMs: number;
   observer: ExchangeObserver | undefined;
-  readonly #connection: Http2Exchanges;
+  readonly #connection: Http2ConnectionContext;
   #expectsContinue: boolean;
 
   constructor(
     stream: ServerHttp2Stream,
     headers: Http2Headers,
     rawHeaders: readonly string[],
-    connection: Http2Exchanges,
+    connection: Http2ConnectionContext,
   ) {
     this.stream = stream;
     this.headers = headers;
     this.rawHeaders = rawHeaders;
     this.#connection = connection;
     this.#expectsContinue = headers.expect !== undefined;
-    this.body = { startMs: this.startMs, bytes: 0 };
+    this.requestBody = { startMs: this.startMs, bytes: 0 };
     this.unsentMs = this.startMs;
     stream.on("error", ignore);
     stream.on("close", () => {
@@ -91,7 +91,7 @@ export class Http2Exchange implements Exchange {
     return stream.destroyed || stream.closed || (stream.headersSent && stream.writableEnded);
   }
 
-  get hasLongBodyLeft(): boolean {
+  get hasLongUnreadBody(): boolean {
     return false;
   }
 
@@ -104,7 +104,7 @@ export class Http2Exchange implements Exchange {
     if (length === undefined || Number(length) <= maxBytes) {
       this.#continue();
     }
-    // Before the body's own listener, so that what exceeds the limit is counted too.
+    // Registered before readBody's own listener, so that bytes beyond the limit are counted too.
     this.stream.on("data", this.#count);
     return readBody(this.stream, length, maxBytes);
   }
@@ -117,14 +117,14 @@ export class Http2Exchange implements Exchange {
     }
   }
 
-  send(answer: TranscodingResponse): void {
+  send(response: TranscodingResponse): void {
     const { stream } = this;
     if (stream.headersSent || stream.destroyed || stream.closed) {
       return;
     }
-    const { status, headers, body, trailers } = answer;
-    const encoding = describeBody(answer, this.method);
-    // RFC 9113, section 8.2.2.
+    const { status, headers, body, trailers } = response;
+    const encoding = describeBody(response, this.method);
+    // Connection-specific fields are not allowed (RFC 9113, section 8.2.2).
     delete headers["connection"];
     const head = headers as OutgoingHttpHeaders;
     head[":status"] = status;
@@ -133,7 +133,7 @@ export class Http2Exchange implements Exchange {
         try {
           stream.sendTrailers(trailers);
         } catch {
-          // An event handler has no caller to tell; the client sees that the response is incomplete.
+          // An event handler has no caller to throw to; the client detects the incomplete response.
           this.abort();
         }
       });
@@ -142,13 +142,13 @@ export class Http2Exchange implements Exchange {
       stream.respond(head, body === undefined ? { endStream: true } : undefined);
     }
     if (body === undefined || typeof body === "string" || Buffer.isBuffer(body)) {
-      // Node has ended the stream of a response that can't have a body, and of HEAD.
+      // Node has already ended the stream if the response can't have a body, and for HEAD.
       if (!stream.writableEnded) {
         stream.end(body, encoding);
       }
-      this.#skipBody();
+      this.#drainBody();
     } else {
-      void sendStream(body, stream).then(() => this.#skipBody());
+      void sendStream(body, stream).then(() => this.#drainBody());
     }
   }
 
@@ -170,26 +170,26 @@ export class Http2Exchange implements Exchange {
   }
 
   /**
-   * Lets a client that is still sending its body finish, for a while: a stream that is not read is never closed, and
-   * a reset (RFC 9113, section 8.1) makes Node's own client take the response for incomplete.
+   * Drains the unread request body for up to `gracefulCloseMs`, so that the stream can close. Resetting it at once
+   * (RFC 9113, section 8.1) would make Node's own client treat the response as incomplete.
    */
-  #skipBody(): void {
+  #drainBody(): void {
     const { stream } = this;
     if (stream.endAfterHeaders || stream.readableEnded || stream.destroyed) {
       return;
     }
     if (stream.readableDidRead) {
-      this.#drain();
+      this.#discard();
     }
     const timer = setTimeout(() => {
       stream.close();
-      // A stream does not close while bytes of it wait to be read.
-      this.#drain();
+      // A stream does not close while it has unread bytes.
+      this.#discard();
     }, gracefulCloseMs);
     stream.once("close", () => clearTimeout(timer));
   }
 
-  #drain(): void {
+  #discard(): void {
     if (this.stream.listenerCount("data") === 0) {
       this.stream.on("data", this.#count);
     }
@@ -197,7 +197,7 @@ export class Http2Exchange implements Exchange {
   }
 }
 
-/** Whether the client has sent the whole request, read or not. */
+/** Whether the client has sent the whole request, including bytes not read yet. */
 export function hasArrived(stream: Http2Stream): boolean {
   return stream.state.remoteClose === 1;
 }

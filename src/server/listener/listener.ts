@@ -10,21 +10,20 @@ import { createClientCounter } from "./client-counter.ts";
 import { canReadSocketProgress } from "./socket-progress.ts";
 import type { DetectedConnection } from "./sniff.ts";
 
-/** Node's timers wait no longer. */
+/** The longest delay of a Node timer. */
 const maxTimerMs = 2 ** 31 - 1;
 
 /**
- * A server for HTTP/1.1 and HTTP/2 on one port. It is an HTTP/1 server that owns the port, has each connection's
- * protocol decided, and passes HTTP/2 on to a sibling that shares its handler. All connections are looked at
- * in turn: those that are beyond a limit are ended.
+ * A server for HTTP/1.1 and HTTP/2 on one port. Its HTTP/1 server listens; after protocol detection, HTTP/2 connections
+ * are passed to an HTTP/2 server with the same handler. Limits are enforced by a periodic check of all connections.
  *
- * close() takes no new work and lets calls in flight finish; its callback always comes.
+ * close() takes no new calls and lets calls in flight finish; its callback is always called.
  */
-export function createListener(handler: ExchangeHandler, given: Partial<ListenerOptions> = {}): http.Server {
-  const options = { ...listenerDefaults, ...given };
+export function createListener(handler: ExchangeHandler, partialOptions: Partial<ListenerOptions> = {}): http.Server {
+  const options = { ...listenerDefaults, ...partialOptions };
   const accepted = new Set<Socket>();
-  const undecided = new Set<Socket>();
-  const sources = createClientCounter(options.connectionsPerSource, options.isProxy);
+  const undetected = new Set<Socket>();
+  const clients = createClientCounter(options.connectionsPerSource, options.isProxy);
   const http1 = createHttp1(handler, options);
   const http2 = createHttp2(handler, options);
   const protocols = { http1, http2 };
@@ -36,15 +35,15 @@ export function createListener(handler: ExchangeHandler, given: Partial<Listener
       socket.resetAndDestroy();
       return;
     }
-    const leave = sources.admit(socket.remoteAddress);
-    if (leave === undefined) {
+    const release = clients.admit(socket.remoteAddress);
+    if (release === undefined) {
       options.onLimit("connectionsPerSource");
       socket.resetAndDestroy();
       return;
     }
     accepted.add(socket);
-    undecided.add(socket);
-    // All of it counts, a TLS handshake too.
+    undetected.add(socket);
+    // Includes the TLS handshake.
     const timer = setTimeout(() => {
       options.onLimit("firstByteTimeoutMs");
       socket.destroy();
@@ -52,35 +51,35 @@ export function createListener(handler: ExchangeHandler, given: Partial<Listener
     socket.once("close", () => {
       clearTimeout(timer);
       accepted.delete(socket);
-      undecided.delete(socket);
-      leave();
+      undetected.delete(socket);
+      release();
     });
-    // A connection may break at any time; whoever uses it learns that from its end.
+    // Connection errors are handled through the close event.
     socket.on("error", () => {});
-    options.decide(socket, (connection) => {
+    options.detectProtocol(socket, (connection) => {
       clearTimeout(timer);
-      undecided.delete(socket);
+      undetected.delete(socket);
       serve(connection, socket);
     });
   });
 
-  const serve = ({ socket, protocol, goodUntilMs }: DetectedConnection, beneath: Socket): void => {
-    if (goodUntilMs !== undefined) {
-      const leftMs = Math.min(goodUntilMs - Date.now(), maxTimerMs);
-      const timer = setTimeout(() => protocols[protocol].retire(socket), leftMs);
-      beneath.once("close", () => clearTimeout(timer));
+  const serve = ({ socket, protocol, retireAtMs }: DetectedConnection, accepted: Socket): void => {
+    if (retireAtMs !== undefined) {
+      const remainingMs = Math.min(retireAtMs - Date.now(), maxTimerMs);
+      const timer = setTimeout(() => protocols[protocol].retire(socket), remainingMs);
+      accepted.once("close", () => clearTimeout(timer));
     }
     const { connectionAgeMs } = options;
     if (connectionAgeMs !== undefined) {
-      // Connections that were made together do not end together.
+      // Randomized so that connections opened together do not close together.
       const ageMs = connectionAgeMs * (0.9 + 0.2 * Math.random());
       const timer = setTimeout(() => {
         options.onLimit("connectionAgeMs");
         protocols[protocol].retire(socket);
       }, ageMs);
-      beneath.once("close", () => clearTimeout(timer));
+      accepted.once("close", () => clearTimeout(timer));
     }
-    protocols[protocol].serve(socket, beneath);
+    protocols[protocol].serve(socket, accepted);
   };
 
   const { idleTimeoutMs, stallTimeoutMs, requestTimeoutMs, headersTimeoutMs, firstByteTimeoutMs } = options;
@@ -88,17 +87,19 @@ export function createListener(handler: ExchangeHandler, given: Partial<Listener
   server.once("listening", () => {
     if (!canReadSocketProgress(server)) {
       options.onDegraded(
-        "responses that their clients do not take are not ended: this Node does not say what was sent",
+        "stalled responses are not detected: this version of Node does not expose how many bytes were sent",
       );
     }
     if (!canSendShutdownNotice(server)) {
-      options.onDegraded("HTTP/2 connections end without a notice in advance: this Node hides their descriptors");
+      options.onDegraded(
+        "HTTP/2 connections close without advance notice: this version of Node does not expose their descriptors",
+      );
     }
     const timer = setInterval(
       () => {
         const nowMs = performance.now();
-        http1.sweep(nowMs);
-        http2.sweep(nowMs);
+        http1.enforceLimits(nowMs);
+        http2.enforceLimits(nowMs);
       },
       Math.min(1_000, shortestMs / 4),
     );
@@ -108,17 +109,17 @@ export function createListener(handler: ExchangeHandler, given: Partial<Listener
   const close = server.close.bind(server);
   server.close = (callback) => {
     close(callback);
-    const end = (sockets: ReadonlySet<Socket>): void => sockets.forEach((socket) => socket.destroy());
-    // Whoever came just before may be about to send its request.
-    const patience = setTimeout(() => end(undecided), gracefulCloseMs);
-    void Promise.all([http1.close(), http2.close()]).then(options.onTold);
-    const grace = setTimeout(() => {
-      options.onCut(accepted.size);
-      end(accepted);
+    const destroyAll = (sockets: ReadonlySet<Socket>): void => sockets.forEach((socket) => socket.destroy());
+    // A client that has just connected may be about to send its request.
+    const detectionTimer = setTimeout(() => destroyAll(undetected), gracefulCloseMs);
+    void Promise.all([http1.close(), http2.close()]).then(options.onClientsNotified);
+    const graceTimer = setTimeout(() => {
+      options.onForcedClose(accepted.size);
+      destroyAll(accepted);
     }, options.closeGraceMs);
     server.once("close", () => {
-      clearTimeout(patience);
-      clearTimeout(grace);
+      clearTimeout(detectionTimer);
+      clearTimeout(graceTimer);
     });
     return server;
   };

@@ -1,60 +1,60 @@
 import { type ProtocolDetector, sniff } from "./sniff.ts";
 
-/** What a client may take of the server. Whoever goes beyond is refused, or loses the connection. */
+/** Limits of connections and requests. Beyond them, a request is rejected or the connection is closed. */
 export type ListenerLimits = {
-  /** Connections at once, of all clients. */
+  /** Concurrent connections of all clients. */
   connections: number;
-  /** Connections at once of one source: an IPv4 address, or of IPv6 a /64. */
+  /** Concurrent connections of one client: an IPv4 address, or an IPv6 /64. */
   connectionsPerSource: number;
-  /** Calls at once on one connection: HTTP/2 streams, or HTTP/1 requests that were sent ahead. */
+  /** Concurrent calls on one connection: HTTP/2 streams, or pipelined HTTP/1 requests. */
   callsPerConnection: number;
-  /** The header of a request, in bytes; of HTTP/2 as RFC 9113, section 6.5.2, counts them. */
+  /** Size of a request header; for HTTP/2 as defined by SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113, section 6.5.2). */
   headerBytes: number;
-  /** The fields of a header; of HTTP/2 with the pseudo-header fields. */
+  /** Number of header fields; for HTTP/2 including pseudo-header fields. */
   headerFields: number;
-  /** How long a connection may take to show its protocol: its first bytes, or all that HTTP/2 begins with. */
+  /** Time until the protocol of a connection is detected: TLS handshake and first bytes, for HTTP/2 also SETTINGS. */
   firstByteTimeoutMs: number;
-  /** How long the header of a request may take. */
+  /** Time for the header of a request to arrive. */
   headersTimeoutMs: number;
-  /** How long a whole request may take, its body included, unless its answer has begun. */
+  /** Time for a whole request to arrive, including its body, unless the response has begun. */
   requestTimeoutMs: number;
-  /** How long a connection may idle. Longer than load balancers wait (60 s), so that they close first. */
+  /** Time without calls after which a connection is closed. Longer than that of load balancers (60 s), so that they close first. */
   idleTimeoutMs: number;
-  /** How long a body or an answer may move slower than `minBytesPerSecond`, while the other side waits for it. */
+  /** How long a request body or a response may be transferred slower than `minBytesPerSecond` because of the client. */
   stallTimeoutMs: number;
-  /** 0: one byte in `stallTimeoutMs` is enough. */
+  /** 0: one byte per `stallTimeoutMs` is enough. */
   minBytesPerSecond: number;
-  /** HTTP/2 streams that a client may give up, in the long run; at once, it may ten times as many. */
+  /** Average rate at which a client may reset HTTP/2 streams; a burst may have ten times as many. */
   resetsPerSecond: number;
-  /** HTTP/2 frames of a connection that make no sense, empty DATA among them. */
+  /** Invalid HTTP/2 frames of a connection, including empty DATA frames. */
   invalidFrames: number;
   /**
-   * Bytes of an HTTP/2 connection that are neither header nor body, in the long run: PING, SETTINGS, PRIORITY,
-   * WINDOW_UPDATE, padding, refused headers; at once, it may a minute's worth.
+   * Average rate of bytes on an HTTP/2 connection that are neither header nor body: PING, SETTINGS, PRIORITY,
+   * WINDOW_UPDATE, padding, rejected headers. A burst may have as many as a minute allows.
    */
   overheadBytesPerSecond: number;
-  /** After so long, give or take a tenth, a connection takes no new calls. undefined: never. */
+  /** Age at which a connection stops taking new calls, varied randomly by ±10 %. undefined: never. */
   connectionAgeMs: number | undefined;
 };
 
 export type ListenerOptions = ListenerLimits & {
-  /** Aborted when clients had better move: HTTP/1 answers then end their connections. */
-  leaving: AbortSignal;
-  /** How long close() waits for calls in flight before it ends their connections. */
+  /** Aborted when draining begins: HTTP/1 responses then close their connections. */
+  drainSignal: AbortSignal;
+  /** How long close() waits for calls in flight before it closes their connections. */
   closeGraceMs: number;
-  /** Told by close() when clients know that their connections end: calls that only wait may be ended now. */
-  onTold: () => void;
-  /** Told by close() how many connections it ended with calls in flight. */
-  onCut: (connections: number) => void;
-  /** How a connection's protocol is found out; without TLS, by its first bytes. */
-  decide: ProtocolDetector;
-  /** Whether the peer of this address connects for many clients: `connectionsPerSource` is not for it. */
+  /** Called during close() when clients were notified that their connections close. Idle streams may be ended then. */
+  onClientsNotified: () => void;
+  /** Called during close() with the number of connections that were closed with calls in flight. */
+  onForcedClose: (connections: number) => void;
+  /** Detects the protocol of a connection. Defaults to the first bytes, without TLS. */
+  detectProtocol: ProtocolDetector;
+  /** Whether this address is a proxy, which connects for many clients and is exempt from `connectionsPerSource`. */
   isProxy: (address: string | undefined) => boolean;
-  /** A feature is off, because this version of Node lacks an internal that it needs. Called at start-up. */
+  /** Called at start-up for each feature that is off because this version of Node lacks an internal that it needs. */
   onDegraded: (message: string) => void;
-  /** Something that is no request, and interrupted none, was answered with this status. */
+  /** Called with the status of each response to bytes that are not a valid request. */
   onMalformed: (status: number) => void;
-  /** Told each time that a connection or a call was ended because of a limit. */
+  /** Called each time that a connection or a call is ended because of a limit. */
   onLimit: (limit: keyof ListenerLimits) => void;
 };
 
@@ -74,11 +74,11 @@ export const listenerDefaults: ListenerOptions = {
   invalidFrames: 1_000,
   overheadBytesPerSecond: 64 * 1024,
   connectionAgeMs: undefined,
-  leaving: new AbortController().signal,
+  drainSignal: new AbortController().signal,
   closeGraceMs: 10_000,
-  onTold: () => {},
-  onCut: () => {},
-  decide: sniff,
+  onClientsNotified: () => {},
+  onForcedClose: () => {},
+  detectProtocol: sniff,
   isProxy: () => false,
   onDegraded: () => {},
   onMalformed: () => {},

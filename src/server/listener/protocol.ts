@@ -1,16 +1,16 @@
 import type { Socket } from "node:net";
 
-/** One of the two HTTP versions, on connections that are known to speak it. */
+/** One of the two HTTP versions, on connections whose protocol has been detected. */
 export interface Protocol {
-  /** `accepted` is the connection beneath: the same socket, or where TLS is spoken another. */
+  /** `accepted` is the TCP socket; it differs from `socket` with TLS. */
   serve(socket: Socket, accepted: Socket): void;
-  /** The connection takes no new calls, as soon as its client can know. */
+  /** Makes the connection take no new calls, after notifying its client. */
   retire(socket: Socket): void;
-  /** Ends whatever is beyond its limits by now. */
-  sweep(nowMs: number): void;
+  /** Ends connections and streams that exceed a limit. Called periodically. */
+  enforceLimits(nowMs: number): void;
   /**
-   * Takes no new work, and lets calls in flight finish. Resolves when all clients know that their connections end, or
-   * have had the time to.
+   * Takes no new calls, and lets calls in flight finish. Resolves when all clients were notified that their connections
+   * close, or the time for that has passed.
    */
   close(): Promise<void>;
 }

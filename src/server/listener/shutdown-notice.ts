@@ -2,16 +2,16 @@ import { writeSync } from "node:fs";
 import type { Server, Socket } from "node:net";
 import { readSocketProgress } from "./socket-progress.ts";
 
-/** A GOAWAY frame (RFC 9113, section 6.8) of the highest stream id there is, and no error. */
+/** A GOAWAY frame (RFC 9113, section 6.8) with the highest possible stream id and NO_ERROR. */
 const frame = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
 
 /**
- * Tells an HTTP/2 client that its connection will end, while the streams that it still opens are served. False where
- * that can't be done now, since something waits to be sent, or at all, as where the system has no file descriptors.
+ * Announces to an HTTP/2 client that its connection will close; streams that it opens until then are still served.
+ * Returns false if the notice was not sent: other bytes are queued, or the platform exposes no file descriptors.
  *
- * `session.goaway()` can't do it: whatever it names as the last stream, from then on new streams are dropped without
- * a word, and nghttp2's own notice has no name in Node. So it is written beneath the session, between two frames: a
- * session hands over whole ones, and what was handed over is out where nothing waits. Not for TLS.
+ * After `session.goaway()` Node drops new streams silently, whatever last stream id it is given, and Node does not
+ * expose nghttp2_submit_shutdown_notice. The frame is therefore written directly to the socket. A session writes whole
+ * frames, so an empty queue means that the previous frame is complete. Must not be used with TLS.
  */
 export function sendShutdownNotice(socket: Socket): boolean {
   const fd = descriptorOf(socket);
@@ -20,17 +20,17 @@ export function sendShutdownNotice(socket: Socket): boolean {
   }
   try {
     if (writeSync(fd, frame) < frame.length) {
-      // Half a frame can't be taken back.
+      // The rest of a partially written frame could not be sent in order.
       socket.destroy();
     }
     return true;
   } catch {
-    // The connection is full, or broken; who uses it will see.
+    // The send buffer is full, or the connection is broken; its users handle the latter.
     return false;
   }
 }
 
-/** Whether this Node tells the descriptors of connections. Without them, clients get one GOAWAY instead of two. */
+/** Whether this Node version exposes file descriptors. Without them, clients get one GOAWAY instead of two. */
 export function canSendShutdownNotice(listening: Server): boolean {
   return process.platform === "win32" || descriptorOf(listening) >= 0;
 }

@@ -1,33 +1,33 @@
 import type { ListenerLimits } from "./options.ts";
 
-/** Since when too little has moved, and how much had moved by then. */
+/** A measurement: its start, and the total number of bytes transferred by then. */
 export type ThroughputWindow = { startMs: number; bytes: number };
 
-/** Judges how fast something moves. A window starts anew as soon as enough has moved in it. */
+/** Compares transfer rates with the minimum. A window restarts as soon as enough bytes were transferred in it. */
 export type ThroughputMonitor = {
-  /** `bytes` is all that ever moved. */
+  /** `bytes` is the total number of bytes transferred so far. */
   isTooSlow(window: ThroughputWindow, bytes: number, nowMs: number): boolean;
-  /** Nothing is waited for, or not for the client. */
-  rest(window: ThroughputWindow, bytes: number, nowMs: number): void;
+  /** Restarts the window, since no transfer is pending or the client is not the one that delays it. */
+  reset(window: ThroughputWindow, bytes: number, nowMs: number): void;
 };
 
 export function createThroughputMonitor({
   stallTimeoutMs,
   minBytesPerSecond,
 }: Pick<ListenerLimits, "stallTimeoutMs" | "minBytesPerSecond">): ThroughputMonitor {
-  const least = Math.max(1, Math.floor((minBytesPerSecond * stallTimeoutMs) / 1_000));
-  const rest: ThroughputMonitor["rest"] = (window, bytes, nowMs) => {
+  const minWindowBytes = Math.max(1, Math.floor((minBytesPerSecond * stallTimeoutMs) / 1_000));
+  const reset: ThroughputMonitor["reset"] = (window, bytes, nowMs) => {
     window.startMs = nowMs;
     window.bytes = bytes;
   };
   return {
     isTooSlow(window, bytes, nowMs) {
-      if (bytes - window.bytes >= least) {
-        rest(window, bytes, nowMs);
+      if (bytes - window.bytes >= minWindowBytes) {
+        reset(window, bytes, nowMs);
         return false;
       }
       return nowMs - window.startMs >= stallTimeoutMs;
     },
-    rest,
+    reset,
   };
 }

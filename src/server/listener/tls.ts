@@ -6,21 +6,21 @@ import { type DetectedConnection, type ProtocolDetector, sniff } from "./sniff.t
 
 export type TlsOptions = {
   readonly certificates: Certificates;
-  /** Whether clients show a certificate. One that is shown must be good, also where none is required. */
+  /** Whether clients present a certificate. One that is presented must be valid, also if none is required. */
   readonly clientCertificate: "none" | "request" | "require";
 };
 
 /**
- * Why a handshake failed. `not_tls`: what came was no TLS; `parameters`: no version or cipher in common;
- * `client_certificate`: none, or one that is not good; `refused`: the client said so, most often since it does not
- * trust our certificate; `closed`: the client went away.
+ * Why a handshake failed. `not_tls`: the client did not send TLS; `parameters`: no version or cipher in common;
+ * `client_certificate`: missing or invalid; `refused`: the client sent an alert, usually because it does not trust the
+ * server's certificate; `closed`: the client closed the connection.
  */
 export const tlsFailures = ["not_tls", "parameters", "client_certificate", "refused", "closed", "other"] as const;
 
 export type TlsFailure = (typeof tlsFailures)[number];
 
 /**
- * Secures each connection, and decides its protocol by ALPN (RFC 7301) or, for a client that offers none, by the
+ * Performs the TLS handshake of each connection, and detects its protocol by ALPN (RFC 7301) or, without ALPN, by the
  * first bytes: Envoy's health checks send HTTP/2 without ALPN. A client that does not speak TLS is disconnected.
  */
 export function createTls(
@@ -28,8 +28,8 @@ export function createTls(
   log: Logger,
   onFailure: (reason: TlsFailure) => void = () => {},
 ): ProtocolDetector {
-  /** What waits for a handshake, by the peer. */
-  const secured = new Map<string, (socket: TLSSocket) => void>();
+  /** Connections in the handshake, by peer. */
+  const handshakes = new Map<string, (socket: TLSSocket) => void>();
   const server = createServer({
     ...certificates.current(),
     ALPNProtocols: ["h2", "http/1.1"],
@@ -39,55 +39,55 @@ export function createTls(
   certificates.onChange((next) => server.setSecureContext(next));
 
   server.on("secureConnection", (socket) => {
-    const fault = handshakeFailureOf(socket);
-    if (fault === undefined) {
-      secured.get(peerOf(socket))?.(socket);
+    const problem = certificateProblemOf(socket);
+    if (problem === undefined) {
+      handshakes.get(peerOf(socket))?.(socket);
     } else {
       onFailure("client_certificate");
-      log.debug({ client: socket.remoteAddress, reason: fault }, "a client certificate was refused");
+      log.debug({ client: socket.remoteAddress, reason: problem }, "a client certificate was rejected");
       socket.destroy();
     }
   });
   server.on("tlsClientError", ({ code = "" }: NodeJS.ErrnoException, socket) => {
-    // Of a certificate that Node refuses the error itself tells only that the connection has ended.
-    const fault = (socket.authorizationError as string | Error | null | undefined) ?? undefined;
-    onFailure(fault === undefined ? failureOf(code) : "client_certificate");
-    log.debug({ client: socket.remoteAddress, reason: fault ?? code }, "a TLS handshake failed");
+    // For a rejected client certificate, the error itself only reports that the connection has ended.
+    const problem = (socket.authorizationError as string | Error | null | undefined) ?? undefined;
+    onFailure(problem === undefined ? failureOf(code) : "client_certificate");
+    log.debug({ client: socket.remoteAddress, reason: problem ?? code }, "a TLS handshake failed");
   });
 
-  return (plain, decided) => {
-    // Or Node would keep a connection that its client ends before anyone is told of it.
-    plain.allowHalfOpen = false;
-    const peer = peerOf(plain);
-    plain.once("close", () => secured.delete(peer));
-    secured.set(peer, (socket) => {
-      // A connection may break at any time; whoever uses it learns that from its end.
+  return (accepted, onDetected) => {
+    // Otherwise Node would keep a connection that its client ends during the handshake.
+    accepted.allowHalfOpen = false;
+    const peer = peerOf(accepted);
+    accepted.once("close", () => handshakes.delete(peer));
+    handshakes.set(peer, (socket) => {
+      // Connection errors are handled through the close event.
       socket.on("error", () => {});
       sniff(socket, (connection) => {
         if (isNegotiated(socket, connection)) {
           if (connection.protocol === "http2") {
-            // Node's HTTP/2 server refuses a TLS socket that it was not negotiated on.
+            // Node's HTTP/2 server rejects a TLS socket on which h2 was not negotiated.
             socket.alpnProtocol = "h2";
           }
-          // Whoever has the certificate renewed comes back with the next one.
-          const goodUntilMs = socket.getPeerX509Certificate()?.validToDate.getTime();
-          decided({ ...connection, ...(goodUntilMs !== undefined && { goodUntilMs }) });
+          // After that, a client has to reconnect with its renewed certificate.
+          const retireAtMs = socket.getPeerX509Certificate()?.validToDate.getTime();
+          onDetected({ ...connection, ...(retireAtMs !== undefined && { retireAtMs }) });
         } else {
-          // RFC 9113, section 3.3.
+          // The client does not use the negotiated protocol (RFC 9113, section 3.3).
           socket.destroy();
         }
       });
     });
-    server.emit("connection", plain);
+    server.emit("connection", accepted);
   };
 }
 
-/** Whether it is the protocol that ALPN has chosen, where there was ALPN. */
+/** Whether the detected protocol is the one that ALPN selected; true without ALPN. */
 function isNegotiated({ alpnProtocol }: TLSSocket, { protocol }: DetectedConnection): boolean {
   return alpnProtocol === false || (alpnProtocol === "h2") === (protocol === "http2");
 }
 
-/** By what OpenSSL names it, and Node. */
+/** Classifies an error code of OpenSSL or Node. */
 function failureOf(code: string): TlsFailure {
   if (/HTTP_REQUEST|HTTPS_PROXY_REQUEST|WRONG_VERSION_NUMBER|RECORD_LAYER|UNEXPECTED_MESSAGE/.test(code)) {
     return "not_tls";
@@ -104,21 +104,21 @@ function failureOf(code: string): TlsFailure {
   return code === "ECONNRESET" || code === "EPIPE" ? "closed" : "other";
 }
 
-/** What is wrong with the certificate that a client has shown. */
-function handshakeFailureOf(socket: TLSSocket): string | undefined {
+/** Why the certificate of a client is rejected; undefined if it is valid or absent. */
+function certificateProblemOf(socket: TLSSocket): string | undefined {
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) {
     return undefined;
   }
-  // Where none is required, Node lets one that is not good pass.
+  // Unless a certificate is required, Node accepts an invalid one.
   if (!socket.authorized) {
     return String(socket.authorizationError);
   }
-  // A session that is resumed was verified when it began.
+  // A resumed session was verified when it was established, so the certificate may have expired since.
   return hasExpired(certificate) ? "CERT_HAS_EXPIRED" : undefined;
 }
 
-/** Names a connection for as long as it is open; the same under TLS and beneath it. */
+/** Identifies an open connection; equal for a TLS socket and its TCP socket. */
 function peerOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }

@@ -7,7 +7,7 @@ import type { Outcome, Protocol } from "../../telemetry/observer.ts";
 import { spanTime } from "../../telemetry/span-time.ts";
 import { failSpan, tracerOf } from "../../telemetry/trace.ts";
 
-/** What a span says of its request. */
+/** The properties of a request that its span records. */
 export type SpannedRequest = {
   readonly httpMethod: string;
   readonly path: string;
@@ -22,7 +22,7 @@ export function startCallSpan(
   startMs: number,
   request: SpannedRequest,
 ): { readonly span: Span; readonly trace: Context } | undefined {
-  // Probes call all the time.
+  // Health probes are not traced: they are frequent.
   const tracer = method.parent.typeName === Health.typeName ? undefined : tracerOf(parent);
   if (tracer === undefined) {
     return undefined;
@@ -45,14 +45,14 @@ export function endCallSpan(span: Span, protocol: Protocol, outcome: Outcome, st
     if (protocol === "connect") {
       span.setAttribute("rpc.connect_rpc.error_code", kind);
     }
-    if (serverFaults.has(outcome)) {
+    if (serverErrors.has(outcome)) {
       failSpan(span, kind);
     }
   }
   span.end(spanTime(performance.now()));
 }
 
-/** OpenTelemetry's semantic conventions for RPC servers and, of the HTTP API, for HTTP servers. */
+/** Attributes by OpenTelemetry's semantic conventions for RPC servers and, for the HTTP API, for HTTP servers. */
 function attributesOf(method: DescMethod, protocol: Protocol, { httpMethod, path, route }: SpannedRequest): Attributes {
   const rpc = { "rpc.service": method.parent.typeName, "rpc.method": method.name };
   if (protocol !== "rest") {
@@ -66,8 +66,8 @@ function attributesOf(method: DescMethod, protocol: Protocol, { httpMethod, path
   };
 }
 
-/** Those that the server is responsible for, as the conventions for gRPC have it; the others are the client's. */
-const serverFaults: ReadonlySet<Code> = new Set([
+/** Codes that OpenTelemetry's conventions for gRPC classify as errors of the server rather than the client. */
+const serverErrors: ReadonlySet<Code> = new Set([
   Code.Unknown,
   Code.DeadlineExceeded,
   Code.Unimplemented,

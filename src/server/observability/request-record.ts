@@ -5,13 +5,13 @@ import type { Outcome, Protocol } from "../../telemetry/observer.ts";
 import { codeOfStatus } from "@flowgate/transcoding/server";
 import { endCallSpan, type SpannedRequest, startCallSpan } from "./call-span.ts";
 
-/** What metrics, traces and logs say of one request. */
+/** What metrics, traces and logs record of one request. */
 export class RequestRecord {
   readonly startMs = performance.now();
-  /** The RPC; undefined as long as the request led to none. */
+  /** The RPC; undefined until the request is routed to one. */
   method: DescMethod | undefined;
   protocol: Protocol;
-  /** Of the caller; once the call has begun, of the call itself. */
+  /** Trace context of the caller; once the call has begun, of the call itself. */
   trace: Context;
   #failure: Code | undefined;
   #span: Span | undefined;
@@ -21,7 +21,7 @@ export class RequestRecord {
     this.protocol = contentType === undefined ? "rest" : protocolOf(contentType);
   }
 
-  /** The request leads to this method, though perhaps no call will come of it. */
+  /** Records the route of the request. The call may still be rejected before it begins. */
   routed(method: DescMethod | undefined, kind: "rpc" | "rest" | "endpoint"): void {
     this.method = method;
     if (kind === "rpc" && this.protocol === "rest") {
@@ -37,12 +37,12 @@ export class RequestRecord {
     }
   }
 
-  /** The first failure counts: what follows is its consequence. */
+  /** Records a failure. Only the first one counts: others are its consequences. */
   fail(code: Code): void {
     this.#failure ??= code;
   }
 
-  /** The exchange is over. Returns undefined for success. */
+  /** Records the end of the exchange. Returns its outcome; undefined for success. */
   end(isSent: boolean, status: number): Outcome {
     const outcome = this.#outcome(isSent, status);
     if (this.#span !== undefined) {
@@ -59,7 +59,7 @@ export class RequestRecord {
   }
 }
 
-/** As far as the Content-Type says it: a request that is refused early leads no further. */
+/** The protocol by Content-Type alone, for requests that are rejected before they are routed. */
 function protocolOf(contentType: string): Protocol {
   if (contentType.startsWith("application/grpc")) {
     return contentType.startsWith("application/grpc-web") ? "grpc-web" : "grpc";

@@ -2,10 +2,10 @@ import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { errorResponse } from "../error-response.ts";
 import type { RequestContext, Route } from "./request-context.ts";
 
-/** The response to GET; that to HEAD goes without its body. */
+/** Returns the response to GET and HEAD; for HEAD its body is not sent. */
 export type EndpointHandler = (request: RequestContext) => TranscodingResponse | Promise<TranscodingResponse>;
 
-/** A route that is only read. `isExempt`: it is served under load, too. */
+/** A route that supports GET and HEAD. `isExempt`: exempt from load shedding. */
 export function createEndpoint(path: string, isExempt: boolean, read: EndpointHandler): [string, Route] {
   return [
     path,
@@ -16,7 +16,7 @@ export function createEndpoint(path: string, isExempt: boolean, read: EndpointHa
       serve: (request) =>
         request.httpMethod === "GET" || request.httpMethod === "HEAD"
           ? read(request)
-          : errorResponse(405, `${path} is read with GET`, { headers: { Allow: "GET, HEAD" } }),
+          : errorResponse(405, `${path} supports only GET`, { headers: { Allow: "GET, HEAD" } }),
     },
   ];
 }

@@ -8,27 +8,27 @@ import type { ExchangeHandler } from "../listener/exchange.ts";
 import { errorResponse } from "../error-response.ts";
 import { RequestContext, type RequestEnvironment } from "./request-context.ts";
 
-/** Returns the response of a request that is refused, or nothing. May set headers of the response. */
+/** Returns a response to end the request early, or undefined to continue. May set response headers. */
 export type Guard = (request: RequestContext) => TranscodingResponse | undefined;
 
 export type PipelineOptions = {
   readonly environment: RequestEnvironment;
-  /** In order; the first refusal counts. */
+  /** In order of execution; the first response is sent. */
   readonly guards: readonly Guard[];
-  /** Where traces begin that no caller has begun. */
+  /** Parent of traces that have no parent in the request. */
   readonly traceRoot: Context | undefined;
   readonly log: Logger;
 };
 
 export type Pipeline = {
   readonly handle: ExchangeHandler;
-  /** Something that is no request was answered with this status. */
+  /** Records a response with this status to bytes that are not a valid request. */
   readonly malformed: (status: number) => void;
 };
 
 /**
- * The one way of every request, whatever its protocol and version of HTTP: context, guards, route, and then what the
- * route does (gate, decode, call, encode), and its answer is sent.
+ * Processes every request, whatever its protocol and HTTP version: creates its context, runs the guards, finds the
+ * route, lets it serve the request (gate, decode, call, encode), and sends the response.
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { environment, guards, traceRoot: root = ROOT_CONTEXT, log } = options;
@@ -50,39 +50,39 @@ export function createPipeline(options: PipelineOptions): Pipeline {
 
   const serve = (request: RequestContext): void => {
     for (const guard of guards) {
-      const refused = guard(request);
-      if (refused !== undefined) {
-        request.send(refused);
+      const response = guard(request);
+      if (response !== undefined) {
+        request.send(response);
         return;
       }
     }
     const { route } = request;
     const isRpc = route.kind === "rpc";
-    const answer = route.serve(request);
-    if (answer instanceof Promise) {
-      answer.then((settled) => request.send(settled, isRpc)).catch((error: unknown) => fail(request, error));
+    const response = route.serve(request);
+    if (response instanceof Promise) {
+      response.then((resolved) => request.send(resolved, isRpc)).catch((error: unknown) => fail(request, error));
     } else {
-      request.send(answer, isRpc);
+      request.send(response, isRpc);
     }
   };
 
   return {
-    handle(exchange, refusal) {
+    handle(exchange, rejection) {
       let request: RequestContext | undefined;
       try {
         const { traceparent, tracestate } = exchange.headers;
-        const base = isTraced ? rootBelow(root) : root;
-        const place = traceparent === undefined ? base : readTraceparent(base, traceparent, tracestate);
-        request = new RequestContext(exchange, environment, place);
+        const base = isTraced ? withActiveSpan(root) : root;
+        const parent = traceparent === undefined ? base : readTraceparent(base, traceparent, tracestate);
+        request = new RequestContext(exchange, environment, parent);
         exchange.observer = request;
         observer.requestStarted();
-        if (refusal === undefined) {
+        if (rejection === undefined) {
           serve(request);
         } else {
-          request.send(refusal);
+          request.send(rejection);
         }
       } catch (error) {
-        // The caller is an event of Node: what it throws would end the process.
+        // The caller is a Node event emitter: an error thrown here would terminate the process.
         if (request === undefined) {
           log.error({ err: error }, "a request failed unexpectedly");
           exchange.abort();
@@ -99,8 +99,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
 }
 
-/** Below the span of an embedder's own instrumentation, if it has one for this request. */
-function rootBelow(root: Context): Context {
+/** The root context with the span of the embedder's instrumentation, if one is active for this request. */
+function withActiveSpan(root: Context): Context {
   const span = trace.getSpan(contexts.active());
   return span === undefined ? root : trace.setSpan(root, span);
 }

@@ -11,35 +11,35 @@ import { RequestRecord } from "../observability/request-record.ts";
 import type { ReadWorkload } from "../read-workload.ts";
 import type { ClientReader } from "../trusted-proxies.ts";
 
-/** Where a request leads. */
+/** The handler of a request, with its properties. */
 export type Route = {
-  /** The protocol family, which decides the shape of a refusal. */
+  /** The protocol family, which determines the format of errors. */
   readonly kind: "rpc" | "rest" | "endpoint";
-  /** undefined: no RPC. */
+  /** The RPC method; undefined for other routes. */
   readonly method: DescMethod | undefined;
   /** The URL template, if there is one. */
   readonly template?: string | undefined;
-  /** Served under load, too. */
+  /** Exempt from load shedding. */
   readonly isExempt: boolean;
   /** Serves the request; must not throw or reject. */
   serve(request: RequestContext): TranscodingResponse | Promise<TranscodingResponse>;
 };
 
-/** What all requests of one server share. */
+/** Shared by all requests of a server. */
 export type RequestEnvironment = {
   readonly client: ClientReader;
-  /** The id that the client chose, or a fresh one. */
+  /** The client's X-Request-Id, or a new id. */
   readonly requestIdOf: (headers: IncomingHttpHeaders) => string;
-  /** undefined: workloads are not told apart. */
+  /** undefined: workloads are not identified. */
   readonly readWorkload: ReadWorkload | undefined;
   readonly observer: Observer;
-  /** Called for each request that is over. */
+  /** Called after each request. */
   readonly onEnd: ((request: RequestContext) => void) | undefined;
   /** Must not throw. */
   readonly findRoute: (request: RequestContext) => Route;
 };
 
-/** One request on its way through the pipeline, whatever its protocol. What is costly is computed when it is asked for. */
+/** A request in the pipeline, of any protocol. Expensive properties are computed on first access. */
 export class RequestContext implements TranscodingRequest, Peer, ExchangeObserver {
   readonly exchange: Exchange;
   readonly httpMethod: string;
@@ -49,7 +49,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   readonly target: string;
   /** The target without its query. */
   readonly path: string;
-  /** The client's address, as far as trusted proxies say it. */
+  /** The client's address, with regard to trusted proxies. */
   readonly address: string;
   readonly workload: (() => string | undefined) | undefined;
   readonly #environment: RequestEnvironment;
@@ -89,7 +89,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     return (this.#requestId ??= this.#environment.requestIdOf(this.headers));
   }
 
-  /** What the client calls this server, by a trusted proxy's word if there is one. */
+  /** The requested authority, with regard to trusted proxies. */
   get host(): string {
     return this.#environment.client.hostOf(this.exchange);
   }
@@ -142,50 +142,50 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     });
   }
 
-  /** Calls back when the exchange is over. */
+  /** Calls back when the exchange has closed. */
   onClose(callback: () => void): void {
-    const before = this.#onClose;
+    const previous = this.#onClose;
     this.#onClose =
-      before === undefined
+      previous === undefined
         ? callback
         : () => {
-            before();
+            previous();
             callback();
           };
   }
 
-  /** Sets a header of the response, whatever that will be; the response's own header of that name wins. */
+  /** Sets a header of any response to this request. A header of the same name in the response itself takes precedence. */
   setResponseHeader(name: string, value: string): void {
     (this.#responseHeaders ??= {})[name] = value;
   }
 
-  /** A call of this method begins. Its span is the parent of what it does. */
+  /** Records that a call of this method begins, and makes its span the active trace. */
   begin(method: DescMethod): void {
     this.record.begin(method, this);
   }
 
-  /** The first failure counts. */
+  /** Records a failure. Only the first one counts. */
   fail(code: Code): void {
     this.record.fail(code);
   }
 
-  /** Sends the response. `keepsConnection`: also if a long body is left to be discarded. */
-  send(answer: TranscodingResponse, keepsConnection = false): void {
-    const { headers } = answer;
+  /** Sends the response. `keepsConnection`: even if a long request body has to be drained. */
+  send(response: TranscodingResponse, keepsConnection = false): void {
+    const { headers } = response;
     headers["x-request-id"] = this.requestId;
-    if (!keepsConnection && this.exchange.hasLongBodyLeft) {
+    if (!keepsConnection && this.exchange.hasLongUnreadBody) {
       headers["connection"] = "close";
     }
-    const more = this.#responseHeaders;
-    for (const name in more) {
-      const value = more[name] as string;
+    const added = this.#responseHeaders;
+    for (const name in added) {
+      const value = added[name] as string;
       if (name === "vary") {
         addVary(headers, value);
       } else {
         headers[name] ??= value;
       }
     }
-    this.exchange.send(answer);
+    this.exchange.send(response);
   }
 
   closed(): void {
@@ -202,7 +202,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   }
 }
 
-/** The request that a call was made with. Set by the server. */
+/** Context key of the request behind a call. Set by the server. */
 export const requestKey = createContextKey<RequestContext | undefined>(undefined, { description: "request" });
 
 /** A client may send the absolute form to any server (RFC 9112, section 3.2.2). */

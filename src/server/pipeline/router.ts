@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Transcoder, TranscodingMatch } from "@flowgate/transcoding";
-import { refuseUnknownRpc } from "./refuse-rpc.ts";
+import { rejectUnknownRpc } from "./reject-rpc.ts";
 import type { RequestContext, Route } from "./request-context.ts";
 import { errorResponse } from "../error-response.ts";
 
@@ -8,28 +8,28 @@ export type RouterOptions = {
   /** RPCs and endpoints, by path. */
   readonly routes: ReadonlyMap<string, Route>;
   readonly transcoder: Transcoder;
-  /** Of the methods that are served under load, too. */
+  /** Methods exempt from load shedding. */
   readonly exempt: ReadonlySet<DescMethod>;
 };
 
-/** Finds the route of a request: by its exact path, and else by the transcoder's templates. Never throws. */
+/** Finds the route of a request: by exact path first, then by the transcoder's URL templates. Never throws. */
 export function createRouter({ routes, transcoder, exempt }: RouterOptions): (request: RequestContext) => Route {
   const isValidHost = createHostValidator();
-  /** By HTTP method, of which a client can send any, and path. */
-  const fixed = new Map(
+  /** Cache of REST routes without variables, by HTTP method and path. Limited to these methods, as clients can send any. */
+  const cache = new Map(
     ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].map((method) => [method, new Map<string, Route>()]),
   );
   return (request) => {
     const { path, httpMethod } = request;
-    const seen = fixed.get(httpMethod)?.get(path);
-    if (seen !== undefined) {
-      return seen;
+    const cached = cache.get(httpMethod)?.get(path);
+    if (cached !== undefined) {
+      return cached;
     }
-    const plain = /[%#]/.test(path) ? decode(path) : path;
-    if (plain === undefined) {
+    const decoded = /[%#]/.test(path) ? decode(path) : path;
+    if (decoded === undefined) {
       return malformed;
     }
-    const exact = routes.get(plain);
+    const exact = routes.get(decoded);
     if (exact !== undefined) {
       return exact.kind === "rpc" && !isValidHost(request.host) ? invalidHost : exact;
     }
@@ -38,9 +38,9 @@ export function createRouter({ routes, transcoder, exempt }: RouterOptions): (re
       return unknownRpc;
     }
     const route = createRestRoute(match, exempt);
-    // No more than there are templates without variables; another spelling of such a path is matched each time.
+    // Bounded by the number of templates without variables, since other spellings of a path are not cached.
     if (match.isFixed && path === match.template) {
-      fixed.get(httpMethod)?.set(path, route);
+      cache.get(httpMethod)?.set(path, route);
     }
     return route;
   };
@@ -62,7 +62,7 @@ function createRestRoute(match: TranscodingMatch, exempt: RouterOptions["exempt"
   };
 }
 
-/** Whether a URL can be made with this authority. Most clients use one, so the last verdict is worth keeping. */
+/** Whether an authority can be part of a URL. Caches the last result, since most requests have the same one. */
 function createHostValidator(): (host: string) => boolean {
   let last: string | undefined;
   let isValid = false;
@@ -75,9 +75,9 @@ function createHostValidator(): (host: string) => boolean {
   };
 }
 
-const unknownRpc: Route = { kind: "rpc", method: undefined, isExempt: false, serve: refuseUnknownRpc };
+const unknownRpc: Route = { kind: "rpc", method: undefined, isExempt: false, serve: rejectUnknownRpc };
 
-/** A path of an RPC, with what only clients of its protocols send. */
+/** Whether the path has the form of an RPC's and the headers are those of an RPC client. */
 function isRpcRequest({ path, headers }: RequestContext): boolean {
   const { "content-type": type = "", "connect-protocol-version": version } = headers;
   return (
@@ -85,7 +85,7 @@ function isRpcRequest({ path, headers }: RequestContext): boolean {
   );
 }
 
-/** Without a fragment, which has no place in a request; undefined if it is badly encoded. */
+/** Percent-decodes a path and removes a fragment, which is invalid in a request target. undefined: invalid encoding. */
 function decode(path: string): string | undefined {
   const [withoutFragment = ""] = path.split("#", 1);
   try {
@@ -95,10 +95,10 @@ function decode(path: string): string | undefined {
   }
 }
 
-const malformed = createRefusal(400, "the request is malformed");
+const malformed = createErrorRoute(400, "the request is malformed");
 
-const invalidHost = createRefusal(400, "the Host header or the request target is no valid part of a URL");
+const invalidHost = createErrorRoute(400, "the Host header or the request target is not valid in a URL");
 
-function createRefusal(status: number, message: string): Route {
+function createErrorRoute(status: number, message: string): Route {
   return { kind: "endpoint", method: undefined, isExempt: false, serve: () => errorResponse(status, message) };
 }

@@ -11,12 +11,12 @@ type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => P
 const compressGzip = promisify(gzip);
 const compressBrotli = promisify(brotliCompress);
 
-/** In the order of preference. */
+/** In order of preference. */
 export const compressions: readonly Compression[] = [
   { name: "gzip", compress: (bytes) => compressGzip(bytes), decompress: bounded(promisify(gunzip) as Decompress) },
   {
     name: "br",
-    // At quality 4 brotli is as fast as gzip.
+    // At quality 4, Brotli is as fast as gzip.
     compress: (bytes) => compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
     decompress: bounded(promisify(brotliDecompress) as Decompress),
   },
@@ -35,7 +35,7 @@ function bounded(decompress: Decompress): Compression["decompress"] {
   };
 }
 
-/** Of any protocol: the request message exceeds its limit. */
+/** The error, in any protocol, for a request message that exceeds its limit. */
 export function messageTooLarge(maxBytes: number): ConnectError {
   const message = `the request message is larger than ${maxBytes} bytes`;
   return toConnectError(new FlowgateError("payload_too_large", message));

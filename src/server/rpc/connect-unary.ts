@@ -17,13 +17,13 @@ import { messageTooLarge } from "./compression.ts";
 import { compressMinBytes, requestCompression, responseCompression } from "./negotiate.ts";
 import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf, setTrailersOf } from "./method.ts";
 
-/** The request message as it was sent. */
-type Sent = {
+/** The request message as received. */
+type EncodedMessage = {
   readonly compression: Compression | undefined;
   readonly bytes: Uint8Array | Promise<Uint8Array>;
 };
 
-/** Serves a unary method over Connect (https://connectrpc.com/docs/protocol) by POST, with messages in one form. */
+/** Serves a unary method over Connect (https://connectrpc.com/docs/protocol) by POST, in one message format. */
 export function createConnectPost(rpc: RpcMethod, invoke: Invoke, codec: Codec): ServeRpc {
   return createConnectUnary(rpc, invoke, codec, (request) => ({
     compression: requestCompression(request.headers["content-encoding"], "accept-encoding"),
@@ -31,7 +31,7 @@ export function createConnectPost(rpc: RpcMethod, invoke: Invoke, codec: Codec):
   }));
 }
 
-/** The same by GET, for a method without side effects: the message is in the query. */
+/** The same by GET, for a method without side effects, with the message in the query. */
 export function createConnectGet(rpc: RpcMethod, invoke: Invoke, codec: Codec): ServeRpc {
   return createConnectUnary(rpc, invoke, codec, (request) => {
     const query = queryOf(request);
@@ -54,7 +54,7 @@ function decodeBase64(text: string): Uint8Array {
   try {
     return base64Decode(text);
   } catch {
-    throw new FlowgateError("invalid_request", "message: must be base64, as base64=1 says");
+    throw new FlowgateError("invalid_request", "message: must be base64 if base64=1 is set");
   }
 }
 
@@ -62,7 +62,7 @@ function createConnectUnary(
   { method, requestGate, failureOf, maxBytes, maxTimeoutMs }: RpcMethod,
   invoke: Invoke,
   codec: Codec,
-  read: (request: RequestContext) => Sent,
+  read: (request: RequestContext) => EncodedMessage,
 ): ServeRpc {
   const contentType = `application/${codec.name}`;
 
@@ -119,7 +119,7 @@ function createConnectUnary(
   return (request) => run(call, request, []);
 }
 
-/** Of a unary call the trailers are headers too, with a prefix. */
+/** Headers and, with the prefix `trailer-`, trailers: unary Connect responses have no HTTP trailers. */
 function headersOf(context: CallContext): TranscodingResponse["headers"] {
   const headers = setHeadersOf(context);
   for (const [name, value] of Object.entries(setTrailersOf(context))) {

@@ -1,7 +1,7 @@
 import { type BinaryReadOptions, type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import { FlowgateError } from "../../errors.ts";
 
-/** Of JSON. Binary decoders nest no deeper either. */
+/** Maximum nesting depth of JSON messages, equal to the limit of binary decoders. */
 export const maxDepth = 100;
 
 /** Decodes the binary form of a message. Throws a FlowgateError `invalid_request`. */
@@ -9,7 +9,7 @@ export function createProtoDecoder(
   desc: DescMessage,
   binaryOptions: Partial<BinaryReadOptions> = {},
 ): (bytes: Uint8Array) => Message {
-  // A kept unknown field of two bytes would cost a hundred times its size.
+  // An unknown field of two bytes would take a hundred times its size in memory if it were kept.
   const options = { readUnknownFields: false, ...binaryOptions };
   return (bytes) => {
     try {

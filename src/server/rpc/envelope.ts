@@ -5,15 +5,15 @@ import { createAccumulator } from "@flowgate/transcoding/server";
 import { messageTooLarge } from "./compression.ts";
 import { toConnectError } from "../errors/connect-error.ts";
 
-/** Before each message: a byte of flags, and the length in four more, big-endian. The same in all three protocols. */
+/** Length of the prefix before each message, in all three protocols: one byte of flags, four bytes of length (big-endian). */
 export const envelopeBytes = 5;
 
 export const compressedFlag = 0b1;
 
-/** Of Connect: the last envelope of a stream, with its error and its trailers. */
+/** Connect: the last envelope of a stream, which contains its error and trailers. */
 export const endStreamFlag = 0b10;
 
-/** Of gRPC-Web: the envelope holds the trailers. */
+/** gRPC-Web: the envelope contains the trailers. */
 export const trailersFlag = 0b1000_0000;
 
 export function envelope(flags: number, data: Uint8Array): Buffer {
@@ -24,7 +24,7 @@ export function envelope(flags: number, data: Uint8Array): Buffer {
   return bytes;
 }
 
-/** The message of a request that has one, decompressed. Throws if there is none, more than one, or it exceeds `maxBytes`. */
+/** The single message of a request, decompressed. Throws if there is none or more than one, or it exceeds `maxBytes`. */
 export function openEnvelope(
   body: Uint8Array,
   compression: Compression | undefined,
@@ -44,7 +44,7 @@ export function openEnvelope(
   return decompress(flags, body.subarray(envelopeBytes), compression, maxBytes);
 }
 
-/** The messages of a request that streams, decompressed. */
+/** The messages of a streaming request, decompressed. */
 export async function* openEnvelopes(
   body: AsyncIterable<Uint8Array>,
   compression: Compression | undefined,
@@ -53,14 +53,14 @@ export async function* openEnvelopes(
   let prefix: ReturnType<typeof readPrefix> | undefined;
   let part = createAccumulator(envelopeBytes, envelopeBytes);
   for await (const chunk of body) {
-    let rest = chunk;
+    let remaining = chunk;
     for (;;) {
       const missing = (prefix?.length ?? envelopeBytes) - part.bytes;
-      if (rest.length < missing) {
+      if (remaining.length < missing) {
         break;
       }
-      part.append(rest.subarray(0, missing));
-      rest = rest.subarray(missing);
+      part.append(remaining.subarray(0, missing));
+      remaining = remaining.subarray(missing);
       if (prefix === undefined) {
         prefix = readPrefix(part.take(), maxBytes);
         part = createAccumulator(prefix.length, prefix.length);
@@ -70,8 +70,8 @@ export async function* openEnvelopes(
         part = createAccumulator(envelopeBytes, envelopeBytes);
       }
     }
-    if (rest.length > 0) {
-      part.append(rest);
+    if (remaining.length > 0) {
+      part.append(remaining);
     }
   }
   if (part.bytes > 0 || prefix !== undefined) {
@@ -85,7 +85,7 @@ function readPrefix(bytes: Uint8Array, maxBytes: number): { flags: number; lengt
   }
   const [flags = 0] = bytes;
   if (flags > compressedFlag) {
-    throw toConnectError(new FlowgateError("invalid_request", "the request message has flags that are not known"));
+    throw toConnectError(new FlowgateError("invalid_request", "the request message has unknown flags"));
   }
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
   if (length > maxBytes) {
@@ -104,8 +104,8 @@ function decompress(
     return data;
   }
   if (compression === undefined) {
-    // As gRPC's compression.md has it.
-    throw new ConnectError("a message is compressed, but no header says how", Code.Internal);
+    // The code is specified by gRPC's compression.md.
+    throw new ConnectError("a message is compressed, but no header specifies its compression", Code.Internal);
   }
   return compression.decompress(data, maxBytes);
 }

@@ -11,11 +11,11 @@ import { FlowgateError } from "../../errors.ts";
 import type { Health } from "../health.ts";
 import type { ClientCounter } from "../listener/client-counter.ts";
 
-/** Each is open for as long as its client likes, and needs no token. */
+/** Limited, since watches have no time limit and need no token. */
 const maxWatches = 1_000;
-/** Of one address, or one /64 of IPv6. */
-export const maxWatchesPerSource = 100;
-/** As the List of health.proto has it. */
+/** Limit per IPv4 address or IPv6 /64. */
+export const maxWatchesPerClient = 100;
+/** The limit that health.proto specifies for List. */
 const maxListed = 100;
 
 /**
@@ -27,21 +27,21 @@ export function healthService(health: Health, watchers: ClientCounter): ServiceI
     check({ service }) {
       const status = statusOf(health, service);
       if (status === Status.SERVICE_UNKNOWN) {
-        throw new FlowgateError("not_found", "this server has no such service; List tells which there are");
+        throw new FlowgateError("not_found", "this server has no such service; List returns all services");
       }
-      return answerOf(status);
+      return responseOf(status);
     },
 
     list() {
       const { services } = health;
       if (services.length > maxListed) {
-        throw new FlowgateError("limit_exceeded", `there are more than ${maxListed} services: ask with Check`);
+        throw new FlowgateError("limit_exceeded", `there are more than ${maxListed} services: use Check`);
       }
       return { statuses: Object.fromEntries(services.map((name) => [name, { status: statusOf(health, name) }])) };
     },
 
     watch: ({ service }, { signal, values }) =>
-      // A watch may last: it keeps nothing of what its client sent.
+      // Retains only the known service name, not the request, for the lifetime of the watch.
       watch(health, watchers, {
         service: health.services.find((name) => name === service),
         address: values.get(peerKey).address,
@@ -51,7 +51,7 @@ export function healthService(health: Health, watchers: ClientCounter): ServiceI
 }
 
 type Watch = {
-  /** undefined: there is none of the name that was asked for, and there will be none. */
+  /** undefined: the requested service does not exist. */
   readonly service: string | undefined;
   readonly address: string;
   readonly signal: AbortSignal;
@@ -62,37 +62,37 @@ async function* watch(
   watchers: ClientCounter,
   { service, address, signal }: Watch,
 ): AsyncGenerator<HealthCheckResponse> {
-  const cancel = health.followers() < maxWatches ? watchers.admit(address) : undefined;
-  if (cancel === undefined) {
-    throw new FlowgateError("limit_exceeded", "there are too many watches already: ask with Check");
+  const release = health.subscriptions() < maxWatches ? watchers.admit(address) : undefined;
+  if (release === undefined) {
+    throw new FlowgateError("limit_exceeded", "too many open watches: use Check");
   }
   try {
     const changes = health.changes(signal);
-    let told = statusOf(health, service);
-    yield answerOf(told);
+    let lastSent = statusOf(health, service);
+    yield responseOf(lastSent);
     for await (const _ of changes) {
       const status = statusOf(health, service);
-      if (status !== told) {
-        told = status;
-        yield answerOf(status);
+      if (status !== lastSent) {
+        lastSent = status;
+        yield responseOf(status);
       }
     }
   } finally {
-    cancel();
+    release();
   }
   throw new FlowgateError("unavailable", "the service is closing");
 }
 
-const answers = new Map<Status, HealthCheckResponse>();
+const responses = new Map<Status, HealthCheckResponse>();
 
-/** Frozen, so that one encoding serves all watches. */
-function answerOf(status: Status): HealthCheckResponse {
-  let answer = answers.get(status);
-  if (answer === undefined) {
-    answer = Object.freeze(create(HealthCheckResponseSchema, { status }));
-    answers.set(status, answer);
+/** Frozen, so that it is encoded only once for all watches. */
+function responseOf(status: Status): HealthCheckResponse {
+  let response = responses.get(status);
+  if (response === undefined) {
+    response = Object.freeze(create(HealthCheckResponseSchema, { status }));
+    responses.set(status, response);
   }
-  return answer;
+  return response;
 }
 
 function statusOf(health: Health, service: string | undefined): Status {

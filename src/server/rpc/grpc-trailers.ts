@@ -4,7 +4,7 @@ import { envelope, trailersFlag } from "./envelope.ts";
 import { grpcStatus } from "../errors/grpc-status.ts";
 import { setTrailersOf } from "./method.ts";
 
-/** The status of a call, with the trailers that its implementation has set. */
+/** The trailers of a call: its status, and the trailers that its implementation has set. */
 export function grpcTrailers(context: CallContext, error: ConnectError | undefined): TranscodingResponse["headers"] {
   const trailers = setTrailersOf(context);
   if (error === undefined) {

@@ -16,7 +16,7 @@ import { compressMinBytes, requestCompression, responseCompression } from "./neg
 
 /**
  * Serves a unary method over gRPC (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md) or gRPC-Web
- * (PROTOCOL-WEB.md), with messages in one form.
+ * (PROTOCOL-WEB.md), in one message format.
  */
 export function createGrpcUnary(
   { method, requestGate, failureOf, maxBytes, maxTimeoutMs }: RpcMethod,

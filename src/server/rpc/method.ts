@@ -6,22 +6,22 @@ import { addHeaders, type TranscodingResponse, type CallContext, readTimeout } f
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codecs } from "./codec.ts";
 
-/** What the protocols of a method share. */
+/** Shared by all protocols of a method. */
 export type RpcMethod = {
   readonly method: DescMethod;
   readonly codecs: Codecs;
   readonly requestGate: (context: HandlerContext) => void | Promise<void>;
-  /** Makes a ConnectError of whatever ended a call, and records it. Never throws. */
+  /** Converts the error that ended a call, and records it. Never throws. */
   readonly failureOf: (error: unknown, request: RequestContext, context: HandlerContext) => ConnectError;
-  /** Of a request message, before and after it is decompressed. */
+  /** Limit of a request message, both compressed and decompressed. */
   readonly maxBytes: number;
   readonly maxTimeoutMs: number;
 };
 
-/** Serves one method over one protocol; never throws, and never rejects. */
+/** Serves one method over one protocol. Never throws or rejects. */
 export type ServeRpc = (request: RequestContext) => TranscodingResponse | Promise<TranscodingResponse>;
 
-/** Reads the deadline from the protocol's own header. A longer one than allowed is cut: clients mean none by it. */
+/** Reads the timeout from the protocol's header. A longer one than `maxMs` is reduced, since clients use it for "none". */
 export function createTimeoutReader(
   name: "grpc-timeout" | "connect-timeout-ms",
   maxMs: number,
@@ -35,16 +35,16 @@ export function createTimeoutReader(
   };
 }
 
-/** What the implementation has set, as far as it may be sent. */
+/** The headers that the implementation has set, without reserved names. */
 export function setHeadersOf(context: CallContext): TranscodingResponse["headers"] {
-  return record(context.existingResponseHeader());
+  return toHeaders(context.existingResponseHeader());
 }
 
 export function setTrailersOf(context: CallContext): TranscodingResponse["headers"] {
-  return record(context.existingResponseTrailer());
+  return toHeaders(context.existingResponseTrailer());
 }
 
-function record(set: ReturnType<CallContext["existingResponseHeader"]>): TranscodingResponse["headers"] {
+function toHeaders(set: ReturnType<CallContext["existingResponseHeader"]>): TranscodingResponse["headers"] {
   const headers: TranscodingResponse["headers"] = {};
   if (set !== undefined) {
     addHeaders(headers, set);

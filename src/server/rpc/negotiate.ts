@@ -2,7 +2,7 @@ import { ConnectError, Code } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { compressions } from "./compression.ts";
 
-/** A shorter message is sent as it is: compressing it would cost more time than it saves. */
+/** Shorter messages are not compressed, which would take more time than it saves. */
 export const compressMinBytes = 1024;
 
 const byName: ReadonlyMap<string, Compression> = new Map(
@@ -10,7 +10,7 @@ const byName: ReadonlyMap<string, Compression> = new Map(
 );
 const names = compressions.map(({ name }) => name).join(",");
 
-/** The compression of a request; undefined: none. Throws UNIMPLEMENTED, as all three protocols have it, for an unknown one. */
+/** The compression of a request; undefined: none. Throws UNIMPLEMENTED for an unknown one, as all three protocols specify. */
 export function requestCompression(
   encoding: string | string[] | undefined | null,
   acceptHeader: string,
@@ -27,13 +27,13 @@ export function requestCompression(
   return compression;
 }
 
-/** The first of the client's that is supported; without a list, that of its request. */
+/** The first supported compression in the client's list; without a list, that of its request. */
 export function responseCompression(
   accepted: string | string[] | undefined,
-  ofRequest: Compression | undefined,
+  fallback: Compression | undefined,
 ): Compression | undefined {
   if (accepted === undefined || accepted === "") {
-    return ofRequest;
+    return fallback;
   }
   for (const name of String(accepted).split(",")) {
     const compression = byName.get(name.trim());

@@ -1,8 +1,8 @@
-/** The RPCs that stream at the moment. */
+/** The streaming RPCs in progress. */
 export type OpenStreams = {
-  /** Registers what ends a stream when the server closes; returns what unregisters it. */
-  readonly until: (end: () => void) => () => void;
-  /** Ends them all. */
+  /** Registers a callback that ends a stream when the server closes. Returns a function that unregisters it. */
+  readonly register: (end: () => void) => () => void;
+  /** Ends all streams, including those registered later. */
   readonly close: () => void;
 };
 
@@ -10,7 +10,7 @@ export function createOpenStreams(): OpenStreams {
   const open = new Set<() => void>();
   let isClosed = false;
   return {
-    until(end) {
+    register(end) {
       open.add(end);
       if (isClosed) {
         end();

@@ -16,12 +16,12 @@ import {
 } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
 
-/** Both names that clients ask for; what they say is the same. */
+/** Both versions of the service; clients use either. */
 export const reflectionServices = [ReflectionV1, ReflectionV1Alpha] as const;
 
 /**
- * gRPC's server reflection: https://github.com/grpc/grpc/blob/master/doc/server-reflection.md. It tells of
- * these services, of what their files declare and of all that these import.
+ * gRPC's server reflection: https://github.com/grpc/grpc/blob/master/doc/server-reflection.md. Describes
+ * these services, the files that declare them, and all files that those import.
  */
 export function registerReflection(
   router: ConnectRouter,
@@ -29,7 +29,7 @@ export function registerReflection(
   options: Partial<ConnectRouterOptions> = {},
 ): void {
   const index = createIndex(services);
-  const serverReflectionInfo = <R extends Request>(requests: AsyncIterable<R>) => answerAll(index, requests);
+  const serverReflectionInfo = <R extends Request>(requests: AsyncIterable<R>) => respondToAll(index, requests);
   router
     .service(ReflectionV1, { serverReflectionInfo }, options)
     .service(ReflectionV1Alpha, { serverReflectionInfo }, options);
@@ -37,19 +37,19 @@ export function registerReflection(
 
 type Request = RequestV1 | RequestV1Alpha;
 
-/** Where things are declared. */
+/** The files, by what they declare. */
 type Index = {
   readonly serviceNames: readonly string[];
   readonly files: ReadonlyMap<string, DescFile>;
   readonly encoded: ReadonlyMap<DescFile, Uint8Array>;
   readonly symbols: ReadonlyMap<string, DescFile>;
-  /** By the message that is extended, and the number. */
+  /** By extended message and field number. */
   readonly extensions: ReadonlyMap<string, ReadonlyMap<number, DescFile>>;
 };
 
 function createIndex(services: readonly DescService[]): Index {
   const files = new Map<string, DescFile>();
-  // Details of errors are named by no file that the services import.
+  // No file of the services imports the types of error details.
   for (const file of [...services.map(({ file }) => file), ErrorInfoSchema.file]) {
     for (const needed of withDependencies(file)) {
       files.set(needed.proto.name, needed);
@@ -76,10 +76,10 @@ function createIndex(services: readonly DescService[]): Index {
   };
 }
 
-/** The file first, then all that it needs, each once. */
+/** The file, followed by its transitive dependencies without duplicates. */
 function withDependencies(file: DescFile): ReadonlySet<DescFile> {
   const found = new Set([file]);
-  // A set that grows while it is iterated is iterated to its new end.
+  // Iterating a Set includes elements added during the iteration.
   for (const { dependencies } of found) {
     for (const dependency of dependencies) {
       found.add(dependency);
@@ -113,7 +113,7 @@ function* declarationsIn(
   }
   for (const { name, value } of enums) {
     yield { name: join(scope, name) };
-    // The values of an enum are its siblings, as in C++.
+    // Enum values are siblings of their enum, as in C++.
     yield* value.map(({ name }) => ({ name: join(scope, name) }));
   }
   yield* extensions.map((extension) => ({ name: join(scope, extension.name), extension }));
@@ -123,29 +123,29 @@ function join(scope: string, name: string): string {
   return scope === "" ? name : `${scope}.${name}`;
 }
 
-async function* answerAll<R extends Request>(index: Index, requests: AsyncIterable<R>) {
+async function* respondToAll<R extends Request>(index: Index, requests: AsyncIterable<R>) {
   const sent = new Set<DescFile>();
   for await (const request of requests) {
-    yield { validHost: request.host, originalRequest: request, messageResponse: answer(index, request, sent) };
+    yield { validHost: request.host, originalRequest: request, messageResponse: respond(index, request, sent) };
   }
 }
 
-/** `sent` are the files that this stream had before; those of the answer are added. */
-function answer(index: Index, request: Request, sent: Set<DescFile>) {
+/** `sent` contains the files already sent on this stream; those in this response are added to it. */
+function respond(index: Index, request: Request, sent: Set<DescFile>) {
   const { serviceNames, files, symbols, extensions } = index;
-  const { messageRequest: asked } = request;
-  switch (asked.case) {
+  const { messageRequest } = request;
+  switch (messageRequest.case) {
     case "listServices":
       return {
         case: "listServicesResponse" as const,
         value: { service: serviceNames.map((name) => ({ name })) },
       };
     case "fileByFilename":
-      return fileResponse(index, files.get(asked.value), sent, "there is no such file");
+      return fileResponse(index, files.get(messageRequest.value), sent, "there is no such file");
     case "fileContainingSymbol":
-      return fileResponse(index, symbols.get(asked.value), sent, "no file declares this name");
+      return fileResponse(index, symbols.get(messageRequest.value), sent, "no file declares this name");
     case "fileContainingExtension": {
-      const { containingType, extensionNumber } = asked.value;
+      const { containingType, extensionNumber } = messageRequest.value;
       return fileResponse(
         index,
         extensions.get(containingType)?.get(extensionNumber),
@@ -154,32 +154,32 @@ function answer(index: Index, request: Request, sent: Set<DescFile>) {
       );
     }
     case "allExtensionNumbersOfType": {
-      const numbers = [...(extensions.get(asked.value)?.keys() ?? [])].toSorted((a, b) => a - b);
-      if (numbers.length === 0 && !symbols.has(asked.value)) {
+      const numbers = [...(extensions.get(messageRequest.value)?.keys() ?? [])].toSorted((a, b) => a - b);
+      if (numbers.length === 0 && !symbols.has(messageRequest.value)) {
         return errorResponse(Code.NotFound, "no file declares this name");
       }
       return {
         case: "allExtensionNumbersResponse" as const,
-        value: { baseTypeName: asked.value, extensionNumber: numbers },
+        value: { baseTypeName: messageRequest.value, extensionNumber: numbers },
       };
     }
     case undefined:
-      return errorResponse(Code.Unimplemented, "the request asks for nothing that is known here");
+      return errorResponse(Code.Unimplemented, "the request is of an unknown kind");
   }
 }
 
-function fileResponse({ encoded }: Index, file: DescFile | undefined, sent: Set<DescFile>, otherwise: string) {
+function fileResponse({ encoded }: Index, file: DescFile | undefined, sent: Set<DescFile>, notFound: string) {
   if (file === undefined) {
-    return errorResponse(Code.NotFound, otherwise);
+    return errorResponse(Code.NotFound, notFound);
   }
-  // What was asked for comes in each case, as from other servers: a client may have forgotten it.
-  const due = [...withDependencies(file)].filter((needed) => needed === file || !sent.has(needed));
-  for (const each of due) {
+  // The requested file itself is always sent, as by other servers: the client may not have kept it.
+  const unsent = [...withDependencies(file)].filter((needed) => needed === file || !sent.has(needed));
+  for (const each of unsent) {
     sent.add(each);
   }
   return {
     case: "fileDescriptorResponse" as const,
-    value: { fileDescriptorProto: due.flatMap((each) => encoded.get(each) ?? []) },
+    value: { fileDescriptorProto: unsent.flatMap((each) => encoded.get(each) ?? []) },
   };
 }
 

@@ -6,11 +6,11 @@ import type { Codec } from "./codec.ts";
 import { compressedFlag, envelope } from "./envelope.ts";
 import { compressMinBytes } from "./negotiate.ts";
 
-type Ending = {
-  /** Called once when the messages have ended, or with what they failed with. Returns the last frame, if there is one. */
-  readonly end: (error?: unknown) => Buffer | undefined;
-  /** Called instead if the client is gone. */
-  readonly left: () => void;
+type EndHandlers = {
+  /** Called once, after the last message or with the error. Returns the last frame, if the protocol has one. */
+  readonly onEnd: (error?: unknown) => Buffer | undefined;
+  /** Called instead if the client disconnects. */
+  readonly onCancel: () => void;
 };
 
 type Frame = IteratorResult<Buffer, undefined>;
@@ -18,32 +18,34 @@ type Frame = IteratorResult<Buffer, undefined>;
 const done: Frame = { done: true, value: undefined };
 
 /**
- * The body of a response that streams: an envelope for each message, and a last frame. A failure does not reject: the last
- * frame, or the trailers, say it. No message is asked for before the previous one was taken. Not a generator:
- * `return` has to reach the implementation while a message is awaited, and a stream that waits should cost little memory.
+ * The body of a streaming response: an envelope for each message, and a last frame. Errors do not reject `next`; they are
+ * reported by the last frame or the trailers. Requests a message only when the previous one has been consumed.
+ *
+ * Not a generator, because `return` must reach the implementation while `next` is pending, and because idle streams
+ * should take little memory.
  */
 export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> {
-  readonly #source: CancellableIterator<Message>;
+  readonly #messages: CancellableIterator<Message>;
   readonly #codec: Codec;
   readonly #compression: Compression | undefined;
-  readonly #ending: Ending;
+  readonly #handlers: EndHandlers;
   #first: Frame | undefined;
-  /** The last frame, until it is asked for. */
+  /** The last frame, until it is read. */
   #last: Frame | undefined;
-  #isOver = false;
-  /** Of the frame that is asked for at the moment. */
+  #isEnded = false;
+  /** The pending read of a frame. */
   #pending: PromiseWithResolvers<Frame> | undefined;
 
   constructor(
-    source: CancellableIterator<Message>,
+    messages: CancellableIterator<Message>,
     codec: Codec,
     compression: Compression | undefined,
-    ending: Ending,
+    handlers: EndHandlers,
   ) {
-    this.#source = source;
+    this.#messages = messages;
     this.#codec = codec;
     this.#compression = compression;
-    this.#ending = ending;
+    this.#handlers = handlers;
   }
 
   /** Waits for the first frame. */
@@ -57,15 +59,15 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
       this.#first = undefined;
       return Promise.resolve(first);
     }
-    if (this.#isOver) {
+    if (this.#isEnded) {
       const last = this.#last ?? done;
       this.#last = undefined;
       return Promise.resolve(last);
     }
     this.#pending = Promise.withResolvers();
     const { promise } = this.#pending;
-    this.#source.next().then(
-      (result) => this.#take(result),
+    this.#messages.next().then(
+      (result) => this.#onMessage(result),
       (error: unknown) => this.#fail(error),
     );
     return promise;
@@ -73,16 +75,16 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
 
   /** Ends the stream with UNAVAILABLE: the server closes. */
   close(): void {
-    this.#source.cancel();
+    this.#messages.cancel();
     this.#fail(new FlowgateError("unavailable", "the service is closing"));
   }
 
   return(): Promise<Frame> {
-    this.#source.cancel();
-    if (!this.#isOver) {
-      this.#isOver = true;
-      this.#ending.left();
-      this.#give(done);
+    this.#messages.cancel();
+    if (!this.#isEnded) {
+      this.#isEnded = true;
+      this.#handlers.onCancel();
+      this.#deliver(done);
     }
     return Promise.resolve(done);
   }
@@ -91,8 +93,8 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
     return this;
   }
 
-  #take(result: IteratorResult<Message>): void {
-    if (this.#isOver) {
+  #onMessage(result: IteratorResult<Message>): void {
+    if (this.#isEnded) {
       return;
     }
     if (result.done === true) {
@@ -102,33 +104,33 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
     try {
       const bytes = this.#compression === undefined ? undefined : this.#codec.encode(result.value);
       if (bytes === undefined || bytes.length < compressMinBytes) {
-        this.#give({ done: false, value: this.#codec.envelope(result.value) });
+        this.#deliver({ done: false, value: this.#codec.envelope(result.value) });
         return;
       }
       this.#compression?.compress(bytes).then(
-        (compressed) => this.#give({ done: false, value: envelope(compressedFlag, compressed) }),
+        (compressed) => this.#deliver({ done: false, value: envelope(compressedFlag, compressed) }),
         (error: unknown) => this.#fail(error),
       );
     } catch (error) {
-      // A message that can't be encoded ends the stream as a failure of the implementation would.
-      this.#source.cancel();
+      // An encoding error ends the stream like an error of the implementation.
+      this.#messages.cancel();
       this.#fail(error);
     }
   }
 
   #fail(error: unknown): void {
-    if (!this.#isOver) {
+    if (!this.#isEnded) {
       this.#end(error);
     }
   }
 
   #end(error?: unknown): void {
-    this.#isOver = true;
+    this.#isEnded = true;
     let last: Buffer | undefined;
     try {
-      last = this.#ending.end(error);
+      last = this.#handlers.onEnd(error);
     } catch (failure) {
-      // A status that can't be written: the response breaks off.
+      // The status can't be encoded, so the response is aborted.
       this.#pending?.reject(failure);
       this.#pending = undefined;
       return;
@@ -137,11 +139,11 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
     if (this.#pending === undefined) {
       this.#last = frame;
     } else {
-      this.#give(frame);
+      this.#deliver(frame);
     }
   }
 
-  #give(frame: Frame): void {
+  #deliver(frame: Frame): void {
     this.#pending?.resolve(frame);
     this.#pending = undefined;
   }

@@ -20,24 +20,24 @@ import { messageTooLarge } from "./compression.ts";
 import { createConnectGet, createConnectPost, queryOf } from "./connect-unary.ts";
 import { createGrpcUnary } from "./grpc-unary.ts";
 import type { RpcMethod, ServeRpc } from "./method.ts";
-import { refuseRpc } from "../pipeline/refuse-rpc.ts";
+import { rejectRpc } from "../pipeline/reject-rpc.ts";
 import { createStreams, type StreamOptions } from "./stream.ts";
 
 export type RpcOptions = {
   readonly routes: (router: ConnectRouter) => void;
   readonly requestGate: Gate;
   readonly interceptors: readonly Interceptor[];
-  /** The types that a google.protobuf.Any in JSON may hold. A service may be registered with others. */
+  /** The types that a google.protobuf.Any in JSON may contain, unless a service is registered with its serviceOptions registry. */
   readonly registry: Registry;
-  /** Of the largest request message; a method or its registration may allow less. */
+  /** Size of the largest request message; a method or its registration may set a lower limit. */
   readonly readMaxBytes: number;
-  /** Methods whose request messages are decoded when they are read. Absent: none. */
+  /** Methods whose request messages are decoded on first access. Defaults to none. */
   readonly deferred?: readonly DescMethod[];
-  /** A client's longer deadline is cut to it. */
+  /** Longer timeouts of clients are reduced to this. */
   readonly maxTimeoutMs: number;
-  /** Registers what ends a stream when the server closes; returns what unregisters it. */
-  readonly untilClosing: StreamOptions["untilClosing"];
-  /** Of the methods that are served under load, too. */
+  /** Registers a callback that ends a stream when the server closes. Returns a function that unregisters it. */
+  readonly registerStream: StreamOptions["registerStream"];
+  /** Methods exempt from load shedding. */
   readonly exempt: ReadonlySet<DescMethod>;
   readonly log: Logger;
 };
@@ -46,7 +46,7 @@ export type RpcOptions = {
 type Handlers = {
   /** By Content-Type. */
   readonly posts: ReadonlyMap<string, ServeRpc>;
-  /** By the `encoding` of the query; undefined: the method may have side effects. */
+  /** By the query parameter `encoding`; undefined: the method may have side effects, so GET is not supported. */
   readonly gets: ReadonlyMap<string, ServeRpc> | undefined;
   readonly needsHttp2: boolean;
 };
@@ -67,21 +67,21 @@ export function createRpcRoutes(options: RpcOptions): ReadonlyMap<string, Route>
 }
 
 function createRpcMethod(
-  { method, options: own }: Implementation | StreamImplementation,
+  { method, options: serviceOptions }: Implementation | StreamImplementation,
   { requestGate, registry, readMaxBytes, deferred = [], maxTimeoutMs, log }: RpcOptions,
 ): RpcMethod {
-  const maxBytes = maxBodyBytesOf(method, own.readMaxBytes ?? readMaxBytes);
+  const maxBytes = maxBodyBytesOf(method, serviceOptions.readMaxBytes ?? readMaxBytes);
   return {
     method,
     codecs: createCodecs(
       method,
-      own.jsonOptions?.registry ?? registry,
-      own.binaryOptions,
+      serviceOptions.jsonOptions?.registry ?? registry,
+      serviceOptions.binaryOptions,
       isDeferred(method, deferred),
     ),
     requestGate,
     failureOf(error, request, context) {
-      const failure = toFailure(error instanceof RequestError ? ofFault(error, maxBytes) : error, log, context);
+      const failure = toFailure(error instanceof RequestError ? connectErrorOf(error, maxBytes) : error, log, context);
       request.fail(failure.code);
       return failure;
     },
@@ -112,10 +112,10 @@ function createUnaryHandlers(rpc: RpcMethod, { method, call }: Implementation, {
 function createStreamHandlers(
   rpc: RpcMethod,
   { kind, method, call }: StreamImplementation,
-  { interceptors, untilClosing }: RpcOptions,
+  { interceptors, registerStream }: RpcOptions,
 ): Handlers {
   const invoke = createStreamInvoke(method, call, interceptors);
-  const options = { invoke, takesOne: kind === "server_streaming", untilClosing };
+  const options = { invoke, hasSingleRequest: kind === "server_streaming", registerStream };
   const codecs = [rpc.codecs.proto, rpc.codecs.json];
   return {
     posts: new Map(codecs.flatMap((codec) => createStreams(rpc, options, codec))),
@@ -132,7 +132,7 @@ function createRoute(method: DescMethod, { posts, gets, needsHttp2 }: Handlers, 
     isExempt: exempt.has(method),
     serve(request) {
       if (needsHttp2 && request.httpVersionMajor < 2) {
-        return refuseRpc(request, 505, allowedMethods);
+        return rejectRpc(request, 505, allowedMethods);
       }
       let serve: ServeRpc | undefined;
       if (request.httpMethod === "POST") {
@@ -141,10 +141,10 @@ function createRoute(method: DescMethod, { posts, gets, needsHttp2 }: Handlers, 
       } else if (request.httpMethod === "GET" && gets !== undefined) {
         serve = gets.get(queryOf(request).get("encoding") ?? "");
       } else {
-        return refuseRpc(request, 405, allowedMethods);
+        return rejectRpc(request, 405, allowedMethods);
       }
       if (serve === undefined) {
-        return refuseRpc(request, 415, allowedMethods);
+        return rejectRpc(request, 415, allowedMethods);
       }
       request.begin(method);
       return serve(request);
@@ -152,20 +152,20 @@ function createRoute(method: DescMethod, { posts, gets, needsHttp2 }: Handlers, 
   };
 }
 
-/** In lower case, without a charset that JSON has anyway; empty where another parameter follows. */
+/** The media type in lower case, without a charset of UTF-8, which JSON always has. Empty if it has another parameter. */
 function mediaTypeOf(contentType: string): string {
   const [, type = "", charset] = /^([^;]+?)(; ?charset=utf-?8)?$/i.exec(contentType) ?? [];
   return charset === undefined || /json$/i.test(type) ? type.toLowerCase() : "";
 }
 
-function ofFault(fault: RequestError, maxBytes: number): unknown {
-  if (fault.status === 413) {
+function connectErrorOf(error: RequestError, maxBytes: number): ConnectError {
+  if (error.status === 413) {
     return messageTooLarge(maxBytes);
   }
-  if (fault.reason === "incomplete_body") {
-    return new ConnectError(fault.message, Code.Canceled);
+  if (error.reason === "incomplete_body") {
+    return new ConnectError(error.message, Code.Canceled);
   }
-  return new ConnectError(fault.message, Code.InvalidArgument, undefined, [
-    { desc: ErrorInfoSchema, value: create(ErrorInfoSchema, { reason: fault.reason ?? "invalid_argument" }) },
+  return new ConnectError(error.message, Code.InvalidArgument, undefined, [
+    { desc: ErrorInfoSchema, value: create(ErrorInfoSchema, { reason: error.reason ?? "invalid_argument" }) },
   ]);
 }

@@ -20,14 +20,14 @@ import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf } from
 import { requestCompression, responseCompression } from "./negotiate.ts";
 import { ResponseFrames } from "./response-frames.ts";
 
-/** Where the three protocols differ for a stream: in their headers, and in how the stream ends. */
+/** How a protocol represents a stream: its headers, and how the stream ends. */
 type StreamProtocol = {
   readonly name: "connect" | "grpc" | "grpc-web";
   readonly contentType: string;
   readonly timeout: "grpc-timeout" | "connect-timeout-ms";
   readonly encoding: string;
   readonly acceptEncoding: string;
-  /** The last frame; undefined if `trailers` has it all. */
+  /** Returns the last frame, or sets HTTP trailers and returns undefined. */
   readonly end: (
     context: CallContext,
     trailers: Record<string, string | string[]>,
@@ -63,13 +63,13 @@ const protocols: readonly Omit<StreamProtocol, "contentType">[] = [
 
 export type StreamOptions = {
   readonly invoke: InvokeStream;
-  /** The client sends one message; the server may send many. */
-  readonly takesOne: boolean;
-  /** Registers what ends a stream when the server closes; returns what unregisters it. */
-  readonly untilClosing: (end: () => void) => () => void;
+  /** Server streaming: the request has exactly one message. */
+  readonly hasSingleRequest: boolean;
+  /** Registers a callback that ends a stream when the server closes. Returns a function that unregisters it. */
+  readonly registerStream: (end: () => void) => () => void;
 };
 
-/** Serves a method that streams over each protocol, by Content-Type, with messages in one form. */
+/** Serves a streaming method over each protocol, by Content-Type, in one message format. */
 export function createStreams(rpc: RpcMethod, options: StreamOptions, codec: Codec): [contentType: string, ServeRpc][] {
   return protocols.flatMap((protocol) => {
     const contentType = `application/${protocol.name}+${codec.name}`;
@@ -81,23 +81,23 @@ export function createStreams(rpc: RpcMethod, options: StreamOptions, codec: Cod
 
 function createStream(
   { method, requestGate, failureOf, maxBytes, maxTimeoutMs }: RpcMethod,
-  { invoke, takesOne, untilClosing }: StreamOptions,
+  { invoke, hasSingleRequest, registerStream }: StreamOptions,
   codec: Codec,
   protocol: StreamProtocol,
 ): ServeRpc {
   const { contentType, end } = protocol;
   const hasTrailers = protocol.name === "grpc";
 
-  const readOne = async (request: RequestContext, compression: Compression | undefined): Promise<Message> =>
+  const readSingle = async (request: RequestContext, compression: Compression | undefined): Promise<Message> =>
     codec.decode(await openEnvelope(await request.readBody(maxBytes + envelopeBytes), compression, maxBytes));
 
-  async function* readMany(request: RequestContext, context: CallContext, compression: Compression | undefined) {
+  async function* readStream(request: RequestContext, context: CallContext, compression: Compression | undefined) {
     try {
       for await (const bytes of openEnvelopes(request.streamBody(), compression, maxBytes)) {
         yield codec.decode(bytes);
       }
     } catch (error) {
-      // Implementations know errors of this kind.
+      // Implementations expect a ConnectError.
       throw error instanceof RequestError ? failureOf(error, request, context) : error;
     }
   }
@@ -106,27 +106,27 @@ function createStream(
     const compression = requestCompression(request.headers[protocol.encoding], protocol.acceptEncoding);
     const accepted = responseCompression(request.headers[protocol.acceptEncoding], compression);
     context.observeClient();
-    const messages = takesOne
-      ? iterableOfOne(await readOne(request, compression))
-      : readMany(request, context, compression);
+    const messages = hasSingleRequest
+      ? iterableOfOne(await readSingle(request, compression))
+      : readStream(request, context, compression);
     const trailers: TranscodingResponse["headers"] = {};
     let unregister = (): void => {};
     const frames = new ResponseFrames(openCancellable(await invoke(messages, context), deadline), codec, accepted, {
-      end(error) {
+      onEnd(error) {
         unregister();
         const failure = error === undefined ? undefined : failureOf(error, request, context);
         const last = end(context, trailers, failure);
         context.finish(error);
         return last;
       },
-      left() {
+      onCancel() {
         unregister();
         context.finish();
       },
     });
-    unregister = untilClosing(() => frames.close());
+    unregister = registerStream(() => frames.close());
     request.onAbort(() => void frames.return());
-    // Headers may be set until the first message.
+    // Implementations may set headers until the first message.
     await frames.start();
     const headers = setHeadersOf(context);
     headers["content-type"] = contentType;

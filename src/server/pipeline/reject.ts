@@ -9,26 +9,26 @@ import { grpcStatus } from "../errors/grpc-status.ts";
 import type { RequestContext } from "./request-context.ts";
 
 /**
- * The response to a request that is refused before its route serves it, in the shape of its protocol: gRPC and gRPC-Web
- * with a status in the head, a Connect stream with its last message, everything else with this HTTP status and JSON. The
- * body stays unread.
+ * The error response to a request that is rejected before its route serves it, in the format of its protocol: gRPC and
+ * gRPC-Web with trailers-only headers, a Connect stream with its end-of-stream message, all others with the given HTTP
+ * status and JSON. The request body stays unread.
  */
-export function refuse(request: RequestContext, status: number, refusal: FlowgateError): TranscodingResponse {
-  const { message, headers, reason } = refusal;
-  return request.route.kind === "rpc" || isEnveloped(request)
-    ? refuseCall(request, status, toConnectError(refusal))
-    : failed(request, toConnectError(refusal).code, errorResponse(status, message, { headers, code: reason }));
+export function rejectRequest(request: RequestContext, status: number, error: FlowgateError): TranscodingResponse {
+  const { message, headers, reason } = error;
+  return request.route.kind === "rpc" || isStreamingType(request)
+    ? rejectCall(request, status, toConnectError(error))
+    : failed(request, toConnectError(error).code, errorResponse(status, message, { headers, code: reason }));
 }
 
-/** The same for an RPC, by an error that may have no reason of ours. */
-export function refuseCall(request: RequestContext, status: number, error: ConnectError): TranscodingResponse {
+/** The same for an RPC, with any ConnectError. */
+export function rejectCall(request: RequestContext, status: number, error: ConnectError): TranscodingResponse {
   const { "content-type": type = "" } = request.headers;
   const grpcType = grpcTypeOf(type);
   if (grpcType !== undefined) {
     const headers: TranscodingResponse["headers"] = { "content-type": grpcType, ...grpcStatus(error) };
     const retryAfter = error.metadata.get("retry-after");
     if (retryAfter !== null) {
-      // What clients with a retry policy wait for (gRPC's proposal A6, pushback).
+      // Server pushback for clients with a retry policy (gRPC proposal A6).
       headers["grpc-retry-pushback-ms"] = String(Number(retryAfter) * 1000);
     }
     return failed(request, error.code, { status: 200, headers, body: undefined });
@@ -44,13 +44,13 @@ export function refuseCall(request: RequestContext, status: number, error: Conne
   return failed(request, error.code, { status, headers, body: JSON.stringify(errorToJson(error, {})) });
 }
 
-function failed(request: RequestContext, code: Code, answer: TranscodingResponse): TranscodingResponse {
+function failed(request: RequestContext, code: Code, response: TranscodingResponse): TranscodingResponse {
   request.fail(code);
-  return answer;
+  return response;
 }
 
-/** Whether the Content-Type alone shows a protocol that has its own way to report an error. */
-function isEnveloped({ headers: { "content-type": type = "" } }: RequestContext): boolean {
+/** Whether the Content-Type alone identifies a protocol with its own error format: gRPC, gRPC-Web, Connect streams. */
+function isStreamingType({ headers: { "content-type": type = "" } }: RequestContext): boolean {
   return grpcTypeOf(type) !== undefined || connectStreamTypeOf(type) !== undefined;
 }
 

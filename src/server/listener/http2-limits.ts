@@ -1,0 +1,146 @@
+import http2 from "node:http2";
+import type { Socket } from "node:net";
+import type { Http2Connection } from "./http2-connection.ts";
+import { hasArrived, type Http2Exchange } from "./http2-exchange.ts";
+import type { ListenerLimits, ListenerOptions } from "./options.ts";
+import { readSocketProgress } from "./socket-progress.ts";
+import { createThroughputMonitor, type ThroughputMonitor } from "./throughput.ts";
+
+const { NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM } = http2.constants;
+
+/** Checks one connection and its streams against the limits, and ends those that exceed one. */
+export type CheckHttp2Connection = (socket: Socket, connection: Http2Connection, nowMs: number) => void;
+
+export function createHttp2Limits(options: ListenerOptions): CheckHttp2Connection {
+  const throughput = createThroughputMonitor(options);
+  return (socket, connection, nowMs) => {
+    const { session, accepted, exchanges } = connection;
+    if (session.destroyed) {
+      return;
+    }
+    const { sentBytes, unsentBytes } = readSocketProgress(accepted);
+    const exceeded = exceededLimit(connection, sentBytes, nowMs, options);
+    if (exceeded !== undefined) {
+      destroySession(exceeded, socket, connection, options);
+      return;
+    }
+    // Other frames, such as PING, do not make a connection busy.
+    if (exchanges.size > 0) {
+      connection.busyMs = nowMs;
+    } else if (nowMs - connection.busyMs > options.idleTimeoutMs && !session.closed) {
+      options.onLimit("idleTimeoutMs");
+      session.close();
+      return;
+    }
+    let isResponseUnsent = unsentBytes > 0;
+    for (const exchange of exchanges) {
+      isResponseUnsent = checkExchange(exchange, nowMs, throughput, options) || isResponseUnsent;
+    }
+    if (!isResponseUnsent) {
+      throughput.reset(connection.response, sentBytes, nowMs);
+    } else if (throughput.isTooSlow(connection.response, sentBytes, nowMs)) {
+      if (unsentBytes > 0) {
+        destroySession("stallTimeoutMs", socket, connection, options);
+        return;
+      }
+      // Only flow-control windows are exhausted; a proxy may share the connection between clients.
+      for (const exchange of exchanges) {
+        if (exchange.unsentBytes > 0 && nowMs - exchange.unsentMs >= options.stallTimeoutMs) {
+          cancelStream(exchange, "stallTimeoutMs", options);
+        }
+      }
+    }
+  };
+}
+
+/** The limit that the connection as a whole exceeds, if any. */
+function exceededLimit(
+  connection: Http2Connection,
+  sentBytes: number,
+  nowMs: number,
+  options: ListenerOptions,
+): keyof ListenerLimits | undefined {
+  let unreadBytes = 0;
+  for (const { stream } of connection.exchanges) {
+    unreadBytes += stream.readableLength;
+  }
+  if (connection.controlFrames.isExhausted(connection.accepted.bytesRead - unreadBytes, sentBytes, nowMs)) {
+    return "overheadBytesPerSecond";
+  }
+  if (!connection.hasClientSettings && nowMs - connection.startMs > options.firstByteTimeoutMs) {
+    return "firstByteTimeoutMs";
+  }
+  return isHeaderLate(connection, nowMs, options) ? "headersTimeoutMs" : undefined;
+}
+
+/**
+ * An unfinished header block blocks the whole connection (RFC 9113, section 4.3), and Node emits no event for it: only
+ * nghttp2 has its stream. A rejected header block looks the same until the next one arrives.
+ */
+function isHeaderLate(
+  connection: Http2Connection,
+  nowMs: number,
+  { headersTimeoutMs }: Pick<ListenerLimits, "headersTimeoutMs">,
+): boolean {
+  const lastBegunId = connection.session.state.lastProcStreamID ?? 0;
+  if (lastBegunId <= connection.lastStreamId) {
+    connection.headerMs = undefined;
+    return false;
+  }
+  connection.headerMs ??= nowMs;
+  return nowMs - connection.headerMs > headersTimeoutMs;
+}
+
+/** Returns whether the client has yet to take part of the response. */
+function checkExchange(
+  exchange: Http2Exchange,
+  nowMs: number,
+  throughput: ThroughputMonitor,
+  options: ListenerOptions,
+): boolean {
+  const { stream } = exchange;
+  // After the response has begun, the rate of the request body is not limited.
+  const isArriving = !stream.endAfterHeaders && !stream.readableEnded && !stream.headersSent && !stream.destroyed;
+  if (!isArriving || stream.readableLength > 0) {
+    throughput.reset(exchange.requestBody, exchange.bodyBytes, nowMs);
+  } else if (throughput.isTooSlow(exchange.requestBody, exchange.bodyBytes, nowMs) && !hasArrived(stream)) {
+    cancelStream(exchange, "stallTimeoutMs", options);
+    return false;
+  }
+  if (isArriving && nowMs - exchange.startMs > options.requestTimeoutMs && !hasArrived(stream)) {
+    cancelStream(exchange, "requestTimeoutMs", options);
+    return false;
+  }
+  const { writableLength } = stream;
+  if (writableLength === 0 || writableLength < exchange.unsentBytes) {
+    exchange.unsentMs = nowMs;
+  } else if (nowMs - exchange.unsentMs > options.requestTimeoutMs) {
+    // Bytes are moving fast enough not to stall, but a single chunk of the response takes too long.
+    cancelStream(exchange, "requestTimeoutMs", options);
+    return false;
+  }
+  exchange.unsentBytes = writableLength;
+  return writableLength > 0;
+}
+
+function cancelStream(
+  { stream }: Http2Exchange,
+  limit: keyof ListenerLimits,
+  { onLimit }: Pick<ListenerOptions, "onLimit">,
+): void {
+  onLimit(limit);
+  stream.close(NGHTTP2_CANCEL);
+}
+
+function destroySession(
+  limit: keyof ListenerLimits,
+  socket: Socket,
+  { session }: Http2Connection,
+  { onLimit }: Pick<ListenerOptions, "onLimit">,
+): void {
+  onLimit(limit);
+  // Node sends the code only together with an error.
+  session.destroy(new Error(`${limit} exceeded`), NGHTTP2_ENHANCE_YOUR_CALM);
+  // Node would wait until everything is sent.
+  setImmediate(() => socket.destroy());
+}

@@ -158,7 +158,7 @@ export async function openGateway(given: GatewayOptions = {}, givenLog?: Logger)
       identity: options.identity?.source,
     }),
   );
-  metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.vitals(), state: runtime.status().state }));
+  metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
   metrics?.watchConnections(() => server.connections());
   if (certificates !== undefined) {
     metrics?.watchCertificate(() => certificates.notAfterMs());

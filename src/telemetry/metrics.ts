@@ -8,8 +8,8 @@ import { type StoreMetrics, createStoreMetrics } from "./stores.ts";
 type RuntimeReading = {
   readonly state: string;
   readonly restarts: number;
-  /** Since the runtime's process was last heard. */
-  readonly silentMs: number;
+  /** Time since the last heartbeat of the runtime's process. */
+  readonly sinceHeartbeatMs: number;
 };
 
 /** Everything that is measured of one gateway, in a registry of its own. */
@@ -157,6 +157,6 @@ function registerRuntime(registry: Registry, states: readonly string[], read: ()
     name: "flowgate_runtime_heartbeat_age_seconds",
     help: "Time since the runtime's process was last heard; it tells of itself four times a second.",
     type: "gauge",
-    values: () => [{ value: read().silentMs / 1000 }],
+    values: () => [{ value: read().sinceHeartbeatMs / 1000 }],
   });
 }

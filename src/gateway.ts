@@ -30,7 +30,7 @@ import { createLog } from "./server/log.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";
 import { tlsFailures } from "./server/listener/tls.ts";
 import { authService } from "./services/auth.ts";
-import { flowsService } from "./services/flows.ts";
+import { flowsService } from "./services/flows/service.ts";
 import { createRoutes, permissions, services } from "./services/routes.ts";
 import { settingsService } from "./services/settings.ts";
 import { lockDataDir } from "./store/lock.ts";

@@ -159,7 +159,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     },
     processStats: () => ({ restarts, sinceHeartbeatMs: performance.now() - lastActivityMs }),
     status: () => ({ name: "node-red", version, state: reporter.state, httpPort, message: reporter.message }),
-    onChange: reporter.onChange,
+    onChange: (listener) => reporter.onChange(listener),
     release,
     kill: () => instance?.kill(),
     [Symbol.asyncDispose]: () => (stopped ??= stop()),

@@ -1,36 +1,18 @@
-import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Context } from "@opentelemetry/api";
 import type { Logger } from "pino";
-import {
-  DeploymentOutcome as DeploymentOutcomeMessage,
-  GetFlowsResponseSchema,
-  type FlowsService,
-  type GetFlowsResponse,
-  type Node,
-  type SetFlowsRequest,
-} from "../../gen/flowgate/v1/flows_pb.ts";
-import { peerKey, principalKey } from "../auth/principal.ts";
-import { FlowgateError } from "../errors.ts";
-import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
-import { type Decrypt, mergeCredentials } from "../flows/credentials.ts";
-import type { PreparedDeployment } from "../flows/prepare.ts";
-import { toNodes } from "../flows/to-nodes.ts";
-import type { DeploymentResult, Runtime } from "../runtime/runtime.ts";
-import type { FlowStore, Revision } from "../store/store.ts";
-import type { DeploymentOutcome, Observer } from "../telemetry/observer.ts";
-import { inSpan, traceIds, traceKey } from "../telemetry/trace.ts";
-import { setEncodedField } from "@flowgate/transcoding";
+import type { FlowsService, GetFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { peerKey, principalKey } from "../../auth/principal.ts";
+import { FlowgateError } from "../../errors.ts";
+import type { DeploymentType } from "../../flows/configuration.ts";
+import type { DeploymentResult, Runtime } from "../../runtime/runtime.ts";
+import type { Revision } from "../../store/store.ts";
+import type { DeploymentOutcome, Observer } from "../../telemetry/observer.ts";
+import { inSpan, traceIds, traceKey } from "../../telemetry/trace.ts";
+import { type CommitOptions, commitRequest } from "./commit.ts";
+import { toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
 
-export type FlowsServiceOptions = {
-  readonly store: FlowStore;
+export type FlowsServiceOptions = Pick<CommitOptions, "store" | "prepare" | "decrypt"> & {
   readonly runtime: Runtime;
-  /**
-   * Checks a request and merges its credentials into the current ones, as `prepareDeployment` does. A request that was not
-   * decoded yet is decoded, which may throw too.
-   */
-  readonly prepare: (request: SetFlowsRequest, current: CredentialSets) => Promise<PreparedDeployment>;
-  readonly decrypt: Decrypt;
   readonly log: Logger;
   readonly observer: Pick<Observer, "deployed">;
 };
@@ -43,26 +25,26 @@ export function flowsService({
   log,
   observer,
 }: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
-  const answers = new WeakMap<Revision, GetFlowsResponse>();
+  const responses = new WeakMap<Revision, GetFlowsResponse>();
 
   return {
     getFlows() {
       const revision = store.active();
-      let answer = answers.get(revision);
-      if (answer === undefined) {
-        answer = toResponse(revision);
-        answers.set(revision, answer);
+      let response = responses.get(revision);
+      if (response === undefined) {
+        response = toGetFlowsResponse(revision);
+        responses.set(revision, response);
       }
-      return answer;
+      return response;
     },
 
     async setFlows(request, { values, signal, timeoutMs }) {
       const startMs = performance.now();
       const by = values.get(principalKey).username;
       const trace = values.get(traceKey);
-      // Before the type is known there is no deployment.
+      // A request whose type is not known is not counted as a deployment.
       let type: DeploymentType | undefined;
-      const end = (outcome: DeploymentOutcome): void => {
+      const observe = (outcome: DeploymentOutcome): void => {
         if (type !== undefined) {
           observer.deployed(type, outcome, (performance.now() - startMs) / 1000);
         }
@@ -70,29 +52,29 @@ export function flowsService({
 
       let revision: Revision;
       try {
-        // Store first: a runtime that dies on these flows must find them again when it restarts.
-        revision = await commit(request, {
+        // Store first: if the runtime crashes on these flows, it must find them again when it restarts.
+        revision = await commitRequest(request, {
           store,
           prepare,
           decrypt,
           by,
           trace,
           signal,
-          known: (each) => (type = each),
+          onType: (each) => (type = each),
         });
       } catch (error) {
-        end(signal.aborted ? "canceled" : outcomeOf(error));
+        observe(signal.aborted ? "canceled" : outcomeOfError(error));
         throw error;
       }
       const deploymentType = type ?? revision.deploymentType;
       const attributes = { "flowgate.rev": revision.rev, "flowgate.deployment.type": deploymentType };
-      const { outcome, missingTypes } = await inSpan(trace, "runtime.apply", attributes, async (span) => {
-        const withinMs = answerWithin(timeoutMs());
+      const result = await inSpan(trace, "runtime.apply", attributes, async (span) => {
+        const withinMs = runtimeTimeoutMs(timeoutMs());
         const applied = await runtime.apply(revision, deploymentType, span.context, { withinMs, signal });
-        span.set("flowgate.deployment.outcome", measuredOutcome(applied));
+        span.set("flowgate.deployment.outcome", outcomeOfResult(applied));
         return applied;
       });
-      end(measuredOutcome({ outcome }));
+      observe(outcomeOfResult(result));
       log.info(
         {
           requestId: values.get(peerKey).requestId,
@@ -106,101 +88,30 @@ export function flowsService({
         },
         "deployed",
       );
-      return { rev: revision.rev, outcome: outcomes[outcome], missingTypes: fitHeader(missingTypes) };
+      return toSetFlowsResponse(revision, result);
     },
   };
 }
 
-/** Frozen, so that its encoding is kept. HTTP sends the document's own JSON; RPCs encode its nodes. */
-function toResponse({ rev, flows }: Revision): GetFlowsResponse {
-  let nodes: Node[] | undefined;
-  const response = create(GetFlowsResponseSchema, { rev });
-  Object.defineProperty(response, "flows", { enumerable: true, get: () => (nodes ??= toNodes(flows.nodes)) });
-  return Object.freeze(setEncodedField(response, "flows", flows.json));
-}
-
-const outcomes: Readonly<Record<DeploymentResult["outcome"], DeploymentOutcomeMessage>> = {
-  running: DeploymentOutcomeMessage.RUNNING,
-  failed: DeploymentOutcomeMessage.FAILED,
-  crashed: DeploymentOutcomeMessage.CRASHED,
-  pending: DeploymentOutcomeMessage.PENDING,
-};
-
-function measuredOutcome({ outcome }: Pick<DeploymentResult, "outcome">): DeploymentOutcome {
+function outcomeOfResult({ outcome }: DeploymentResult): DeploymentOutcome {
   return outcome === "running" ? "running" : "not_running";
 }
 
-/** Clients and proxies refuse responses whose headers are larger than 4 to 16 KB in all. */
-const maxHeaderChars = 2_000;
-
-/** As many of the names as fit into a header, where they are percent-encoded. */
-function fitHeader(names: readonly string[]): string[] {
-  let chars = 0;
-  const excess = names.findIndex((name) => {
-    chars += encodeURIComponent(name.toWellFormed()).length + ", ".length;
-    return chars > maxHeaderChars;
-  });
-  return names.slice(0, excess === -1 ? undefined : excess);
-}
-
-/** What a committed deployment keeps of its caller's deadline to tell of it. */
-const answerMs = 250;
-
-/** Once it is committed, the caller had better learn of that in time than wait in vain for the runtime. */
-function answerWithin(timeoutMs: number | undefined): number | undefined {
-  return timeoutMs && timeoutMs - Math.min(answerMs, timeoutMs / 2);
-}
-
-function outcomeOf(error: unknown): DeploymentOutcome {
-  // What is unavailable is the store.
+function outcomeOfError(error: unknown): DeploymentOutcome {
+  // `unavailable` is a failure of the store.
   if (!(error instanceof FlowgateError) || error.reason === "unavailable") {
     return "error";
   }
   return error.reason === "version_mismatch" ? "conflict" : "refused";
 }
 
-type CommitOptions = Pick<FlowsServiceOptions, "store" | "prepare" | "decrypt"> &
-  Pick<Revision, "by"> & {
-    readonly trace: Context;
-    readonly signal: AbortSignal;
-    /** Called with the deployment's type, as soon as it is known. */
-    readonly known: (type: DeploymentType) => void;
-  };
+/** The part of the caller's deadline that is reserved for sending the response. */
+const responseMs = 250;
 
-async function commit(
-  request: SetFlowsRequest,
-  { store, prepare, decrypt, by, trace, signal, known }: CommitOptions,
-): Promise<Revision> {
-  let { credentials: current } = store.active();
-  const { type, rev, outcome } = await prepare(request, current);
-  known(type);
-  // A body may have come too late.
-  signal.throwIfAborted();
-  if (outcome === undefined) {
-    return inSpan(trace, "store.reload", {}, () => store.reload());
-  }
-  if (outcome instanceof Error) {
-    throw outcome;
-  }
-  const { flows, given } = outcome;
-  let { credentials } = outcome;
-  for (;;) {
-    const active = store.active();
-    if (active.credentials !== current) {
-      current = active.credentials;
-      credentials = mergeCredentials({ ...given, flows: flows.nodes, current, decrypt });
-    }
-    const draft = { parent: rev ?? active.rev, deploymentType: type, by, flows, credentials };
-    try {
-      return await inSpan(trace, "store.commit", { "flowgate.deployment.type": type }, () =>
-        store.commit(draft, signal),
-      );
-    } catch (error) {
-      // A forced deployment has no revision to compare: it only lost a race, and another one won it.
-      if (rev === undefined && error instanceof FlowgateError && error.reason === "version_mismatch") {
-        continue;
-      }
-      throw error;
-    }
-  }
+/**
+ * How long a call waits for the runtime. It ends before the caller's deadline, so that the caller gets the revision of the
+ * deployment that is committed already.
+ */
+function runtimeTimeoutMs(timeoutMs: number | undefined): number | undefined {
+  return timeoutMs && timeoutMs - Math.min(responseMs, timeoutMs / 2);
 }

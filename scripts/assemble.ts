@@ -1,4 +1,4 @@
-// Writes packages/transcoding/gen/wasm: the WebAssembly that the package has as text, in binary. Part of `npm run generate`.
+// Assembles the WebAssembly text of the transcoding package to packages/transcoding/gen/wasm. Part of `npm run generate`.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import openWabt from "wabt";
 

@@ -1,12 +1,12 @@
 export type Benchmark = {
-  /** As `--only` takes it; names its chart. */
+  /** The value of `--only`, and the name of its chart. */
   readonly name: string;
   readonly title: string;
   run(effort: Effort): Promise<Result>;
 };
 
 export type Effort = {
-  /** How often the servers are started anew: no two processes are compiled to the same speed. */
+  /** How often the servers are restarted, because the speed of compiled code differs between processes. */
   readonly starts: number;
   /** Measurements of each contender after each start. */
   readonly rounds: number;
@@ -14,7 +14,7 @@ export type Effort = {
   /** A contender is warmed up by so many calls, unless they take longer than `warmUpMs`. */
   readonly warmUpCalls: number;
   readonly warmUpMs: number;
-  /** Where the service leaves its CPU profile; undefined: none is taken. */
+  /** Directory for the CPU profile of the service; undefined for no profile. */
   readonly profileDir: string | undefined;
 };
 
@@ -23,7 +23,7 @@ export type Result = {
   /** The measurements behind the figures, as a table. */
   readonly rows: readonly Row[];
   readonly chart: readonly Panel[];
-  /** Peers that could not run, and why. */
+  /** Why peers could not run. */
   readonly notes?: readonly string[];
 };
 
@@ -34,17 +34,17 @@ type Goal = { readonly kind: "atLeast" | "atMost"; readonly value: number };
 export type Figure = {
   readonly title: string;
   readonly unit: Unit;
-  /** In any order; the median is the figure, the quartiles are its spread. Empty: it was not measured. */
+  /** In any order. The median and the quartiles are reported. Empty if it was not measured. */
   readonly values: readonly number[];
-  /** Of a ratio of rates: the same ratio by CPU time per call, which other work on the machine changes less. */
+  /** For a ratio of rates, the ratio of CPU times per call, which depends less on other work of the machine. */
   readonly byCpu?: readonly number[];
-  /** Undefined: for information. */
+  /** Undefined for a figure without a goal. */
   readonly goal?: Goal | undefined;
 };
 
 export type Row = Readonly<Record<string, string>>;
 
-/** Bars of one quantity, one for each contender. */
+/** Bars of one quantity, one per contender. */
 export type Panel = { readonly title: string; readonly bars: readonly Bar[] };
 
 export type Bar = { readonly label: string; readonly values: readonly number[] };

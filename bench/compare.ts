@@ -1,33 +1,33 @@
 import { deepStrictEqual } from "node:assert/strict";
 import type { Effort, Figure, Result, Row } from "./benchmark.ts";
 import { openLoader, type Loader } from "./load/loader.ts";
-import type { Answer, Target } from "./load/target.ts";
+import type { CallResponse, Target } from "./load/target.ts";
 import type { Server } from "./server.ts";
 import { formatSpread, median, quartiles } from "./statistics.ts";
 
 export type Contender = { readonly name: string; readonly server: Server; readonly target: Target };
 
-/** Servers that run until it is disposed. The first contender is what the others' columns of the table compare with. */
+/** Running servers. The table compares the others with the first contender. Disposing stops them. */
 export type OpenContenders = AsyncDisposable & {
   readonly contenders: readonly Contender[];
-  /** Which peers could not run, and why. */
+  /** Why peers could not run. */
   readonly notes?: readonly string[];
 };
 
-/** A figure: the rate of one contender by that of another one. */
+/** The rate of contender `of` divided by that of contender `by`. */
 export type RateRatio = {
   readonly title: string;
   readonly of: string;
   readonly by: string;
-  /** At least this; undefined: for information. */
+  /** The minimum; undefined for a ratio without a goal. */
   readonly goal?: number;
 };
 
 export type ComparisonOptions = {
   readonly open: () => Promise<OpenContenders>;
   readonly ratios: readonly RateRatio[];
-  /** What all answers must have in common with the first contender's; undefined for one that answers something else. */
-  readonly essence: (answer: Answer, contender: string) => unknown;
+  /** Returns what must be equal in the responses of all contenders; undefined for a contender with other responses. */
+  readonly normalize: (response: CallResponse, contender: string) => unknown;
 };
 
 type Slice = {
@@ -38,17 +38,17 @@ type Slice = {
 };
 
 /**
- * Loads the contenders in turn, in short slices: other work of the machine changes slowly, and falls on all of them. A
- * ratio is taken of the slices of one round, which follow each other.
+ * Loads the contenders in turn in short slices, so that other work of the machine affects all of them. Ratios are computed
+ * from the slices of one round, which are measured directly after each other.
  */
-export async function compare({ open, ratios, essence }: ComparisonOptions, effort: Effort): Promise<Result> {
+export async function compare({ open, ratios, normalize }: ComparisonOptions, effort: Effort): Promise<Result> {
   const slices = new Map<string, Slice[]>();
   let notes: readonly string[] = [];
   for (let start = 0; start < effort.starts; start++) {
     await using opened = await open();
     await using loader = openLoader();
     notes = opened.notes ?? [];
-    await warmUp(loader, opened.contenders, essence, effort);
+    await warmUp(loader, opened.contenders, normalize, effort);
     for (let round = 0; round < effort.rounds; round++) {
       for (const contender of opened.contenders) {
         const list = slices.get(contender.name) ?? [];
@@ -80,19 +80,19 @@ export async function compare({ open, ratios, essence }: ComparisonOptions, effo
 async function warmUp(
   loader: Loader,
   contenders: readonly Contender[],
-  essence: ComparisonOptions["essence"],
+  normalize: ComparisonOptions["normalize"],
   { warmUpCalls, warmUpMs }: Effort,
 ): Promise<void> {
   let expected: unknown;
   for (const { name, server, target } of contenders) {
-    const given = essence(await loader.open(server.url, target), name);
-    expected ??= given;
-    if (given !== undefined) {
-      deepStrictEqual(given, expected, `${name} answers something else`);
+    const actual = normalize(await loader.open(server.url, target), name);
+    expected ??= actual;
+    if (actual !== undefined) {
+      deepStrictEqual(actual, expected, `${name} has another response`);
     }
-    // By calls: on a busy machine it takes longer until the code is compiled.
-    const begun = performance.now();
-    for (let calls = 0; calls < warmUpCalls && performance.now() - begun < warmUpMs;) {
+    // Counts calls instead of time, because compiling the code takes longer on a busy machine.
+    const startMs = performance.now();
+    for (let calls = 0; calls < warmUpCalls && performance.now() - startMs < warmUpMs;) {
       calls += (await loader.run(200)).calls;
     }
     await loader.close();
@@ -138,7 +138,7 @@ function percent(shares: readonly number[]): string {
   return `${(100 * median(shares)).toFixed(0)} %`;
 }
 
-/** Of each round; none where one of the two did not run. */
+/** Returns the ratio of each round; none if one of the two was not measured. */
 function ratiosOf(
   ones: readonly Slice[] = [],
   others: readonly Slice[] = [],

@@ -1,6 +1,6 @@
 const nodesPerTab = 100;
 
-/** A configuration of function nodes as an editor exports it, about 200 bytes a node. */
+/** Returns a configuration of function nodes in the format of the editor, about 200 bytes per node. */
 export function functionFlows(nodes: number): FlowNode[] {
   const tabs = Array.from({ length: Math.ceil(nodes / nodesPerTab) }, (_, index) => tabOf(index));
   const functions = Array.from({ length: nodes - tabs.length }, (_, index) => ({
@@ -18,8 +18,8 @@ export function functionFlows(nodes: number): FlowNode[] {
 }
 
 /**
- * Change nodes of 100 rules, about 6 KB each, on disabled tabs: the runtime checks them and starts none. Of smaller
- * nodes the runtime would take minutes for a large configuration.
+ * Returns change nodes of 100 rules, about 6 KB each, on disabled tabs, so that the runtime checks but does not start them.
+ * With smaller nodes the runtime would take minutes for a large configuration.
  */
 export function changeFlows(bytes: number): FlowNode[] {
   const nodes = Math.ceil(bytes / JSON.stringify(changeNode(1)).length);
@@ -55,31 +55,31 @@ function changeNode(index: number): FlowNode {
 
 export type FlowNode = { readonly id: string; readonly [property: string]: unknown };
 
-/** 16 hexadecimal digits, as the editor makes them. */
+/** Returns 16 hexadecimal digits, the format of ids of the editor. */
 function nodeId(kind: number, index: number): string {
   return (BigInt(kind * 1_000_000 + index + 1) * 0x9e37_79b9_7f4a_7c15n).toString(16).slice(-16).padStart(16, "0");
 }
 
-/** The flows as the body of a deployment, API version 2, with another function in the last node for each `round`. */
+/** Returns the body of a deployment in API version v2. `round` changes the function of the last node. */
 export function deploymentBody(flows: readonly FlowNode[], round = 0): string {
   const at = flows.length - 1;
   return JSON.stringify({ flows: flows.with(at, { ...(flows[at] as FlowNode), func: `return { round: ${round} };` }) });
 }
 
-/** Resolves when the deployment is answered: the flows have started, or the runtime says why not. */
+/** Deploys the flows. Resolves when they have started, or the runtime has reported a failure. */
 export async function deploy({ url, headers }: DeploymentTarget, body: string, type: "full" | "nodes"): Promise<void> {
   const response = await fetch(`${url}/flows`, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers(type) },
     body,
   });
-  const answer = await response.text();
+  const text = await response.text();
   if (response.status !== 200) {
-    throw new Error(`POST /flows: ${response.status} ${answer}`);
+    throw new Error(`POST /flows: ${response.status} ${text}`);
   }
 }
 
-/** An API that takes deployments; its headers are its own. */
+/** An API for deployments, and its request headers. */
 export type DeploymentTarget = {
   readonly url: string;
   readonly headers: (type: "full" | "nodes") => Record<string, string>;

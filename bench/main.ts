@@ -44,20 +44,20 @@ const benchmarks = [
 
 const docs = fileURLToPath(new URL("../docs", import.meta.url));
 
-const help = `Measures the service beside what it is compared with, in one run: ratios hold where numbers do not.
+const help = `Measures the service and its peers in one run, since ratios are more portable than absolute numbers.
 
 Usage: npm run bench -- [options]
 
-  --only NAME   One of them; may be repeated
+  --only NAME   Run this benchmark only; may be repeated
   --quick       Fewer and shorter rounds
   --write       Write docs/performance.md and its charts
   --out FOLDER  With --write: write them there instead of docs
-  --profile     Take a CPU profile of the service, and print where its time goes; it slows the service down
-  --help        Print this
+  --profile     Take a CPU profile of the service, and print its summary; this slows the service down
+  --help        Print this help
 
 ${formatTable(benchmarks.map(({ name, title }) => ({ NAME: name, measures: title })))}
-Servers in Go are generated and built where Go is installed, and left out where it is not. A goal that is missed is
-printed as MISS; the exit code is 0 all the same, and 1 where a benchmark failed.
+Servers in Go are built if Go is installed, and omitted otherwise. A missed goal is printed as MISS and does not change the
+exit code, which is 1 if a benchmark failed.
 `;
 
 const { values } = readFlags({
@@ -71,7 +71,7 @@ const { values } = readFlags({
   },
 });
 
-/** As parseArgs, but a wrong flag is a line and not a stack. */
+/** As parseArgs, but reports an invalid flag without a stack trace. */
 function readFlags<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
   try {
     return parseArgs(config);
@@ -81,7 +81,7 @@ function readFlags<T extends ParseArgsConfig>(config: T): ReturnType<typeof pars
   }
 }
 
-// Servers end with the benchmark, whose exit handlers run this way.
+// Runs the exit handlers, which stop the servers.
 process.once("SIGINT", () => process.exit(130));
 process.once("SIGTERM", () => process.exit(143));
 
@@ -91,7 +91,7 @@ if (values.help) {
 } else if (unknown === undefined) {
   await runAll(benchmarks.filter(({ name }) => values.only?.includes(name) ?? true));
 } else {
-  process.stderr.write(`There is no benchmark ${unknown}.\n\n${help}`);
+  process.stderr.write(`Unknown benchmark: ${unknown}.\n\n${help}`);
   process.exitCode = 2;
 }
 
@@ -108,7 +108,7 @@ async function runAll(selected: readonly Benchmark[]): Promise<void> {
     const { name, title } = benchmark;
     process.stdout.write(`\n${name}: ${title}\n`);
     const profileDir = values.profile ? await mkdtemp(join(tmpdir(), `flowgate-profile-${name}-`)) : undefined;
-    const result = await runOrExplain(benchmark, { ...effort, profileDir });
+    const result = await runOrNote(benchmark, { ...effort, profileDir });
     process.stdout.write(`${formatTable(result.rows)}\n${formatTable(result.figures.map(rowOf))}`);
     process.stdout.write((result.notes ?? []).map((note) => `  ${note}\n`).join(""));
     measured.push({ benchmark, result });
@@ -124,8 +124,8 @@ async function runAll(selected: readonly Benchmark[]): Promise<void> {
   }
 }
 
-/** One that fails does not take the others' results with it. */
-async function runOrExplain(benchmark: Benchmark, effort: Effort): Promise<Result> {
+/** Runs a benchmark; a failure is a note in its result, so that the other benchmarks still run. */
+async function runOrNote(benchmark: Benchmark, effort: Effort): Promise<Result> {
   try {
     return await benchmark.run(effort);
   } catch (error) {

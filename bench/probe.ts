@@ -1,10 +1,10 @@
-// Preloaded (--import) into each server on Node: answers the benchmark's questions about the process.
+// Preloaded (--import) into each server on Node. Reports measurements of the process to the benchmark.
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { isMainThread } from "node:worker_threads";
 
-/** `collect` collects garbage before it answers as `usage` does; `start` begins a new measurement of stalls. */
+/** `collect` reports the usage after a garbage collection; `start` and `stop` measure stalls. */
 export type ToProbe = "usage" | "collect" | "start" | "stop";
 
 export type Usage = {
@@ -13,12 +13,12 @@ export type Usage = {
   readonly rssBytes: number;
 };
 
-/** Intervals between turns of the event loop, in ms; those of an idle loop take 1. */
+/** Intervals between iterations of the event loop in ms; 1 for an idle loop. */
 export type Stalls = { readonly maxMs: number; readonly p99Ms: number };
 
-// Worker threads of a server are preloaded too.
+// The module is preloaded in worker threads too.
 if (isMainThread && process.channel !== undefined) {
-  // No server may outlive the benchmark.
+  // Stops the server when the benchmark exits.
   process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));
   let histogram: ReturnType<typeof monitorEventLoopDelay> | undefined;
   process.on("message", (message: ToProbe) => {
@@ -33,7 +33,7 @@ if (isMainThread && process.channel !== undefined) {
       case "start":
         histogram = monitorEventLoopDelay({ resolution: 1 });
         histogram.enable();
-        // The histogram counts from its first tick.
+        // The histogram records from its first tick on.
         setTimeout(() => process.send?.("started"), 20);
         return;
       case "stop":

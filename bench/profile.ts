@@ -16,7 +16,7 @@ type Cost = { selfUs: number; totalUs: number };
 
 const idle = new Set(["(idle)", "(root)", "(program)"]);
 
-/** The functions that cost most by themselves, and those of src/ that cost most with all they call. */
+/** Returns the functions with the largest self time, and the functions of src/ with the largest total time. */
 export async function summarizeProfiles(dir: string, count: number): Promise<{ self: Row[]; total: Row[] }> {
   const files = (await readdir(dir)).filter((name) => name.endsWith(".cpuprofile"));
   const costs = new Map<string, Cost>();
@@ -30,14 +30,14 @@ export async function summarizeProfiles(dir: string, count: number): Promise<{ s
       .toSorted(([, one], [, other]) => other[by] - one[by])
       .slice(0, count)
       .map(([place, cost]) => ({
-        "share of the busy time": `${((cost[by] / busyUs) * 100).toFixed(1)} %`,
+        "share of busy time": `${((cost[by] / busyUs) * 100).toFixed(1)} %`,
         ms: (cost[by] / 1000).toFixed(0),
-        [by === "selfUs" ? "by itself" : "with what it calls"]: place,
+        [by === "selfUs" ? "self time" : "total time"]: place,
       }));
   return { self: rows("selfUs", () => true), total: rows("totalUs", (place) => place.includes(" src/")) };
 }
 
-/** Gives the time that the process was not idle. */
+/** Adds the costs of a profile, and returns the time during which the process was not idle. */
 function addCosts(costs: Map<string, Cost>, { nodes, samples, timeDeltas }: Profile): number {
   const places = new Map(nodes.map(({ id, callFrame }) => [id, placeOf(callFrame)]));
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)));

@@ -5,27 +5,27 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Stalls, ToProbe, Usage } from "./probe.ts";
 
-/** A server under test, in a process of its own. Disposing ends it. */
+/** A server under test in a separate process. Disposing stops it. */
 export interface Server extends AsyncDisposable {
   readonly url: string;
   readonly pid: number;
-  /** CPU time since the process started, of all its threads, and the memory that it holds. */
+  /** CPU time of all threads since the start of the process, and resident memory. */
   usage(): Promise<Usage>;
-  /** The same after a full garbage collection. */
+  /** As `usage`, after a full garbage collection. */
   usageAfterCollection(): Promise<Usage>;
-  /** Watches the event loop of the process while `work` goes on here. Of servers on Node. */
+  /** Measures the event loop of the process during `work`. For servers on Node only. */
   stallsDuring(work: () => Promise<void>): Promise<Stalls>;
 }
 
 export type ServerOptions = {
-  /** Where the process leaves a CPU profile when it ends. */
+  /** Directory for a CPU profile, which the process writes when it exits. */
   readonly profileDir?: string | undefined;
 };
 
 const probe = new URL("probe.ts", import.meta.url);
 const endTimeoutMs = 15_000;
 
-/** Any entry on Node that prints where it listens, as the service does. */
+/** Starts a program on Node, which must print its URL as the service does. */
 export function openServer(
   entry: URL,
   args: readonly string[] = [],
@@ -35,7 +35,7 @@ export function openServer(
   return openProcess(process.execPath, [...profile, `--import=${probe.href}`, entry.pathname, ...args]);
 }
 
-/** Any program that prints where it listens, and answers what `probe.ts` does over Node's IPC channel. */
+/** Starts a program, which must print its URL and implement the protocol of `probe.ts` over Node's IPC channel. */
 export async function openProcess(command: string, args: readonly string[]): Promise<Server> {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "inherit", "ipc"] });
   const close = () => endProcess(child);
@@ -43,12 +43,12 @@ export async function openProcess(command: string, args: readonly string[]): Pro
     return {
       url: await readUrl(child),
       pid: child.pid ?? 0,
-      usage: async () => (await ask(child, "usage")) as Usage,
-      usageAfterCollection: async () => (await ask(child, "collect")) as Usage,
+      usage: async () => (await request(child, "usage")) as Usage,
+      usageAfterCollection: async () => (await request(child, "collect")) as Usage,
       async stallsDuring(work) {
-        await ask(child, "start");
+        await request(child, "start");
         await work();
-        return (await ask(child, "stop")) as Stalls;
+        return (await request(child, "stop")) as Stalls;
       },
       [Symbol.asyncDispose]: close,
     };
@@ -67,7 +67,7 @@ export async function endProcess(child: ChildProcess): Promise<void> {
   }
 }
 
-/** The URL in `listens on URL`; whatever else the process prints is dropped. */
+/** Resolves with the URL that the process prints as `listens on <URL>`. */
 export async function readUrl({ stdout }: ChildProcess): Promise<string> {
   let text = "";
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -82,14 +82,14 @@ export async function readUrl({ stdout }: ChildProcess): Promise<string> {
   return promise;
 }
 
-async function ask(child: ChildProcess, message: ToProbe): Promise<unknown> {
-  const answer = once(child, "message", { signal: AbortSignal.timeout(30_000) });
+async function request(child: ChildProcess, message: ToProbe): Promise<unknown> {
+  const reply = once(child, "message", { signal: AbortSignal.timeout(30_000) });
   child.send(message);
-  const [value] = (await answer) as unknown[];
+  const [value] = (await reply) as unknown[];
   return value;
 }
 
-/** A folder for what a server writes. Disposing removes it. */
+/** Creates a temporary directory. Disposing removes it. */
 export async function openFolder(): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(tmpdir(), "flowgate-bench-"));
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };

@@ -5,7 +5,7 @@ import { hashPassword } from "../src/auth/passwords.ts";
 import type { OptionsInput } from "../src/index.ts";
 import { openFolder, openServer, type Server, type ServerOptions } from "./server.ts";
 
-/** The service itself, started by its command, as people run it. */
+/** The service, started by its command. */
 export type Service = Server & {
   /** The Authorization header of an authenticated request. */
   readonly authorization: string;
@@ -14,7 +14,7 @@ export type Service = Server & {
 const entry = new URL("../src/cli/main.ts", import.meta.url);
 const password = "a password for benchmarks";
 
-/** `options` is what the configuration file has beside the users. Resolves when the service is ready. */
+/** Starts the service with a user and these additional options. Resolves when it is ready. */
 export async function openService(server: ServerOptions = {}, options: OptionsInput = {}): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(await openFolder());
@@ -25,7 +25,7 @@ export async function openService(server: ServerOptions = {}, options: OptionsIn
   return { ...opened, authorization, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-/** Writes a configuration whose data is kept in the same folder; returns its path. */
+/** Writes a configuration file with the data directory in `dir`, and returns its path. */
 export async function writeConfig(dir: string, options: OptionsInput = {}): Promise<string> {
   const config: OptionsInput = {
     host: "127.0.0.1",
@@ -35,13 +35,13 @@ export async function writeConfig(dir: string, options: OptionsInput = {}): Prom
     adminAuth: { users: [{ username: "bench", password: await hashPassword(password), permissions: "*" }] },
     ...options,
   };
-  // JSON is YAML.
+  // JSON is valid YAML.
   const file = join(dir, "flowgate.yaml");
   await writeFile(file, JSON.stringify(config), { mode: 0o600 });
   return file;
 }
 
-/** Resolves when the flow runtime runs. */
+/** Resolves when the flow runtime is running. */
 export async function untilReady(url: string): Promise<void> {
   const signal = AbortSignal.timeout(60_000);
   for (;;) {

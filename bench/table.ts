@@ -1,6 +1,6 @@
 import type { Row } from "./benchmark.ts";
 
-/** Aligned columns under the keys of the rows, in the order in which they first stand there. */
+/** Formats rows as aligned columns, one per key in order of first occurrence. */
 export function formatTable(rows: readonly Row[]): string {
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const lines = [Object.fromEntries(keys.map((key) => [key, key])), ...rows];

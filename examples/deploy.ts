@@ -1,5 +1,5 @@
 // Deploys a flow with the generated client, over gRPC: node examples/deploy.ts [url]
-// Where the service asks for a token, it is taken from the variable TOKEN.
+// If the service requires a token, set the environment variable TOKEN.
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { DeploymentType, FlowsService, SettingsService } from "@flowgate/client";
@@ -18,7 +18,7 @@ const transport = createGrpcTransport({
 const flows = createClient(FlowsService, transport);
 const settings = createClient(SettingsService, transport);
 
-// Replace just what was read: another deployment in between would be ABORTED.
+// With `rev` the call fails with ABORTED if another deployment was made in the meantime.
 const { rev } = await flows.getFlows({});
 const deployed = await flows.setFlows({
   rev,
@@ -36,5 +36,5 @@ const deployed = await flows.setFlows({
 });
 const { runtime } = await settings.getSettings({});
 
-const answer = await fetch(`http://127.0.0.1:${runtime?.httpPort}/hello`);
-process.stdout.write(`${await answer.text()}, revision ${deployed.rev}\n`);
+const response = await fetch(`http://127.0.0.1:${runtime?.httpPort}/hello`);
+process.stdout.write(`${await response.text()}, revision ${deployed.rev}\n`);

@@ -1,4 +1,4 @@
-// Makes flowgate a single file that needs no Node: `npm run build:executable [-- <file>]`, after `npm run build`.
+// Builds flowgate as a single executable file with Node in it: `npm run build:executable [-- <file>]`, after `npm run build`.
 import { execFile } from "node:child_process";
 import { hash } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -12,7 +12,7 @@ import type { PackedFile } from "../src/cli/unpack.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const output = resolve(process.argv[2] ?? "dist/flowgate");
-/** The built package, which node_modules links to its sources in this checkout. */
+/** The built package. In this checkout node_modules links to its sources instead. */
 const transcoding = "packages/transcoding/dist";
 
 const work = await mkdtemp(join(tmpdir(), "flowgate-executable-"));
@@ -29,9 +29,9 @@ try {
       mainFormat: "module",
       output,
       disableExperimentalSEAWarning: true,
-      // Not from the environment: whoever can set a variable of the service would run code in it.
+      // Node flags are not read from the environment, where they could be used to run other code.
       execArgvExtension: "cli",
-      // Few and large: each look for one costs as much as there are.
+      // A few large assets, because the time to find one grows with their number.
       assets: {
         "package.json": join(root, "package.json"),
         "files.json": join(work, "files.json"),
@@ -40,12 +40,12 @@ try {
     }),
   );
   await promisify(execFile)(process.execPath, ["--build-sea", config]);
-  process.stdout.write(`${output}: ${files.length} files inside\n`);
+  process.stdout.write(`${output}: ${files.length} files included\n`);
 } finally {
   await rm(work, { recursive: true });
 }
 
-/** What runs inside of the executable can import nothing from the disk: all that it needs becomes one file. */
+/** Bundles the entry point to one file, because code in the executable can't import files from the disk. */
 async function bundle(entry: string, outDir: string): Promise<string> {
   await build({
     configFile: false,
@@ -63,14 +63,14 @@ async function bundle(entry: string, outDir: string): Promise<string> {
   return join(outDir, "main.mjs");
 }
 
-/** All files that the service needs on a disk. Paths are relative to the root. */
+/** Returns the paths of all files that the service reads from the disk, relative to the root. */
 async function programFiles(): Promise<string[]> {
   const folders = ["dist/src", "dist/gen", transcoding, ...(await productionPackages())];
   const found = await Promise.all(folders.map(filesIn));
   return ["package.json", "openapi.json", "LICENSE", ...found.flat().filter(isNeeded)].toSorted();
 }
 
-/** The folders of the packages that an installation without the dependencies of development has. */
+/** Returns the directories of the packages of a production installation. */
 async function productionPackages(): Promise<string[]> {
   const { packages } = JSON.parse(await readFile(join(root, "package-lock.json"), "utf8")) as Lockfile;
   return Object.entries(packages)
@@ -86,7 +86,7 @@ type Lockfile = {
   >;
 };
 
-/** Packages within packages are listed for themselves. */
+/** Returns the files of a directory without nested packages, which the lockfile lists separately. */
 async function filesIn(folder: string): Promise<string[]> {
   const path = join(root, folder);
   const entries = await readdir(path, { recursive: true, withFileTypes: true });
@@ -97,8 +97,8 @@ async function filesIn(folder: string): Promise<string[]> {
 }
 
 /**
- * Leaves out source maps, type declarations and readmes, but no licence; and npm, of which the flow runtime only looks for
- * the manifest.
+ * Excludes source maps, type declarations and readmes, but not licences; and npm, of which the flow runtime only reads the
+ * manifest.
  */
 function isNeeded(file: string): boolean {
   if (file.startsWith("node_modules/npm/")) {
@@ -107,7 +107,7 @@ function isNeeded(file: string): boolean {
   return /licen[cs]e|copying|notice/i.test(file) || !/\.(?:map|md|markdown)$|\.d\.[cm]?ts$/.test(file);
 }
 
-/** The files one after another, compressed. */
+/** Concatenates and compresses the files. */
 async function pack(paths: readonly string[]): Promise<{ files: PackedFile[]; content: Buffer }> {
   const files: PackedFile[] = [];
   const contents: Buffer[] = [];

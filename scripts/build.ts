@@ -1,5 +1,5 @@
-// Builds the three packages: `npm run build`. The workspaces export their sources; what is published of them is the
-// folder `dist`, whose manifest exports the compiled files.
+// Builds the three packages: `npm run build`. In this checkout the workspaces export their sources. Their `dist` folders are
+// published, whose manifests export the compiled files.
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
@@ -15,7 +15,7 @@ execFileSync("tsc", ["--build", "tsconfig.build.json"], { cwd: root, stdio: "inh
 for (const folder of workspaces) {
   await writePackage(join(root, folder));
 }
-// The built service runs on built packages in this checkout too.
+// Lets the built service use the built transcoder in this checkout.
 await mkdir(join(root, "dist/node_modules/@flowgate"), { recursive: true });
 await symlink("../../../packages/transcoding/dist", join(root, "dist/node_modules/@flowgate/transcoding"));
 

@@ -1,13 +1,13 @@
 import type { OpenApiDocument, OperationObject, Schema } from "../packages/transcoding/src/openapi/document.ts";
 import { endpoints, endpointsTag } from "./openapi-endpoints.ts";
 
-/** By path, the parameters that the implementation requires: the .proto does not, so that it can answer as RFC 6749 says. */
+/** The required parameters by path. The .proto does not require them, so that the implementation can return errors of RFC 6749. */
 const requiredParameters = {
   "/auth/token": ["grant_type", "username", "password"],
   "/auth/revoke": ["token"],
 };
 
-/** Adds what the .proto does not say. */
+/** Adds to the document what the .proto files can't express. */
 export function amend(document: OpenApiDocument): OpenApiDocument {
   const { paths, components } = document;
   const amended = { ...paths, ...endpoints };
@@ -27,7 +27,7 @@ export function amend(document: OpenApiDocument): OpenApiDocument {
       post: { ...operation, requestBody: { ...requestBody, required: true, content: Object.fromEntries(content) } },
     };
   }
-  // The gate alone answers 401, without a body; of the other errors of tokens, revocation has invalid_request only.
+  // Revocation has two errors only: 401 of the gate, without a body, and invalid_request.
   const revoke = amended["/auth/revoke"]?.["post"] as OperationObject;
   const { 401: unauthorized } = operationAt(document, "/settings", "get").responses;
   const { 429: _tooMany, ...responses } = revoke.responses;
@@ -50,7 +50,7 @@ function operationAt({ paths }: OpenApiDocument, path: string, method: string): 
   return operation as OperationObject;
 }
 
-/** Each parameter is text that must not be empty. */
+/** Requires the parameters, and makes all properties strings that must not be empty. */
 function withRequired(schema: Schema, required: readonly string[]): Schema {
   const properties = Object.entries(schema["properties"] as Record<string, Schema>);
   return {

@@ -8,7 +8,7 @@ const status = (...values: string[]): Schema => ({
   required: ["status"],
 });
 
-function reports(description: string, schema: Schema, examples: Record<string, object>): Response {
+function jsonResponse(description: string, schema: Schema, examples: Record<string, object>): Response {
   const named = Object.entries(examples).map(([name, value]) => [name, { value }]);
   return { description, content: { "application/json": { schema, examples: Object.fromEntries(named) } } };
 }
@@ -18,15 +18,15 @@ const otherError: Response = {
   content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
 };
 
-/** The paths that are no RPCs, and so are in no .proto. */
+/** The endpoints that are not RPCs, and therefore are not in the .proto files. */
 export const endpoints: Record<string, PathItem> = {
   "/healthz": {
     get: {
       operationId: "getHealth",
       tags: [endpointsTag.name],
-      summary: "Tells that the process serves.",
+      summary: "Reports that the process is running.",
       responses: {
-        200: reports("It serves.", status("ok"), { ok: { status: "ok" } }),
+        200: jsonResponse("The process is running.", status("ok"), { ok: { status: "ok" } }),
         default: otherError,
       },
       security: [],
@@ -36,18 +36,18 @@ export const endpoints: Record<string, PathItem> = {
     get: {
       operationId: "getReadiness",
       tags: [endpointsTag.name],
-      summary: "Tells whether the service can do its work, and does not drain.",
+      summary: "Reports whether the service is ready for requests.",
       responses: {
-        200: reports("It can.", status("ready"), { ready: { status: "ready" } }),
-        503: reports(
-          "It cannot, or it drains.",
+        200: jsonResponse("The service is ready.", status("ready"), { ready: { status: "ready" } }),
+        503: jsonResponse(
+          "The service is not ready, or is draining.",
           {
             ...status("not ready", "draining"),
             properties: {
               status: { type: "string", enum: ["not ready", "draining"] },
-              store: { type: "string", description: '"open", or why it cannot be used.' },
+              store: { type: "string", description: '"open", or why the store cannot be used.' },
               runtime: { type: "string", description: "The state of the flow runtime." },
-              message: { type: "string", description: "What the flow runtime reports about its state." },
+              message: { type: "string", description: "Why the active flows are not running." },
             },
           },
           {
@@ -65,11 +65,11 @@ export const endpoints: Record<string, PathItem> = {
       operationId: "getMetrics",
       tags: [endpointsTag.name],
       summary: "The metrics, in the text format of Prometheus.",
-      description: "Absent (404) where metrics are off, or have a port of their own.",
+      description: "404 if metrics are disabled, or are served on a separate port.",
       responses: {
         200: { description: "The metrics.", content: { "text/plain": { schema: { type: "string" } } } },
         401: {
-          description: "The caller is not authenticated, or lacks the permission. Without a body.",
+          description: "The caller is not authenticated, or lacks the permission. The body is empty.",
           headers: { "WWW-Authenticate": { schema: { type: "string" } } },
         },
         default: otherError,

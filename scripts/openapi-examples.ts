@@ -44,7 +44,7 @@ const login = {
 };
 const token = "6Qp2cB1oT0m3xk9yZ5vW8uN7rE4sA1dF";
 
-/** What the operations of the service are shown with; a test checks each against its schema. */
+/** The examples of the operations. A test validates each of them against its schema. */
 export const examples: Examples = {
   AuthService_GetLogin: {
     responses: {
@@ -78,7 +78,7 @@ export const examples: Examples = {
             value: { access_token: token, expires_in: 604_800, token_type: "Bearer" },
           },
           allPermissions: {
-            summary: "Where the request had no scope",
+            summary: "For a request without scope",
             value: { access_token: token, expires_in: 604_800, token_type: "Bearer", scope: "*" },
           },
         },
@@ -86,7 +86,7 @@ export const examples: Examples = {
       400: {
         "application/json": {
           wrongPassword: {
-            summary: "The user is unknown, or the password wrong",
+            summary: "Unknown user or wrong password",
             value: { error: "invalid_grant", error_description: "The username or the password is wrong." },
           },
         },
@@ -94,7 +94,7 @@ export const examples: Examples = {
       401: {
         "application/json": {
           unknownClient: {
-            summary: "The client is unknown",
+            summary: "Unknown client",
             value: { error: "invalid_client", error_description: "This client_id is not one of the configured." },
           },
         },
@@ -136,7 +136,7 @@ export const examples: Examples = {
       default: {
         "application/json": {
           version: {
-            summary: "Another Service-API-Version",
+            summary: "Unknown Service-API-Version",
             value: { code: "invalid_api_version", message: "Service-API-Version: must be one of v1, v2" },
           },
         },
@@ -147,9 +147,9 @@ export const examples: Examples = {
     request: {
       "application/json": {
         v1: { summary: "v1: the array of nodes", value: nodes },
-        v2: { summary: "v2: if the revision is still the active one", value: { flows: nodes, rev } },
+        v2: { summary: "v2: only if the revision is still active", value: { flows: nodes, rev } },
         credentials: {
-          summary: "v2: with credentials beside the nodes",
+          summary: "v2: with top-level credentials",
           value: {
             flows: [{ id: "broker", type: "mqtt-broker", broker: "mqtt.example", port: 1883 }],
             credentials: { broker: { user: "flowgate", password: "the broker's password" } },
@@ -174,7 +174,7 @@ export const examples: Examples = {
       200: {
         "application/json": {
           running: {
-            summary: "The flows run",
+            summary: "The flows are running",
             value: {
               version: "0.2.0",
               apiVersions: ["v1", "v2"],

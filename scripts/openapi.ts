@@ -1,4 +1,4 @@
-// Writes openapi.json: what the service serves at /openapi.json, and its documentation page shows.
+// Writes openapi.json, which the service serves at /openapi.json and its documentation page shows.
 import { execFile } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -18,10 +18,10 @@ export const documentUrl = new URL("openapi.json", root);
 
 const description = `The administration service of a flow runtime.
 
-Get a token with \`POST /auth/token\`, press *Authorize*, and paste it; where no authentication is configured, none is needed.
+Get a token with \`POST /auth/token\`, press *Authorize*, and paste it. Without configured authentication no token is needed.
 The same operations are RPCs over Connect, gRPC and gRPC-Web, at \`/flowgate.v1.<Service>/<Method>\`.`;
 
-/** The text of the document, as the .proto and the compiled rules say it now. */
+/** Returns the text of the document for the current .proto files and access rules. */
 export async function formatDocument(): Promise<string> {
   const access = compileAccess(services);
   const isPublic = (method: DescMethod): boolean => access.get(method)?.kind === "public";
@@ -34,11 +34,11 @@ export async function formatDocument(): Promise<string> {
       examples,
       errorMessages: (method) => (isPublic(method) ? [] : [UnauthorizedSchema]),
       securitySchemes: {
-        token: { type: "http", scheme: "bearer", description: "What `POST /auth/token` answered." },
+        token: { type: "http", scheme: "bearer", description: "The access token that `POST /auth/token` returned." },
         client: {
           type: "http",
           scheme: "basic",
-          description: "In place of the parameter `client_id`: the client's id as user, with an empty password.",
+          description: "Alternative to the parameter `client_id`: the client's id as username, with an empty password.",
         },
       },
       security: (method) => {
@@ -55,7 +55,7 @@ export async function formatDocument(): Promise<string> {
 
 type PackageJson = { readonly version: string; readonly license: string };
 
-/** Generated code has no comments: the descriptors that buf builds do. */
+/** Returns descriptors with comments, which generated code does not contain. */
 async function buildDescriptors() {
   const { stdout } = await promisify(execFile)("buf", ["build", "proto", "--as-file-descriptor-set", "-o", "-"], {
     cwd: root,

@@ -1,5 +1,5 @@
 // Publishes the three packages, the service last because it depends on the transcoder: `npm run release`. Arguments are
-// npm's, such as --dry-run.
+// passed to npm, such as --dry-run.
 import { execFileSync } from "node:child_process";
 import { resolve } from "node:path";
 import { workspaces } from "./workspaces.ts";

@@ -1,2 +1,2 @@
-/** The folders of the packages beside the service, in the order in which they are published. */
+/** The directories of the packages other than the service, in the order of publication. */
 export const workspaces = ["packages/transcoding", "packages/client"];

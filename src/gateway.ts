@@ -30,7 +30,7 @@ import { createLog } from "./server/log.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";
 import { tlsFailures } from "./server/listener/tls.ts";
 import { authService } from "./services/auth.ts";
-import { flowsService } from "./services/flows.ts";
+import { flowsService } from "./services/flows/service.ts";
 import { createRoutes, permissions, services } from "./services/routes.ts";
 import { settingsService } from "./services/settings.ts";
 import { lockDataDir } from "./store/lock.ts";
@@ -102,10 +102,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
       createServerOptions({ options, version, log, store, runtime, tracing, certificates, metrics }, stack),
     ),
   );
-  metrics?.watchRuntime(runtimeStates, () => {
-    const { restarts, silentMs } = runtime.vitals();
-    return { state: runtime.status().state, restarts, heartbeatAgeMs: silentMs };
-  });
+  metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
   metrics?.watchConnections(() => server.connections());
   if (certificates !== undefined) {
     metrics?.watchCertificate(() => certificates.notAfterMs());

@@ -2,9 +2,9 @@ import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
- * Makes the directory and its missing parents, and leaves one that exists as it is. In contrast to Node's recursive
- * mkdir, which retries without end, it throws ENOENT where the parent exists but takes no directories: below /proc, or
- * relative to a working directory that was deleted.
+ * Creates the directory and its missing parents with the given mode; an existing directory is left unchanged. Throws ENOENT
+ * if the parent exists but can't contain directories, as below /proc or in a deleted working directory, for which Node's
+ * recursive mkdir retries indefinitely.
  */
 export function makeDirectory(path: string, mode = 0o700): void {
   try {

@@ -1,35 +1,36 @@
 import { type MessagePort, parentPort, type ResourceLimits, type Transferable, Worker } from "node:worker_threads";
 import { FlowgateError } from "./errors.ts";
 
-/** A worker thread that is started when it is needed, and ended when it was idle for a while. */
+/** A worker thread that is started on demand and stopped when it has been idle for a while. */
 export interface Thread<Request, Reply> extends AsyncDisposable {
   /**
-   * Calls the thread. Rejects with what its handler throws: an Error with the same message and the same properties of its
-   * own, but of no class; with `unavailable` if the thread ends before it has answered.
+   * Calls the handler in the thread. If the handler throws, rejects with an Error of the same message and own properties,
+   * but without its class. Rejects with `unavailable` if the thread exits before it has replied.
    */
   call(request: Request, transfer?: readonly Transferable[]): Promise<Reply>;
 }
 
 export type ThreadOptions = {
   readonly name: string;
-  /** Of the module that calls `serveThread`. */
+  /** The URL of the module that calls `serveThread`. */
   readonly entry: URL;
+  /** The thread's `workerData`. */
   readonly data: unknown;
   readonly limits?: ResourceLimits;
-  /** After so long without a call it ends. Default: 30 s, for an idle thread holds 10 MB and more. */
+  /** The time without calls after which the thread is stopped. Defaults to 30 s: an idle thread takes 10 MB and more. */
   readonly idleMs?: number;
-  /** Called with the reason if the thread ends by itself. */
-  readonly died: (error: Error) => void;
+  /** Called with the reason if the thread exits without being stopped. */
+  readonly onUnexpectedExit: (error: Error) => void;
 };
 
-type Sent<Request> = { readonly id: number; readonly request: Request };
-type Answered<Reply> = { readonly id: number } & (
+type CallMessage<Request> = { readonly id: number; readonly request: Request };
+type ReplyMessage<Reply> = { readonly id: number } & (
   | { readonly reply: Reply }
   | { readonly error: Error; readonly properties: object }
 );
 
-/** Ends a thread in order. */
-const end = "end";
+/** The message that stops a thread after the calls before it. */
+const stopMessage = "stop";
 
 export function createThread<Request, Reply>(options: ThreadOptions): Thread<Request, Reply> {
   const { idleMs = 30_000 } = options;
@@ -48,11 +49,11 @@ export function createThread<Request, Reply>(options: ThreadOptions): Thread<Req
     async call(request, transfer = []) {
       clearTimeout(timer);
       running ??= start(options, () => (running = undefined));
-      const used = running;
+      const thread = running;
       try {
-        return await used.call(request, transfer);
+        return await thread.call(request, transfer);
       } finally {
-        if (used === running && used.isIdle()) {
+        if (thread === running && thread.isIdle()) {
           timer = setTimeout(() => void stop(), idleMs).unref();
         }
       }
@@ -63,13 +64,13 @@ export function createThread<Request, Reply>(options: ThreadOptions): Thread<Req
 
 type Running<Request, Reply> = Pick<Thread<Request, Reply>, "call"> & {
   isIdle(): boolean;
-  /** Waits for the calls that are under way. */
+  /** Waits for pending calls. */
   stop(): Promise<void>;
 };
 
 function start<Request, Reply>(
-  { name, entry, data, limits = {}, died }: ThreadOptions,
-  ended: () => void,
+  { name, entry, data, limits = {}, onUnexpectedExit }: ThreadOptions,
+  onExit: () => void,
 ): Running<Request, Reply> {
   const calls = new Map<number, PromiseWithResolvers<Reply>>();
   const { promise: exited, resolve: exit } = Promise.withResolvers<void>();
@@ -77,16 +78,16 @@ function start<Request, Reply>(
   let cause: Error | undefined;
   let isStopping = false;
   const worker = new Worker(entry, { name, workerData: data, resourceLimits: limits });
-  worker.on("message", (answered: Answered<Reply>) => {
-    const call = calls.get(answered.id);
-    calls.delete(answered.id);
+  worker.on("message", (message: ReplyMessage<Reply>) => {
+    const call = calls.get(message.id);
+    calls.delete(message.id);
     if (calls.size === 0) {
       worker.unref();
     }
-    if ("error" in answered) {
-      call?.reject(Object.assign(answered.error, answered.properties));
+    if ("error" in message) {
+      call?.reject(Object.assign(message.error, message.properties));
     } else {
-      call?.resolve(answered.reply);
+      call?.resolve(message.reply);
     }
   });
   worker.on("error", (error: Error) => {
@@ -94,8 +95,8 @@ function start<Request, Reply>(
   });
   worker.on("exit", (code) => {
     if (!isStopping) {
-      died(cause ?? new Error(`the thread ended with ${code}`));
-      ended();
+      onUnexpectedExit(cause ?? new Error(`the thread exited with code ${code}`));
+      onExit();
     }
     for (const call of calls.values()) {
       call.reject(new FlowgateError("unavailable", "the service could not finish the call: try again"));
@@ -107,7 +108,7 @@ function start<Request, Reply>(
     isIdle: () => calls.size === 0,
     call(request, transfer = []) {
       const call = Promise.withResolvers<Reply>();
-      const sent: Sent<Request> = { id: ++last, request };
+      const sent: CallMessage<Request> = { id: ++last, request };
       calls.set(sent.id, call);
       worker.ref();
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
@@ -118,18 +119,18 @@ function start<Request, Reply>(
       isStopping = true;
       worker.ref();
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      worker.postMessage(end);
+      worker.postMessage(stopMessage);
       await exited;
     },
   };
 }
 
-/** What a handler gives back; `transfer` is not copied. */
+/** The result of a handler. The objects in `transfer` are moved instead of copied. */
 type ThreadReply<Reply> = { readonly reply: Reply; readonly transfer?: readonly Transferable[] };
 
 type ThreadHandler<Request, Reply> = (request: Request) => ThreadReply<Reply> | Promise<ThreadReply<Reply>>;
 
-/** In the thread: answers the calls one after another, and runs `dispose` when it is to end. */
+/** Serves calls in the thread, one after another. Calls `dispose` when the thread is stopped. */
 export function serveThread<Request, Reply>(
   handle: ThreadHandler<Request, Reply>,
   dispose: () => void = () => {},
@@ -137,24 +138,24 @@ export function serveThread<Request, Reply>(
   const port = parentPort as MessagePort;
   let queue: Promise<void> = Promise.resolve();
 
-  async function answer({ id, request }: Sent<Request>): Promise<void> {
+  async function reply({ id, request }: CallMessage<Request>): Promise<void> {
     try {
-      const { reply, transfer = [] } = await handle(request);
+      const { reply: value, transfer = [] } = await handle(request);
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      port.postMessage({ id, reply } satisfies Answered<Reply>, [...transfer]);
+      port.postMessage({ id, reply: value } satisfies ReplyMessage<Reply>, [...transfer]);
     } catch (error) {
       const failure = error instanceof Error ? error : new Error(String(error));
-      // An error is sent without its properties, such as the code of an error of SQLite.
+      // Structured cloning drops own properties of errors, such as the code of a SQLite error.
       const properties = Object.fromEntries(Object.entries(failure));
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      port.postMessage({ id, error: failure, properties } satisfies Answered<Reply>);
+      port.postMessage({ id, error: failure, properties } satisfies ReplyMessage<Reply>);
     }
   }
 
-  port.on("message", (message: Sent<Request> | typeof end) => {
+  port.on("message", (message: CallMessage<Request> | typeof stopMessage) => {
     queue = queue.then(() => {
-      if (message !== end) {
-        return answer(message);
+      if (message !== stopMessage) {
+        return reply(message);
       }
       dispose();
       return port.close();

@@ -8,63 +8,63 @@ function open(idleMs?: number) {
   const name = crypto.randomUUID();
   const channel = new BroadcastChannel(name);
   const disposed = once(channel as unknown as EventTarget, "message").finally(() => channel.close());
-  const deaths: string[] = [];
+  const unexpectedExits: string[] = [];
   const thread = createThread<Task, Done>({
     name: "test",
     entry: new URL("./fixtures/thread/worker.ts", import.meta.url),
     data: name,
-    died: (error) => deaths.push(error.message),
+    onUnexpectedExit: (error) => unexpectedExits.push(error.message),
     ...(idleMs !== undefined && { idleMs }),
   });
   const echo = (text: string) => thread.call({ kind: "echo", bytes: new TextEncoder().encode(text) });
-  return { thread, echo, deaths, disposed };
+  return { thread, echo, unexpectedExits, disposed };
 }
 
-test("calls are answered in order by one thread, and what is transferred is not copied", async () => {
+test("one thread serves calls in order, and moves transferred objects", async () => {
   const { thread, echo } = open();
   await using _ = thread;
   const bytes = new TextEncoder().encode("three");
-  const answers = await Promise.all([echo("one"), echo("two"), thread.call({ kind: "echo", bytes }, [bytes.buffer])]);
-  expect(answers.map((answer) => new TextDecoder().decode(answer.bytes))).toEqual(["one", "two", "three"]);
-  expect(new Set(answers.map(({ threadId }) => threadId)).size).toBe(1);
+  const replies = await Promise.all([echo("one"), echo("two"), thread.call({ kind: "echo", bytes }, [bytes.buffer])]);
+  expect(replies.map((reply) => new TextDecoder().decode(reply.bytes))).toEqual(["one", "two", "three"]);
+  expect(new Set(replies.map(({ threadId }) => threadId)).size).toBe(1);
   expect(bytes.length).toBe(0);
 });
 
-test("an error of the thread keeps its message and its own properties, and the thread goes on", async () => {
-  const { thread, echo, deaths } = open();
+test("an error keeps its message and own properties, and the thread continues", async () => {
+  const { thread, echo, unexpectedExits } = open();
   await using _ = thread;
   const { threadId } = await echo("before");
   await expect(thread.call({ kind: "throw" })).rejects.toMatchObject({ message: "it does not work", errcode: 7 });
   expect((await echo("after")).threadId).toBe(threadId);
-  expect(deaths).toEqual([]);
+  expect(unexpectedExits).toEqual([]);
 });
 
-test("a thread that dies fails the calls that it has not answered, and the next call has a new one", async () => {
-  const { thread, echo, deaths } = open();
+test("calls reject if the thread exits, and the next call starts a new one", async () => {
+  const { thread, echo, unexpectedExits } = open();
   await using _ = thread;
   const { threadId } = await echo("before");
-  const failed = await Promise.allSettled([thread.call({ kind: "exit" }), echo("behind it")]);
+  const failed = await Promise.allSettled([thread.call({ kind: "exit" }), echo("queued")]);
   expect(failed).toEqual([
     { status: "rejected", reason: expect.objectContaining({ reason: "unavailable" }) },
     { status: "rejected", reason: expect.objectContaining({ reason: "unavailable" }) },
   ]);
-  expect(deaths).toEqual(["the thread ended with 3"]);
+  expect(unexpectedExits).toEqual(["the thread exited with code 3"]);
   expect((await echo("after")).threadId).not.toBe(threadId);
 });
 
-test("an idle thread ends in order, and the next call has a new one", async () => {
-  const { thread, echo, disposed, deaths } = open(1);
+test("an idle thread is stopped, and the next call starts a new one", async () => {
+  const { thread, echo, disposed, unexpectedExits } = open(1);
   await using _ = thread;
   const { threadId } = await echo("before");
   await disposed;
   expect((await echo("after")).threadId).not.toBe(threadId);
-  expect(deaths).toEqual([]);
+  expect(unexpectedExits).toEqual([]);
 });
 
-test("disposing waits for the calls that are under way", async () => {
+test("disposing waits for pending calls", async () => {
   const { thread, echo, disposed } = open();
-  const answer = echo("last");
+  const reply = echo("last");
   await thread[Symbol.asyncDispose]();
-  expect(new TextDecoder().decode((await answer).bytes)).toBe("last");
+  expect(new TextDecoder().decode((await reply).bytes)).toBe("last");
   await disposed;
 });

@@ -8,7 +8,7 @@ import { handle } from "./handle.ts";
 
 const MEGABYTE = 1024 * 1024;
 
-/** A body of 2 MB, and the call that reads it and answers it. */
+/** A body of 2 MB, and a call that decodes it and encodes a response of the same size. */
 type Case = { readonly body: Buffer; readonly call: () => Promise<unknown> };
 
 export const body: Benchmark = {
@@ -24,10 +24,10 @@ export const body: Benchmark = {
     for (const [name, { body, call }] of cases) {
       const ours: number[] = [];
       const theirs: number[] = [];
-      const warm = 5;
-      for (let round = 0; round < warm + starts * rounds; round++) {
+      const warmUps = 5;
+      for (let round = 0; round < warmUps + starts * rounds; round++) {
         const [transcoded, plain] = [await msOf(call), await msOf(() => JSON.stringify(JSON.parse(body.toString())))];
-        if (round >= warm) {
+        if (round >= warmUps) {
           ours.push(transcoded);
           theirs.push(plain);
         }
@@ -59,9 +59,9 @@ export const body: Benchmark = {
 };
 
 async function msOf(work: () => unknown): Promise<number> {
-  const begun = performance.now();
+  const startMs = performance.now();
   await work();
-  return performance.now() - begun;
+  return performance.now() - startMs;
 }
 
 function messageOf(index: number): object {
@@ -76,7 +76,7 @@ function messageOf(index: number): object {
   };
 }
 
-/** As many as make 2 MB. */
+/** Returns items of 2 MB in total. */
 function repeat(itemOf: (index: number) => object): object[] {
   const itemBytes = JSON.stringify(itemOf(1000)).length + 1;
   return Array.from({ length: Math.ceil((2 * MEGABYTE) / itemBytes) }, (_, index) => itemOf(index));
@@ -104,7 +104,7 @@ function flowsOf(): Case {
           flows = request.flows;
           return {};
         },
-        // Not frozen: it is encoded each time.
+        // Not frozen, so that it is encoded for each call.
         getFlows: () => ({ flows }),
       }),
   });

@@ -3,11 +3,11 @@ import type { Transcoder, TranscodingRequest } from "@flowgate/transcoding";
 export type Request = {
   readonly target: string;
   readonly headers?: TranscodingRequest["headers"];
-  /** Makes it a POST. */
+  /** The request is a POST if there is a body. */
   readonly body?: Buffer;
 };
 
-/** One call of a transcoder without a server around it. */
+/** Calls a transcoder without a server. Rejects if the status is not 200. */
 export async function handle(transcoder: Transcoder, { target, headers = {}, body }: Request): Promise<void> {
   const { status } = await transcoder.handle({
     httpMethod: body === undefined ? "GET" : "POST",

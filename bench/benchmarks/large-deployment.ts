@@ -5,7 +5,7 @@ import { formatSpread, median } from "../statistics.ts";
 
 const MEGABYTE = 1_000_000;
 
-/** The body's size, and the goal of its stall. */
+/** Sizes of bodies, and the goals for the longest stall. */
 const sizes = [
   { megabytes: 10, goalMs: 10 },
   { megabytes: 50, goalMs: 40 },
@@ -32,7 +32,7 @@ export const largeDeployment: Benchmark = {
         });
         stallsMs.push(maxMs);
       }
-      // The first one compiles the code.
+      // Omits the first deployment, during which code is compiled.
       results.push({
         megabytes,
         goalMs,

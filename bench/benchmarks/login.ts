@@ -1,6 +1,6 @@
 import type { Benchmark } from "../benchmark.ts";
 import { compare, type OpenContenders } from "../compare.ts";
-import type { Answer, Target } from "../load/target.ts";
+import type { CallResponse, Target } from "../load/target.ts";
 import { openGoContenders } from "../peers/go.ts";
 import { openFastifyGet } from "../peers/open.ts";
 import { openService } from "../service.ts";
@@ -20,14 +20,14 @@ export const login: Benchmark = {
           { title: "… of grpc-gateway as proxy", of: "Flowgate", by: "grpc-gateway as proxy", goal: 4.5 },
           { title: "… of vanguard-go", of: "Flowgate", by: "vanguard-go" },
         ],
-        essence: jsonOf,
+        normalize: jsonOf,
       },
       effort,
     ),
 };
 
-/** The body, and the media type without its parameters. */
-export function jsonOf({ body, headers }: Answer): unknown {
+/** Returns the parsed body, and the media type without its parameters. */
+export function jsonOf({ body, headers }: CallResponse): unknown {
   return [JSON.parse(Buffer.from(body).toString()), String(headers["content-type"]).split(";")[0]];
 }
 

@@ -7,7 +7,7 @@ import { handle } from "./handle.ts";
 const calls = 20_000;
 const warmUps = 3;
 
-/** A template, and a path that it matches. */
+/** Templates with a matching path. */
 const kinds: Readonly<Record<string, (id: number) => readonly [template: string, path: string]>> = {
   "a literal path": (id) => [`/v1/things${id}/all`, `/v1/things${id}/all`],
   "one variable": (id) => [`/v1/things${id}/{thing.text}`, `/v1/things${id}/some-name`],
@@ -58,7 +58,7 @@ export const matching: Benchmark = {
   },
 };
 
-/** What it gives measures one round, in µs a call. */
+/** Returns a function that measures one round and resolves with the time per call in µs. */
 function callsAmong(
   routes: number,
   pick: (id: number) => readonly [template: string, path: string],
@@ -77,14 +77,14 @@ function callsAmong(
     rules,
     routes: (router) => router.service(ThingsService, { echoThing: () => ({}) }),
   });
-  // The same ten are asked for among few and among many: caches of the processor make no difference.
+  // The same ten paths for few and for many routes, so that processor caches have the same effect.
   const targets = Array.from({ length: 10 }, (_, id) => Buffer.from(pick(id)[1]));
   return async () => {
-    const begun = performance.now();
+    const startMs = performance.now();
     for (let call = 0; call < calls; call++) {
-      // A new string each time, as a request's is.
+      // A new string for each call, as in a server.
       await handle(transcoder, { target: (targets[call % 10] ?? Buffer.alloc(0)).toString("latin1") });
     }
-    return ((performance.now() - begun) / calls) * 1000;
+    return ((performance.now() - startMs) / calls) * 1000;
   };
 }

@@ -13,7 +13,7 @@ import { openNodeRed } from "../peers/open.ts";
 import { openService } from "../service.ts";
 import { formatSpread, quantile } from "../statistics.ts";
 
-const everyMs = 2;
+const intervalMs = 2;
 const warmUps = 500;
 
 type Polled = {
@@ -69,11 +69,11 @@ async function pollWhileStarting({ p99s, longest, seconds }: Polled, target: Dep
   });
   const times: number[] = [];
   while (progress.deployedMs === 0) {
-    const taken = await timeOf(url, agent);
-    times.push(taken);
-    await sleep(Math.max(0, everyMs - taken));
+    const elapsedMs = await timeOf(url, agent);
+    times.push(elapsedMs);
+    await sleep(Math.max(0, intervalMs - elapsedMs));
   }
-  // Node-RED answers before all nodes have started.
+  // Node-RED responds before all nodes have started.
   times.push(await timeOf(url, agent));
   await deploying;
   agent.destroy();

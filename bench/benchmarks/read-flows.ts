@@ -3,7 +3,7 @@ import { gunzipSync } from "node:zlib";
 import type { Benchmark } from "../benchmark.ts";
 import { compare, type OpenContenders } from "../compare.ts";
 import { deploy, deploymentBody, flowgateTarget, functionFlows } from "../flows.ts";
-import type { Answer, Target } from "../load/target.ts";
+import type { CallResponse, Target } from "../load/target.ts";
 import { openRawHttp } from "../peers/open.ts";
 import type { Server } from "../server.ts";
 import { openService, type Service } from "../service.ts";
@@ -31,7 +31,7 @@ export const readFlows: Benchmark = {
           { title: "GET /flows, 10,000 nodes, of raw node:http", of: "Flowgate", by: "raw node:http", goal: 0.95 },
           { title: "… gzip, of identity", of: "Flowgate, gzip", by: "Flowgate", goal: 10 },
         ],
-        essence: hashOf,
+        normalize: hashOf,
       },
       effort,
     ),
@@ -60,7 +60,7 @@ export const notModified: Benchmark = {
           } satisfies OpenContenders;
         },
         ratios: [{ title: "GET /flows, 304, of raw node:http", of: "Flowgate", by: "raw node:http", goal: 0.65 }],
-        essence: ({ headers }) => headers["etag"],
+        normalize: ({ headers }) => headers["etag"],
       },
       effort,
     ),
@@ -70,7 +70,7 @@ const load = { protocol: "http1", path: "/flows", callsPerConnection: 1 } as con
 
 type Servers = {
   readonly service: Service;
-  /** Answers the same bytes and the same entity tag. */
+  /** Responds with the same bytes and entity tag. */
   readonly raw: Server;
   readonly headers: Record<string, string>;
   readonly etag: string;
@@ -89,7 +89,7 @@ async function openServers(profileDir: string | undefined): Promise<Servers> {
   return { service, raw, headers, etag, stack: stack.move() };
 }
 
-function hashOf({ headers, body }: Answer): string {
+function hashOf({ headers, body }: CallResponse): string {
   const bytes = headers["content-encoding"] === "gzip" ? gunzipSync(body) : body;
   return createHash("sha256").update(bytes).digest("hex");
 }

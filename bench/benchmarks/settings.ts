@@ -20,7 +20,7 @@ export const settings: Benchmark = {
             goal: 0.65,
           },
         ],
-        essence: jsonOf,
+        normalize: jsonOf,
       },
       effort,
     ),

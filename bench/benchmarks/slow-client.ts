@@ -1,25 +1,25 @@
-// A thread that holds slow connections: what it does costs the one that measures no time.
+// A thread that keeps slow connections open, separate from the thread that measures times.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
 
-/** What a connection sends when it is made, and then again and again. */
+/** What a connection sends first, and then repeatedly. */
 export type Attack = { readonly first: Uint8Array; readonly more: Uint8Array };
 
-export type Attackers = Attack & { readonly port: number; readonly connections: number; readonly everyMs: number };
+export type Attackers = Attack & { readonly port: number; readonly connections: number; readonly intervalMs: number };
 
 if (parentPort !== null) {
-  const { port, connections, everyMs, first, more } = workerData as Attackers;
+  const { port, connections, intervalMs, first, more } = workerData as Attackers;
   const open = async (): Promise<void> => {
     const socket: Socket = connect({ host: "127.0.0.1", port });
     socket.on("error", () => {});
     await once(socket, "connect");
     socket.resume().write(first);
     if (more.length > 0) {
-      // No two at the same time.
-      await delay(Math.random() * everyMs);
-      const timer = setInterval(() => socket.write(more), everyMs);
+      // Distributes the connections over the interval.
+      await delay(Math.random() * intervalMs);
+      const timer = setInterval(() => socket.write(more), intervalMs);
       socket.once("close", () => clearInterval(timer));
     }
   };

@@ -7,7 +7,7 @@ import type { Attack, Attackers } from "./slow-client.ts";
 import { formatSpread, median, quantile } from "../statistics.ts";
 
 const connections = 200;
-const everyMs = 500;
+const intervalMs = 500;
 const calls = 1_000;
 
 export const slowClients: Benchmark = {
@@ -51,8 +51,8 @@ export const slowClients: Benchmark = {
 const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 const http2 = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settings]);
 const ping = Buffer.concat([Buffer.from([0, 0, 8, 6, 0, 0, 0, 0, 0]), Buffer.alloc(8)]);
-/** The head of a HEADERS frame of 10,000 bytes, without END_HEADERS. */
-const beginOfHeader = Buffer.from([0, 0x27, 0x10, 1, 0, 0, 0, 0, 1]);
+/** The header of a HEADERS frame of 10,000 bytes without END_HEADERS. */
+const incompleteHeaders = Buffer.from([0, 0x27, 0x10, 1, 0, 0, 0, 0, 1]);
 const head = (rest: string): Buffer => Buffer.from(`POST /auth/token HTTP/1.1\r\nHost: localhost\r\n${rest}`);
 
 const attacks: Record<string, Attack> = {
@@ -60,7 +60,7 @@ const attacks: Record<string, Attack> = {
   "HTTP/2's preface": { first: http2, more: Buffer.alloc(0) },
   PINGs: { first: http2, more: ping },
   "a header byte by byte, HTTP/1": { first: head("X: "), more: Buffer.from("x") },
-  "a header byte by byte, HTTP/2": { first: Buffer.concat([http2, beginOfHeader]), more: Buffer.from([0x82]) },
+  "a header byte by byte, HTTP/2": { first: Buffer.concat([http2, incompleteHeaders]), more: Buffer.from([0x82]) },
   "a body byte by byte": {
     first: head("Content-Length: 9999\r\nContent-Type: application/json\r\n\r\n"),
     more: Buffer.from(" "),
@@ -68,7 +68,7 @@ const attacks: Record<string, Attack> = {
 };
 
 async function measureBeside(service: Service, attack: Attack): Promise<number> {
-  const workerData: Attackers = { ...attack, port: Number(new URL(service.url).port), connections, everyMs };
+  const workerData: Attackers = { ...attack, port: Number(new URL(service.url).port), connections, intervalMs };
   const worker = new Worker(new URL("slow-client.ts", import.meta.url), { workerData });
   try {
     await once(worker, "message");
@@ -78,7 +78,7 @@ async function measureBeside(service: Service, attack: Attack): Promise<number> 
   }
 }
 
-/** The p99 of calls one after the other, in ms. */
+/** Resolves with the p99 of sequential calls in ms. */
 async function measure({ url, authorization }: Service): Promise<number> {
   const session = connect(url);
   const times: number[] = [];

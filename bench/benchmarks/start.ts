@@ -8,7 +8,7 @@ import { endProcess, openFolder, readUrl } from "../server.ts";
 import { untilReady, writeConfig } from "../service.ts";
 import { formatSpread } from "../statistics.ts";
 
-const restMs = 3_000;
+const idleMs = 3_000;
 const root = new URL("../..", import.meta.url);
 
 type Started = {
@@ -25,7 +25,7 @@ export const start: Benchmark = {
     await promisify(execFile)("npm", ["run", "--silent", "build"], { cwd: fileURLToPath(root) });
     const built: Started = { name: "built", entry: "dist/src/cli/main.js", seconds: [], mebibytes: [] };
     const source: Started = { name: "from source", entry: "src/cli/main.ts", seconds: [], mebibytes: [] };
-    // The first start of each fills caches.
+    // Omits the first start, which fills caches.
     for (let round = 0; round <= Math.max(starts, rounds); round++) {
       for (const contender of [built, source]) {
         await measure(contender, round > 0);
@@ -67,7 +67,7 @@ export const start: Benchmark = {
   },
 };
 
-/** Without the probe that other servers are measured by: it would take time and memory of its own. */
+/** Starts the service without the probe, which would take time and memory itself. */
 async function measure({ entry, seconds, mebibytes }: Started, counts: boolean): Promise<void> {
   await using dir = await openFolder();
   const config = await writeConfig(dir.path);
@@ -82,7 +82,7 @@ async function measure({ entry, seconds, mebibytes }: Started, counts: boolean):
     const readyMs = performance.now() - started;
     if (counts) {
       seconds.push(readyMs / 1000);
-      await sleep(restMs);
+      await sleep(idleMs);
       mebibytes.push((await residentBytes(child.pid ?? 0)) / 2 ** 20);
     }
   } finally {
@@ -91,7 +91,7 @@ async function measure({ entry, seconds, mebibytes }: Started, counts: boolean):
   }
 }
 
-/** VmRSS of proc(5); not a number elsewhere than on Linux. */
+/** Returns VmRSS of proc(5); NaN on other platforms than Linux. */
 async function residentBytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
   return 1024 * Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]);

@@ -13,7 +13,7 @@ const user = { userName: "some-user", age: 41, admin: true };
 
 export const post: Benchmark = {
   name: "post",
-  title: "REST: a small POST, by the transcoder in Fastify (the service has none that does no more than answer)",
+  title: "REST: a small POST, by the transcoder in Fastify (no operation of the service only responds)",
   run: (effort) =>
     compareStacks(
       effort,
@@ -46,7 +46,7 @@ const load = { protocol: "http1", connections: 64, callsPerConnection: 1 } as co
 
 function compareStacks(effort: Effort, rest: Request, connect: Request, ratios: readonly RateRatio[]) {
   const open = async (): Promise<OpenContenders> => {
-    // One process each: what one stack does would slow the other's code down.
+    // Separate processes, because code that serves several stacks is optimized less.
     await using stack = new AsyncDisposableStack();
     const transcoder = stack.use(await openServer(entry, ["transcoder"], effort));
     const fastify = stack.use(await openPeer("things.ts", "fastify"));
@@ -61,9 +61,9 @@ function compareStacks(effort: Effort, rest: Request, connect: Request, ratios: 
       [Symbol.asyncDispose]: () => all.disposeAsync(),
     };
   };
-  // Connect answers the whole message, REST the field of it that is its body.
+  // Connect responds with the whole message, REST with the field that is mapped to the body.
   return compare(
-    { open, ratios, essence: (answer, name) => (name === "stock Connect" ? undefined : jsonOf(answer)) },
+    { open, ratios, normalize: (response, name) => (name === "stock Connect" ? undefined : jsonOf(response)) },
     effort,
   );
 }

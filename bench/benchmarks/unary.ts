@@ -6,11 +6,11 @@ import { openPeer } from "../peers/open.ts";
 import { openService, type Service } from "../service.ts";
 import { jsonOf } from "./login.ts";
 
-/** An empty message, and the five bytes before it. */
+/** The envelope of an empty message. */
 const emptyMessage = Buffer.alloc(5);
 const getLogin = "/flowgate.v1.AuthService/GetLogin";
 const getSettings = "/flowgate.v1.SettingsService/GetSettings";
-/** Encoded for each call, behind a token: what other calls than GetLogin cost. For information. */
+/** A call with a token whose response is encoded for each call, for comparison with GetLogin. */
 const withToken = "Flowgate, GetSettings with a token";
 
 const connectJsonTarget: Target = {
@@ -58,7 +58,7 @@ export const connectJson: Benchmark = {
           { title: "… of a Fastify POST", of: "Flowgate", by: "Fastify POST", goal: 0.75 },
           { title: "… of connect-go", of: "Flowgate", by: "connect-go" },
         ],
-        essence: (answer, name) => (name === withToken ? undefined : jsonOf(answer)),
+        normalize: (response, name) => (name === withToken ? undefined : jsonOf(response)),
       },
       effort,
     ),
@@ -86,7 +86,7 @@ export const grpc: Benchmark = {
           { title: "… of connect-go", of: "Flowgate", by: "connect-go", goal: 1.5 },
           { title: "… of grpc-go", of: "Flowgate", by: "grpc-go" },
         ],
-        essence: ({ body }, name) => (name === withToken ? undefined : Buffer.from(body).toString("hex")),
+        normalize: ({ body }, name) => (name === withToken ? undefined : Buffer.from(body).toString("hex")),
       },
       effort,
     ),
@@ -106,13 +106,13 @@ export const grpcWeb: Benchmark = {
           { title: "gRPC-Web unary (HTTP/1.1), of stock Connect", of: "Flowgate", by: "stock Connect", goal: 5 },
           { title: "… of connect-go", of: "Flowgate", by: "connect-go" },
         ],
-        essence: ({ body }, name) => (name === withToken ? undefined : messageOf(body)),
+        normalize: ({ body }, name) => (name === withToken ? undefined : messageOf(body)),
       },
       effort,
     ),
 };
 
-/** The first message; the trailers behind it are free in how they are written. */
+/** Returns the first message without the trailers, whose format may differ. */
 function messageOf(body: Uint8Array): string {
   const bytes = Buffer.from(body);
   return bytes.subarray(0, 5 + bytes.readUInt32BE(1)).toString("hex");

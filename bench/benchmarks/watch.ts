@@ -1,13 +1,13 @@
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { openLoader } from "../load/loader.ts";
-import { openGo, whyNoGo } from "../peers/go.ts";
+import { openGo, goUnavailableReason } from "../peers/go.ts";
 import { openPeer } from "../peers/open.ts";
 import type { Server } from "../server.ts";
 import { openService } from "../service.ts";
 import { formatSpread } from "../statistics.ts";
 
 const streams = 1_000;
-/** 100 streams each, which is what gRPC servers permit by default. */
+/** 100 streams per connection, the default limit of gRPC servers. */
 const connections = 10;
 
 type Watched = {
@@ -21,11 +21,11 @@ export const watch: Benchmark = {
   name: "watch",
   title: "Server streams: 1,000 of grpc.health.v1.Health/Watch, and one message to all of them",
   async run({ starts, profileDir }: Effort): Promise<Result> {
-    const reason = await whyNoGo();
+    const reason = await goUnavailableReason();
     const contenders: Watched[] = [
       {
         name: "Flowgate",
-        // Its health changes when it drains; it then takes calls for this long.
+        // Its health changes when it drains, and it serves calls during this delay.
         open: () =>
           openService({ profileDir }, { drain: { delayMs: 30_000 }, limits: { inFlight: 0, inFlightPerSource: 0 } }),
         kibibytes: [],
@@ -75,11 +75,11 @@ export const watch: Benchmark = {
   },
 };
 
-/** Memory is what the resident set grew by, garbage collected before and after. */
+/** Measures memory as the growth of the resident set, after garbage collections. */
 async function measure({ open, kibibytes, cpuMs }: Watched): Promise<void> {
   await using server = await open();
   await using loader = openLoader();
-  // The code that serves a stream is compiled, and its libraries' pools are there.
+  // Warms up: compiles code and fills pools of libraries.
   await loader.watch(server.url, connections, 10 * connections);
   await loader.close();
   const empty = await server.usageAfterCollection();

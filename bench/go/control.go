@@ -12,28 +12,28 @@ import (
 	"time"
 )
 
-// Usage is what probe.ts answers for servers on Node.
+// usage is what probe.ts reports for servers on Node.
 type usage struct {
 	CPUMs    float64 `json:"cpuMs"`
 	RSSBytes int     `json:"rssBytes"`
 }
 
-// answerBenchmark answers over the IPC channel of Node's child_process, which is JSON in lines on a socket. The process
-// ends with the channel, so that no server outlives the benchmark.
-func answerBenchmark() {
+// serveUsage reports usage over the IPC channel of Node's child_process, which is JSON lines on a socket. The process exits
+// when the channel is closed, so that it does not outlive the benchmark.
+func serveUsage() {
 	descriptor, err := strconv.Atoi(os.Getenv("NODE_CHANNEL_FD"))
 	if err != nil {
 		fail(err)
 	}
 	channel := os.NewFile(uintptr(descriptor), "ipc")
 	lines := bufio.NewScanner(channel)
-	answers := json.NewEncoder(channel)
+	replies := json.NewEncoder(channel)
 	for lines.Scan() {
 		if lines.Text() == `"collect"` {
 			runtime.GC()
 			debug.FreeOSMemory()
 		}
-		if err := answers.Encode(readUsage()); err != nil {
+		if err := replies.Encode(readUsage()); err != nil {
 			fail(err)
 		}
 	}
@@ -49,7 +49,7 @@ func readUsage() usage {
 	return usage{CPUMs: float64(cpu.Microseconds()) / 1000, RSSBytes: residentBytes()}
 }
 
-// residentBytes is 0 where there is no proc(5).
+// residentBytes returns 0 on systems without proc(5).
 func residentBytes() int {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

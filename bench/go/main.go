@@ -1,4 +1,4 @@
-// Servers of the Go stacks for `npm run bench`: the first argument chooses one. Each prints the URL that it listens on.
+// Servers of the Go stacks for `npm run bench`. The first argument selects one. Each prints its URL.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	go answerBenchmark()
+	go serveUsage()
 	fmt.Printf("listens on http://%s\n", listener.Addr())
 	fail(stacks[os.Args[1]](listener))
 }

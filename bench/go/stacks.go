@@ -20,7 +20,7 @@ import (
 	"flowgate/bench/gen/flowgate/v1/flowgatev1connect"
 )
 
-// login is the answer of the service under test where passwords are configured.
+// login returns the response of the service if passwords are configured.
 func login() *flowgatev1.GetLoginResponse {
 	return &flowgatev1.GetLoginResponse{
 		Type: "credentials",
@@ -56,7 +56,7 @@ func serveConnect(listener net.Listener) error {
 	return serveHTTP(listener, mux)
 }
 
-// serveGrpc changes the health of the server when SIGTERM arrives, as the service under test does when it drains.
+// serveGrpc changes the health of the server on SIGTERM, as draining does in the service.
 func serveGrpc(listener net.Listener) error {
 	server := grpc.NewServer()
 	flowgatev1.RegisterAuthServiceServer(server, grpcAuth{})
@@ -81,7 +81,7 @@ func serveGatewayInProcess(listener net.Listener) error {
 	return serveHTTP(listener, mux)
 }
 
-// serveGatewayProxy has the gRPC server in the same process: its CPU time is part of what a call costs.
+// serveGatewayProxy runs the gRPC server in the same process, because its CPU time is part of the cost of a call.
 func serveGatewayProxy(listener net.Listener) error {
 	backend, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

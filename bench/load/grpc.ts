@@ -1,12 +1,12 @@
 import { encodePost } from "./hpack.ts";
 import { flags, formatFrame, frameTypes, openHttp2 } from "./http2.ts";
 import type { Connection, ConnectionEvents } from "./process.ts";
-import type { Answer, Target } from "./target.ts";
+import type { CallResponse, Target } from "./target.ts";
 
-/** Frames of a call, but for the id of its stream, which stands at each of `idsAt`. */
+/** Frames of a call without the stream id, which is inserted at each offset in `idsAt`. */
 export type CallTemplate = { readonly bytes: Buffer; readonly idsAt: readonly number[] };
 
-/** HEADERS, and DATA that ends the stream. */
+/** A call consists of HEADERS, and of DATA that ends the stream. */
 export function createCallTemplates(
   url: string,
   { path, headers = {}, body = Buffer.alloc(5) }: Pick<Target, "path" | "headers" | "body">,
@@ -28,15 +28,15 @@ export function fillTemplate({ bytes, idsAt }: CallTemplate, stream: number): Bu
   return filled;
 }
 
-/** Unary calls over HTTP/2 without TLS; those of one turn are written at once. */
+/** Opens a connection for unary calls over HTTP/2 without TLS. Calls of one event loop iteration are written together. */
 export async function openGrpcConnection(
   url: string,
   target: Target,
-  { body }: Answer,
+  { body }: CallResponse,
   events: ConnectionEvents,
 ): Promise<Connection> {
   const templates = createCallTemplates(url, target);
-  /** The bytes of DATA so far, of each stream that has not ended. */
+  /** Received bytes of DATA by stream, for open streams. */
   const received = new Map<number, number>();
   let unsent: Buffer[] = [];
   let isReading = false;
@@ -47,7 +47,7 @@ export async function openGrpcConnection(
     }
   };
   const http2 = await openHttp2(url, {
-    frame(type, flag, stream, payload) {
+    onFrame(type, flag, stream, payload) {
       isReading = true;
       const bytes = (received.get(stream) ?? 0) + (type === frameTypes.data ? payload.length : 0);
       if ((flag & flags.endStream) === 0) {
@@ -55,17 +55,17 @@ export async function openGrpcConnection(
         return;
       }
       received.delete(stream);
-      // A failed call has no message.
+      // A failed call has no message, and therefore another length.
       if (bytes !== body.length) {
-        events.failed(new Error(`${target.path}: ${bytes} bytes of DATA instead of ${body.length}`));
+        events.onFailure(new Error(`${target.path}: ${bytes} bytes of DATA instead of ${body.length}`));
       }
-      events.answered(connection);
+      events.onResponse(connection);
     },
-    drained() {
+    onDrained() {
       isReading = false;
       flush();
     },
-    failed: (reason) => events.failed(new Error(`${target.path}: ${reason}`)),
+    onFailure: (reason) => events.onFailure(new Error(`${target.path}: ${reason}`)),
   });
   const connection: Connection = {
     call() {

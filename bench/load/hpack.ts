@@ -10,13 +10,13 @@ const httpScheme = 0x86;
 const staticEntries = 61;
 
 export type HeaderBlocks = {
-  /** Of a connection's first request: puts the fields into the dynamic table. */
+  /** For the first request of a connection: adds the fields to the dynamic table. */
   readonly first: Buffer;
-  /** Of later ones: indices alone, as clients send them. */
+  /** For later requests: indices only. */
   readonly later: Buffer;
 };
 
-/** The header of a POST without TLS, in HPACK. Strings are not Huffman-coded. */
+/** Encodes the headers of a POST without TLS. Strings are not Huffman-coded. */
 export function encodePost(fields: Readonly<Record<string, string>>): HeaderBlocks {
   const entries = Object.entries(fields);
   const pseudo = Buffer.from([postMethod, httpScheme]);
@@ -25,7 +25,7 @@ export function encodePost(fields: Readonly<Record<string, string>>): HeaderBloc
   return { first: Buffer.concat([pseudo, ...literals]), later: Buffer.concat([pseudo, ...indices]) };
 }
 
-/** With incremental indexing: RFC 7541, section 6.2.1. */
+/** A literal with incremental indexing (RFC 7541, section 6.2.1). */
 function encodeLiteral(name: string, value: string): Buffer {
   const index = staticNames[name];
   const encodedName =
@@ -38,7 +38,7 @@ function encodeString(text: string): Buffer {
   return Buffer.concat([encodeInteger(bytes.length, 7, 0), bytes]);
 }
 
-/** RFC 7541, section 5.1. `pattern` is what the first byte holds beside the prefix. */
+/** RFC 7541, section 5.1. `pattern` contains the bits of the first byte before the prefix. */
 function encodeInteger(value: number, prefixBits: number, pattern: number): Buffer {
   const max = 2 ** prefixBits - 1;
   if (value < max) {

@@ -1,30 +1,30 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import type { Connection, ConnectionEvents } from "./process.ts";
-import type { Answer, Target } from "./target.ts";
+import type { CallResponse, Target } from "./target.ts";
 
 const headEnd = Buffer.from("\r\n\r\n");
 
-/** A keep-alive connection of HTTP/1.1. Calls are not pipelined: one at a time. */
+/** Opens a keep-alive connection of HTTP/1.1 with one call at a time. */
 export async function openHttp1Connection(
   url: string,
   target: Target,
-  { status, body }: Answer,
+  { status, body }: CallResponse,
   events: ConnectionEvents,
 ): Promise<Connection> {
   const { hostname, port, host } = new URL(url);
   const request = formatRequest(host, target);
   const fail = (reason: string) => {
-    events.failed(new Error(`${target.path}: ${reason}`));
+    events.onFailure(new Error(`${target.path}: ${reason}`));
     socket.destroy();
   };
-  const reader = createAnswerReader(status, body.length, fail, () => events.answered(connection));
+  const reader = createResponseReader(status, body.length, fail, () => events.onResponse(connection));
   const socket = connect({
     host: hostname,
     port: Number(port),
     noDelay: true,
     onread: {
-      // One buffer for all that arrives: none is allocated for each chunk.
+      // One buffer for all reads, so that none is allocated per chunk.
       buffer: Buffer.allocUnsafe(256 * 1024),
       callback(length, buffer) {
         reader(Buffer.from(buffer.buffer, buffer.byteOffset, length));
@@ -35,7 +35,7 @@ export async function openHttp1Connection(
   const connection: Connection = { call: () => void socket.write(request), close: () => socket.destroy() };
   await once(socket, "connect");
   socket.on("error", ({ message }) => fail(message));
-  socket.on("end", () => fail("the server ended the connection"));
+  socket.on("end", () => fail("the server closed the connection"));
   return connection;
 }
 
@@ -46,25 +46,25 @@ function formatRequest(host: string, { method = "GET", path, headers = {}, body 
 }
 
 type Body =
-  /** So many bytes are still to come. */
+  /** `left` bytes are outstanding. */
   | { kind: "length"; left: number }
-  /** `left` bytes of a chunk are still to come, its line end included; 0: the line with its size is. */
+  /** `left` bytes of a chunk are outstanding, including its line end. 0 before the line with its size. */
   | { kind: "chunks"; left: number; isLast: boolean };
 
-/** Calls `answered` after each answer, `fail` when one is not like the first one. Takes the bytes as they arrive. */
-function createAnswerReader(
+/** Returns a function that takes received bytes. Calls `onResponse` for each response, and `fail` if one differs from the first. */
+function createResponseReader(
   status: number,
   bodyBytes: number,
   fail: (reason: string) => void,
-  answered: () => void,
+  onResponse: () => void,
 ): (bytes: Buffer) => void {
   const hasNoBody = status === 304 || status === 204;
-  /** A head, or a line with a chunk's size, of which a part has arrived. */
+  /** An incomplete head or chunk size line. */
   let part: Buffer | undefined;
   let body: Body | undefined;
   let read = 0;
 
-  /** Returns how much of the bytes it took; 0: more must arrive. */
+  /** Returns the number of bytes read; 0 if the head is incomplete. */
   const readHead = (bytes: Buffer): number => {
     const end = bytes.indexOf(headEnd);
     if (end < 0) {
@@ -95,31 +95,31 @@ function createAnswerReader(
       read += size;
       return end + 2;
     }
-    const taken = Math.min(bytes.length, body.left);
-    body.left -= taken;
-    read += body.kind === "length" ? taken : 0;
-    return taken;
+    const count = Math.min(bytes.length, body.left);
+    body.left -= count;
+    read += body.kind === "length" ? count : 0;
+    return count;
   };
 
   const isComplete = (body: Body): boolean => body.left === 0 && (body.kind === "length" || body.isLast);
 
-  return (arrived) => {
-    let bytes = part === undefined ? arrived : Buffer.concat([part, arrived]);
+  return (received) => {
+    let bytes = part === undefined ? received : Buffer.concat([part, received]);
     part = undefined;
     while (bytes.length > 0) {
-      const taken = body === undefined ? readHead(bytes) : readBody(body, bytes);
-      if (taken === 0) {
-        // The socket's buffer is used again.
+      const count = body === undefined ? readHead(bytes) : readBody(body, bytes);
+      if (count === 0) {
+        // Copies the bytes, because the socket's buffer is reused.
         part = Buffer.from(bytes);
         return;
       }
-      bytes = bytes.subarray(taken);
+      bytes = bytes.subarray(count);
       if (body !== undefined && isComplete(body)) {
         body = undefined;
         if (read !== bodyBytes) {
           fail(`the body has ${read} bytes instead of ${bodyBytes}`);
         }
-        answered();
+        onResponse();
       }
     }
   };

@@ -11,37 +11,37 @@ const defaultWindow = 65_535;
 const settingIds = { headerTableSize: 1, enablePush: 2, initialWindowSize: 4 } as const;
 const defaultTableSize = 4096;
 
-/** HTTP/2 without TLS, by frames. */
+/** A connection of HTTP/2 without TLS, at the level of frames. */
 export interface Http2Connection {
   write(bytes: Uint8Array): void;
-  /** The id of a new stream. */
+  /** Returns the id of a new stream. */
   nextStream(): number;
   close(): void;
 }
 
 export type Http2Events = {
   /** A DATA or HEADERS frame. */
-  frame(type: number, flags: number, stream: number, payload: Buffer): void;
-  /** All that arrived at once has been given to `frame`. */
-  drained(): void;
-  failed(reason: string): void;
+  onFrame(type: number, flags: number, stream: number, payload: Buffer): void;
+  /** All received frames have been passed to `onFrame`. */
+  onDrained(): void;
+  onFailure(reason: string): void;
 };
 
-/** Resolves when the server's settings have arrived. Windows are as large as can be. */
+/** Resolves when the server's settings have been received. Flow control windows have their maximum size. */
 export async function openHttp2(url: string, events: Http2Events, localAddress?: string): Promise<Http2Connection> {
   const { hostname, port } = new URL(url);
-  const settled = Promise.withResolvers<void>();
+  const ready = Promise.withResolvers<void>();
   let streams = 0;
   let unacknowledged = 0;
   let part: Buffer | undefined;
 
   const fail = (reason: string): void => {
-    settled.reject(new Error(reason));
-    events.failed(reason);
+    ready.reject(new Error(reason));
+    events.onFailure(reason);
     socket.destroy();
   };
 
-  const take = (type: number, flag: number, stream: number, payload: Buffer): void => {
+  const handleFrame = (type: number, flag: number, stream: number, payload: Buffer): void => {
     switch (type) {
       case frameTypes.data:
         unacknowledged += payload.length;
@@ -49,18 +49,18 @@ export async function openHttp2(url: string, events: Http2Events, localAddress?:
           socket.write(formatWindowUpdate(unacknowledged));
           unacknowledged = 0;
         }
-        events.frame(type, flag, stream, payload);
+        events.onFrame(type, flag, stream, payload);
         return;
       case frameTypes.headers:
-        events.frame(type, flag, stream, payload);
+        events.onFrame(type, flag, stream, payload);
         return;
       case frameTypes.settings:
         if ((flag & flags.ack) === 0) {
           if (headerTableSizeOf(payload) < defaultTableSize) {
-            fail("the server keeps a smaller header table than this client uses");
+            fail("the server's header table is smaller than this client requires");
           }
           socket.write(formatFrame(frameTypes.settings, flags.ack, 0, Buffer.alloc(0)));
-          settled.resolve();
+          ready.resolve();
         }
         return;
       case frameTypes.ping:
@@ -74,8 +74,8 @@ export async function openHttp2(url: string, events: Http2Events, localAddress?:
     }
   };
 
-  const read = (arrived: Buffer): void => {
-    const bytes = part === undefined ? arrived : Buffer.concat([part, arrived]);
+  const read = (received: Buffer): void => {
+    const bytes = part === undefined ? received : Buffer.concat([part, received]);
     let at = 0;
     while (bytes.length - at >= headBytes) {
       const end = at + headBytes + bytes.readUIntBE(at, 3);
@@ -83,12 +83,12 @@ export async function openHttp2(url: string, events: Http2Events, localAddress?:
         break;
       }
       const stream = bytes.readUInt32BE(at + 5) & 0x7fff_ffff;
-      take(bytes[at + 3] ?? 0, bytes[at + 4] ?? 0, stream, bytes.subarray(at + headBytes, end));
+      handleFrame(bytes[at + 3] ?? 0, bytes[at + 4] ?? 0, stream, bytes.subarray(at + headBytes, end));
       at = end;
     }
-    // The socket's buffer is used again.
+    // Copies the bytes, because the socket's buffer is reused.
     part = at === bytes.length ? undefined : Buffer.from(bytes.subarray(at));
-    events.drained();
+    events.onDrained();
   };
 
   const socket = connect({
@@ -106,7 +106,7 @@ export async function openHttp2(url: string, events: Http2Events, localAddress?:
   });
   await once(socket, "connect");
   socket.on("error", ({ message }) => fail(message));
-  socket.on("end", () => fail("the server ended the connection"));
+  socket.on("end", () => fail("the server closed the connection"));
   const settings = Buffer.concat([
     formatSetting(settingIds.enablePush, 0),
     formatSetting(settingIds.initialWindowSize, maxWindow),
@@ -118,7 +118,7 @@ export async function openHttp2(url: string, events: Http2Events, localAddress?:
       formatWindowUpdate(maxWindow - defaultWindow),
     ]),
   );
-  await settled.promise;
+  await ready.promise;
   return {
     write: (bytes) => void socket.write(bytes),
     nextStream: () => 2 * streams++ + 1,

@@ -1,7 +1,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { endProcess } from "../server.ts";
-import type { Answer, Target } from "./target.ts";
+import type { CallResponse, Target } from "./target.ts";
 
 export type ToLoader =
   | { readonly kind: "open"; readonly url: string; readonly target: Target }
@@ -19,37 +19,37 @@ export type Run = {
   readonly cpuMs: number;
 };
 
-/** A process that loads servers: one target at a time. Disposing ends it. */
+/** A process that generates load for one target at a time. Disposing stops it. */
 export interface Loader extends AsyncDisposable {
-  /** Connects, makes the first call, and answers what it was answered. */
-  open(url: string, target: Target): Promise<Answer>;
-  /** Makes calls for so long. Throws when one has another answer than the first one had. */
+  /** Connects, makes the first call, and resolves with its response. */
+  open(url: string, target: Target): Promise<CallResponse>;
+  /** Makes calls for this time. Rejects if a response differs from the first one. */
   run(ms: number): Promise<Run>;
-  /** Opens so many streams of grpc.health.v1.Health/Watch; resolves when each has had its first message. */
+  /** Opens streams of grpc.health.v1.Health/Watch. Resolves when each has received its first message. */
   watch(url: string, connections: number, streams: number): Promise<void>;
-  /** Resolves when each of them has had its second message, which must say NOT_SERVING. */
+  /** Resolves when each stream has received its second message, which must be NOT_SERVING. */
   untilNotified(): Promise<void>;
-  /** Ends all connections. */
+  /** Closes all connections. */
   close(): Promise<void>;
 }
 
 export function openLoader(): Loader {
   const child = fork(new URL("process.ts", import.meta.url), { serialization: "advanced" });
-  const ask = async (question: ToLoader): Promise<unknown> => {
-    const answer = once(child, "message", { signal: AbortSignal.timeout(120_000) });
-    child.send(question);
-    const [message] = (await answer) as [FromLoader];
+  const request = async (command: ToLoader): Promise<unknown> => {
+    const reply = once(child, "message", { signal: AbortSignal.timeout(120_000) });
+    child.send(command);
+    const [message] = (await reply) as [FromLoader];
     if ("failure" in message) {
       throw new Error(message.failure);
     }
     return message.value;
   };
   return {
-    open: async (url, target) => (await ask({ kind: "open", url, target })) as Answer,
-    run: async (ms) => (await ask({ kind: "run", ms })) as Run,
-    watch: async (url, connections, streams) => void (await ask({ kind: "watch", url, connections, streams })),
-    untilNotified: async () => void (await ask({ kind: "untilNotified" })),
-    close: async () => void (await ask({ kind: "close" })),
+    open: async (url, target) => (await request({ kind: "open", url, target })) as CallResponse,
+    run: async (ms) => (await request({ kind: "run", ms })) as Run,
+    watch: async (url, connections, streams) => void (await request({ kind: "watch", url, connections, streams })),
+    untilNotified: async () => void (await request({ kind: "untilNotified" })),
+    close: async () => void (await request({ kind: "close" })),
     [Symbol.asyncDispose]: () => endProcess(child),
   };
 }

@@ -1,77 +1,79 @@
-// The process that makes the calls, forked by loader.ts. It takes a core of its own: general clients cost more CPU per
-// call than the servers measured here, so that they would be what is measured. These send bytes that were made once,
-// and look at no more of an answer than shows that it is the same as the first one.
-import { fetchAnswer } from "./answer.ts";
+// The process that makes the calls, forked by loader.ts. General clients take more CPU time per call than the measured servers,
+// and would be the bottleneck. The clients of this process send bytes that were formatted once, and only check that a
+// response has the status and length of the first one.
+import { fetchOnce } from "./first-call.ts";
 import { openGrpcConnection } from "./grpc.ts";
 import { openHttp1Connection } from "./http1.ts";
 import type { FromLoader, Run, ToLoader } from "./loader.ts";
-import type { Answer, Target } from "./target.ts";
+import type { CallResponse, Target } from "./target.ts";
 import { openWatches, type Watches } from "./watch.ts";
 
 export interface Connection {
-  /** Sends one call more. */
+  /** Sends another call. */
   call(): void;
   close(): void;
 }
 
 export type ConnectionEvents = {
-  answered(connection: Connection): void;
-  /** Nothing is answered any more. */
-  failed(error: Error): void;
+  onResponse(connection: Connection): void;
+  /** There will be no further responses. */
+  onFailure(error: Error): void;
 };
 
 let connections: Connection[] = [];
 let concurrency = 1;
 let watches: Watches | undefined;
-const idle: ConnectionEvents = { answered: () => {}, failed: () => {} };
-/** Where what happens to the connections goes: to the run that goes on. */
+const idle: ConnectionEvents = { onResponse: () => {}, onFailure: () => {} };
+/** The listeners of the current run. */
 let events = idle;
 
-async function open(url: string, target: Target): Promise<Answer> {
-  const answer = await fetchAnswer(url, target);
+async function open(url: string, target: Target): Promise<CallResponse> {
+  const response = await fetchOnce(url, target);
   const expected = target.status ?? (target.protocol === "grpc" ? 0 : 200);
-  if (answer.status !== expected) {
-    throw new Error(`${target.path}: status ${answer.status}, ${Buffer.from(answer.body).toString().slice(0, 500)}`);
+  if (response.status !== expected) {
+    throw new Error(
+      `${target.path}: status ${response.status}, ${Buffer.from(response.body).toString().slice(0, 500)}`,
+    );
   }
   const connect = target.protocol === "grpc" ? openGrpcConnection : openHttp1Connection;
   const forward: ConnectionEvents = {
-    answered: (connection) => events.answered(connection),
-    failed: (error) => events.failed(error),
+    onResponse: (connection) => events.onResponse(connection),
+    onFailure: (error) => events.onFailure(error),
   };
   concurrency = target.callsPerConnection;
   connections = await Promise.all(
-    Array.from({ length: target.connections }, () => connect(url, target, answer, forward)),
+    Array.from({ length: target.connections }, () => connect(url, target, response, forward)),
   );
-  return answer;
+  return response;
 }
 
-/** Ends when each call that was sent in this time has its answer. */
+/** Makes calls for this time, and resolves when all of them have responses. */
 async function run(ms: number): Promise<Run> {
   const { promise, resolve, reject } = Promise.withResolvers<Run>();
   let calls = 0;
   let inFlight = 0;
-  let isOver = false;
-  const begun = performance.now();
-  const cpuBegun = process.cpuUsage();
+  let isStopping = false;
+  const startMs = performance.now();
+  const cpuStart = process.cpuUsage();
   const send = (connection: Connection): void => {
     inFlight++;
     connection.call();
   };
   events = {
-    answered(connection) {
+    onResponse(connection) {
       calls++;
       inFlight--;
-      if (!isOver) {
+      if (!isStopping) {
         send(connection);
       } else if (inFlight === 0) {
-        const { user, system } = process.cpuUsage(cpuBegun);
-        resolve({ calls, ms: performance.now() - begun, cpuMs: (user + system) / 1000 });
+        const { user, system } = process.cpuUsage(cpuStart);
+        resolve({ calls, ms: performance.now() - startMs, cpuMs: (user + system) / 1000 });
       }
     },
-    failed: reject,
+    onFailure: reject,
   };
   const timer = setTimeout(() => {
-    isOver = true;
+    isStopping = true;
   }, ms);
   for (const connection of connections) {
     for (let call = 0; call < concurrency; call++) {
@@ -93,7 +95,7 @@ function close(): void {
   watches = undefined;
 }
 
-async function obey(message: ToLoader): Promise<unknown> {
+async function handle(message: ToLoader): Promise<unknown> {
   switch (message.kind) {
     case "open":
       return open(message.url, message.target);
@@ -110,10 +112,10 @@ async function obey(message: ToLoader): Promise<unknown> {
 }
 
 process.on("message", (message: ToLoader) => {
-  const answer = (value: FromLoader) => process.send?.(value);
-  obey(message).then(
-    (value) => answer({ value }),
-    (error: unknown) => answer({ failure: error instanceof Error ? error.message : String(error) }),
+  const reply = (value: FromLoader) => process.send?.(value);
+  handle(message).then(
+    (value) => reply({ value }),
+    (error: unknown) => reply({ failure: error instanceof Error ? error.message : String(error) }),
   );
 });
 process.on("disconnect", () => process.exit());

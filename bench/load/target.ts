@@ -1,21 +1,21 @@
-/** A call that is made again and again. */
+/** A call that is repeated as load. */
 export type Target = {
   readonly protocol: "http1" | "grpc";
   readonly path: string;
-  /** Of HTTP/1.1. */
+  /** For HTTP/1.1 only. */
   readonly method?: "GET" | "POST";
   /** Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Of gRPC with the five bytes before the message. */
+  /** For gRPC including the envelope. */
   readonly body?: Uint8Array;
-  /** The status that a good answer has; of gRPC that is grpc-status. Default: 200, of gRPC 0. */
+  /** The expected status; grpc-status for gRPC. Defaults to 200, and to 0 for gRPC. */
   readonly status?: number;
   readonly connections: number;
-  /** Calls at once on each connection; 1 for HTTP/1.1. */
+  /** Concurrent calls per connection; 1 for HTTP/1.1. */
   readonly callsPerConnection: number;
 };
 
-export type Answer = {
+export type CallResponse = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Uint8Array;

@@ -3,7 +3,7 @@ import { flags, frameTypes, openHttp2 } from "./http2.ts";
 
 /** Open streams of grpc.health.v1.Health/Watch. */
 export interface Watches {
-  /** Resolves when each has had its second message, which must say NOT_SERVING. */
+  /** Resolves when each stream has received its second message, which must be NOT_SERVING. */
   untilNotified(): Promise<void>;
   close(): void;
 }
@@ -12,16 +12,16 @@ const call = {
   path: "/grpc.health.v1.Health/Watch",
   headers: { "content-type": "application/grpc", te: "trailers" },
 };
-/** A HealthCheckResponse with this status, and the five bytes before it. */
+/** A HealthCheckResponse with its envelope. */
 const messageOf = (status: number): Buffer => Buffer.from([0, 0, 0, 0, 2, 8, status]);
 const serving = messageOf(1);
 const notServing = messageOf(2);
 
-/** Resolves when each stream has had its first message. */
+/** Resolves when each stream has received its first message. */
 export async function openWatches(url: string, connections: number, streams: number): Promise<Watches> {
   const first = countDown(streams);
   const second = countDown(streams);
-  // It fails while no one waits for it, too.
+  // It can reject before it is awaited.
   second.reached.catch(() => {});
   const fail = (reason: string): void => {
     first.fail(reason);
@@ -33,19 +33,19 @@ export async function openWatches(url: string, connections: number, streams: num
       const http2 = await openHttp2(
         url,
         {
-          frame(type, flag, _stream, payload) {
+          onFrame(type, flag, _stream, payload) {
             if (type === frameTypes.data && payload.equals(serving)) {
               first.count();
             } else if (type === frameTypes.data && payload.equals(notServing)) {
               second.count();
             } else if (type === frameTypes.data || (flag & flags.endStream) !== 0) {
-              fail(`a watch ended, or had another message: ${payload.toString("hex")}`);
+              fail(`a watch ended, or received another message: ${payload.toString("hex")}`);
             }
           },
-          drained: () => {},
-          failed: fail,
+          onDrained: () => {},
+          onFailure: fail,
         },
-        // The service limits the watches of one address: each connection comes from another one.
+        // The service limits the watches per client address, so each connection uses another one.
         `127.0.0.${2 + connection}`,
       );
       for (let each = 0; each < streams / connections; each++) {

@@ -1,5 +1,5 @@
-// Bare Fastify routes: any GET answers the bytes of the file that the arguments name, with their media type; any POST
-// parses its JSON and answers an object.
+// Bare Fastify routes: GET returns the bytes of a file, POST parses JSON and returns an object. Arguments: the file and its
+// media type.
 import { readFileSync } from "node:fs";
 import { fastify } from "fastify";
 import { login } from "./login.ts";
@@ -7,7 +7,7 @@ import { login } from "./login.ts";
 const [file, contentType = ""] = process.argv.slice(2);
 const app = fastify();
 if (file !== undefined) {
-  // Node writes a short string in one piece with the header.
+  // A string, because Node writes a short string together with the header.
   const body = readFileSync(file, "utf8");
   app.get("/*", (_request, reply) => reply.header("content-type", contentType).send(body));
 }

@@ -13,11 +13,11 @@ const binary = join(folder, "bin/peers");
 
 export type GoStack = "connect" | "grpc" | "grpc-gateway" | "grpc-gateway-proxy" | "vanguard";
 
-let built: Promise<string | undefined> | undefined;
+let building: Promise<string | undefined> | undefined;
 
-/** Generates and builds the Go servers, once. Resolves with the reason where they can't be run here. */
-export function whyNoGo(): Promise<string | undefined> {
-  return (built ??= build());
+/** Generates and builds the Go servers once. Resolves with the reason if they can't run on this machine. */
+export function goUnavailableReason(): Promise<string | undefined> {
+  return (building ??= build());
 }
 
 export function openGo(stack: GoStack): Promise<Server> {
@@ -37,7 +37,7 @@ async function build(): Promise<string | undefined> {
   ];
   const paths = protos.flatMap((path) => ["--path", join(repository, path)]);
   try {
-    // The plugins are built with it: minutes, the first time.
+    // Builds the plugins too, which takes minutes the first time.
     await run(join(repository, "node_modules/.bin/buf"), ["generate", repository, ...paths], { cwd: folder });
     await run("go", ["build", "-o", binary, "."], { cwd: folder });
   } catch (error) {
@@ -45,13 +45,13 @@ async function build(): Promise<string | undefined> {
   }
 }
 
-/** One contender for each stack, named for it; where they can't be run, a note that says why. */
+/** Opens a contender for each stack. Returns notes with the reason if they can't run. */
 export async function openGoContenders(
   stack: AsyncDisposableStack,
   stacks: Readonly<Record<string, GoStack>>,
   target: Target,
 ): Promise<{ contenders: Contender[]; notes: string[] }> {
-  const reason = await whyNoGo();
+  const reason = await goUnavailableReason();
   if (reason !== undefined) {
     return { contenders: [], notes: Object.keys(stacks).map((name) => `${name}: not run: ${reason}`) };
   }

@@ -1,5 +1,5 @@
-// @grpc/grpc-js, with the same Protobuf code as the service. When SIGTERM arrives, all watches of its health get one
-// message, as those of a service that drains; the second one ends it.
+// @grpc/grpc-js with the same Protobuf code as the service. The first SIGTERM sends a message to all watches of its health, as
+// draining does in the service; the second one exits.
 import {
   create,
   type DescMessage,
@@ -28,8 +28,8 @@ import { login } from "./login.ts";
 type Watch = ServerWritableStream<unknown, MessageInitShape<typeof HealthCheckResponseSchema>>;
 
 const watches = new Set<Watch>();
-const getLogin: handleUnaryCall<unknown, MessageShape<typeof GetLoginResponseSchema>> = (_call, answer) =>
-  answer(null, create(GetLoginResponseSchema, login));
+const getLogin: handleUnaryCall<unknown, MessageShape<typeof GetLoginResponseSchema>> = (_call, respond) =>
+  respond(null, create(GetLoginResponseSchema, login));
 const watch: handleServerStreamingCall<unknown, MessageInitShape<typeof HealthCheckResponseSchema>> = (call) => {
   watches.add(call);
   call.once("cancelled", () => watches.delete(call));

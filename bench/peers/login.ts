@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 
-/** What the service under test answers to GetLogin where passwords are configured. */
+/** The response of the service to GetLogin if passwords are configured. */
 export const login = {
   type: "credentials",
   prompts: [

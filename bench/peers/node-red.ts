@@ -1,4 +1,4 @@
-// Node-RED with its own admin API, as its documentation embeds it, without the editor. Argument: its folder.
+// Node-RED with its own admin API and without the editor, embedded as its documentation describes. Argument: its directory.
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createRequire } from "node:module";
@@ -38,7 +38,7 @@ runtime.init(settings, server, api);
 api.init(settings, server, runtime.storage, runtime);
 await runtime.start();
 await api.start();
-// As long as the service has it: no request meets a connection that is just being closed.
+// The timeout of the service, so that requests are not sent on a connection that is being closed.
 server.keepAliveTimeout = 72_000;
 await once(server.listen(0, "127.0.0.1"), "listening");
 process.stdout.write(`listens on http://127.0.0.1:${(server.address() as AddressInfo).port}\n`);

@@ -2,24 +2,24 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openFolder, openServer, type Server } from "../server.ts";
 
-export type StaticAnswer = { readonly bytes: Uint8Array; readonly contentType: string; readonly etag?: string };
+export type StaticResponse = { readonly bytes: Uint8Array; readonly contentType: string; readonly etag?: string };
 
-/** A bare Fastify route that answers these bytes to any GET. */
-export function openFastifyGet(answer: StaticAnswer): Promise<Server> {
-  return openStatic("fastify.ts", answer);
+/** Starts a bare Fastify route that returns these bytes for any GET. */
+export function openFastifyGet(response: StaticResponse): Promise<Server> {
+  return openStatic("fastify.ts", response);
 }
 
-/** A raw `node:http` server that answers these bytes, or 304 to their entity tag. */
-export function openRawHttp(answer: StaticAnswer): Promise<Server> {
-  return openStatic("raw-http.ts", answer);
+/** Starts a raw `node:http` server that returns these bytes, or 304 for their entity tag. */
+export function openRawHttp(response: StaticResponse): Promise<Server> {
+  return openStatic("raw-http.ts", response);
 }
 
-/** Another file of this folder. */
+/** Starts another program of this directory. */
 export function openPeer(entry: string, ...args: string[]): Promise<Server> {
   return openServer(new URL(entry, import.meta.url), args);
 }
 
-/** Node-RED with its own admin API. */
+/** Starts Node-RED with its own admin API. */
 export async function openNodeRed(): Promise<Server> {
   await using stack = new AsyncDisposableStack();
   const { path } = stack.use(await openFolder());
@@ -28,7 +28,7 @@ export async function openNodeRed(): Promise<Server> {
   return { ...server, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-async function openStatic(entry: string, { bytes, contentType, etag = "" }: StaticAnswer): Promise<Server> {
+async function openStatic(entry: string, { bytes, contentType, etag = "" }: StaticResponse): Promise<Server> {
   await using stack = new AsyncDisposableStack();
   const file = join(stack.use(await openFolder()).path, "body");
   await writeFile(file, bytes);

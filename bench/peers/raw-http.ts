@@ -1,4 +1,4 @@
-// Raw node:http: answers the bytes of a file, or 304 to its entity tag. Arguments: the file, its media type, the tag.
+// Raw node:http: returns the bytes of a file, or 304 for its entity tag. Arguments: the file, its media type, the tag.
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -1,5 +1,5 @@
-// Two small operations: by the transcoder, by Connect's own plugin, or by bare Fastify routes that read the same and
-// answer the same bytes. Argument: transcoder, connect or fastify.
+// Two small operations: by the transcoder, by Connect's own plugin, or by bare Fastify routes with the same requests and
+// responses. Argument: transcoder, connect or fastify.
 import type { ConnectRouter } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { fastify, type FastifyInstance } from "fastify";

@@ -3,16 +3,16 @@ import { formatNumber, median, quartiles } from "../statistics.ts";
 
 const width = 760;
 const labelWidth = 260;
-/** Of the value behind a bar. */
+/** For the value at the end of a bar. */
 const valueWidth = 70;
 const barWidth = width - labelWidth - valueWidth;
 const rowHeight = 26;
 const titleHeight = 34;
 const barHeight = 16;
-/** Readable on light and on dark pages. */
+/** Readable on light and dark pages. */
 const colours = { text: "#7a828e", subject: "#2f81f7", peer: "#8b949e", spread: "#d29922" };
 
-/** Horizontal bars of medians, with a line for the quartiles, one group below the other. The first bar is coloured. */
+/** Draws medians as horizontal bars, with a line for the quartiles. The first bar of each panel is highlighted. */
 export function drawChart(title: string, panels: readonly Panel[]): string {
   const heights = panels.map(({ bars }) => titleHeight + bars.length * rowHeight);
   const height = heights.reduce((sum, each) => sum + each, 0) + 8;

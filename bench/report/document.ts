@@ -6,13 +6,13 @@ import { drawChart } from "./chart.ts";
 import { rowOf } from "./verdict.ts";
 
 export type RunFacts = Effort & {
-  /** Of the machine before the run: what other work there was. */
+  /** The load average of the machine before the run. */
   readonly loadAverage: string;
 };
 
 export type Measured = { readonly benchmark: Benchmark; readonly result: Result };
 
-/** Writes performance.md into the folder, and its charts into performance/ there, which it empties before. */
+/** Writes performance.md to the directory, and its charts to a new subdirectory performance/. */
 export async function writeReport(folder: string, measured: readonly Measured[], run: RunFacts): Promise<void> {
   const charts = join(folder, "performance");
   await rm(charts, { recursive: true, force: true });
@@ -27,36 +27,36 @@ function formatReport(measured: readonly Measured[], { starts, rounds, sliceMs, 
   const figures = measured.flatMap(({ result }) => result.figures.map(rowOf));
   return `# Performance
 
-Written by \`npm run bench -- --write\`; every number is of one run. It was on a machine with ${availableParallelism()} cores that other
-work shares (load average ${loadAverage} before the run), with Node ${process.version} on ${process.platform} ${process.arch}. Ratios hold on
-other machines where rates do not. Goals that are missed are analysed in [performance-analysis.md](performance-analysis.md).
+Written by \`npm run bench -- --write\`; all numbers are of one run. The machine had ${availableParallelism()} cores and other
+work (load average ${loadAverage} before the run), with Node ${process.version} on ${process.platform} ${process.arch}. Unlike rates, ratios
+can be compared across machines. Goals that are missed are analysed in [performance-analysis.md](performance-analysis.md).
 
 ## Figures
 
-The median, and the quartiles of all measurements in parentheses. A goal is MET or MISSed by the median. Ratios are of
-calls per second; beside them stands the same ratio by CPU time per call, which other work on the machine changes less.
+The median of all measurements, with the quartiles in parentheses. The median decides whether a goal is MET or MISSed. Ratios
+are of calls per second; "by CPU" is the ratio of CPU times per call, which depends less on other work of the machine.
 
 ${formatMarkdownTable(figures)}
 
 ## How it is measured
 
-- The service is started by its command with its default options and one user, metrics and request log included;
-  50 MB bodies and 1,000 streams are above its default limits, which are raised for them. Benchmarks of the transcoder
-  say so in their titles. Each peer is a server in a process of its own.
-- The load comes from another process, over loopback: of HTTP/1.1 64 connections with one request at a time each (of
-  2 MB bodies 8), of gRPC 4 connections with 16 calls at a time each. It sends bytes that were made once, checks
-  that each answer has the status and the length of the first one, and does nothing else.
+- The service is started by its command with one user and default options, metrics and request log included. Limits are
+  raised for 50 MB bodies and 1,000 streams. Benchmarks of the transcoder alone are named so. Each peer is a server in a
+  separate process.
+- Another process generates the load over loopback: for HTTP/1.1 on 64 connections with one request at a time (8 for
+  2 MB bodies), for gRPC on 4 connections with 16 concurrent calls. It sends bytes that were formatted once, and only checks
+  that each response has the status and length of the first one.
 - All contenders of a benchmark run at the same time and are loaded in turn, in slices of ${sliceMs} ms, ${rounds} rounds after each of
-  ${starts} starts. A ratio compares two slices of the same round, so that other work on the machine falls on both.
-- "CPU used" is what the server and the process that loads it took of one core: where the server took much less than
-  100 %, its rate was limited by something else, such as other work of the machine.
-- CPU per call is user and system time of the whole server process, all its threads, by the calls of the slice. Servers in
-  Go use all cores, those on Node mostly one.
-- The answer of GetLogin never changes, and the service keeps its bytes; the peers encode it for each call. "GetSettings
-  with a token" shows what a call costs whose answer is encoded each time.
-- A stall is the longest interval between two turns of the event loop, by Node's \`monitorEventLoopDelay\` with a resolution of
-  1 ms, which is the least that it can show.
-- A stream's memory is what the resident set of the process grew by, garbage collected before and after.
+  ${starts} starts. A ratio compares two slices of the same round, so that other work of the machine affects both.
+- "CPU used" is the share of one core that the server and the load process used. If the server used much less than 100 %,
+  its rate was limited by something else, such as other work of the machine.
+- CPU per call is user and system time of all threads of the server, divided by the calls of the slice. Servers in Go use
+  all cores, those on Node mostly one.
+- The service caches the encoded response of GetLogin, which is constant; the peers encode it for each call. "GetSettings
+  with a token" is a call whose response is encoded each time.
+- A stall is the longest interval between two iterations of the event loop, measured with \`monitorEventLoopDelay\` at its
+  finest resolution of 1 ms.
+- The memory of a stream is the growth of the resident set of the process, measured after garbage collections.
 
 ${measured.map(formatSection).join("\n")}`;
 }

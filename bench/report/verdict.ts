@@ -3,7 +3,7 @@ import { formatNumber, formatSpread, median } from "../statistics.ts";
 
 type Verdict = "MET" | "MISS" | "not run" | "";
 
-/** Empty where there is no goal. */
+/** Empty if there is no goal. */
 function verdictOf({ goal, values }: Figure): Verdict {
   if (values.length === 0) {
     return "not run";
@@ -15,7 +15,7 @@ function verdictOf({ goal, values }: Figure): Verdict {
   return (goal.kind === "atLeast" ? value >= goal.value : value <= goal.value) ? "MET" : "MISS";
 }
 
-/** A line of the summary. */
+/** Returns the row of the summary. */
 export function rowOf(figure: Figure): Row {
   const { title, unit, values, byCpu = [], goal } = figure;
   const ofUnit = unit === "x" ? "" : ` ${unit}`;

@@ -1,6 +1,6 @@
 /**
- * Numbers the strongly connected components of a graph: an edge lies on a cycle exactly when both its ends
- * have the same number. Tarjan's algorithm, with a stack of its own: a chain may be as long as a request.
+ * Numbers the strongly connected components of a graph: an edge is part of a cycle exactly if both its ends have the same
+ * number. Tarjan's algorithm, iterative, because a chain can be long enough to overflow the call stack.
  */
 export function numberComponents(edges: ReadonlyMap<string, readonly string[]>): ReadonlyMap<string, number> {
   const components = new Map<string, number>();
@@ -9,10 +9,10 @@ export function numberComponents(edges: ReadonlyMap<string, readonly string[]>):
   let count = 0;
 
   function visit(node: string): Visit {
-    const made = { node, order: visits.size, low: visits.size, targets: edges.get(node) ?? [], next: 0 };
-    visits.set(node, made);
+    const visited = { node, order: visits.size, low: visits.size, targets: edges.get(node) ?? [], next: 0 };
+    visits.set(node, visited);
     unassigned.push(node);
-    return made;
+    return visited;
   }
 
   for (const root of edges.keys()) {

@@ -1,10 +1,10 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 
-/** A node as the runtime and the store know it: one flat JSON object, without credentials. */
+/** A node as the runtime and the store use it: a flat JSON object without credentials. */
 export type FlowNode = { readonly id: string; readonly type: string; readonly [property: string]: JsonValue };
 
-/** Credentials in clear: by node id, then by name. A Map, for a node may be called anything. */
+/** Decrypted credentials by node id and name. Maps, because any string is a valid id or name. */
 export type CredentialSets = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-/** How much of the running configuration a deployment stops and starts. */
+/** Which nodes a deployment restarts. */
 export type DeploymentType = "full" | "nodes" | "flows" | "reload";

@@ -1,9 +1,9 @@
 import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import { numberComponents } from "./components.ts";
-import { type Violation, quote } from "./violation.ts";
+import { type Violation, quoteInput } from "./violation.ts";
 
-/** Which groups and subflows lie in which: the runtime starts them from the outside in, and never ends on a cycle. */
-export type Containment = { findFault(node: Node): Violation | undefined };
+/** Finds cycles of groups and subflows, on which the runtime would never finish starting. */
+export type Containment = { findViolation(node: Node): Violation | undefined };
 
 export function readContainment(nodes: readonly Node[]): Containment {
   const groups = new Map(nodes.filter((node) => node.type === "group").map((node) => [node.id, node]));
@@ -34,32 +34,32 @@ export function readContainment(nodes: readonly Node[]): Containment {
     return typeof container === "string" ? subflows.get(container) : undefined;
   }
 
-  function findGroupFault(group: Node): Violation | undefined {
+  function findGroupViolation(group: Node): Violation | undefined {
     const parentId = group.properties?.["g"];
-    // The runtime takes any falsy value for "in no group".
+    // For the runtime any falsy value means that the group has no parent.
     if (!parentId) {
       return undefined;
     }
     if (typeof parentId !== "string") {
-      return { path: ["g"], what: "must be a string, the id of a group" };
+      return { path: ["g"], message: "must be a string, the id of a group" };
     }
     const parent = groups.get(parentId);
     if (parent === undefined || parent.properties?.["z"] !== group.properties?.["z"]) {
       return {
         path: ["g"],
-        what: `must be the id of a group on the same tab or subflow, and ${quote(parentId)} is not`,
+        message: `must be the id of a group on the same tab or subflow, and ${quoteInput(parentId)} is not`,
       };
     }
     if (groupComponents.get(group.id) === groupComponents.get(parentId)) {
       return {
         path: ["g"],
-        what: `the group ${quote(group.id)} must not contain itself, directly or through other groups`,
+        message: `the group ${quoteInput(group.id)} must not contain itself, directly or through other groups`,
       };
     }
     return undefined;
   }
 
-  function findInstanceFault(instance: Node): Violation | undefined {
+  function findInstanceViolation(instance: Node): Violation | undefined {
     const container = instance.properties?.["z"];
     const contained = instantiatedBy(instance);
     if (typeof container !== "string" || contained === undefined || !subflows.has(container)) {
@@ -68,11 +68,11 @@ export function readContainment(nodes: readonly Node[]): Containment {
     if (subflowComponents.get(container) === subflowComponents.get(contained)) {
       return {
         path: ["type"],
-        what: `the subflow ${quote(container)} must not contain itself, directly or through other subflows`,
+        message: `the subflow ${quoteInput(container)} must not contain itself, directly or through other subflows`,
       };
     }
     return undefined;
   }
 
-  return { findFault: (node) => (node.type === "group" ? findGroupFault(node) : findInstanceFault(node)) };
+  return { findViolation: (node) => (node.type === "group" ? findGroupViolation(node) : findInstanceViolation(node)) };
 }

@@ -4,15 +4,15 @@ import { findCredentialsViolation } from "./credentials-violation.ts";
 import { prependKeyIfFound, invalidFlows, prependKey } from "./violation.ts";
 import { findKeyViolation } from "./json-violation.ts";
 
-/** Opens the encrypted form of credentials; throws `invalid_credentials` where it can't. */
+/** Decrypts credentials in the `$` format. Throws `invalid_credentials` if that fails. */
 export type Decrypt = (encrypted: string) => CredentialSets;
 
 /** The credentials of one request. */
 export type SubmittedCredentials = {
-  /** Those that came inside nodes. */
+  /** Credentials in the nodes. */
   readonly inline: CredentialSets;
-  /** What came beside the flows. */
-  readonly given: Credentials | undefined;
+  /** The `credentials` field of the request. */
+  readonly topLevel: Credentials | undefined;
 };
 
 export type CredentialsChange = SubmittedCredentials & {
@@ -22,13 +22,13 @@ export type CredentialsChange = SubmittedCredentials & {
 };
 
 /**
- * The credentials that a deployment leaves. First what came beside the flows replaces: encrypted all sets,
- * separate those of the nodes that it names. Then the inline ones merge into that, an empty
- * string removing one name. Sets of nodes that are not in the flows are dropped. A set that nothing
- * changed is the same Map as before, and so are all of them together.
+ * Returns the credentials after a deployment. First the top-level credentials replace current ones: encrypted credentials
+ * replace all sets, separate ones the sets of the nodes that they name. Then the inline credentials are merged, where an
+ * empty string removes a name. Sets of nodes that are not in the flows are dropped. An unchanged set is the same Map as
+ * before, and `current` is returned if nothing changed.
  */
-export function mergeCredentials({ flows, inline, given, current, decrypt }: CredentialsChange): CredentialSets {
-  const replaced = given === undefined ? current : replaceSets(current, given, decrypt);
+export function mergeCredentials({ flows, inline, topLevel, current, decrypt }: CredentialsChange): CredentialSets {
+  const replaced = topLevel === undefined ? current : replaceSets(current, topLevel, decrypt);
   const merged = new Map<string, ReadonlyMap<string, string>>();
   for (const { id } of flows) {
     const set = mergeSet(replaced.get(id), inline.get(id));
@@ -48,7 +48,7 @@ function replaceSets(
   const named = Object.entries(nodes);
   if (encrypted !== undefined) {
     if (named.length > 0) {
-      throw invalidFlows({ path: ["credentials"], what: 'must be either "$" alone or sets by node id, not both' });
+      throw invalidFlows({ path: ["credentials"], message: 'must be either "$" alone or sets by node id, not both' });
     }
     return decrypt(encrypted);
   }

@@ -10,10 +10,10 @@ const deploymentTypes: ReadonlyMap<DeploymentTypeMessage, DeploymentType> = new 
   [DeploymentTypeMessage.RELOAD, "reload"],
 ]);
 
-/** Every type, once. */
+/** All deployment types. */
 export const deploymentTypeNames: readonly DeploymentType[] = [...new Set(deploymentTypes.values())];
 
-/** Throws `invalid_deployment_type`: an open enum can hold any number. */
+/** Throws `invalid_deployment_type` for an unknown number, which an open enum can contain. */
 export function parseDeploymentType(value: DeploymentTypeMessage): DeploymentType {
   const type = deploymentTypes.get(value);
   if (type === undefined) {

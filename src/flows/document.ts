@@ -1,19 +1,20 @@
 import { setImmediate } from "node:timers/promises";
 import type { FlowNode } from "./configuration.ts";
 
-/** The flows of one revision, as the store, the runtime and the answers share them. Never changed once it is made. */
+/** The flows of a revision, which the store, the runtime and responses share. Immutable. */
 export interface FlowsDocument {
   /** A JSON array of the nodes, in UTF-8. */
   readonly json: Uint8Array;
-  /** How many nodes there are; counting them parses `json` where the number was not given. */
+  /** The number of nodes. Reading it parses `json` if the number was not passed to `parseDocument`. */
   readonly count: number;
-  /** Parsed of `json` at the first use, and kept. */
+  /** Parsed from `json` at the first access. */
   readonly nodes: readonly FlowNode[];
 }
 
-// JSON.stringify takes a millisecond or two for a slice; other requests run between slices.
+// Formatting a slice takes one or two milliseconds. Other requests are served between slices.
 const SLICE_NODES = 1000;
 
+/** Creates a document from nodes. Yields to the event loop between slices. */
 export async function formatDocument(nodes: readonly FlowNode[]): Promise<FlowsDocument> {
   const parts = [Buffer.from("[")];
   for (let start = 0; start < nodes.length; start += SLICE_NODES) {
@@ -25,7 +26,7 @@ export async function formatDocument(nodes: readonly FlowNode[]): Promise<FlowsD
   return Object.freeze({ json: Buffer.concat(parts), count: nodes.length, nodes });
 }
 
-/** Of bytes that are known to be good: what `formatDocument` made, or another thread that has checked and counted them. */
+/** Creates a document from valid JSON that `formatDocument` has produced, here or in another thread. */
 export function parseDocument(json: Uint8Array, count?: number): FlowsDocument {
   let nodes: readonly FlowNode[] | undefined;
   const parse = (): readonly FlowNode[] =>

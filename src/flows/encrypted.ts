@@ -5,30 +5,31 @@ import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "./configuration.ts";
 
 /**
- * Opens Node-RED's `$`: the IV as 32 hex digits, then the base64 of AES-256-CTR over
- * `{"<node id>": {"<name>": "<value>"}}`, the key being the SHA-256 of the secret. Throws
- * `invalid_credentials`, whose message repeats nothing of it.
+ * Decrypts Node-RED's `$` format: the IV as 32 hex digits, followed by the base64 of AES-256-CTR over
+ * `{"<node id>": {"<name>": "<value>"}}`. The key is the SHA-256 of the secret. Throws `invalid_credentials` with a message
+ * that contains nothing of the input.
  */
 export function decryptCredentials(secret: string | undefined, encrypted: string): CredentialSets {
   if (secret === undefined) {
     throw invalidCredentials(
-      "can't be decrypted, as no credentialSecret is configured: configure the one that they were encrypted with, or send them by node id",
+      "can't be decrypted without a configured credentialSecret: configure the one that was used to encrypt them, or send credentials by node id",
     );
   }
   const parsed = parseJson(decipher(secret, encrypted));
   if (parsed === undefined) {
-    // CTR has no authentication: a wrong secret shows only in that no JSON comes out.
+    // CTR is not authenticated: with a wrong secret the result is not valid JSON.
     throw invalidCredentials(
-      "can't be decrypted with the configured credentialSecret: encrypt them with that one, or send them by node id",
+      "can't be decrypted with the configured credentialSecret: encrypt them with that secret, or send credentials by node id",
     );
   }
   const sets = isObject(parsed) ? parseSets(parsed) : undefined;
   if (sets === undefined) {
-    throw invalidCredentials("must hold an object of objects of strings: by node id, then by name");
+    throw invalidCredentials("must contain an object of objects of strings, by node id and name");
   }
   return sets;
 }
 
+/** Encrypts credentials in Node-RED's `$` format. */
 export function encryptCredentials(secret: string, sets: CredentialSets): string {
   const iv = randomBytes(16);
   const cipher = createCipheriv("aes-256-ctr", deriveKey(secret), iv);
@@ -78,6 +79,6 @@ function isObject(value: JsonValue): value is { [key: string]: JsonValue } {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function invalidCredentials(what: string): FlowgateError {
-  return new FlowgateError("invalid_credentials", `credentials.$: ${what}`);
+function invalidCredentials(message: string): FlowgateError {
+  return new FlowgateError("invalid_credentials", `credentials.$: ${message}`);
 }

@@ -6,26 +6,26 @@ import { parseDeploymentType } from "./deployment-type.ts";
 import { type FlowsDocument, formatDocument } from "./document.ts";
 import { parseFlows } from "./parse-flows.ts";
 
-/** What a request to deploy comes to, before the store has it. */
+/** A validated deployment request that is not committed yet. */
 export type PreparedDeployment = {
   readonly type: DeploymentType;
-  /** The revision that the deployment replaces; undefined: whichever is active. */
+  /** The `rev` of the request; undefined for a forced deployment. */
   readonly rev: string | undefined;
-  /** What to commit, or why not. A reload has nothing to commit. */
+  /** What to commit, or the error of the request. Undefined for a reload, which commits nothing. */
   readonly outcome: PreparedFlows | Error | undefined;
 };
 
 type PreparedFlows = {
   readonly flows: FlowsDocument;
-  /** The same object as the current ones where the deployment changes none. */
+  /** The same object as the current credentials if the deployment changes none. */
   readonly credentials: CredentialSets;
-  /** To merge again, if others become the current ones before the commit. */
-  readonly given: SubmittedCredentials;
+  /** For merging again if the current credentials change before the commit. */
+  readonly submitted: SubmittedCredentials;
 };
 
 /**
- * Checks a request and merges its credentials into the `current` ones. Throws `invalid_deployment_type`; what else a caller
- * can act on is the outcome.
+ * Validates a request and merges its credentials into the `current` ones. Throws `invalid_deployment_type`; any other
+ * FlowgateError is returned as the outcome.
  */
 export async function prepareDeployment(
   request: SetFlowsRequest,
@@ -53,7 +53,7 @@ async function prepareFlows(
   decrypt: Decrypt,
 ): Promise<PreparedFlows> {
   const { flows, inline } = parseFlows(request.flows);
-  const given = { inline, given: request.credentials };
-  const credentials = mergeCredentials({ ...given, flows, current, decrypt });
-  return { flows: await formatDocument(flows), credentials, given };
+  const submitted = { inline, topLevel: request.credentials };
+  const credentials = mergeCredentials({ ...submitted, flows, current, decrypt });
+  return { flows: await formatDocument(flows), credentials, submitted };
 }

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Node, NodeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { FlowNode } from "./configuration.ts";
 
-/** The inverse of parseFlows. A label that is no string travels with the other properties. */
+/** The inverse of `parseFlows`. A label that is not a string is in `properties`. */
 export function toNodes(flows: readonly FlowNode[]): Node[] {
   return flows.map(({ id, type, ...properties }) => {
     if (typeof properties["label"] !== "string") {

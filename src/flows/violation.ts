@@ -1,25 +1,25 @@
 import { FlowgateError } from "../errors.ts";
 import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
 
-/** What is wrong with a value, and where below it. */
-export type Violation = { readonly path: JsonPath; readonly what: string };
+/** Why a value is invalid; `path` leads from the value to the invalid part. */
+export type Violation = { readonly path: JsonPath; readonly message: string };
 
 export function prependKey(key: string | number, violation: Violation): Violation {
-  return { path: [key, ...violation.path], what: violation.what };
+  return { path: [key, ...violation.path], message: violation.message };
 }
 
 export function prependKeyIfFound(key: string | number, violation: Violation | undefined): Violation | undefined {
   return violation && prependKey(key, violation);
 }
 
-export function invalidFlows({ path, what }: Violation): FlowgateError {
-  return new FlowgateError("invalid_flows", `${formatPath(path)}: ${what}`);
+export function invalidFlows({ path, message }: Violation): FlowgateError {
+  return new FlowgateError("invalid_flows", `${formatPath(path)}: ${message}`);
 }
 
-/** Messages are sent in headers over gRPC, which hold a few kilobytes. */
-const MAX_QUOTED = 64;
+/** gRPC sends messages in headers, which are limited to a few kilobytes. */
+const MAX_QUOTED_CHARS = 64;
 
-/** What a client sent, quoted for a message and shortened. */
-export function quote(text: string): string {
-  return JSON.stringify(text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED)}…` : text);
+/** Quotes and shortens text of the client for a message. */
+export function quoteInput(text: string): string {
+  return JSON.stringify(text.length > MAX_QUOTED_CHARS ? `${text.slice(0, MAX_QUOTED_CHARS)}…` : text);
 }

@@ -1,29 +1,29 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";
 import type { EncodedRequest } from "@flowgate/transcoding";
-import type { SentError } from "./sent-error.ts";
+import type { SerializedError } from "./serialized-error.ts";
 
-/** What the thread is started with. */
+/** The `workerData` of the thread. */
 export type PreparationData = { readonly credentialSecret: string | undefined };
 
 export type PreparationCall = { readonly source: EncodedRequest; readonly current: CredentialSets };
 
-/** PreparedDeployment as it is sent. */
+/** A `PreparedDeployment` in a form that can be cloned. */
 export type PreparationReply =
   | {
       readonly kind: "prepared";
       readonly type: DeploymentType;
       readonly rev: string | undefined;
-      readonly outcome: SentFlows | { readonly kind: "refused"; readonly error: SentError } | undefined;
+      readonly outcome: SerializedFlows | { readonly kind: "rejected"; readonly error: SerializedError } | undefined;
     }
-  /** There is no deployment: the request can't be decoded, or its type is unknown. */
-  | { readonly kind: "failed"; readonly error: SentError };
+  /** The request can't be decoded, or its deployment type is unknown. */
+  | { readonly kind: "failed"; readonly error: SerializedError };
 
-type SentFlows = {
+type SerializedFlows = {
   readonly kind: "flows";
   readonly json: Uint8Array<ArrayBuffer>;
   readonly count: number;
-  /** undefined: the current ones. */
+  /** Undefined if they are the current ones. */
   readonly credentials: CredentialSets | undefined;
-  readonly given: SubmittedCredentials;
+  readonly submitted: SubmittedCredentials;
 };

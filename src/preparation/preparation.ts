@@ -8,27 +8,27 @@ import { prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts"
 import { createThread } from "../thread.ts";
 import { takeEncodedRequest, getEncodedRequest } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
-import { fromSentError } from "./sent-error.ts";
+import { deserializeError } from "./serialized-error.ts";
 import { findVersionMismatch, isInvalidMessage } from "./version-mismatch.ts";
 
-/** Makes deployments ready to commit. Disposing ends the thread. */
+/** Prepares deployments for the commit. Disposing stops the thread. */
 export interface Preparation extends AsyncDisposable {
-  /** As `prepareDeployment`; decodes the request first, where nothing has read it yet. `unavailable` if the thread dies. */
+  /** As `prepareDeployment`, but first decodes a request that was not decoded yet. Rejects with `unavailable` if the thread exits. */
   prepare(request: SetFlowsRequest, current: CredentialSets): Promise<PreparedDeployment>;
 }
 
 /**
- * Up to here the event loop is blocked for about 2 ms, and no thread has to be started. No longer body shares its memory with
- * another either, as parts of what was read from a socket do: it can be given to a thread.
+ * Bodies up to this size block the event loop for about 2 ms and need no thread. Longer ones do not share their memory with
+ * other bodies, as small reads from a socket do, so that they can be transferred to the thread.
  */
 const maxShortBytes = 64 * 1024;
 
-/** The collector's young generation; most of what parsing allocates lives until the end. */
+/** A large young generation, because most objects that parsing allocates live until the end of the call. */
 const limits = { maxYoungGenerationSizeMb: 64 };
 
 /**
- * Decodes and checks deployments on a thread, which gets the bytes of the request. A short one, and one that an interceptor has
- * read, and so may have changed, is prepared on the event loop.
+ * Decodes and validates deployments in a thread, to which the bytes of the request are transferred. A short request, and one
+ * that an interceptor has read and may have changed, is prepared on the event loop.
  */
 export function openPreparation({
   credentialSecret,
@@ -37,26 +37,26 @@ export function openPreparation({
 }: PreparationData & { readonly decrypt: Decrypt; readonly log: Logger }): Preparation {
   const thread = createThread<PreparationCall, PreparationReply>({
     name: "flowgate deployments",
-    // The name ends as this file's does: .ts as it stands, .js when it is built.
+    // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
     data: { credentialSecret } satisfies PreparationData,
     limits,
-    died: (err) => log.error({ err }, "the thread that prepares deployments ended"),
+    onUnexpectedExit: (err) => log.error({ err }, "the thread that prepares deployments exited"),
   });
 
   return {
     async prepare(request, current) {
-      const undecoded = getEncodedRequest(request);
-      // Before the bytes are transferred to the thread.
-      const versionFault = findVersionMismatch(undecoded);
-      const isLong = (undecoded?.bytes.length ?? 0) > maxShortBytes;
+      const encoded = getEncodedRequest(request);
+      // Must read the bytes before they are transferred to the thread.
+      const versionMismatch = findVersionMismatch(encoded);
+      const isLong = (encoded?.bytes.length ?? 0) > maxShortBytes;
       const source = isLong ? takeEncodedRequest(request) : undefined;
       try {
         return source === undefined
           ? await prepareDeployment(request, current, decrypt)
           : toPrepared(await thread.call({ source, current }, [source.bytes.buffer as ArrayBuffer]), current);
       } catch (error) {
-        throw isInvalidMessage(error) ? (versionFault ?? error) : error;
+        throw isInvalidMessage(error) ? (versionMismatch ?? error) : error;
       }
     },
     [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
@@ -65,17 +65,17 @@ export function openPreparation({
 
 function toPrepared(result: PreparationReply, current: CredentialSets): PreparedDeployment {
   if (result.kind === "failed") {
-    throw fromSentError(result.error);
+    throw deserializeError(result.error);
   }
   const { type, rev, outcome } = result;
   switch (outcome?.kind) {
     case undefined:
       return { type, rev, outcome: undefined };
-    case "refused":
-      return { type, rev, outcome: fromSentError(outcome.error) };
+    case "rejected":
+      return { type, rev, outcome: deserializeError(outcome.error) };
     case "flows": {
-      const { json, count, credentials = current, given } = outcome;
-      return { type, rev, outcome: { flows: parseDocument(json, count), credentials, given } };
+      const { json, count, credentials = current, submitted } = outcome;
+      return { type, rev, outcome: { flows: parseDocument(json, count), credentials, submitted } };
     }
   }
 }

@@ -1,4 +1,4 @@
-// The thread that decodes and checks large deployments.
+// The thread that decodes and validates large deployments.
 import { workerData } from "node:worker_threads";
 import type { Message } from "@bufbuild/protobuf";
 import { FlowsService, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
@@ -11,7 +11,7 @@ import { createJsonCodec } from "@flowgate/transcoding/server";
 import { createReachableRegistry } from "@flowgate/transcoding";
 import { createRequestDecoder } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
-import { toSentError } from "./sent-error.ts";
+import { serializeError } from "./serialized-error.ts";
 
 const { credentialSecret } = workerData as PreparationData;
 const method = FlowsService.method.setFlows;
@@ -32,9 +32,9 @@ async function prepare(source: EncodedRequest, current: PreparationCall["current
     const request = (await decode(source)) as SetFlowsRequest;
     const decrypt = (encrypted: string) => decryptCredentials(credentialSecret, encrypted);
     const { type, rev, outcome } = await prepareDeployment(request, current, decrypt);
-    return { kind: "prepared", type, rev, outcome: toSent(outcome, current) };
+    return { kind: "prepared", type, rev, outcome: serializeOutcome(outcome, current) };
   } catch (error) {
-    return { kind: "failed", error: toSentError(error) };
+    return { kind: "failed", error: serializeError(error) };
   }
 }
 
@@ -42,7 +42,7 @@ function decode({ bytes, format }: EncodedRequest): Message | Promise<Message> {
   return format.kind === "http" ? decodeHttp(bytes, format) : decoders[format.kind](bytes);
 }
 
-function toSent(
+function serializeOutcome(
   outcome: PreparedDeployment["outcome"],
   current: PreparationCall["current"],
 ): Extract<PreparationReply, { kind: "prepared" }>["outcome"] {
@@ -50,9 +50,9 @@ function toSent(
     return undefined;
   }
   if (outcome instanceof Error) {
-    return { kind: "refused", error: toSentError(outcome) };
+    return { kind: "rejected", error: serializeError(outcome) };
   }
   const { json, count } = outcome.flows;
   const credentials = outcome.credentials === current ? undefined : outcome.credentials;
-  return { kind: "flows", json: json as Uint8Array<ArrayBuffer>, count, credentials, given: outcome.given };
+  return { kind: "flows", json: json as Uint8Array<ArrayBuffer>, count, credentials, submitted: outcome.submitted };
 }

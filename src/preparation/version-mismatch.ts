@@ -2,7 +2,7 @@ import type { EncodedRequest } from "@flowgate/transcoding";
 import { RequestError } from "@flowgate/transcoding/server";
 import { FlowgateError } from "../errors.ts";
 
-/** The error of an HTTP body that has the shape of the other API version; undefined where it has not. */
+/** Returns an error that names the missing header if an HTTP body has the shape of the other API version. */
 export function findVersionMismatch(source: EncodedRequest | undefined): FlowgateError | undefined {
   if (source?.format.kind !== "http") {
     return undefined;
@@ -24,7 +24,7 @@ export function findVersionMismatch(source: EncodedRequest | undefined): Flowgat
   return undefined;
 }
 
-/** Whether the body is valid JSON, but not a valid message. The transcoder then leaves the reason to the method. */
+/** Whether the body is valid JSON, but not a valid message. For this error the transcoder sets no reason. */
 export function isInvalidMessage(error: unknown): boolean {
   return error instanceof RequestError && error.status === 400 && error.reason === undefined;
 }

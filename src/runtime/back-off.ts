@@ -1,46 +1,47 @@
 export type BackOffLimits = {
-  /** Before the first restart; doubles with each short life up to the maximum. */
+  /** Delay before the first restart in milliseconds; doubles with each early exit, up to `maxBackoffMs`. */
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
-  /** A life that ran flows for less is a short one. */
+  /** An exit is early if the child ran flows for less than this. */
   readonly shortLifeMs: number;
-  /** After so many in a row the flows are held back. */
+  /** The number of consecutive early exits after which the child starts in safe mode, without flows. */
   readonly safeModeAfter: number;
 };
 
 export type BackOff = {
   /**
-   * A child that ran flows for so long is gone: when shall the next one start, and shall flows be held
-   * back? They are never for one that had none: something else ended it, and that may pass.
+   * Records the exit of a child that ran flows for `flowsRanMs`, and returns when to start the next one and whether to start
+   * it without flows. Only exits with flows count towards a crash loop: any other exit has a cause outside of the flows,
+   * which may be temporary.
    */
-  died(life: { readonly ranMs: number; readonly hadFlows: boolean }): {
+  recordExit(exit: { readonly flowsRanMs: number; readonly hadFlows: boolean }): {
     readonly delayMs: number;
     readonly isCrashLoop: boolean;
   };
-  /** There is something new to try. */
+  /** Forgets all recorded exits, because there is a new deployment to try. */
   reset(): void;
 };
 
 export function createBackOff(limits: BackOffLimits): BackOff {
-  let shortLives = 0;
-  /** Of them, those that had flows. */
+  let earlyExits = 0;
+  /** Those of the early exits that had flows. */
   let crashes = 0;
 
   return {
-    died({ ranMs, hadFlows }) {
-      if (ranMs >= limits.shortLifeMs) {
-        shortLives = 0;
+    recordExit({ flowsRanMs, hadFlows }) {
+      if (flowsRanMs >= limits.shortLifeMs) {
+        earlyExits = 0;
         crashes = 0;
       }
-      shortLives += 1;
+      earlyExits += 1;
       if (hadFlows) crashes += 1;
       return {
-        delayMs: Math.min(limits.backoffMs * 2 ** (shortLives - 1), limits.maxBackoffMs),
+        delayMs: Math.min(limits.backoffMs * 2 ** (earlyExits - 1), limits.maxBackoffMs),
         isCrashLoop: crashes >= limits.safeModeAfter,
       };
     },
     reset() {
-      shortLives = 0;
+      earlyExits = 0;
       crashes = 0;
     },
   };

@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import { createLogBudget, maxLineChars } from "./log-budget.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 
-/** What the runtime gives its log handlers. */
+/** A record as the flow runtime passes it to its log handlers. */
 type RuntimeLogRecord = {
   readonly level: number;
   readonly msg?: unknown;
@@ -13,15 +13,15 @@ type RuntimeLogRecord = {
 
 export type RuntimeLog = {
   readonly handle: (record: RuntimeLogRecord) => void;
-  /** Until then only warnings and worse pass: the runtime announces that it starts, but has no flows yet. */
-  open(): void;
+  /** Enables levels below `warn`. They are disabled at first, because the runtime logs its start before it has flows. */
+  enable(): void;
 };
 
 const levels: Record<number, LogLevel> = { 10: "fatal", 20: "error", 30: "warn", 40: "info", 50: "debug", 60: "trace" };
 
 /**
- * Turns the runtime's records into entries at once: the debug node changes its objects afterwards.
- * `levelOf` may lower the level of what the runtime itself says, or drop it.
+ * Creates a log handler for the flow runtime. It formats each record synchronously, because the debug node changes its
+ * objects afterwards. `levelOf` returns the level for records of the runtime itself, or undefined to drop one.
  */
 export function createRuntimeLog(
   emit: (entry: LogEntry) => void,
@@ -30,42 +30,42 @@ export function createRuntimeLog(
   const budget = createLogBudget((lines) => {
     emit({ level: "warn", message: `${lines} log lines of the flows were dropped` });
   });
-  let isOpen = false;
+  let isEnabled = false;
 
   return {
     handle(record) {
-      if (!isOpen && record.level > 30) return;
-      if (!budget.pass()) {
-        budget.drop(1);
+      if (!isEnabled && record.level > 30) return;
+      if (!budget.take()) {
+        budget.countDropped(1);
         return;
       }
-      const entry = entryOf(record);
+      const entry = toEntry(record);
       const level = entry.nodeId === undefined ? levelOf(entry) : entry.level;
       if (level !== undefined) emit({ ...entry, level });
     },
-    open() {
-      isOpen = true;
+    enable() {
+      isEnabled = true;
     },
   };
 }
 
-function entryOf({ level, msg, id, type, name }: RuntimeLogRecord): LogEntry {
+function toEntry({ level, msg, id, type, name }: RuntimeLogRecord): LogEntry {
   return {
     level: levels[level] ?? "info",
-    message: textOf(msg).slice(0, maxLineChars),
+    message: formatMessage(msg).slice(0, maxLineChars),
     ...(typeof id === "string" && { nodeId: id }),
     ...(typeof type === "string" && { nodeType: type }),
     ...(typeof name === "string" && { nodeName: name }),
   };
 }
 
-function textOf(msg: unknown): string {
+function formatMessage(msg: unknown): string {
   if (typeof msg === "string") return msg;
   try {
     if (msg instanceof Error) return msg.stack ?? msg.message;
     return inspect(msg, { depth: 4, maxArrayLength: 100, maxStringLength: maxLineChars, breakLength: Infinity });
   } catch {
-    // A getter or a custom inspect of the flow's own object: it must not end the process.
+    // A getter or custom inspect function of a flow's object must not end the process.
     return "(a value that cannot be shown)";
   }
 }

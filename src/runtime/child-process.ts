@@ -3,106 +3,115 @@ import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { openChildChannel } from "./child-channel.ts";
-import { confinedEnvironment, confinementFlags } from "./confinement.ts";
-import { createLogBudget } from "./log-budget.ts";
+import { readOutput } from "./child-output.ts";
 import { launchArguments } from "./launch.ts";
-import { type Begun, type Booted, type Deployed, type ToChild, messageFd, watchFd } from "./messages.ts";
+import { createLogBudget } from "./log-budget.ts";
+import {
+  type Deployed,
+  type DeployStarted,
+  type FromChild,
+  type Ready,
+  type ToChild,
+  messageFd,
+  watchFd,
+} from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
-import { readOutput } from "./output.ts";
 import { nameOptions } from "./permission-message.ts";
+import { sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
 
 export type ChildEvents = {
-  /** It gave a sign of life. */
-  readonly heard: () => void;
-  readonly answered: (message: Booted | Begun | Deployed) => void;
-  /** Once, whatever ended it. */
-  readonly gone: (cause: string) => void;
+  /** Called for each message, heartbeats included. */
+  readonly onActivity: () => void;
+  readonly onReply: (message: Ready | DeployStarted | Deployed) => void;
+  /** Called once, also if the process could not be started. */
+  readonly onExit: (cause: string) => void;
 };
 
 export type RuntimeProcess = {
   send(message: ToChild, payload?: Uint8Array): void;
-  /** Where nothing gentler can be waited for: a blocked event loop sees no SIGTERM. */
+  /** Sends SIGKILL: a process with a blocked event loop does not handle SIGTERM. */
   kill(): void;
 };
 
-/** One process of the flow runtime, and its output in the log. */
+/** Starts a process of the flow runtime, and writes its output to the log. */
 export function spawnChild(options: CompleteOptions, events: ChildEvents): RuntimeProcess {
-  const { host, port, allow } = options;
   const log: CompleteOptions["log"] = (entry, source) =>
     options.log({ ...entry, message: nameOptions(entry.message) }, source);
-  /** What it said of its end; only the first word of it counts. */
+  /** The first cause that the child reported, or that the channel shows. It is more specific than the exit code. */
   let cause: string | undefined;
-  const gone = onceOnly((how: string) => events.gone(cause ?? how));
-  const unborn: RuntimeProcess = { send: ignore, kill: ignore };
+  const exited = onceOnly((exit: string) => events.onExit(cause ?? exit));
+  const notStarted: RuntimeProcess = { send: ignore, kill: ignore };
 
   let child: ChildProcess;
   try {
     child = spawnWith(options);
   } catch (error) {
-    // No process or memory is left for it now.
-    setImmediate(() => gone(`it could not be started: ${(error as Error).message}`));
-    return unborn;
+    // The system is out of processes or memory.
+    setImmediate(() => exited(`it could not be started: ${(error as Error).message}`));
+    return notStarted;
   }
   child.on("error", (error) => {
-    if (child.pid === undefined) gone(`it could not be started: ${error.message}`);
+    if (child.pid === undefined) exited(`it could not be started: ${error.message}`);
   });
-  // Node's types don't tell of it: there are no pipes where there were no file descriptors for them.
+  // Undefined if there were no file descriptors for the pipes, which Node's types omit.
   const pipes = child.stdio as ChildProcess["stdio"] | undefined;
-  if (pipes === undefined) return unborn;
-  // Never written to; see orphan-watch.ts.
+  if (pipes === undefined) return notStarted;
+  // Never written to; see parent-watchdog.ts.
   pipes[watchFd]?.on("error", ignore);
   if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }, "flows"));
   if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }, "flows"));
 
-  // The child keeps within such a budget too; but flows can reach the channel past it.
+  // The child applies the same budget, but flows can write to the channel directly.
   const budget = createLogBudget((lines) =>
     log({ level: "warn", message: `${lines} log entries were dropped` }, "runtime"),
   );
 
+  function handle(message: FromChild): void {
+    switch (message.kind) {
+      case "heartbeat":
+        return;
+      case "log":
+        if (budget.take()) log(message.entry, "flows");
+        else budget.countDropped(1);
+        return;
+      case "listen-failed":
+        cause ??= `HTTP-in nodes can't listen on ${options.host}, port ${options.port} (runtime.port): ${message.code}`;
+        return;
+      case "crashed":
+        if (cause !== undefined) return;
+        cause = `it crashed: ${firstLine(nameOptions(message.cause))}`;
+        log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "runtime");
+        return;
+      case "deployed":
+        events.onReply(message.failure === undefined ? message : { ...message, failure: nameOptions(message.failure) });
+        return;
+      case "ready":
+      case "deploy-started":
+        events.onReply(message);
+    }
+  }
+
   const channel = openChildChannel(pipes[messageFd] as Duplex, {
-    message(message) {
-      events.heard();
-      switch (message.kind) {
-        case "beat":
-          return;
-        case "log":
-          if (budget.pass()) log(message.entry, "flows");
-          else budget.drop(1);
-          return;
-        case "unbound":
-          cause ??= `HTTP-in nodes can't listen on ${host}, port ${port} (runtime.port): ${message.code}`;
-          return;
-        case "dying":
-          if (cause !== undefined) return;
-          cause = `it crashed: ${firstLine(nameOptions(message.cause))}`;
-          log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "runtime");
-          return;
-        case "deployed":
-          events.answered(
-            message.failure === undefined ? message : { ...message, failure: nameOptions(message.failure) },
-          );
-          return;
-        case "booted":
-        case "begun":
-          events.answered(message);
-      }
+    onMessage(message) {
+      events.onActivity();
+      handle(message);
     },
-    broken() {
+    onInvalidMessage() {
       cause ??= "a flow wrote into the runtime's own channel";
       kill(child);
     },
   });
-  // Without a channel it can neither be told anything nor heard.
-  void channel.ended.then(() => kill(child));
+  // A child without its channel can't be controlled.
+  void channel.closed.then(() => kill(child));
 
   child.on("exit", (code, signal) => {
-    // What flows have spawned is in its process group.
-    if (allow.childProcess) killGroup(child);
-    // Its last words may still be on their way; but one that it has spawned could hold the channel open.
-    void Promise.race([channel.ended, delay(500, undefined, { ref: false })]).then(() => {
+    // The processes that flows have spawned are in its process group.
+    if (options.allow.childProcess) killGroup(child);
+    // Waits for the last messages, for a limited time: a process that a flow has spawned can keep the channel open.
+    void Promise.race([channel.closed, delay(500, undefined, { ref: false })]).then(() => {
       channel.close();
-      budget.end();
-      gone(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`);
+      budget.flush();
+      exited(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`);
     });
   });
 
@@ -117,16 +126,16 @@ function spawnWith({ entry, dir, allow, maxOldSpaceMb }: CompleteOptions): Child
     process.execPath,
     launchArguments(
       [
-        ...confinementFlags(entry, dir, allow),
+        ...sandboxFlags(entry, dir, allow),
         ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
       ],
       fileURLToPath(entry),
     ),
     {
       cwd: dir,
-      env: confinedEnvironment(dir, allow),
+      env: sandboxEnvironment(dir, allow),
       stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
-      // A process group of its own: Ctrl-C in a terminal is for the parent, and what flows spawn can be killed with it.
+      // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
       detached: true,
     },
   );
@@ -159,5 +168,5 @@ function firstLine(text: string): string {
   return (text.split("\n", 1)[0] ?? "").slice(0, 300);
 }
 
-/** For failures of a channel or pipe whose process has gone: `exit` tells. */
+/** Listener for errors of a channel or pipe whose process has exited, which `exit` reports. */
 function ignore(): void {}

@@ -3,65 +3,65 @@ import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/store.ts";
 import type { DeploymentResult, WaitOptions } from "./runtime.ts";
 
-/** A revision to be run, and those who wait for it. */
+/** A revision to apply, and the callers that wait for the result. */
 export type Deployment = {
   readonly revision: Revision;
   readonly type: DeploymentType;
   readonly waiters: Set<Waiter>;
-  /** Where it belongs. */
+  /** The parent of its spans. */
   readonly trace: Context;
 };
 
-type Task = Pick<Deployment, "revision" | "type">;
+type RevisionAndType = Pick<Deployment, "revision" | "type">;
 
-export type Waiter = { settle(result: DeploymentResult): void };
+export type Waiter = { resolve(result: DeploymentResult): void };
 
 export const running: DeploymentResult = { outcome: "running", missingTypes: [] };
 export const crashed: DeploymentResult = { outcome: "crashed", missingTypes: [] };
 export const pending: DeploymentResult = { outcome: "pending", missingTypes: [] };
 
-/** Constructing a function node takes about 0.4 ms; 5 ms allow for slow machines and expensive nodes. */
+/** Constructing a function node takes about 0.4 ms; 5 ms per node leave room for slow machines and expensive nodes. */
 export function deploymentBudgetMs(revision: Revision, deadlineMs: number): number {
   return Math.max(deadlineMs, 1_000 + 5 * revision.flows.count);
 }
 
+/** Creates a waiter whose result is `pending` when the time is over or the signal is aborted. */
 export function createWaiter(
   deadlineMs: number,
   { withinMs = deadlineMs, signal }: WaitOptions = {},
-): Waiter & { readonly settled: Promise<DeploymentResult> } {
+): Waiter & { readonly result: Promise<DeploymentResult> } {
   const { promise, resolve } = Promise.withResolvers<DeploymentResult>();
-  const settle = (result: DeploymentResult): void => {
+  const finish = (result: DeploymentResult): void => {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", leave);
+    signal?.removeEventListener("abort", giveUp);
     resolve(result);
   };
-  const leave = (): void => settle(pending);
-  const timer = setTimeout(leave, Math.min(deadlineMs, withinMs));
-  signal?.addEventListener("abort", leave);
-  if (signal?.aborted === true) leave();
-  return { settled: promise, settle };
+  const giveUp = (): void => finish(pending);
+  const timer = setTimeout(giveUp, Math.min(deadlineMs, withinMs));
+  signal?.addEventListener("abort", giveUp);
+  if (signal?.aborted === true) giveUp();
+  return { result: promise, resolve: finish };
 }
 
-export function settle(deployment: Deployment | undefined, result: DeploymentResult): void {
-  for (const waiter of deployment?.waiters ?? []) waiter.settle(result);
+export function resolveWaiters(deployment: Deployment | undefined, result: DeploymentResult): void {
+  for (const waiter of deployment?.waiters ?? []) waiter.resolve(result);
 }
 
-/** Whether running the one leaves nothing to do for the other. */
-export function covers(one: Task, other: Task): boolean {
-  if (one.revision.seq < other.revision.seq || other.type === "reload") return false;
-  return other.type !== "full" || isFull(one);
+/** Whether applying `current` makes applying `requested` unnecessary. */
+export function includesDeployment(current: RevisionAndType, requested: RevisionAndType): boolean {
+  if (current.revision.seq < requested.revision.seq || requested.type === "reload") return false;
+  return requested.type !== "full" || restartsAllNodes(current);
 }
 
-/** Whether it starts every node anew. */
-export function isFull({ type }: Pick<Deployment, "type">): boolean {
+export function restartsAllNodes({ type }: Pick<Deployment, "type">): boolean {
   return type === "full" || type === "reload";
 }
 
-/** One deployment that does for both. They may come in any order: the newer revision is the one that counts. */
+/** Returns one deployment that replaces both. They may be in any order: the newer revision is applied. */
 export function mergeDeployments(one: Deployment | undefined, other: Deployment): Deployment {
   if (one === undefined) return other;
   return {
-    revision: newer(one.revision, other.revision),
+    revision: newerRevision(one.revision, other.revision),
     type: mergeTypes(one.type, other.type),
     waiters: new Set([...one.waiters, ...other.waiters]),
     trace: one.revision.seq > other.revision.seq || other.trace === ROOT_CONTEXT ? one.trace : other.trace,
@@ -71,15 +71,15 @@ export function mergeDeployments(one: Deployment | undefined, other: Deployment)
 function mergeTypes(one: DeploymentType, other: DeploymentType): DeploymentType {
   if (one === other) return one;
   const types = new Set([one, other]);
-  // A reload besides something new is a full deployment.
+  // A reload merged with changed flows is a full deployment.
   return types.has("full") || types.has("reload") ? "full" : "flows";
 }
 
-export function newer(one: Revision | undefined, other: Revision): Revision {
+export function newerRevision(one: Revision | undefined, other: Revision): Revision {
   return one !== undefined && one.seq > other.seq ? one : other;
 }
 
-/** The nodes whose credentials are not the same in both, removed ones included. */
+/** The ids of the nodes whose credentials differ, removed ones included. */
 export function changedCredentials(before: CredentialSets, after: CredentialSets): string[] {
   if (before === after) return [];
   const ids = new Set([...before.keys(), ...after.keys()]);

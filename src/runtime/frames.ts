@@ -1,10 +1,10 @@
-// One message to the child, as bytes: a marker, the lengths of two parts (32 bits each, big-endian), the message as JSON,
-// and the payload as it is.
+// A frame is one message to the child: a marker, the lengths of message and payload (32 bits each, big-endian), the message
+// as JSON, and the payload as raw bytes.
 
 const marker = 0x666c6f77;
 const prefixBytes = 12;
 
-/** The pieces of a frame, in order; the payload is not copied. */
+/** Returns the pieces of a frame in order. The payload is not copied. */
 export function formatFrame(message: object, payload: Uint8Array): Uint8Array[] {
   const header = Buffer.from(JSON.stringify(message));
   const prefix = Buffer.alloc(prefixBytes);
@@ -15,11 +15,12 @@ export function formatFrame(message: object, payload: Uint8Array): Uint8Array[] 
 }
 
 /**
- * Assembles frames from the chunks that are passed to what it returns.
+ * Returns a function that takes the chunks of a byte stream and calls `onFrame` for each complete frame.
  *
- * Throws where a frame should begin and does not: something else has read from the channel, and no length can be trusted.
+ * It throws if a frame does not begin with the marker: something else has read from the channel, and the lengths can't be
+ * trusted any more.
  */
-export function createFrameReader(frame: (message: unknown, payload: Buffer) => void): (chunk: Buffer) => void {
+export function createFrameReader(onFrame: (message: unknown, payload: Buffer) => void): (chunk: Buffer) => void {
   let chunks: Buffer[] = [];
   let bytes = 0;
   let lengths: { readonly header: number; readonly payload: number } | undefined;
@@ -45,7 +46,7 @@ export function createFrameReader(frame: (message: unknown, payload: Buffer) => 
       if (bytes < header + payload) return;
       const body = take(header + payload);
       lengths = undefined;
-      frame(JSON.parse(body.toString("utf8", 0, header)), body.subarray(header));
+      onFrame(JSON.parse(body.toString("utf8", 0, header)), body.subarray(header));
     }
   };
 }

@@ -1,23 +1,27 @@
 import { heartbeatIntervalMs } from "./messages.ts";
 
-export type HeartbeatMonitor = { heard(): void; stop(): void };
+export type HeartbeatMonitor = {
+  /** Records that the child is responsive. */
+  reset(): void;
+  stop(): void;
+};
 
 /**
- * Tells with each beat that is due how long the child has been silent.
+ * Calls `tick` at each heartbeat interval with the time since the last heartbeat.
  *
- * Time is counted in ticks of the parent's own loop, not read from a clock: a parent that was itself
- * busy, or suspended, has beats waiting to be read and must not take the child for dead.
+ * Time is counted in ticks of the parent's own event loop instead of read from a clock: after the parent was busy or
+ * suspended, heartbeats are still waiting to be read, and the child must not be taken for unresponsive.
  */
-export function startHeartbeatMonitor(tick: (silentMs: number) => void): HeartbeatMonitor {
-  let silentTicks = 0;
+export function startHeartbeatMonitor(tick: (heartbeatAgeMs: number) => void): HeartbeatMonitor {
+  let missedTicks = 0;
   const timer = setInterval(() => {
-    silentTicks += 1;
-    tick(silentTicks * heartbeatIntervalMs);
+    missedTicks += 1;
+    tick(missedTicks * heartbeatIntervalMs);
   }, heartbeatIntervalMs);
 
   return {
-    heard() {
-      silentTicks = 0;
+    reset() {
+      missedTicks = 0;
     },
     stop: () => clearInterval(timer),
   };

@@ -1,50 +1,50 @@
 export type LogBudget = {
-  /** Whether one more line may pass now. */
-  pass(): boolean;
-  /** Counts what did not pass, in whatever unit its owner tells it. */
-  drop(amount: number): void;
-  /** Tells at once what was dropped and not told yet. */
-  end(): void;
+  /** Takes one line from the budget; false if it is used up. */
+  take(): boolean;
+  /** Adds to what is reported as dropped, in lines or bytes. */
+  countDropped(amount: number): void;
+  /** Reports immediately what was dropped since the last report. */
+  flush(): void;
 };
 
 /**
- * So many lines in each window of time: a flow that logs in a loop must cost neither the parent's time
- * nor the child's memory. It is far more than a person reads, and far less than a process can write.
+ * Limits the number of lines per time window, so that a flow that logs in a loop does not use up the parent's time or the
+ * child's memory. The default is far more than a person reads and far less than a process can write.
  */
 export function createLogBudget(
-  tell: (dropped: number) => void,
+  report: (dropped: number) => void,
   { lines, windowMs } = { lines: 1_000, windowMs: 5_000 },
 ): LogBudget {
-  let left = lines;
-  let startedAtMs = performance.now();
+  let remaining = lines;
+  let windowStartMs = performance.now();
   let dropped = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  function tellNow(): void {
+  function flush(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (dropped > 0) tell(dropped);
+    if (dropped > 0) report(dropped);
     dropped = 0;
   }
 
   return {
-    pass() {
+    take() {
       const nowMs = performance.now();
-      if (nowMs - startedAtMs >= windowMs) {
-        startedAtMs = nowMs;
-        left = lines;
+      if (nowMs - windowStartMs >= windowMs) {
+        windowStartMs = nowMs;
+        remaining = lines;
       }
-      if (left === 0) return false;
-      left -= 1;
+      if (remaining === 0) return false;
+      remaining -= 1;
       return true;
     },
-    drop(amount) {
+    countDropped(amount) {
       dropped += amount;
-      timer ??= setTimeout(tellNow, windowMs).unref();
+      timer ??= setTimeout(flush, windowMs).unref();
     },
-    end: tellNow,
+    flush,
   };
 }
 
-/** Longer lines are cut. */
+/** Longer lines are truncated. */
 export const maxLineChars = 8192;

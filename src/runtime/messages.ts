@@ -1,7 +1,7 @@
 import type { DeploymentType } from "../flows/configuration.ts";
 import { maxLineChars } from "./log-budget.ts";
 
-/** The gravest first. */
+/** By severity, the most severe first. */
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;
 
 export type LogLevel = (typeof logLevels)[number];
@@ -9,103 +9,106 @@ export type LogLevel = (typeof logLevels)[number];
 export type LogEntry = {
   readonly level: LogLevel;
   readonly message: string;
-  /** Of the node that said it; absent where it was not a node. */
+  /** The node that logged the entry; absent if it was not logged by a node. */
   readonly nodeId?: string;
   readonly nodeType?: string;
-  /** The label that its author gave it. */
+  /** The node's label in the editor. */
   readonly nodeName?: string;
-  /** Of the deployment that it was said during; absent where that belongs to no trace. */
+  /** The trace context of the deployment during which it was logged; absent outside of a trace. */
   readonly traceparent?: string;
 };
 
-/** Credentials as JSON carries them: a node may be called `__proto__`, so entries and not an object. */
+/** Credentials as JSON. Entries instead of an object, because `__proto__` is a valid node id. */
 export type CredentialEntries = readonly (readonly [nodeId: string, set: readonly (readonly [string, string])[]])[];
 
-/** The first message; the child answers `booted` once it can take flows. */
-export type Boot = {
-  readonly kind: "boot";
+/** The first message. The child replies `ready` when it can receive deployments. */
+export type Initialize = {
+  readonly kind: "initialize";
   readonly userDir: string;
   readonly host: string;
   readonly httpPort: number;
   readonly nodeCloseTimeoutMs: number;
   readonly logLevel: LogLevel;
-  /** Whether flows may start worker threads; the child gives the right up otherwise. */
+  /** Whether flows may start worker threads. If not, the child drops the permission. */
   readonly worker: boolean;
 };
 
-/** Answered by `begun` and `deployed` with the same id. One at a time. Its payload is the flows: a JSON array of nodes, in UTF-8. */
+/**
+ * The child replies `deploy-started` and then `deployed`, both with the same id. Only one deployment is in progress at a
+ * time. The payload is the flows: a JSON array of nodes in UTF-8.
+ */
 export type Deploy = {
   readonly kind: "deploy";
   readonly id: number;
   readonly type: DeploymentType;
-  /** All of them: what is not here does not exist. */
+  /** The complete credentials of all nodes. */
   readonly credentials: CredentialEntries;
-  /** The nodes whose credentials are others than in the deployment before this one. */
+  /** The ids of the nodes whose credentials differ from those of the previous deployment. */
   readonly credentialsChanged: readonly string[];
-  /** Where it belongs (W3C Trace Context, section 3.2); absent outside of any trace. */
+  /** W3C Trace Context, section 3.2; absent outside of a trace. */
   readonly traceparent?: string;
 };
 
 type Stop = { readonly kind: "stop" };
 
-export type ToChild = Boot | Deploy | Stop;
+export type ToChild = Initialize | Deploy | Stop;
 
-export type Booted = { readonly kind: "booted"; readonly httpPort: number };
+export type Ready = { readonly kind: "ready"; readonly httpPort: number };
 
-/** It has received a deployment, and lets go of what ran before. */
-export type Begun = { readonly kind: "begun"; readonly id: number };
+/** The child has received a deployment and starts to replace the previous one. */
+export type DeployStarted = { readonly kind: "deploy-started"; readonly id: number };
 
 export type Deployed = {
   readonly kind: "deployed";
   readonly id: number;
-  /** Why the runtime can't start these flows; absent where it started them. */
+  /** Why the runtime can't start these flows; absent if it started them. */
   readonly failure?: string;
-  /** The node types that are not installed, where that is why. */
+  /** The node types that are not installed, if that is the failure. */
   readonly missingTypes?: readonly string[];
-  /** It refused them before it changed anything. */
+  /** The runtime rejected the flows before it changed anything. */
   readonly rejected?: true;
 };
 
 export type FromChild =
-  | Booted
-  | Begun
+  | Ready
+  | DeployStarted
   | Deployed
-  | { readonly kind: "beat" }
+  | { readonly kind: "heartbeat" }
   | { readonly kind: "log"; readonly entry: LogEntry }
-  /** Instead of `booted`, from a child that is about to exit: HTTP-in nodes can't listen. */
-  | { readonly kind: "unbound"; readonly code: string }
-  /** The last word of a child that is about to exit. */
-  | { readonly kind: "dying"; readonly cause: string };
+  /** Sent instead of `ready` if the port of HTTP-in nodes can't be opened. The child exits after it. */
+  | { readonly kind: "listen-failed"; readonly code: string }
+  /** An uncaught exception or unhandled rejection. The child exits after it. */
+  | { readonly kind: "crashed"; readonly cause: string };
 
-/** How often a child tells that its event loop turns. */
+/** The interval at which a child sends heartbeats, which a blocked event loop delays. */
 export const heartbeatIntervalMs = 250;
 
-/** The file descriptor of the pipe, in the child, that carries the messages in both directions. */
+/** The child's file descriptor of the pipe that carries messages in both directions. */
 export const messageFd = 3;
 
-/** Where in the child the watch pipe is: it ends when the parent does. */
+/** The child's file descriptor of the pipe that closes when the parent exits. */
 export const watchFd = 4;
 
 const maxNameChars = 256;
 const maxNames = 1_000;
 
 /**
- * What a child has sent, where it is one of the messages above. Flows reach the channel too: what they
- * put into it must not be able to harm the parent, by its length neither.
+ * Parses a message of the child; undefined if it is not valid. Flows can write to the channel too, so values are checked
+ * and their lengths are limited.
  */
 export function parseFromChild(value: unknown): FromChild | undefined {
   if (!isRecord(value)) return undefined;
   switch (value["kind"]) {
-    case "beat":
-      return { kind: "beat" };
-    case "booted":
-      return typeof value["httpPort"] === "number" ? { kind: "booted", httpPort: value["httpPort"] } : undefined;
-    case "unbound":
+    case "heartbeat":
+      return { kind: "heartbeat" };
+    case "ready":
+      return typeof value["httpPort"] === "number" ? { kind: "ready", httpPort: value["httpPort"] } : undefined;
+    case "listen-failed":
       return typeof value["code"] === "string"
-        ? { kind: "unbound", code: value["code"].slice(0, maxNameChars) }
+        ? { kind: "listen-failed", code: value["code"].slice(0, maxNameChars) }
         : undefined;
-    case "begun":
-      return typeof value["id"] === "number" ? { kind: "begun", id: value["id"] } : undefined;
+    case "deploy-started":
+      return typeof value["id"] === "number" ? { kind: "deploy-started", id: value["id"] } : undefined;
     case "deployed":
       return typeof value["id"] === "number"
         ? {
@@ -116,9 +119,9 @@ export function parseFromChild(value: unknown): FromChild | undefined {
             ...(value["rejected"] === true && { rejected: true }),
           }
         : undefined;
-    case "dying":
+    case "crashed":
       return typeof value["cause"] === "string"
-        ? { kind: "dying", cause: value["cause"].slice(0, maxLineChars) }
+        ? { kind: "crashed", cause: value["cause"].slice(0, maxLineChars) }
         : undefined;
     case "log": {
       const entry = parseLogEntry(value["entry"]);

@@ -1,4 +1,4 @@
-// What child.ts uses of packages that bring no types of their own.
+// The parts of Node-RED's packages that this project uses. They have no type declarations.
 
 declare module "@node-red/util" {
   export type RuntimeEvent = {
@@ -28,7 +28,7 @@ declare module "@node-red/runtime" {
     stop(): Promise<void>;
     httpNode: RequestListener;
     flows: {
-      /** Resolves before the flows are started; without a `rev` where the old ones could not be stopped. */
+      /** Resolves before the flows are started, without a `rev` if the previous ones could not be stopped. */
       setFlows(deployment: {
         flows?: { flows: object[]; credentials: object };
         deploymentType: string;

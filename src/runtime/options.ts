@@ -3,46 +3,47 @@ import type { Revision } from "../store/store.ts";
 import type { BackOffLimits } from "./back-off.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 
-/** What flows may do besides the network and their own `dir`. Nothing of it by default. */
+/** What flows may do besides using the network and their own `dir`. By default nothing. */
 export type SandboxPermissions = {
-  /** Paths; a directory stands for all that is in it. Who may write a Unix socket may connect to it. */
+  /** Paths of files, or of directories with all that they contain. */
   readonly fileSystemRead?: readonly string[];
+  /** As `fileSystemRead`. The path of a Unix socket permits connecting to it. */
   readonly fileSystemWrite?: readonly string[];
-  /** What a flow spawns is outside of all these limits. */
+  /** Spawned processes are subject to none of these limits. */
   readonly childProcess?: boolean;
-  /** Threads are outside of some of these limits: they may signal other processes, and use Unix sockets. */
+  /** Threads are subject to some of these limits only: they can signal other processes and use Unix sockets. */
   readonly worker?: boolean;
-  /** Native code is outside of all these limits too. */
+  /** Native code is subject to none of these limits. */
   readonly nativeAddons?: boolean;
-  /** Names of environment variables that are passed on. */
+  /** Names of environment variables that are passed to the flows. */
   readonly env?: readonly string[];
 };
 
 export type RuntimeOptions = {
-  /** The newest revision; asked for at each start of the child. */
+  /** Returns the newest revision. Called at each start of the child. */
   readonly active: () => Promise<Revision>;
-  /** The runtime's own directory, where its nodes may write and npm installs more of them. Created if missing. */
+  /** The runtime's directory, where nodes can write files and npm can install more nodes. Created if missing. */
   readonly dir: string;
-  /** Where HTTP-in nodes listen; port 0 is any free one, which `status` tells. */
+  /** The address of HTTP-in nodes. Port 0 selects a free one, which `status` reports. */
   readonly host: string;
   readonly port: number;
-  /** `runtime`: what is said of the runtime here, outside of its process; `flows`: what anyone may have said within. */
+  /** `source` is `runtime` for entries of this process, and `flows` for entries and output of the child. */
   readonly log: (entry: LogEntry, source: LogSource) => void;
-  /** The least grave that is logged of the flows. */
+  /** The lowest severity of flows' entries that is logged. Defaults to `info`. */
   readonly logLevel?: LogLevel;
-  /** How long a deployment may take: longer for very large ones. */
+  /** Time limit of a deployment; longer for very large ones. Defaults to 30 s. */
   readonly deadlineMs?: number;
-  /** How long a child may take until it can receive flows. No flow runs yet, but machines can be slow. */
-  readonly bootDeadlineMs?: number;
-  /** How long the child's event loop may stand still. */
+  /** Time limit for a child to become ready for deployments. Defaults to 60 s, for slow machines. */
+  readonly readyDeadlineMs?: number;
+  /** How long the child's event loop may be blocked. Defaults to 2 s. */
   readonly unresponsiveMs?: number;
   readonly restart?: Partial<BackOffLimits>;
-  /** How long a node may take to close. */
+  /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
   readonly allow?: SandboxPermissions;
-  /** Limits the heap of the child. Absent: Node's own limit. */
+  /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
   readonly maxOldSpaceMb?: number | undefined;
-  /** The program that speaks the child's side of messages.ts. */
+  /** The program of the child, which implements the protocol of messages.ts. Defaults to `child.ts`. */
   readonly entry?: URL;
 };
 
@@ -71,10 +72,10 @@ export const runtimeDefaults = {
 export function completeOptions(options: RuntimeOptions): CompleteOptions {
   return {
     logLevel: "info",
-    bootDeadlineMs: 60_000,
+    readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,
     maxOldSpaceMb: undefined,
-    // This file ends in .ts or, once built, in .js; so does its neighbour.
+    // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./child${extname(import.meta.url)}`, import.meta.url),
     ...runtimeDefaults,
     ...options,

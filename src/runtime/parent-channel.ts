@@ -3,29 +3,31 @@ import { createFrameReader } from "./frames.ts";
 import { type FromChild, type ToChild, messageFd } from "./messages.ts";
 
 export type ParentChannel = {
-  /** `sent` is called once it is written, or never can be. */
-  send(message: FromChild, sent?: () => void): void;
+  /** `onSent` is called when the message is written, or can't be written. */
+  send(message: FromChild, onSent?: () => void): void;
 };
 
-/** The child's end of the pipe that carries the messages; child-channel.ts is the other one. */
-export function openParentChannel(events: {
-  /** `payload` is empty for messages that have none. */
-  readonly message: (message: ToChild, payload: Buffer) => void;
-  /** The parent is gone, or wants to hear no more. */
-  readonly ended: () => void;
-}): ParentChannel {
+export type ParentChannelEvents = {
+  /** `payload` is empty for messages without one. */
+  readonly onMessage: (message: ToChild, payload: Buffer) => void;
+  /** The parent has exited, or has closed the channel. */
+  readonly onClose: () => void;
+};
+
+/** Opens the child's end of the message pipe; `child-channel.ts` is the parent's end. */
+export function openParentChannel(events: ParentChannelEvents): ParentChannel {
   const pipe = new Socket({ fd: messageFd });
   pipe.on(
     "data",
-    createFrameReader((message, payload) => events.message(message as ToChild, payload)),
+    createFrameReader((message, payload) => events.onMessage(message as ToChild, payload)),
   );
-  // `close` follows; a write that fails is no exception.
+  // `close` follows an error, and a failed write must not be an uncaught exception.
   pipe.on("error", () => {});
-  pipe.on("close", events.ended);
+  pipe.on("close", events.onClose);
 
   return {
-    send(message, sent) {
-      pipe.write(`${JSON.stringify(message)}\n`, () => sent?.());
+    send(message, onSent) {
+      pipe.write(`${JSON.stringify(message)}\n`, () => onSent?.());
     },
   };
 }

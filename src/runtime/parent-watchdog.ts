@@ -2,10 +2,10 @@ import { Worker } from "node:worker_threads";
 import { watchFd } from "./messages.ts";
 
 /**
- * Ends this process, and with its process group whatever its flows have spawned, when the parent is gone.
+ * Ends this process and its process group, which contains what its flows have spawned, when the parent exits.
  *
- * Neither `disconnect` nor a signal handler could run while a flow blocks the event loop. So a thread of
- * its own reads a pipe which only the parent holds open.
+ * Neither a `disconnect` event nor a signal handler runs while a flow blocks the event loop. Therefore a separate thread
+ * reads a pipe that only the parent keeps open.
  */
 export function startParentWatchdog(): void {
   const worker = new Worker(

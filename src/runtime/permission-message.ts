@@ -1,5 +1,5 @@
-/** Node's permission flags, and the options of the service that set them. */
-const options: ReadonlyMap<string, string> = new Map([
+/** The service's options by the Node permission flags that they set. */
+const optionsByFlag: ReadonlyMap<string, string> = new Map([
   ["fs-read", "runtime.allow.fileSystemRead"],
   ["fs-write", "runtime.allow.fileSystemWrite"],
   ["child-process", "runtime.allow.childProcess"],
@@ -8,12 +8,12 @@ const options: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Replaces the flags in messages of Node's permission model, which no one can set on the runtime's process, by
- * the options of the service.
+ * Replaces the flags in messages of Node's permission model by the service's options, because users can't set flags of the
+ * runtime's process.
  */
 export function nameOptions(message: string): string {
   return message.replaceAll(/\bUse --allow-([a-z-]+) to manage permissions\./g, (_, flag: string) => {
-    const option = options.get(flag);
+    const option = optionsByFlag.get(flag);
     return option === undefined ? "No option of the service permits it." : `The option ${option} permits it.`;
   });
 }

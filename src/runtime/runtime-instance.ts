@@ -3,195 +3,186 @@ import type { CredentialSets } from "../flows/configuration.ts";
 import type { Revision } from "../store/store.ts";
 import { type OpenSpan, beginSpan, formatTraceparent } from "../telemetry/trace.ts";
 import { spawnChild } from "./child-process.ts";
-import { type Deployment, changedCredentials, deploymentBudgetMs, isFull } from "./deployment.ts";
-import { type Deployed, heartbeatIntervalMs } from "./messages.ts";
-import type { CompleteOptions } from "./options.ts";
+import { type Deployment, changedCredentials, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
 import { startHeartbeatMonitor } from "./heartbeat-monitor.ts";
+import { type Phase, killReason } from "./kill-reason.ts";
+import { type Deploy, type Deployed, type Initialize, heartbeatIntervalMs } from "./messages.ts";
+import type { CompleteOptions } from "./options.ts";
 
 export type InstanceEvents = {
-  /** It gave a sign of life. */
-  readonly heard: () => void;
-  readonly booted: (httpPort: number) => void;
-  /** `failure` is why the runtime can't start these flows. */
-  readonly deployed: (deployment: Deployment, failure: string | undefined, missingTypes: readonly string[]) => void;
-  readonly over: (end: InstanceExit) => void;
-  /** Whether something newer waits than what the child is busy with. */
-  readonly isOvertaken: () => boolean;
+  /** Called for each message, heartbeats included. */
+  readonly onActivity: () => void;
+  readonly onReady: (httpPort: number) => void;
+  /** `failure` is why the runtime can't start these flows; undefined if it started them. */
+  readonly onDeployed: (deployment: Deployment, failure: string | undefined, missingTypes: readonly string[]) => void;
+  readonly onExit: (exit: InstanceExit) => void;
+  /** Whether a deployment is waiting for the current one. */
+  readonly hasNewerDeployment: () => boolean;
 };
 
 export type InstanceExit = {
   readonly cause: string;
-  /** The deployment that was under way. */
+  /** The deployment that was in progress. */
   readonly unfinished: Deployment | undefined;
-  /** A deployment that the child never saw: what ran before has ended it. */
-  readonly unseen: Deployment | undefined;
-  /** How long it had run flows. */
-  readonly ranMs: number;
-  /** Whether flows were handed over to it, so that they can be to blame. */
+  /** A deployment that was sent, but that the child did not receive: the previous flows caused the exit. */
+  readonly undelivered: Deployment | undefined;
+  /** How long the child ran flows. */
+  readonly flowsRanMs: number;
+  /** Whether the child received flows, which may have caused the exit. */
   readonly hadFlows: boolean;
-  /** It was told to stop, or ended for something newer. */
-  readonly isWanted: boolean;
+  /** Whether it was stopped, or killed for a newer deployment. */
+  readonly isExpected: boolean;
 };
 
-/** One child from its start to its end. */
+/** One process of the flow runtime, from its start to its exit. */
 export type RuntimeInstance = {
-  /** Whether it can take a deployment now. */
+  /** Whether it can receive a deployment now. */
   isIdle(): boolean;
-  /** Whether it has been given no flows yet. */
+  /** Whether no deployment was sent to it yet. */
   isEmpty(): boolean;
-  deploying(): Deployment | undefined;
-  /** Whether what it runs, or has refused to run, leaves nothing to do for this one. */
-  hasDone(deployment: Pick<Deployment, "revision" | "type">): boolean;
-  /** One at a time: only while it is idle. */
+  /** The deployment in progress. */
+  currentDeployment(): Deployment | undefined;
+  /** Whether its last deployment, failed or not, makes this one unnecessary. */
+  hasApplied(deployment: Pick<Deployment, "revision" | "type">): boolean;
+  /** Must only be called while it is idle. */
   deploy(deployment: Deployment): void;
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has exited. */
   stop(): Promise<void>;
   kill(): void;
 };
 
-type Phase = "booting" | "idle" | "deploying" | "stopping";
-
-/** `trace` is where its start belongs. */
+/** `trace` is the parent of the span of its start. */
 export function startInstance(options: CompleteOptions, events: InstanceEvents, trace: Context): RuntimeInstance {
-  const ended = Promise.withResolvers<void>();
-  let phase: Phase = "booting";
+  const exited = Promise.withResolvers<void>();
+  let phase: Phase = "starting";
   let phaseMs = 0;
   let unfinished: Deployment | undefined;
-  let hasBegun = false;
+  let isDeployStarted = false;
   let deploymentId = 0;
-  let answered: Revision | undefined;
+  let lastRevision: Revision | undefined;
   let credentials: CredentialSets = new Map();
-  /** The newest revision that a start of every node has seen. */
+  /** The sequence number of the newest revision with which all nodes were restarted. */
   let fullSeq = -1;
-  let runningSinceMs: number | undefined;
-  let killed: { readonly cause: string; readonly isOvertaken: boolean } | undefined;
+  let flowsSinceMs: number | undefined;
+  let killed: { readonly cause: string; readonly isExpected: boolean } | undefined;
 
-  const boot = beginSpan(trace, "runtime.boot");
-  let start: OpenSpan | undefined;
+  const startSpan = beginSpan(trace, "runtime.boot");
+  let deploySpan: OpenSpan | undefined;
 
   const child = spawnChild(options, {
-    heard() {
-      silence.heard();
-      events.heard();
+    onActivity() {
+      heartbeat.reset();
+      events.onActivity();
     },
-    answered(message) {
-      if (message.kind === "deployed") deployed(message);
-      else if (message.kind === "begun") hasBegun ||= message.id === deploymentId;
-      else if (phase === "booting") {
-        boot.end();
+    onReply(message) {
+      if (message.kind === "deployed") handleDeployed(message);
+      else if (message.kind === "deploy-started") isDeployStarted ||= message.id === deploymentId;
+      else if (phase === "starting") {
+        startSpan.end();
         enter("idle");
-        events.booted(message.httpPort);
+        events.onReady(message.httpPort);
       }
     },
-    gone(how) {
-      silence.stop();
-      if (phase === "booting") boot.end("ended");
-      start?.end("ended");
-      ended.resolve();
-      const ranMs = runningSinceMs === undefined ? 0 : performance.now() - runningSinceMs;
-      events.over({
-        cause: killed?.cause ?? (phase === "stopping" ? "it was stopped" : how),
-        unfinished: hasBegun ? unfinished : undefined,
-        unseen: hasBegun ? undefined : unfinished,
-        ranMs,
-        hadFlows: answered !== undefined || hasBegun,
-        isWanted: killed?.isOvertaken ?? phase === "stopping",
+    onExit(cause) {
+      heartbeat.stop();
+      if (phase === "starting") startSpan.end("ended");
+      deploySpan?.end("ended");
+      exited.resolve();
+      events.onExit({
+        cause: killed?.cause ?? (phase === "stopping" ? "it was stopped" : cause),
+        unfinished: isDeployStarted ? unfinished : undefined,
+        undelivered: isDeployStarted ? undefined : unfinished,
+        flowsRanMs: flowsSinceMs === undefined ? 0 : performance.now() - flowsSinceMs,
+        hadFlows: lastRevision !== undefined || isDeployStarted,
+        isExpected: killed?.isExpected ?? phase === "stopping",
       });
     },
   });
-  const silence = startHeartbeatMonitor((silentMs) => {
+  const heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => {
     phaseMs += heartbeatIntervalMs;
-    const reason = reasonToKill(silentMs);
-    if (reason === undefined || killed !== undefined) return;
-    killed = { cause: reason, isOvertaken: events.isOvertaken() };
+    const hasNewerDeployment = events.hasNewerDeployment();
+    const budgetMs = unfinished ? deploymentBudgetMs(unfinished.revision, options.deadlineMs) : Infinity;
+    const cause = killReason(
+      { phase, phaseMs, heartbeatAgeMs, isDeployStarted, deploymentBudgetMs: budgetMs, hasNewerDeployment },
+      options,
+    );
+    if (cause === undefined || killed !== undefined) return;
+    killed = { cause, isExpected: hasNewerDeployment };
     child.kill();
   });
-  child.send({
-    kind: "boot",
-    userDir: options.dir,
-    host: options.host,
-    httpPort: options.port,
-    nodeCloseTimeoutMs: options.nodeCloseTimeoutMs,
-    logLevel: options.logLevel,
-    worker: options.allow.worker,
-  });
+  child.send(initializeMessage(options));
 
   function enter(next: Phase): void {
     phase = next;
     phaseMs = 0;
   }
 
-  function reasonToKill(silentMs: number): string | undefined {
-    const isSilent = silentMs >= options.unresponsiveMs;
-    switch (phase) {
-      case "booting":
-        return phaseMs >= options.bootDeadlineMs ? "it was not ready in time" : undefined;
-      case "idle":
-        return isSilent ? "a flow blocked it" : undefined;
-      case "deploying":
-        if (isSilent && !hasBegun) return "a flow blocked it";
-        // Large flows block it lawfully while they start; but a correction must not wait for that.
-        if (isSilent && events.isOvertaken()) return "the flows blocked it while they started";
-        return unfinished && phaseMs >= deploymentBudgetMs(unfinished.revision, options.deadlineMs)
-          ? "the flows did not start in time"
-          : undefined;
-      case "stopping":
-        return isSilent || phaseMs >= options.nodeCloseTimeoutMs + 1_000 ? "it did not stop in time" : undefined;
-    }
-  }
-
-  function deployed({ id, failure, missingTypes = [], rejected }: Deployed): void {
+  function handleDeployed({ id, failure, missingTypes = [], rejected }: Deployed): void {
     if (unfinished === undefined || id !== deploymentId || phase !== "deploying") return;
     const deployment = unfinished;
     unfinished = undefined;
-    answered = deployment.revision;
+    lastRevision = deployment.revision;
     if (rejected !== true) {
       credentials = deployment.revision.credentials;
-      if (isFull(deployment)) fullSeq = deployment.revision.seq;
+      if (restartsAllNodes(deployment)) fullSeq = deployment.revision.seq;
     }
-    runningSinceMs ??= performance.now();
-    start?.end(failure === undefined ? undefined : "failed");
-    start = undefined;
+    flowsSinceMs ??= performance.now();
+    deploySpan?.end(failure === undefined ? undefined : "failed");
+    deploySpan = undefined;
     enter("idle");
-    events.deployed(deployment, failure, missingTypes);
+    events.onDeployed(deployment, failure, missingTypes);
   }
 
   return {
     isIdle: () => phase === "idle",
-    isEmpty: () => answered === undefined && unfinished === undefined,
-    deploying: () => unfinished,
-    hasDone({ revision, type }) {
-      if (answered === undefined || answered.seq < revision.seq || type === "reload") return false;
+    isEmpty: () => lastRevision === undefined && unfinished === undefined,
+    currentDeployment: () => unfinished,
+    hasApplied({ revision, type }) {
+      if (lastRevision === undefined || lastRevision.seq < revision.seq || type === "reload") return false;
       return type !== "full" || fullSeq >= revision.seq;
     },
     deploy(deployment) {
       const { revision, type } = deployment;
-      start = beginSpan(deployment.trace, "runtime.start", {
+      deploySpan = beginSpan(deployment.trace, "runtime.start", {
         "flowgate.rev": revision.rev,
         "flowgate.deployment.type": type,
       });
-      const traceparent = formatTraceparent(start.context);
       unfinished = deployment;
-      hasBegun = false;
+      isDeployStarted = false;
       deploymentId += 1;
       enter("deploying");
-      child.send(
-        {
-          kind: "deploy",
-          id: deploymentId,
-          type,
-          credentials: [...revision.credentials].map(([id, set]) => [id, [...set]] as const),
-          credentialsChanged: changedCredentials(credentials, revision.credentials),
-          ...(traceparent !== undefined && { traceparent }),
-        },
-        revision.flows.json,
-      );
+      child.send(deployMessage(deploymentId, deployment, credentials, deploySpan.context), revision.flows.json);
     },
     async stop() {
       enter("stopping");
       child.send({ kind: "stop" });
-      await ended.promise;
+      await exited.promise;
     },
     kill: () => child.kill(),
+  };
+}
+
+function initializeMessage({ dir, host, port, nodeCloseTimeoutMs, logLevel, allow }: CompleteOptions): Initialize {
+  return {
+    kind: "initialize",
+    userDir: dir,
+    host,
+    httpPort: port,
+    nodeCloseTimeoutMs,
+    logLevel,
+    worker: allow.worker,
+  };
+}
+
+/** `previous` are the credentials of the previous deployment. */
+function deployMessage(id: number, { type, revision }: Deployment, previous: CredentialSets, trace: Context): Deploy {
+  const traceparent = formatTraceparent(trace);
+  return {
+    kind: "deploy",
+    id,
+    type,
+    credentials: [...revision.credentials].map(([nodeId, set]) => [nodeId, [...set]] as const),
+    credentialsChanged: changedCredentials(previous, revision.credentials),
+    ...(traceparent !== undefined && { traceparent }),
   };
 }

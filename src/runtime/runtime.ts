@@ -3,68 +3,67 @@ import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/store.ts";
 
 /**
- * `failed`: the runtime said why it can't start the flows. `restarting`: it ended, another one is due.
- * `safe`: it ended too often in a row, and holds the flows back until the next deployment.
+ * `failed`: the runtime reported that it can't start the flows. `restarting`: its process exited and will be restarted.
+ * `safe`: it exited too often in a row and does not start the flows until the next deployment.
  */
 export type RuntimeState = (typeof runtimeStates)[number];
 
 export const runtimeStates = ["starting", "running", "failed", "restarting", "safe", "stopped"] as const;
 
 export type RuntimeStatus = {
-  /** Of the runtime that is embedded, and its version. */
+  /** The name of the embedded flow runtime. */
   readonly name: string;
   readonly version: string;
   readonly state: RuntimeState;
-  /** Where HTTP-in nodes answer; 0 until it is bound. */
+  /** The port of HTTP-in nodes; 0 until it is open. */
   readonly httpPort: number;
-  /** Why the newest revision does not run; undefined where it does. */
+  /** Why the newest revision is not running; undefined if it is. */
   readonly message: string | undefined;
 };
 
-/** How the process itself does. */
-type RuntimeVitals = {
-  /** How often it was started again, for whatever reason. */
+type RuntimeProcessStats = {
+  /** How often the process exited unexpectedly. */
   readonly restarts: number;
-  /** Since it was last heard; while there is none, since the one before was. */
-  readonly silentMs: number;
+  /** Time since the last heartbeat, of the previous process if there is none at the moment. */
+  readonly heartbeatAgeMs: number;
 };
 
 /**
- * What became of a deployment. `failed`: the runtime can't start the flows; `crashed`: its process ended, or hung and
- * was killed, while it started them; `pending`: not known yet.
+ * The result of a deployment. `failed`: the runtime can't start the flows; `crashed`: its process exited, or hung and was
+ * killed, while it started them; `pending`: not known yet.
  */
 export type DeploymentResult = {
   readonly outcome: "running" | "failed" | "crashed" | "pending";
-  /** The node types that are not installed, where the flows failed for lack of them. */
+  /** The node types that are not installed, if the flows failed because of them. */
   readonly missingTypes: readonly string[];
 };
 
-/** How long someone waits for a deployment. */
+/** How long the caller waits for a deployment. */
 export type WaitOptions = {
-  /** Besides the runtime's own deadline. */
+  /** The caller's deadline in milliseconds. The runtime's own deadline applies too. */
   readonly withinMs?: number | undefined;
-  /** Aborted when there is no one left to wait. */
+  /** Abort signal of the caller. */
   readonly signal?: AbortSignal | undefined;
 };
 
 /**
- * Runs flows, in a process of its own that it supervises.
+ * Runs flows in a separate process, which it supervises.
  *
- * It follows the newest revision it was given, whatever becomes of the process.
+ * It keeps the newest revision running that was passed to `apply`, and restarts the process if it exits or hangs.
  */
 export interface Runtime extends AsyncDisposable {
   /**
-   * Resolves when the runtime runs this revision or a newer one, can't start it, or has ended on it; at the latest
-   * at the deadline, or when the caller stops waiting. Never rejects: the deployment stands all the same. Calls may
-   * overlap, and come in any order. What is done for it stands in the trace below `trace`.
+   * Resolves when the runtime runs this revision or a newer one, can't start it, or has exited because of it; at the
+   * latest at the deadline, or when the caller stops waiting. Never rejects: a failure is a result, and the revision
+   * remains the newest one. Calls may overlap and may be in any order. `trace` is the parent of its spans.
    */
-  apply(revision: Revision, type: DeploymentType, trace?: Context, patience?: WaitOptions): Promise<DeploymentResult>;
+  apply(revision: Revision, type: DeploymentType, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
   status(): RuntimeStatus;
-  vitals(): RuntimeVitals;
-  /** Calls the listener after each change of the state, for as long as there is a runtime. */
+  processStats(): RuntimeProcessStats;
+  /** Calls the listener after each change of the status. */
   onChange(listener: () => void): void;
-  /** The service is about to stop: from now on `apply` waits for nothing, and whoever waits is released. */
+  /** Resolves all pending calls of `apply`, and later ones immediately. For a service that is about to stop. */
   release(): void;
-  /** Ends the process at once; of use where it takes too long to stop. */
+  /** Kills the process immediately, for example if it takes too long to stop. */
   kill(): void;
 }

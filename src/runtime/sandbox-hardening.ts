@@ -3,7 +3,7 @@ import os from "node:os";
 import { resolve } from "node:path";
 import v8 from "node:v8";
 
-/** Parts of Node that it does not document. */
+/** Undocumented parts of Node. */
 type Internals = {
   _kill: (pid: number, signal: number) => number;
   _debugProcess: unknown;
@@ -14,60 +14,60 @@ type PipePrototype = {
   bind: (this: object, path: unknown) => number;
 };
 
-// As libuv returns them.
+// Error codes as libuv returns them.
 const EPERM = -os.constants.errno.EPERM;
 const EACCES = -os.constants.errno.EACCES;
 
 /**
- * Closes what Node's permission model leaves open: signals to other processes and their priority, V8's
- * flags, of which some name files to write, and Unix sockets. To be called before any node is loaded.
+ * Restricts what Node's permission model leaves open: signals to other processes, the priority of other processes, V8's
+ * flags, some of which name files to write, and Unix sockets. Must be called before any node is loaded.
  *
- * The functions are replaced below Node's own JavaScript where it has such a place, so that no other way
- * leads to them. What flows may spawn is outside of all limits, and so are they then.
+ * Where possible the functions are replaced below Node's own JavaScript, so that flows can't bypass the replacement.
+ * Nothing is restricted if flows may spawn processes, which would have none of these limits anyway.
  */
 export function hardenSandbox(): void {
   if (process.permission.has("child")) return;
-  closeSignals();
-  closePriority();
-  closeUnixSockets();
+  restrictSignals();
+  restrictPriority();
+  restrictUnixSockets();
   v8.setFlagsFromString = denied;
   syncBuiltinESMExports();
 }
 
-/** A flow could open the parent's debugger by SIGUSR1, and stop or end it by others. */
-function closeSignals(): void {
+/** A flow could open the parent's debugger with SIGUSR1, or stop or end the parent with other signals. */
+function restrictSignals(): void {
   const internals = process as unknown as Internals;
   const kill = internals._kill;
-  const { pid: own } = process;
+  const { pid: ownPid } = process;
   internals._kill = (pid, signal) => {
     const target = pid | 0;
-    // Its group is of it alone.
-    return target === own || target === -own || target === 0 ? kill(target, signal) : EPERM;
+    // The process group contains this process only.
+    return target === ownPid || target === -ownPid || target === 0 ? kill(target, signal) : EPERM;
   };
   internals._debugProcess = denied;
   internals._debugEnd = denied;
 }
 
-function closePriority(): void {
+function restrictPriority(): void {
   const { setPriority } = os;
-  const { pid: own } = process;
+  const { pid: ownPid } = process;
   os.setPriority = (pid: number, priority?: number) => {
     if (priority === undefined) setPriority(pid);
-    else if (pid === 0 || pid === own) setPriority(pid, priority);
+    else if (pid === 0 || pid === ownPid) setPriority(pid, priority);
     else denied();
   };
 }
 
-/** Behind them can be a container engine or a database; `--allow-net` allows all of them. */
-function closeUnixSockets(): void {
-  const pipe = prototypeOfPipes();
+/** A Unix socket may belong to a container engine or a database, and `--allow-net` permits all of them. */
+function restrictUnixSockets(): void {
+  const pipe = findPipePrototype();
   const { connect, bind } = pipe;
   const { permission } = process;
   const has = permission.has.bind(permission);
-  // What a flow puts in place of Function.prototype.call must not be handed the originals.
+  // A flow that replaces Function.prototype.call must not get access to the original functions.
   const { apply } = Reflect;
   const toText = String;
-  // Absolute, so that what is asked for and what is used are the same. One with a NUL is no file, and nobody's.
+  // Absolute, so that the checked path and the used one are the same. A NUL marks an abstract socket, which is no file.
   const allowed = (path: unknown) => {
     const text = toText(path);
     const absolute = resolve(text);
@@ -83,7 +83,7 @@ function closeUnixSockets(): void {
   };
 }
 
-function prototypeOfPipes(): PipePrototype {
+function findPipePrototype(): PipePrototype {
   const { _handle: handle } = process.stdout as { _handle?: object };
   const found = handle && (Object.getPrototypeOf(handle) as Partial<PipePrototype>);
   if (found?.connect === undefined || found.bind === undefined) {

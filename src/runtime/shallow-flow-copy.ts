@@ -7,13 +7,13 @@ const deepCopy = "let nodes = clone(flowConfig);";
 const shallowCopy = "let nodes = [...flowConfig];";
 
 /**
- * Replaces one copy in the flow runtime. To be called before the runtime is loaded.
+ * Replaces a deep copy in the flow runtime by a shallow one. Must be called before the runtime is loaded.
  *
- * At each deployment `checkFlowDependencies` copies every node in depth, and then only reads the copies and takes them
- * off the list: a copy of the list does. The source is changed as it is loaded, in this version of that file alone;
- * `skipped` is called with the reason where it is another one, and then nothing is changed.
+ * At each deployment `checkFlowDependencies` makes a deep copy of every node, then only reads the nodes and removes them
+ * from the list, for which a copy of the list is sufficient. The source is changed when it is loaded, in the tested version
+ * only. For any other version nothing is changed, and `onSkipped` is called with the reason.
  */
-export function avoidDeepFlowCopy(skipped: (reason: string) => void): void {
+export function avoidDeepFlowCopy(onSkipped: (reason: string) => void): void {
   const hooks = registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
@@ -22,7 +22,7 @@ export function avoidDeepFlowCopy(skipped: (reason: string) => void): void {
       const { version } = JSON.parse(readFileSync(new URL("../package.json", url), "utf8")) as { version: string };
       const { source } = loaded;
       if (version !== testedVersion || typeof source !== "string" || !source.includes(deepCopy)) {
-        skipped(`@node-red/registry ${version} is used as it is: large deployments are faster with ${testedVersion}`);
+        onSkipped(`@node-red/registry ${version} is used as it is: large deployments are faster with ${testedVersion}`);
         return loaded;
       }
       return { ...loaded, source: source.replace(deepCopy, shallowCopy) };

@@ -1,188 +1,167 @@
-import { EventEmitter } from "node:events";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
+import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Revision } from "../store/store.ts";
-import { formatTraceparent } from "../telemetry/trace.ts";
 import { createBackOff } from "./back-off.ts";
 import {
   type Deployment,
-  covers,
   crashed,
   createWaiter,
   deploymentBudgetMs,
+  includesDeployment,
   mergeDeployments,
-  newer,
+  newerRevision,
   pending,
+  resolveWaiters,
   running,
-  settle,
 } from "./deployment.ts";
-import { type RuntimeInstance, type InstanceExit, type InstanceEvents, startInstance } from "./runtime-instance.ts";
 import { type RuntimeOptions, completeOptions } from "./options.ts";
-import type { DeploymentResult, Runtime, RuntimeState } from "./runtime.ts";
+import { type InstanceEvents, type InstanceExit, type RuntimeInstance, startInstance } from "./runtime-instance.ts";
+import type { DeploymentResult, Runtime } from "./runtime.ts";
+import { createStateReporter } from "./state-reporter.ts";
 import { prepareUserDir } from "./user-dir.ts";
 
 /**
- * Starts the flow runtime in a process of its own, in the background, and keeps it running the newest
- * revision. What can be wrong with the flows shows in the status; a `dir` that can't be made throws.
+ * Starts the flow runtime in a separate process in the background, and keeps the newest revision running. Throws if `dir`
+ * can't be created; failures of the flows are reported by `status`.
  */
-export function openRuntime(given: RuntimeOptions): Runtime {
-  const options = completeOptions({ ...given, dir: prepareUserDir(given.dir) });
+export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
+  const options = completeOptions({ ...runtimeOptions, dir: prepareUserDir(runtimeOptions.dir) });
   const version = flowRuntimeVersion();
   const backOff = createBackOff(options.restart);
-  const changes = new EventEmitter();
+  const reporter = createStateReporter(options.log);
 
-  let state: RuntimeState = "starting";
-  let message: string | undefined;
   let isReleased = false;
   let httpPort = 0;
-  /** The child of now; none while a restart is due. */
-  let life: RuntimeInstance | undefined;
+  /** Undefined until the next restart. */
+  let instance: RuntimeInstance | undefined;
   let timer: NodeJS.Timeout | undefined;
   let restarts = 0;
-  let heardMs = performance.now();
-  /** Known of; the store may have a newer one when the child starts. */
+  let lastActivityMs = performance.now();
+  /** The newest known revision. When an instance starts, the store may have a newer one. */
   let newest: Revision | undefined;
-  /** What the child will be given next. */
-  let waiting: Deployment | undefined;
-  /** Of the last deployment that a child has answered. */
+  /** The next deployment. */
+  let queued: Deployment | undefined;
+  /** The result of the last completed deployment. */
   let result: DeploymentResult = pending;
-  /** Why the flows are to be held back; undefined where they are not. */
+  /** Why an instance must start without flows. */
   let crashLoop: string | undefined;
 
-  function tell(next: RuntimeState, why?: string, trace: Context = ROOT_CONTEXT): void {
-    const traceparent = formatTraceparent(trace);
-    const isNews = next !== state || why !== message;
-    state = next;
-    message = why;
-    const level = next === "running" || next === "stopped" ? "info" : "warn";
-    options.log(
-      {
-        level: isNews ? level : "debug",
-        message: `the flow runtime is ${next}${why === undefined ? "" : `: ${why}`}`,
-        ...(traceparent !== undefined && { traceparent }),
-      },
-      "runtime",
-    );
-    changes.emit("change");
-  }
-
-  function start(heldBackBecause: string | undefined): void {
+  /** `safeModeReason`: start without flows. */
+  function start(safeModeReason: string | undefined): void {
     clearTimeout(timer);
     const events: InstanceEvents = {
-      heard() {
-        heardMs = performance.now();
+      onActivity() {
+        lastActivityMs = performance.now();
       },
-      isOvertaken: () => waiting !== undefined,
-      booted(port) {
+      hasNewerDeployment: () => queued !== undefined,
+      onReady(port) {
         httpPort = port;
-        if (waiting !== undefined) deployNext();
-        else if (heldBackBecause !== undefined) {
-          tell("safe", `${heldBackBecause}; its flows are held back until the next deployment`);
-        } else void deployStored(born);
+        if (queued !== undefined) deployNext();
+        else if (safeModeReason !== undefined) {
+          reporter.set("safe", `${safeModeReason}; its flows are held back until the next deployment`);
+        } else void deployStored(started);
       },
-      deployed(deployment, failure, missingTypes) {
+      onDeployed(deployment, failure, missingTypes) {
         result = failure === undefined ? running : { outcome: "failed", missingTypes };
-        tell(failure === undefined ? "running" : "failed", failure, deployment.trace);
-        settle(deployment, result);
+        reporter.set(failure === undefined ? "running" : "failed", failure, deployment.trace);
+        resolveWaiters(deployment, result);
         deployNext();
       },
-      over,
+      onExit: handleExit,
     };
-    const born = startInstance(options, events, waiting?.trace ?? ROOT_CONTEXT);
-    life = born;
+    const started = startInstance(options, events, queued?.trace ?? ROOT_CONTEXT);
+    instance = started;
   }
 
-  /** A fresh child gets what the store has: nothing tells us of a deployment that failed to reach us. */
-  async function deployStored(born: RuntimeInstance): Promise<void> {
+  /** Deploys the newest revision of the store, which may contain a deployment that was not passed to `apply`. */
+  async function deployStored(started: RuntimeInstance): Promise<void> {
     try {
-      newest = newer(newest, await options.active());
+      newest = newerRevision(newest, await options.active());
     } catch (error) {
       options.log({ level: "error", message: `the active revision could not be read: ${describe(error)}` }, "runtime");
     }
-    if (state === "stopped" || life !== born || !born.isEmpty()) return;
+    if (reporter.state === "stopped" || instance !== started || !started.isEmpty()) return;
     if (newest === undefined) {
-      tell("restarting", "the active revision could not be read");
-      timer = setTimeout(() => void deployStored(born), options.restart.maxBackoffMs);
+      reporter.set("restarting", "the active revision could not be read");
+      timer = setTimeout(() => void deployStored(started), options.restart.maxBackoffMs);
       return;
     }
     clearTimeout(timer);
-    waiting = mergeDeployments(waiting, { revision: newest, type: "full", waiters: new Set(), trace: ROOT_CONTEXT });
+    queued = mergeDeployments(queued, { revision: newest, type: "full", waiters: new Set(), trace: ROOT_CONTEXT });
     deployNext();
   }
 
   function deployNext(): void {
-    if (waiting === undefined || newest === undefined || life === undefined || !life.isIdle()) return;
-    if (waiting.type === "reload" && state === "failed") {
-      // The runtime looks for node modules when it starts only, and one that was missing may be there now.
-      void life.stop();
+    if (queued === undefined || newest === undefined || instance === undefined || !instance.isIdle()) return;
+    if (queued.type === "reload" && reporter.state === "failed") {
+      // The runtime finds installed modules when it starts only, and a missing one may have been installed since.
+      void instance.stop();
       return;
     }
-    const next = waiting;
-    waiting = undefined;
-    life.deploy({ ...next, revision: newest, type: life.isEmpty() ? "full" : next.type });
+    const next = queued;
+    queued = undefined;
+    instance.deploy({ ...next, revision: newest, type: instance.isEmpty() ? "full" : next.type });
   }
 
-  function over(end: InstanceExit): void {
+  function handleExit(exit: InstanceExit): void {
     clearTimeout(timer);
-    life = undefined;
+    instance = undefined;
     httpPort = 0;
-    if (state === "stopped") return;
-    if (!end.isWanted) restarts += 1;
-    if (end.unseen !== undefined) waiting = mergeDeployments(waiting, end.unseen);
-    // The deployment stands, and the next child starts with it; the status tells what became of this one.
-    const { delayMs, isCrashLoop } = end.isWanted ? { delayMs: 0, isCrashLoop: false } : backOff.died(end);
-    let why = end.cause;
+    if (reporter.state === "stopped") return;
+    if (!exit.isExpected) restarts += 1;
+    if (exit.undelivered !== undefined) queued = mergeDeployments(queued, exit.undelivered);
+    const { delayMs, isCrashLoop } = exit.isExpected ? { delayMs: 0, isCrashLoop: false } : backOff.recordExit(exit);
+    let cause = exit.cause;
     if (!isCrashLoop) crashLoop = undefined;
-    else if (end.hadFlows) {
-      why = `it ended ${options.restart.safeModeAfter} times in a row, at last because ${end.cause}`;
-      crashLoop = why;
+    else if (exit.hadFlows) {
+      cause = `it ended ${options.restart.safeModeAfter} times in a row, at last because ${exit.cause}`;
+      crashLoop = cause;
     }
-    tell("restarting", why, end.unfinished?.trace);
+    reporter.set("restarting", cause, exit.unfinished?.trace);
     timer = setTimeout(() => start(crashLoop), delayMs);
-    // One that was ended for a newer deployment did not crash.
-    settle(end.unfinished, end.isWanted ? pending : crashed);
+    // An instance that was killed for a newer deployment did not crash.
+    resolveWaiters(exit.unfinished, exit.isExpected ? pending : crashed);
   }
 
   function release(): void {
     isReleased = true;
-    settle(waiting, pending);
-    settle(life?.deploying(), pending);
+    resolveWaiters(queued, pending);
+    resolveWaiters(instance?.currentDeployment(), pending);
   }
 
   async function stop(): Promise<void> {
     clearTimeout(timer);
-    tell("stopped");
+    reporter.set("stopped");
     release();
-    await life?.stop();
+    await instance?.stop();
   }
 
   start(undefined);
   let stopped: Promise<void> | undefined;
 
   return {
-    async apply(revision, type, trace = ROOT_CONTEXT, patience = {}) {
-      if (isReleased || state === "stopped") return pending;
-      if (life?.hasDone({ revision, type })) return result;
-      newest = newer(newest, revision);
-      const waiter = createWaiter(deploymentBudgetMs(newest, options.deadlineMs), patience);
-      const deploying = life?.deploying();
-      if (deploying !== undefined && covers(deploying, { revision, type })) {
-        // The child has just started with it.
-        deploying.waiters.add(waiter);
-        return waiter.settled;
+    async apply(revision, type, trace = ROOT_CONTEXT, wait = {}) {
+      if (isReleased || reporter.state === "stopped") return pending;
+      if (instance?.hasApplied({ revision, type })) return result;
+      newest = newerRevision(newest, revision);
+      const waiter = createWaiter(deploymentBudgetMs(newest, options.deadlineMs), wait);
+      const current = instance?.currentDeployment();
+      if (current !== undefined && includesDeployment(current, { revision, type })) {
+        current.waiters.add(waiter);
+        return waiter.result;
       }
-      waiting = mergeDeployments(waiting, { revision: newest, type, waiters: new Set([waiter]), trace });
+      queued = mergeDeployments(queued, { revision: newest, type, waiters: new Set([waiter]), trace });
       backOff.reset();
-      if (life === undefined) start(undefined);
+      if (instance === undefined) start(undefined);
       else deployNext();
-      return waiter.settled;
+      return waiter.result;
     },
-    vitals: () => ({ restarts, silentMs: performance.now() - heardMs }),
-    status: () => ({ name: "node-red", version, state, httpPort, message }),
-    onChange: (listener) => void changes.on("change", listener),
+    processStats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
+    status: () => ({ name: "node-red", version, state: reporter.state, httpPort, message: reporter.message }),
+    onChange: (listener) => reporter.onChange(listener),
     release,
-    kill: () => life?.kill(),
+    kill: () => instance?.kill(),
     [Symbol.asyncDispose]: () => (stopped ??= stop()),
   };
 }

@@ -5,10 +5,10 @@ import type { Authenticator } from "../auth/authenticator.ts";
 import { peerKey } from "../auth/principal.ts";
 
 export function authService(authenticator: Authenticator): ServiceImpl<typeof AuthService> {
-  // Frozen, so that its encoding is kept.
-  const login = Object.freeze(create(GetLoginResponseSchema, authenticator.login()));
+  // Frozen, so that its encoding can be cached.
+  const loginResponse = Object.freeze(create(GetLoginResponseSchema, authenticator.login()));
   return {
-    getLogin: () => login,
+    getLogin: () => loginResponse,
     issueToken(request, { values, requestHeader }) {
       const { address, authorization = requestHeader.get("authorization") } = values.get(peerKey);
       return authenticator.issueToken(request, { address, authorization });

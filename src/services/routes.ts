@@ -4,10 +4,10 @@ import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { permissionsOf } from "../auth/access.ts";
 
-/** All services of the API: the gate asks each of their methods who may call it. */
+/** All services of the API. Each of their methods declares the permission that the gate requires. */
 export const services = [AuthService, FlowsService, SettingsService] as const;
 
-/** All permissions that there are: those that the RPCs ask for, and that of what is served beside them. */
+/** All permissions: those that RPCs require, and `metrics.read` for the metrics endpoint. */
 export const permissions: ReadonlySet<string> = new Set([...permissionsOf(services), "metrics.read"]);
 
 export type Implementations = {
@@ -16,7 +16,7 @@ export type Implementations = {
   readonly settings: ServiceImpl<typeof SettingsService>;
 };
 
-/** The function that registers them, with Connect's router or with the transcoder's. */
+/** Returns a function that registers the services with Connect's router or the transcoder's. */
 export function createRoutes({ auth, flows, settings }: Implementations): (router: ConnectRouter) => void {
   return (router) => {
     router.service(AuthService, auth).service(FlowsService, flows).service(SettingsService, settings);

@@ -15,11 +15,11 @@ const states: Readonly<Record<RuntimeState, RuntimeStateMessage>> = {
   stopped: RuntimeStateMessage.STOPPED,
 };
 
-/** As the contract declares them. */
+/** The API versions that the .proto file declares. */
 const apiVersions =
   getOption(FlowsService.method.setFlows, methodExtension).variants?.variants.map(({ value }) => value) ?? [];
 
-/** `version` is the service's own. */
+/** `version` is the version of Flowgate. */
 export function settingsService(version: string, runtime: Runtime): ServiceImpl<typeof SettingsService> {
   return {
     getSettings(_request, { values }) {

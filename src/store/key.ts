@@ -6,8 +6,8 @@ import { makeDirectory } from "../make-directory.ts";
 const KEY_BYTES = 32;
 
 /**
- * The key that credentials are sealed with: derived from `credentialSecret`, or else the one in
- * `<dataDir>/credential.key`, which is made when there is none.
+ * Returns the key that encrypts credentials, 32 bytes. It is derived from `credentialSecret`, or read from
+ * `<dataDir>/credential.key`, which is created if it is missing.
  */
 export async function readKey(options: { credentialSecret?: string | undefined; dataDir: string }): Promise<Buffer> {
   if (options.credentialSecret === undefined) {
@@ -16,8 +16,8 @@ export async function readKey(options: { credentialSecret?: string | undefined; 
   if (options.credentialSecret === "") {
     throw new Error("credentialSecret must not be empty: set a long random one, or leave it out.");
   }
-  // HKDF separates this key from the one that the `$` format makes of the same secret (its plain SHA-256); it does
-  // not make a guessable secret stronger. The info string names the purpose, and must never change.
+  // HKDF separates this key from the one that the `$` format derives from the same secret (its plain SHA-256). It does not
+  // strengthen a guessable secret. The info string names the purpose and must never change.
   return Buffer.from(hkdfSync("sha256", options.credentialSecret, "", "flowgate credentials at rest v1", KEY_BYTES));
 }
 
@@ -31,12 +31,12 @@ async function readKeyFile(dataDir: string): Promise<Buffer> {
   await createKeyFile(dataDir, path);
   const made = await readPrivateFile(path);
   if (made === undefined) {
-    throw new Error(`${path} was removed while it was being made.`);
+    throw new Error(`${path} was removed while it was being created.`);
   }
   return made;
 }
 
-/** Writes the whole file under another name and links it: of two processes the second finds the first one's key. */
+/** Writes the file under a temporary name and links it, so that concurrent processes use the key of the first one. */
 async function createKeyFile(dataDir: string, path: string): Promise<void> {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   try {
@@ -51,7 +51,7 @@ async function createKeyFile(dataDir: string, path: string): Promise<void> {
   } finally {
     await rm(draft, { force: true });
   }
-  // Without this a power cut may take the file's name, and with it every credential sealed since.
+  // Makes the file name durable: without the key, stored credentials could not be decrypted after a power failure.
   await using folder = await open(dataDir, "r");
   await folder.sync();
 }
@@ -73,7 +73,7 @@ async function readPrivateFile(path: string): Promise<Buffer | undefined> {
   }
   const key = await file.readFile();
   if (key.length !== KEY_BYTES) {
-    throw new Error(`${path} must hold ${KEY_BYTES} bytes, not ${key.length}: restore it from a backup.`);
+    throw new Error(`${path} must contain ${KEY_BYTES} bytes, not ${key.length}: restore it from a backup.`);
   }
   return key;
 }

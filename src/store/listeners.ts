@@ -1,19 +1,20 @@
 export interface Listeners<T> {
+  /** Disposing removes the listener. */
   add(listener: (value: T) => void): Disposable;
   notify(value: T): void;
 }
 
 export function createListeners<T>(): Listeners<T> {
-  const all = new Set<(value: T) => void>();
+  const registered = new Set<(value: T) => void>();
   return {
     add(listener) {
-      // A function of its own, so that one listener that is added twice is two.
-      const own = (value: T): void => listener(value);
-      all.add(own);
-      return { [Symbol.dispose]: () => void all.delete(own) };
+      // A new function, so that a listener that is added twice is called twice and disposed separately.
+      const entry = (value: T): void => listener(value);
+      registered.add(entry);
+      return { [Symbol.dispose]: () => void registered.delete(entry) };
     },
     notify(value) {
-      for (const listener of all) {
+      for (const listener of registered) {
         listener(value);
       }
     },

@@ -4,9 +4,9 @@ import { makeDirectory } from "../make-directory.ts";
 import { SQLITE_BUSY, sqliteCode } from "./sqlite-error.ts";
 
 /**
- * Takes a data directory for this process: two services on one would each run flows that the other
- * does not know of. The lock is the operating system's, on a file of its own, so that it ends with the
- * process, however that ends. Throws where another process has it. `prepare` is called with the file before.
+ * Locks a data directory for this process until the lock is disposed. Two services with the same directory would each run
+ * flows without the deployments of the other. It is a lock of the operating system on a separate file, so that it ends with
+ * the process in any case. Throws if another process has the lock. `prepare` is called with the file before it is locked.
  */
 export function lockDataDir(dataDir: string, prepare: (file: string) => void = () => {}): Disposable {
   makeDirectory(dataDir);

@@ -2,37 +2,38 @@ import { join } from "node:path";
 import { readKey } from "./key.ts";
 import type { Store, StoreAdapter } from "./store.ts";
 
-/** By the scheme of the store's URL. Loaded when it is used. */
+/** Adapters by the scheme of the store's URL. Each is loaded when it is used. */
 const adapters: ReadonlyMap<string, () => Promise<StoreAdapter>> = new Map([
   ["sqlite", async () => (await import("./sqlite/adapter.ts")).sqliteAdapter],
 ]);
 
 export type StoreOptions = {
-  /** The store's URL, as `sqlite:/var/lib/flowgate/flowgate.db`; undefined: the database in `dataDir`. */
+  /** The store's URL, such as `sqlite:/var/lib/flowgate/flowgate.db`. Defaults to a SQLite database in `dataDir`. */
   readonly store?: string | undefined;
-  /** Has the key of credentials too, where there is no `credentialSecret`. */
+  /** Also contains the key of the credentials if there is no `credentialSecret`. */
   readonly dataDir: string;
   readonly credentialSecret?: string | undefined;
 };
 
-/** The caller has locked `dataDir` (lock.ts). */
+/** Opens the store. The caller must have locked `dataDir` with `lockDataDir`. */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { adapter, location } = await findAdapter(options);
   return adapter.open(location, { key: await readKey(options), dataDir: options.dataDir });
 }
 
+/** Copies all revisions to a new file. */
 export async function backupStore(options: StoreOptions, file: string): Promise<void> {
   const { adapter, location } = await findAdapter(options);
   await adapter.backup(location, file);
 }
 
-/** Gives the path of what was there before, if there was something. */
+/** Resolves with the path under which the previous data is kept, if there was any. */
 export async function restoreStore(file: string, options: StoreOptions): Promise<string | undefined> {
   const { adapter, location } = await findAdapter(options);
   return adapter.restore(file, location);
 }
 
-/** An error never repeats the URL: it may hold a password. */
+/** Errors never contain the URL, because it may contain a password. */
 async function findAdapter({ store, dataDir }: StoreOptions): Promise<{ adapter: StoreAdapter; location: string }> {
   const url = store ?? `sqlite:${join(dataDir, "flowgate.db")}`;
   const colon = url.indexOf(":");

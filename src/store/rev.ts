@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 
-/** Random, so that no two deployments share one, whichever process they come from. */
+/** Random, so that ids are unique across processes. */
 export function createRev(): string {
   return randomBytes(16).toString("base64url");
 }

@@ -2,46 +2,48 @@ import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import type { CredentialSets } from "../flows/configuration.ts";
 
 /*
- * A sealed set: version (1 byte), nonce (12), tag (16), AES-256-GCM over JSON. The version and the revision are
- * additional authenticated data, so that what was sealed for one revision opens in no other.
+ * Format: version (1 byte), nonce (12), tag (16), AES-256-GCM over JSON. The version and the revision are additional
+ * authenticated data, so that credentials of one revision can't be decrypted as those of another.
  */
 const VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-const HEAD_BYTES = 1 + NONCE_BYTES + TAG_BYTES;
+const HEADER_BYTES = 1 + NONCE_BYTES + TAG_BYTES;
 
+/** Encrypts the credentials of a revision. `key` has 32 bytes. */
 export function sealCredentials(key: Buffer, rev: string, sets: CredentialSets): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: TAG_BYTES });
   cipher.setAAD(associatedData(rev));
-  // Entries, not objects: a node may be called "__proto__".
+  // Entries instead of objects, because "__proto__" is a valid node id.
   const entries = Array.from(sets, ([id, set]) => [id, [...set]]);
   const sealed = Buffer.concat([cipher.update(JSON.stringify(entries), "utf8"), cipher.final()]);
   return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), sealed]);
 }
 
+/** Decrypts the credentials of a revision. Throws if the key is another one, or the bytes are damaged. */
 export function openCredentials(key: Buffer, rev: string, sealed: Uint8Array): CredentialSets {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
-  if (bytes.length < HEAD_BYTES) {
+  if (bytes.length < HEADER_BYTES) {
     throw new Error(`The stored credentials of revision ${rev} are damaged: restore the database from a backup.`);
   }
   if (bytes[0] !== VERSION) {
     throw new Error(
-      `The stored credentials of revision ${rev} were sealed by a newer version of Flowgate: use that one.`,
+      `The stored credentials of revision ${rev} were encrypted by a newer version of Flowgate: use that version.`,
     );
   }
   const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(1, 1 + NONCE_BYTES), {
     authTagLength: TAG_BYTES,
   });
   decipher.setAAD(associatedData(rev));
-  decipher.setAuthTag(bytes.subarray(1 + NONCE_BYTES, HEAD_BYTES));
-  const text = decipher.update(bytes.subarray(HEAD_BYTES));
+  decipher.setAuthTag(bytes.subarray(1 + NONCE_BYTES, HEADER_BYTES));
+  const text = decipher.update(bytes.subarray(HEADER_BYTES));
   try {
     decipher.final();
   } catch (cause) {
     throw new Error(
-      "The stored credentials can't be decrypted with this credentialSecret. Set the one that they were stored with; " +
-        "if none was set then, leave it out and put the credential.key of that time back into the data folder.",
+      "The stored credentials can't be decrypted with this credentialSecret. Set the one that was used to store them. " +
+        "If none was set, leave it out and restore the credential.key of that time to the data directory.",
       { cause },
     );
   }

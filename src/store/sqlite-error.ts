@@ -1,6 +1,6 @@
 import { FlowgateError } from "../errors.ts";
 
-/** The primary result code of an error that SQLite gave (https://sqlite.org/rescode.html). */
+/** The primary result code of an error of SQLite (https://sqlite.org/rescode.html); undefined for other errors. */
 export function sqliteCode(error: unknown): number | undefined {
   const extended = error instanceof Error && "errcode" in error ? error.errcode : undefined;
   return typeof extended === "number" ? extended & 0xff : undefined;
@@ -12,8 +12,8 @@ export const SQLITE_FULL = 13;
 export const SQLITE_CONSTRAINT = 19;
 export const SQLITE_NOTADB = 26;
 
-/** The error for the caller of an operation; errors that no caller can act on stay as they are. */
-export function toRefusal(error: unknown): unknown {
+/** Converts an error of SQLite that callers can act on to a `FlowgateError`; returns other errors unchanged. */
+export function toFlowgateError(error: unknown): unknown {
   switch (sqliteCode(error)) {
     case SQLITE_BUSY:
       return new FlowgateError("unavailable", "the database is locked by another process: try again");
@@ -21,5 +21,21 @@ export function toRefusal(error: unknown): unknown {
       return new FlowgateError("unavailable", "the database's disk is full: make room and try again");
     default:
       return error;
+  }
+}
+
+/** As `toFlowgateError`, for an error of opening the database at `path`. */
+export function toOpenError(error: unknown, path: string): unknown {
+  switch (sqliteCode(error)) {
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+      return new Error(
+        `${path} is not a SQLite database, or is damaged: restore it from a backup, or use another file.`,
+        {
+          cause: error,
+        },
+      );
+    default:
+      return toFlowgateError(error);
   }
 }

@@ -123,7 +123,7 @@ test.skipIf(isMissing("restoring as root", process.getuid?.() === 0))(
     });
     const weak = ["--bounding-set", "-chown", process.execPath, mainPath, "restore", file, "--data-dir", dataDir];
     expect((await program("setpriv", ...weak)).stderr).toContain(
-      `root may not give files to the user ${own}, who has ${dataDir}: run this as that user.`,
+      `root can't change the owner of files to the user ${own}, who owns ${dataDir}: run this as that user.`,
     );
     expect(await readdir(dataDir)).toEqual([]);
 
@@ -152,13 +152,17 @@ test("what can't be copied is told, and leaves everything as it was", async () =
   }
   await writeFile(at("text.db"), "this is no database, but long enough to be read as one".repeat(100));
   const failures: [command: string, file: string, message: string][] = [
-    ["backup", at("nowhere/copy.db"), `there is no directory ${at("nowhere")}: make it, or name another file.`],
-    ["backup", at("text.db"), `${at("text.db")} exists already: move it away, or name another file.`],
-    ["restore", at("none.db"), `there is no ${at("none.db")}: name a file that flowgate backup has made`],
+    [
+      "backup",
+      at("nowhere/copy.db"),
+      `the directory ${at("nowhere")} does not exist: create it, or name another file.`,
+    ],
+    ["backup", at("text.db"), `${at("text.db")} already exists: move it away, or name another file.`],
+    ["restore", at("none.db"), `${at("none.db")} does not exist: name a file created by flowgate backup`],
     [
       "restore",
       at("text.db"),
-      `${at("text.db")} is no SQLite database, or a damaged one: restore it from a backup, or name another file.`,
+      `${at("text.db")} is not a SQLite database, or is damaged: restore it from a backup, or use another file.`,
     ],
   ];
   for (const [command, file, message] of failures) {
@@ -170,7 +174,7 @@ test("what can't be copied is told, and leaves everything as it was", async () =
   }
   expect((await readdir(dataDir)).filter((name) => /replaced|restored/.test(name))).toEqual([]);
   expect((await run("backup", at("new.db"), at("nowhere"))).stderr).toContain(
-    `there is no ${at("nowhere")}/flowgate.db`,
+    `${at("nowhere")}/flowgate.db does not exist`,
   );
   await using service = await startService({ dataDir });
   expect((await service.send("GET", "/flows")).json()).toEqual([tab("kept")]);

@@ -18,7 +18,7 @@ export function sets(object: Record<string, Record<string, string>>): Map<string
   return new Map(Object.entries(object).map(([id, set]) => [id, new Map(Object.entries(set))]));
 }
 
-/** The reason and the message of a FlowgateError. */
+/** Returns the reason and the message of the FlowgateError that `run` throws. */
 export function failure(run: () => unknown): string {
   try {
     run();

@@ -10,22 +10,22 @@ type Sets = Record<string, Record<string, string>>;
 function merge(
   current: Sets,
   inline: Sets,
-  given?: MessageInitShape<typeof CredentialsSchema>,
+  topLevel?: MessageInitShape<typeof CredentialsSchema>,
   ids = ["a", "b"],
 ): ReturnType<typeof mergeCredentials> {
-  return mergeCredentials(change(current, inline, given, ids));
+  return mergeCredentials(change(current, inline, topLevel, ids));
 }
 
 function change(
   current: Sets,
   inline: Sets,
-  given: MessageInitShape<typeof CredentialsSchema> | undefined,
+  topLevel: MessageInitShape<typeof CredentialsSchema> | undefined,
   ids: string[],
 ): CredentialsChange {
   return {
     flows: ids.map((id) => ({ id, type: "t" })),
     inline: sets(inline),
-    given: given && create(CredentialsSchema, given),
+    topLevel: topLevel && create(CredentialsSchema, topLevel),
     current: sets(current),
     decrypt: (encrypted) => decryptCredentials("secret", encrypted),
   };
@@ -35,8 +35,8 @@ const encrypted = (object: Sets): string => encryptCredentials("secret", sets(ob
 const ab = { a: { user: "u", password: "p" }, b: { token: "t" } };
 
 const cases: [name: string, actual: () => unknown, expected: Sets][] = [
-  ["a request without credentials keeps all", () => merge(ab, {}), ab],
-  ["a node that left the flows loses its own", () => merge(ab, {}, undefined, ["b"]), { b: { token: "t" } }],
+  ["a request without credentials keeps all sets", () => merge(ab, {}), ab],
+  ["the set of a removed node is dropped", () => merge(ab, {}, undefined, ["b"]), { b: { token: "t" } }],
   [
     "inline adds and replaces names",
     () => merge(ab, { a: { user: "v", extra: "e" } }),
@@ -44,13 +44,13 @@ const cases: [name: string, actual: () => unknown, expected: Sets][] = [
   ],
   ["an empty inline string removes one name", () => merge(ab, { a: { user: "" } }), { ...ab, a: { password: "p" } }],
   ["removing the last name removes the set", () => merge(ab, { b: { token: "" } }), { a: ab.a }],
-  ["inline without names changes nothing", () => merge(ab, { a: {} }), ab],
+  ["an empty inline set changes nothing", () => merge(ab, { a: {} }), ab],
   [
-    "separate replaces the whole set of a named node alone",
+    "separate replaces the whole set of the named node only",
     () => merge(ab, {}, { nodes: { a: { values: { user: "v" } } } }),
     { ...ab, a: { user: "v" } },
   ],
-  ["separate without names removes a set", () => merge(ab, {}, { nodes: { a: {} } }), { b: ab.b }],
+  ["an empty separate set removes the set", () => merge(ab, {}, { nodes: { a: {} } }), { b: ab.b }],
   [
     "separate keeps an empty string",
     () => merge({}, {}, { nodes: { a: { values: { user: "" } } } }),
@@ -70,7 +70,7 @@ const cases: [name: string, actual: () => unknown, expected: Sets][] = [
     { a: { user: "v" }, b: { k: "v" } },
   ],
   [
-    "a node may be called anything",
+    "any string is a valid node id",
     () =>
       merge({ constructor: { toString: "x" } }, { toString: { user: "u" } }, undefined, ["constructor", "toString"]),
     { constructor: { toString: "x" }, toString: { user: "u" } },
@@ -81,16 +81,16 @@ test.each(cases)("%s", (_, actual, expected) => {
   expect(actual()).toEqual(sets(expected));
 });
 
-test("a set that nothing changed is the same Map", () => {
-  const given = change(ab, { a: { user: "v" } }, undefined, ["a", "b"]);
-  const merged = mergeCredentials(given);
-  expect(merged.get("b")).toBe(given.current.get("b"));
-  expect(given.current.get("a")).toEqual(new Map(Object.entries(ab.a)));
+test("an unchanged set is the same Map", () => {
+  const request = change(ab, { a: { user: "v" } }, undefined, ["a", "b"]);
+  const merged = mergeCredentials(request);
+  expect(merged.get("b")).toBe(request.current.get("b"));
+  expect(request.current.get("a")).toEqual(new Map(Object.entries(ab.a)));
 });
 
 const ownProto = JSON.parse('{"__proto__": {"values": {"user": "s3cret"}}}') as Record<string, never>;
 
-const faults: [name: string, given: MessageInitShape<typeof CredentialsSchema>, message: string][] = [
+const invalid: [name: string, topLevel: MessageInitShape<typeof CredentialsSchema>, message: string][] = [
   [
     "both forms",
     { encrypted: "x", nodes: { a: {} } },
@@ -105,10 +105,10 @@ const faults: [name: string, given: MessageInitShape<typeof CredentialsSchema>, 
   [
     "an encrypted set of another secret",
     { encrypted: encryptCredentials("other", sets(ab)) },
-    "invalid_credentials credentials.$: can't be decrypted with the configured credentialSecret: encrypt them with that one, or send them by node id",
+    "invalid_credentials credentials.$: can't be decrypted with the configured credentialSecret: encrypt them with that secret, or send credentials by node id",
   ],
 ];
 
-test.each(faults)("refuses %s", (_, given, message) => {
-  expect(failure(() => merge(ab, {}, given))).toBe(message);
+test.each(invalid)("rejects %s", (_, topLevel, message) => {
+  expect(failure(() => merge(ab, {}, topLevel))).toBe(message);
 });

@@ -11,7 +11,7 @@ const containers: [name: string, wrap: (value: JsonValue) => JsonValue][] = [
   ["arrays", (value) => [value]],
 ];
 
-/** A node with `depth` objects or arrays within each other, itself counted. */
+/** A node with `depth` nested objects or arrays, including the node itself. */
 function nested(depth: number, wrap: (value: JsonValue) => JsonValue) {
   let value: JsonValue = "leaf";
   for (let level = 1; level < depth; level++) {
@@ -20,7 +20,7 @@ function nested(depth: number, wrap: (value: JsonValue) => JsonValue) {
   return node({ properties: { p: value } });
 }
 
-test.each(containers)("all protocols carry %s at the deepest level, both ways", (_, wrap) => {
+test.each(containers)("all protocols encode and decode %s at the maximum depth", (_, wrap) => {
   const request = create(SetFlowsRequestSchema, { flows: [nested(MAX_DEPTH, wrap)] });
   const response = create(GetFlowsResponseSchema, { flows: toNodes(parseFlows(request.flows).flows) });
 
@@ -30,19 +30,19 @@ test.each(containers)("all protocols carry %s at the deepest level, both ways", 
   expect(fromJson(GetFlowsResponseSchema, toJson(GetFlowsResponseSchema, response))).toEqual(response);
 });
 
-test("a decoder that counts map entries too reads the deepest level within its 100", () => {
+test("the maximum depth is within the 100 nested messages of a decoder that counts map entries", () => {
   const properties = { struct: 1, entry: 1, value: 1 };
   const perLevel = properties.struct + properties.entry + properties.value;
   const requestAndNode = 2;
   expect(requestAndNode + MAX_DEPTH * perLevel).toBeLessThanOrEqual(100);
 });
 
-test.each(containers)("refuses %s one level deeper", (_, wrap) => {
+test.each(containers)("rejects %s that are one level deeper", (_, wrap) => {
   expect(failure(() => parseFlows([nested(MAX_DEPTH + 1, wrap)]))).toMatch(
-    /^invalid_flows flows\[0\]\.p(\.k|\[0\])+: must not lie deeper than 32 levels of objects and arrays$/,
+    /^invalid_flows flows\[0\]\.p(\.k|\[0\])+: must not be nested deeper than 32 levels of objects and arrays$/,
   );
 });
 
-test.each(containers)("refuses a million %s without exhausting the stack", (_, wrap) => {
-  expect(failure(() => parseFlows([nested(1_000_000, wrap)]))).toMatch(/must not lie deeper than 32 levels/);
+test.each(containers)("rejects a million nested %s without overflowing the stack", (_, wrap) => {
+  expect(failure(() => parseFlows([nested(1_000_000, wrap)]))).toMatch(/must not be nested deeper than 32 levels/);
 });

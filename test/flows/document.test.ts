@@ -3,12 +3,12 @@ import { formatDocument, parseDocument } from "../../src/flows/document.ts";
 
 const kinds: [string, number][] = [
   ["no nodes", 0],
-  ["one", 1],
-  ["as many as are formatted at once", 1000],
-  ["more than that", 2001],
+  ["one node", 1],
+  ["one slice", 1000],
+  ["several slices", 2001],
 ];
 
-test.each(kinds)("a document of %s has the JSON of all of them, and is read back", async (_, length) => {
+test.each(kinds)("a document of %s contains the JSON of all nodes, and can be parsed", async (_, length) => {
   const nodes = Array.from({ length }, (_, index) => ({ id: `n${index}`, type: "t", name: "Zoë 🔑" }));
   const document = await formatDocument(nodes);
   expect(Buffer.from(document.json).toString()).toBe(JSON.stringify(nodes));
@@ -18,7 +18,7 @@ test.each(kinds)("a document of %s has the JSON of all of them, and is read back
   expect(parsed.nodes).toBe(parsed.nodes);
 });
 
-test("reads bytes that begin within a larger buffer", () => {
+test("parses bytes that are part of a larger buffer", () => {
   const bytes = Buffer.from('[1][{"id":"a","type":"t"}][2]').subarray(3, -3);
   expect(parseDocument(bytes).nodes).toEqual([{ id: "a", type: "t" }]);
 });

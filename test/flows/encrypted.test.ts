@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { decryptCredentials, encryptCredentials } from "../../src/flows/encrypted.ts";
 import { failure, sets } from "./builders.ts";
 
-/** As Node-RED does it, word for word (runtime/lib/nodes/credentials.js). */
+/** Node-RED's implementation (runtime/lib/nodes/credentials.js). */
 function encryptLikeNodeRed(secret: string, text: string | Buffer): string {
   const key = createHash("sha256").update(secret).digest();
   const iv = randomBytes(16);
@@ -13,43 +13,44 @@ function encryptLikeNodeRed(secret: string, text: string | Buffer): string {
 
 const credentials = sets({ a: { user: "Zoë", password: "🔑" }, b: {} });
 
-test("opens what Node-RED encrypted", () => {
+test("decrypts credentials that Node-RED encrypted", () => {
   const text = JSON.stringify({ a: { user: "Zoë", password: "🔑" }, b: {} });
   expect(decryptCredentials("secret", encryptLikeNodeRed("secret", text))).toEqual(credentials);
 });
 
-test("opens what it encrypted itself", () => {
+test("decrypts credentials that it encrypted", () => {
   expect(decryptCredentials("secret", encryptCredentials("secret", credentials))).toEqual(credentials);
 });
 
-const wrong =
-  "invalid_credentials credentials.$: can't be decrypted with the configured credentialSecret: encrypt them with that one, or send them by node id";
-const shape = "invalid_credentials credentials.$: must hold an object of objects of strings: by node id, then by name";
-const like = (text: string | Buffer): string => encryptLikeNodeRed("secret", text);
+const wrongSecret =
+  "invalid_credentials credentials.$: can't be decrypted with the configured credentialSecret: encrypt them with that secret, or send credentials by node id";
+const wrongShape =
+  "invalid_credentials credentials.$: must contain an object of objects of strings, by node id and name";
+const encryptText = (text: string | Buffer): string => encryptLikeNodeRed("secret", text);
 
-const faults: [name: string, encrypted: string, message: string][] = [
-  ["another secret", encryptCredentials("other", credentials), wrong],
-  ["an empty string", "", wrong],
-  ["an IV alone", "0".repeat(32), wrong],
-  ["an IV that is not hex", "x".repeat(32) + "AAAA", wrong],
-  ["text that is not base64", "0".repeat(32) + "AA-A", wrong],
-  ["half of it", encryptCredentials("secret", credentials).slice(0, 60), wrong],
-  ["invalid UTF-8", like(Buffer.from([0x22, 0xff, 0x22])), wrong],
-  ["no JSON", like("{"), wrong],
-  ["an array", like("[]"), shape],
-  ["null", like("null"), shape],
-  ["a set that is no object", like('{"a": "s3cret"}'), shape],
-  ["a set that is an array", like('{"a": ["s3cret"]}'), shape],
-  ["a number", like('{"a": {"pin": 1234}}'), shape],
-  ["the map of a global-config node", like('{"a": {"map": {"KEY": "s3cret"}}}'), shape],
+const invalid: [name: string, encrypted: string, message: string][] = [
+  ["another secret", encryptCredentials("other", credentials), wrongSecret],
+  ["an empty string", "", wrongSecret],
+  ["an IV alone", "0".repeat(32), wrongSecret],
+  ["an IV that is not hex", "x".repeat(32) + "AAAA", wrongSecret],
+  ["text that is not base64", "0".repeat(32) + "AA-A", wrongSecret],
+  ["truncated text", encryptCredentials("secret", credentials).slice(0, 60), wrongSecret],
+  ["invalid UTF-8", encryptText(Buffer.from([0x22, 0xff, 0x22])), wrongSecret],
+  ["invalid JSON", encryptText("{"), wrongSecret],
+  ["an array", encryptText("[]"), wrongShape],
+  ["null", encryptText("null"), wrongShape],
+  ["a set that is not an object", encryptText('{"a": "s3cret"}'), wrongShape],
+  ["a set that is an array", encryptText('{"a": ["s3cret"]}'), wrongShape],
+  ["a number", encryptText('{"a": {"pin": 1234}}'), wrongShape],
+  ["the map of a global-config node", encryptText('{"a": {"map": {"KEY": "s3cret"}}}'), wrongShape],
 ];
 
-test.each(faults)("refuses %s", (_, encrypted, message) => {
+test.each(invalid)("rejects %s", (_, encrypted, message) => {
   expect(failure(() => decryptCredentials("secret", encrypted))).toBe(message);
 });
 
-test("says so where no secret is configured", () => {
+test("rejects any input without a configured secret", () => {
   expect(failure(() => decryptCredentials(undefined, encryptCredentials("secret", credentials)))).toBe(
-    "invalid_credentials credentials.$: can't be decrypted, as no credentialSecret is configured: configure the one that they were encrypted with, or send them by node id",
+    "invalid_credentials credentials.$: can't be decrypted without a configured credentialSecret: configure the one that was used to encrypt them, or send credentials by node id",
   );
 });

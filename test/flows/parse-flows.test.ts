@@ -13,44 +13,44 @@ function instance(id: string, subflow: string, z: string): Node {
 }
 
 const subflow = (id: string): Node => node({ id, type: "subflow" });
-const one = (properties: JsonObject): Node[] => [node({ properties })];
-const own = (json: string): JsonObject => JSON.parse(json) as JsonObject;
+const nodeWith = (properties: JsonObject): Node[] => [node({ properties })];
+const parse = (json: string): JsonObject => JSON.parse(json) as JsonObject;
 
-const faults: [name: string, nodes: Node[], message: string][] = [
+const invalid: [name: string, nodes: Node[], message: string][] = [
   ["an empty id", [node({ id: "" })], "flows[0].id: must not be empty"],
   ["an empty type", [node(), node({ id: "b", type: "" })], "flows[1].type: must not be empty"],
-  ["one id twice", [node(), node({ id: "b" }), node()], 'flows[2].id: must be unique, and flows[0].id is "a" too'],
+  ["a repeated id", [node(), node({ id: "b" }), node()], 'flows[2].id: must be unique, and flows[0].id is "a" too'],
   [
     "an id that is a property",
-    one({ id: "b" }),
-    "flows[0].properties.id: must be given as the node's id, not as a property",
+    nodeWith({ id: "b" }),
+    "flows[0].properties.id: must be set as the node's id, not as a property",
   ],
   [
     "a type that is a property",
-    one({ type: 1 }),
-    "flows[0].properties.type: must be given as the node's type, not as a property",
+    nodeWith({ type: 1 }),
+    "flows[0].properties.type: must be set as the node's type, not as a property",
   ],
   [
     "credentials that are a property",
-    one({ credentials: {} }),
-    "flows[0].properties.credentials: must be given as the node's credentials, not as a property",
+    nodeWith({ credentials: {} }),
+    "flows[0].properties.credentials: must be set as the node's credentials, not as a property",
   ],
   [
     "two labels",
     [node({ label: "x", properties: { label: 1 } })],
-    "flows[0].properties.label: must be given as the node's label, not as a property",
+    "flows[0].properties.label: must be set as the node's label, not as a property",
   ],
-  ["wires null", one({ wires: null }), "flows[0].wires: must be an array of arrays of node ids"],
-  ["wires an object", one({ wires: {} }), "flows[0].wires: must be an array of arrays of node ids"],
-  ["wires of strings", one({ wires: [[], "b"] }), "flows[0].wires[1]: must be an array of node ids"],
-  ["wires to a number", one({ wires: [["b", 1]] }), "flows[0].wires[0][1]: must be a node id, a string"],
+  ["wires null", nodeWith({ wires: null }), "flows[0].wires: must be an array of arrays of node ids"],
+  ["wires an object", nodeWith({ wires: {} }), "flows[0].wires: must be an array of arrays of node ids"],
+  ["wires of strings", nodeWith({ wires: [[], "b"] }), "flows[0].wires[1]: must be an array of node ids"],
+  ["wires to a number", nodeWith({ wires: [["b", 1]] }), "flows[0].wires[0][1]: must be a node id, a string"],
   [
     "a lone surrogate in a wire",
-    one({ wires: [["\ud800"]] }),
+    nodeWith({ wires: [["\ud800"]] }),
     "flows[0].wires[0][0]: must be valid Unicode, without lone surrogates",
   ],
-  ["NaN", one({ x: Number.NaN }), "flows[0].x: must be a finite number"],
-  ["an infinity", one({ deep: [{ y: -Infinity }] }), "flows[0].deep[0].y: must be a finite number"],
+  ["NaN", nodeWith({ x: Number.NaN }), "flows[0].x: must be a finite number"],
+  ["an infinity", nodeWith({ deep: [{ y: -Infinity }] }), "flows[0].deep[0].y: must be a finite number"],
   [
     "a lone surrogate in an id",
     [node({ id: "\udc00" })],
@@ -68,12 +68,12 @@ const faults: [name: string, nodes: Node[], message: string][] = [
   ],
   [
     "a lone surrogate in a property",
-    one({ "odd key": ["ok", "\ud800!"] }),
+    nodeWith({ "odd key": ["ok", "\ud800!"] }),
     "flows[0]['odd key'][1]: must be valid Unicode, without lone surrogates",
   ],
   [
     "a lone surrogate in a key",
-    one({ a: { "\ud800": 1 } }),
+    nodeWith({ a: { "\ud800": 1 } }),
     String.raw`flows[0].a['\ud800']: the key must be valid Unicode, without lone surrogates`,
   ],
   [
@@ -81,11 +81,11 @@ const faults: [name: string, nodes: Node[], message: string][] = [
     [node({ credentials: { values: { user: "s\ud800cret" } } })],
     "flows[0].credentials.user: must be valid Unicode, without lone surrogates",
   ],
-  ["__proto__ as a property", one(own('{"__proto__": {}}')), "flows[0].__proto__: this key is not allowed"],
-  ["__proto__ below", one(own('{"a": [{"__proto__": 1}]}')), "flows[0].a[0].__proto__: this key is not allowed"],
+  ["__proto__ as a property", nodeWith(parse('{"__proto__": {}}')), "flows[0].__proto__: this key is not allowed"],
+  ["__proto__ below", nodeWith(parse('{"a": [{"__proto__": 1}]}')), "flows[0].a[0].__proto__: this key is not allowed"],
   [
     "__proto__ as a credential",
-    [node({ credentials: { values: own('{"__proto__": "x"}') as Record<string, string> } })],
+    [node({ credentials: { values: parse('{"__proto__": "x"}') as Record<string, string> } })],
     "flows[0].credentials.__proto__: this key is not allowed",
   ],
   [
@@ -94,12 +94,12 @@ const faults: [name: string, nodes: Node[], message: string][] = [
     'flows[0].g: must be the id of a group on the same tab or subflow, and "nowhere" is not',
   ],
   [
-    "a group whose parent is no group",
+    "a group whose parent is not a group",
     [node(), group("g", "a")],
     'flows[1].g: must be the id of a group on the same tab or subflow, and "a" is not',
   ],
   [
-    "a group whose parent is elsewhere",
+    "a group whose parent is on another tab",
     [group("p", "", "one"), group("g", "p", "two")],
     'flows[1].g: must be the id of a group on the same tab or subflow, and "p" is not',
   ],
@@ -137,26 +137,26 @@ const faults: [name: string, nodes: Node[], message: string][] = [
     'flows[4].type: the subflow "t" must not contain itself, directly or through other subflows',
   ],
   [
-    "first what comes first",
+    "the first violation in document order",
     [node(), group("g", "x"), node({ id: "" })],
     'flows[1].g: must be the id of a group on the same tab or subflow, and "x" is not',
   ],
 ];
 
-test.each(faults)("refuses %s", (_, nodes, message) => {
+test.each(invalid)("rejects %s", (_, nodes, message) => {
   expect(failure(() => parseFlows(nodes))).toBe(`invalid_flows ${message}`);
 });
 
-test("shortens what it quotes, for messages travel in headers", () => {
-  const message = failure(() => parseFlows(one({ ["k".repeat(10_000)]: { ["l".repeat(10_000)]: Number.NaN } })));
+test("shortens quoted input, because messages are sent in headers", () => {
+  const message = failure(() => parseFlows(nodeWith({ ["k".repeat(10_000)]: { ["l".repeat(10_000)]: Number.NaN } })));
   expect(message.length).toBeLessThan(200);
 });
 
-test("takes a label of another type than string as any property", () => {
-  expect(parseFlows(one({ label: 5 })).flows).toEqual([{ id: "a", type: "inject", label: 5 }]);
+test("keeps a label that is not a string as a property", () => {
+  expect(parseFlows(nodeWith({ label: 5 })).flows).toEqual([{ id: "a", type: "inject", label: 5 }]);
 });
 
-test("takes ids that objects have members of", () => {
+test("accepts ids that are names of object members", () => {
   const ids = ["__proto__", "constructor", "toString", "hasOwnProperty"];
   const { flows, inline } = parseFlows(
     ids.map((id) => node({ id, credentials: { values: { constructor: "c" } }, properties: { z: id, wires: [ids] } })),
@@ -166,23 +166,23 @@ test("takes ids that objects have members of", () => {
   expect(inline.get("__proto__")).toEqual(new Map([["constructor", "c"]]));
 });
 
-test("takes groups in groups, wherever the outer one stands", () => {
+test("accepts nested groups in any order", () => {
   const nodes = [group("inner", "outer"), group("outer", ""), group("other", null)];
   expect(parseFlows(nodes).flows).toHaveLength(3);
 });
 
-test("takes a subflow used twice, and one whose definition is missing", () => {
+test("accepts a subflow that is used twice, and one without a definition", () => {
   const nodes = [
     subflow("s"),
     subflow("t"),
     instance("i", "t", "s"),
     instance("j", "t", "s"),
-    instance("k", "gone", "t"),
+    instance("k", "missing", "t"),
   ];
   expect(parseFlows(nodes).flows).toHaveLength(5);
 });
 
-test("checks 20,000 subflows and groups in a row without exhausting the stack", () => {
+test("checks a chain of 20,000 subflows and groups without overflowing the stack", () => {
   const count = 20_000;
   const nodes = Array.from({ length: count }, (_, n) => [
     subflow(`s${n}`),
@@ -195,7 +195,7 @@ test("checks 20,000 subflows and groups in a row without exhausting the stack", 
   );
 });
 
-test("keeps credentials out of the flows", () => {
+test("separates credentials from the flows", () => {
   const { flows, inline } = parseFlows([node({ credentials: { values: { user: "u" } } }), node({ id: "b" })]);
   expect(flows).toEqual([
     { id: "a", type: "inject" },

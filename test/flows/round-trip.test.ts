@@ -40,7 +40,7 @@ const init: fc.Arbitrary<NodeInit> = fc
       : { id, type, properties: { ...others, label } };
   });
 
-test("what was sent comes back, but for the credentials", () => {
+test("toNodes restores the parsed nodes without their credentials", () => {
   fc.assert(
     fc.property(fc.uniqueArray(init, { selector: ({ id }) => id }), (inits) => {
       const credentials = create(NodeCredentialsSchema, { values: { user: "u" } });

@@ -30,11 +30,11 @@ export function credentials(sets: Record<string, Record<string, string>>): Crede
 export type OpenedRuntime = Runtime & {
   readonly entries: readonly LogEntry[];
   readonly dataDir: string;
-  /** Resolves with the first entry, of those so far and to come, that matches; or with the second, and so on. */
+  /** Resolves with the nth log entry that matches, counted from 1; past entries included. */
   untilLogged(pattern: RegExp, nth?: number): Promise<LogEntry>;
-  /** Resolves when the runtime is, or next comes to be, in that state. */
+  /** Resolves when the runtime is in that state. */
   untilState(state: RuntimeState): Promise<void>;
-  /** What an HTTP-in node answers. */
+  /** Returns the response body of an HTTP-in node. */
   get(path: string): Promise<string>;
 };
 
@@ -42,7 +42,7 @@ export function fixture(name: string): URL {
   return new URL(`../fixtures/runtime/${name}.ts`, import.meta.url);
 }
 
-/** A runtime in a directory of its own that goes with it. */
+/** Opens a runtime in a new directory. Disposing removes the directory. */
 export async function runtimeUnderTest(
   options: Partial<RuntimeOptions> = {},
   prepare?: (userDir: string) => Promise<void>,
@@ -96,11 +96,11 @@ export async function runtimeUnderTest(
   };
 }
 
-/** Resolves when a process that is no child of ours, and so tells us nothing, has ended. */
-export async function untilGone(pid: number): Promise<true> {
+/** Resolves when a process has exited that is not a child of this one. */
+export async function untilExited(pid: number): Promise<true> {
   for (;;) {
     const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
-    // A zombie has ended too: only its new parent has not asked for it yet.
+    // A zombie has exited, but its new parent has not reaped it yet.
     if (stat === undefined || / Z /.test(stat)) return true;
     await delay(10);
   }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { credentials, revision, runtimeUnderTest } from "./builders.ts";
 import { configProbe, endpoint, functionNode, installProbe, probe, tab } from "./flow-builders.ts";
 
-test("answers over HTTP with the newest deployment", async () => {
+test("serves HTTP-in nodes of the newest deployment", async () => {
   const stored = revision(1, endpoint("/hello", `msg.payload = "one"`));
   await using runtime = await runtimeUnderTest({ active: async () => stored });
   await runtime.untilState("running");
@@ -11,7 +11,7 @@ test("answers over HTTP with the newest deployment", async () => {
   expect(await runtime.get("/hello")).toBe("two");
 });
 
-test("names the missing node types, and recovers from them", async () => {
+test("reports missing node types, and starts the next deployment without them", async () => {
   await using runtime = await runtimeUnderTest();
   const flows = endpoint("/hello", `msg.payload = "hello"`);
   await runtime.apply(revision(1, [...flows, { id: "x", type: "teleport" }, { id: "y", type: "warp" }]), "full");
@@ -21,7 +21,7 @@ test("names the missing node types, and recovers from them", async () => {
   expect(await runtime.get("/hello")).toBe("hello");
 });
 
-test("finds a module that was installed after its nodes were missed, on reload", async () => {
+test("finds a module that was installed after its nodes were missing, on reload", async () => {
   await using runtime = await runtimeUnderTest();
   const flows = [tab("T"), probe("a", "T")];
   await runtime.apply(revision(1, flows), "full");
@@ -31,7 +31,7 @@ test("finds a module that was installed after its nodes were missed, on reload",
   expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
 });
 
-test("keeps the flows that run where the runtime refuses the new ones", async () => {
+test("keeps the running flows when the runtime rejects new ones", async () => {
   await using runtime = await runtimeUnderTest();
   const flows = endpoint("/hello", `msg.payload = "hello"`);
   await runtime.apply(revision(1, flows), "full");
@@ -43,7 +43,7 @@ test("keeps the flows that run where the runtime refuses the new ones", async ()
   expect(await runtime.get("/hello")).toBe("again");
 });
 
-test("tells of a tab that can't be started", async () => {
+test("reports a tab that can't be started", async () => {
   await using runtime = await runtimeUnderTest({}, installProbe);
   const itself = { ...configProbe("C", "T"), config: "C" };
   await runtime.apply(revision(1, [tab("T"), itself, ...endpoint("/hello", `msg.payload = "hello"`)]), "full");
@@ -54,7 +54,7 @@ test("tells of a tab that can't be started", async () => {
   expect(await runtime.get("/hello")).toBe("hello");
 });
 
-test("runs nodes that npm has installed into its directory, with their credentials", async () => {
+test("runs nodes installed in its directory, with their credentials", async () => {
   await using runtime = await runtimeUnderTest({}, installProbe);
   const secretOf = async (name: string) =>
     (JSON.parse(await runtime.get("/probe")) as { secrets: Record<string, string | null> }).secrets[`the ${name}`];
@@ -70,22 +70,22 @@ test("runs nodes that npm has installed into its directory, with their credentia
   expect(await secretOf("a")).toBe(null);
 });
 
-test("logs what nodes say, and by which of them", async () => {
+test("logs messages of nodes with the node's id, type and name", async () => {
   await using runtime = await runtimeUnderTest();
   const flows = [
     tab("T"),
     {
-      ...functionNode("f", { z: "T", initialize: `node.warn("mind the gap"); console.log("aloud")` }),
-      name: "Platform 9",
+      ...functionNode("f", { z: "T", initialize: `node.warn("a warning"); console.log("printed")` }),
+      name: "the label",
     },
     functionNode("g", { z: "T", initialize: `node.warn("no label")` }),
   ];
   await runtime.apply(revision(1, flows), "full");
-  expect(await runtime.untilLogged(/mind the gap/)).toMatchObject({
+  expect(await runtime.untilLogged(/a warning/)).toMatchObject({
     level: "warn",
     nodeId: "f",
     nodeType: "function",
-    nodeName: "Platform 9",
+    nodeName: "the label",
   });
   expect(await runtime.untilLogged(/no label/)).toEqual({
     level: "warn",

@@ -51,7 +51,7 @@ const without = (id: string) => base.filter((node) => node.id !== id && node.z !
 
 const rows: Row[] = [
   { change: "none", to: base, nodes: nothing, flows: nothing },
-  { change: "a node's place", to: change("b", { x: 10, y: 20 }), nodes: nothing, flows: nothing },
+  { change: "a node's position", to: change("b", { x: 10, y: 20 }), nodes: nothing, flows: nothing },
   { change: "a tab's label and info", to: change("T1", { label: "L", info: "I" }), nodes: nothing, flows: nothing },
   { change: "the order of nodes", to: base.toReversed(), nodes: nothing, flows: nothing },
   { change: "a group's style", to: change("gr", { style: { label: false } }), nodes: nothing, flows: nothing },
@@ -87,7 +87,7 @@ const rows: Row[] = [
   },
   { change: "config node G", to: change("G", { topic: "t" }), nodes: restart("G g"), flows: restart("G g") },
   {
-    change: "a node inside of the subflow",
+    change: "a node inside the subflow",
     to: change("s1", { topic: "t" }),
     nodes: restart("s1 s2"),
     flows: restart("s1 s2 q"),
@@ -135,13 +135,13 @@ describe("a deployment starts and stops", () => {
     const before = await counts();
     await deploy(row.to, type, row.secrets);
     const after = await counts();
-    const grown = (of: "starts" | "stops") =>
+    const increased = (of: "starts" | "stops") =>
       Object.keys(after[of])
         .filter((name) => after[of][name] !== before[of][name])
         .map((name) => name.replace(/^the /, ""))
         .toSorted()
         .join(" ");
-    return { starts: grown("starts"), stops: grown("stops") };
+    return { starts: increased("starts"), stops: increased("stops") };
   }
 
   const sorted = ({ starts, stops }: Effect): Effect => ({ starts: sort(starts), stops: sort(stops) });
@@ -156,7 +156,7 @@ describe("a deployment starts and stops", () => {
     });
   }
 
-  test.for(["full", "reload"] as const)("%s: everything, always", async (type) => {
+  test.for(["full", "reload"] as const)("%s: all nodes, without any change", async (type) => {
     expect(await effectOf({ to: base }, type)).toEqual(sorted(restart(all)));
   });
 });

@@ -2,19 +2,19 @@ import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import type { FlowNode } from "../../src/flows/configuration.ts";
 
-/** A tab on which GET `path` answers with what the function's code leaves in msg.payload. */
+/** A tab on which GET `path` responds with the msg.payload that the function's code sets. */
 export function endpoint(path: string, code: string): FlowNode[] {
   const id = (name: string) => `${path}-${name}`;
   return [
     { id: id("tab"), type: "tab", label: path },
-    { id: id("in"), type: "http in", z: id("tab"), ...place, url: path, method: "get", wires: [[id("function")]] },
+    { id: id("in"), type: "http in", z: id("tab"), ...position, url: path, method: "get", wires: [[id("function")]] },
     functionNode(id("function"), { z: id("tab"), func: `${code}; return msg;`, wires: [[id("out")]] }),
-    { id: id("out"), type: "http response", z: id("tab"), ...place, wires: [] },
+    { id: id("out"), type: "http response", z: id("tab"), ...position, wires: [] },
   ];
 }
 
-// A node without a place is a configuration node to the runtime.
-const place = { x: 100, y: 100 };
+// The runtime takes a node without coordinates for a configuration node.
+const position = { x: 100, y: 100 };
 
 export function functionNode(
   id: string,
@@ -24,7 +24,7 @@ export function functionNode(
     id,
     type: "function",
     z: "",
-    ...place,
+    ...position,
     func: "",
     initialize: "",
     wires: [[]],
@@ -34,38 +34,38 @@ export function functionNode(
   };
 }
 
-/** What each node on tab T has. */
-export function placed(id: string): { id: string; z: string; x: number; y: number } {
-  return { id, z: "T", ...place };
+/** The properties of each node on tab T. */
+export function onTab(id: string): { id: string; z: string; x: number; y: number } {
+  return { id, z: "T", ...position };
 }
 
-/** Sends one message to the other node soon after the start. */
+/** Sends one message to another node soon after the start. */
 export function injectOnce(id: string, to: string): FlowNode {
-  return { ...placed(id), type: "inject", once: true, onceDelay: 0.1, props: [{ p: "payload" }], wires: [[to]] };
+  return { ...onTab(id), type: "inject", once: true, onceDelay: 0.1, props: [{ p: "payload" }], wires: [[to]] };
 }
 
 export function exec(id: string, command: string): FlowNode {
-  return { ...placed(id), type: "exec", command, addpay: "", append: "", useSpawn: "false", wires: [[], [], []] };
+  return { ...onTab(id), type: "exec", command, addpay: "", append: "", useSpawn: "false", wires: [[], [], []] };
 }
 
 export function tab(id: string, properties: Partial<FlowNode> = {}): FlowNode {
   return { id, type: "tab", label: `tab ${id}`, ...properties };
 }
 
-/** It reports under its name, which must not be an id: a property whose value is one makes the node depend on that. */
+/** Counts under its name, which must not be an id: a property whose value is a node's id makes it depend on that node. */
 export function probe(id: string, z: string, properties: Partial<FlowNode> = {}): FlowNode {
-  return { id, type: "probe", name: `the ${id}`, z, ...place, wires: [[]], ...properties };
+  return { id, type: "probe", name: `the ${id}`, z, ...position, wires: [[]], ...properties };
 }
 
 export function configProbe(id: string, z?: string): FlowNode {
   return { id, type: "probe-config", name: `the ${id}`, ...(z !== undefined && { z }) };
 }
 
-/** Installs the probe nodes into a userDir, as npm would. */
+/** Copies the probe nodes into a userDir, as npm would install them. */
 export async function installProbe(userDir: string): Promise<void> {
   const source = new URL("../fixtures/runtime/node-red-contrib-probe", import.meta.url);
   await cp(source, join(userDir, "node_modules", "node-red-contrib-probe"), { recursive: true });
 }
 
-/** How a function node gets hold of `process`, for its vm is no sandbox. */
+/** Code with which a function node gets access to `process`, since its vm does not isolate it. */
 export const escape = `const host = util.inspect.constructor("return process")();`;

@@ -6,7 +6,7 @@ import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Revision } from "../../src/store/store.ts";
 import { createFolder, draft } from "../store/builders.ts";
 
-test("applies what another process commits, fully where it may have missed a revision, and nothing else", async () => {
+test("applies revisions of other processes only, as full deployments after a skipped one", async () => {
   await using folder = await createFolder();
   const options = { path: join(folder.path, "flowgate.db"), key: randomBytes(32) };
   await using here = await openSqliteStore(options);
@@ -23,7 +23,7 @@ test("applies what another process commits, fully where it may have missed a rev
 
   await commitTo(there, "full");
   const second = await commitTo(there, "nodes");
-  // This store reads it here; one that several processes can write would do so by itself.
+  // A store with a single writer reads it on `reload`; one with several writers would do so by itself.
   await here.flows.reload();
   const third = await commitTo(there, "nodes");
   await here.flows.reload();

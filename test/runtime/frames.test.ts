@@ -10,9 +10,9 @@ function read(chunks: readonly Uint8Array[]): unknown[] {
   return frames;
 }
 
-test.for([1, 2, 11, 12, 13, 64, 10_000])("gives messages with their payloads, from chunks of %i bytes", (size) => {
+test.for([1, 2, 11, 12, 13, 64, 10_000])("reads messages and payloads from chunks of %i bytes", (size) => {
   const sent = [
-    [{ kind: "boot", text: "größer\n" }, ""],
+    [{ kind: "initialize", text: "größer\n" }, ""],
     [{ kind: "deploy" }, `[{"name":"\n→"}]`],
     [{ kind: "deploy" }, "x".repeat(1_000)],
     [{ kind: "stop" }, ""],
@@ -23,18 +23,18 @@ test.for([1, 2, 11, 12, 13, 64, 10_000])("gives messages with their payloads, fr
   expect(read(chunks)).toEqual(sent);
 });
 
-test("waits for a frame to be complete", () => {
+test("waits until a frame is complete", () => {
   const bytes = Buffer.concat(formatFrame({ kind: "deploy" }, utf8("[]")));
   expect(read([bytes.subarray(0, -1)])).toEqual([]);
   expect(read([bytes.subarray(0, -1), bytes.subarray(-1)])).toEqual([[{ kind: "deploy" }, "[]"]]);
 });
 
-test("does not send a copy of the payload", () => {
+test("does not copy the payload", () => {
   const payload = utf8("[]");
   expect(formatFrame({ kind: "deploy" }, payload)).toContain(payload);
 });
 
-test.for([1, 4, 20])("notices that the first %i bytes of a frame are missing", (missing) => {
+test.for([1, 4, 20])("throws if the first %i bytes of a frame are missing", (missing) => {
   const bytes = Buffer.concat(formatFrame({ kind: "deploy" }, utf8("[]".repeat(20))));
   expect(() => read([bytes.subarray(missing)])).toThrow("bytes are missing in the runtime's own channel");
 });

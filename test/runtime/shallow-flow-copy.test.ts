@@ -7,14 +7,14 @@ import { avoidDeepFlowCopy } from "../../src/runtime/shallow-flow-copy.ts";
 
 type ExternalModules = { checkFlowDependencies(flows: object[]): unknown };
 
-/** Loads a file of that path, under the hook, and gives what the hook has said. */
+/** Loads the file with the hook installed, and returns the reasons with which the hook has skipped it. */
 function load(path: string): { module: ExternalModules; skipped: string[] } {
   const skipped: string[] = [];
   avoidDeepFlowCopy((reason) => skipped.push(reason));
   return { module: createRequire(path)(path) as ExternalModules, skipped };
 }
 
-/** A package of that name and version whose file gives back the list that it works on. */
+/** Writes a package of this version and source, and calls `check` with the path of its file. */
 async function withRegistry(
   { version, source }: { version: string; source: string },
   check: (path: string) => void,
@@ -37,7 +37,7 @@ exports.checkFlowDependencies = (flowConfig) => {
     return nodes;
 };`;
 
-test("the flow runtime that is installed copies the list, and no node", async () => {
+test("the installed flow runtime copies the list and no nodes", async () => {
   const runtime = createRequire(import.meta.url).resolve("@node-red/runtime");
   const { module, skipped } = load(createRequire(runtime).resolve("@node-red/registry/lib/externalModules.js"));
   let copies = 0;
@@ -46,18 +46,18 @@ test("the flow runtime that is installed copies the list, and no node", async ()
     type: "comment",
     get text() {
       copies += 1;
-      return "read by a deep copy alone";
+      return "only read by a deep copy";
     },
   };
   const flows = [node];
-  // It reads what the flow runtime would have set up before; the copy is made first.
+  // It rejects because the flow runtime is not initialized, but makes the copy first.
   await Promise.resolve(module.checkFlowDependencies(flows)).catch(() => {});
   expect(skipped).toEqual([]);
   expect(copies).toBe(0);
   expect(flows).toEqual([node]);
 });
 
-test("copies the list, and no node, in the version that is known", async () => {
+test("copies the list and no nodes in the tested version", async () => {
   await withRegistry({ version: "5.0.7", source: original }, (path) => {
     const { module, skipped } = load(path);
     const flows = [{ id: "a" }];
@@ -70,8 +70,8 @@ test("copies the list, and no node, in the version that is known", async () => {
 
 test.for([
   ["another version", { version: "5.0.8", source: original }],
-  ["another text", { version: "5.0.7", source: original.replace("let nodes", "const nodes") }],
-] as const)("changes nothing in %s, and says so", async ([, registry]) => {
+  ["a different source", { version: "5.0.7", source: original.replace("let nodes", "const nodes") }],
+] as const)("changes nothing in %s, and reports the reason", async ([, registry]) => {
   await withRegistry(registry, (path) => {
     const { module, skipped } = load(path);
     const flows = [{ id: "a" }];

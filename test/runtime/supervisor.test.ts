@@ -10,7 +10,7 @@ function nodes(...types: string[]): FlowNode[] {
   return types.map((type, index) => ({ id: `${type}${index}`, type }));
 }
 
-test("runs the newest revision of the store, unasked", async () => {
+test("runs the newest revision of the store after the start", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready, active: async () => revision(3, nodes("a")) });
   expect(runtime.status()).toMatchObject({ name: "node-red", version: "5.0.7", state: "starting", httpPort: 0 });
   await runtime.untilState("running");
@@ -18,13 +18,13 @@ test("runs the newest revision of the store, unasked", async () => {
   expect(runtime.status()).toMatchObject({ httpPort: 1, message: undefined });
 });
 
-test("makes a directory for the runtime that only its owner can read", async () => {
+test("creates the runtime's directory with access for its owner only", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready });
   expect((await stat(`${runtime.dataDir}/runtime`)).mode & 0o777).toBe(0o700);
   expect((await stat(`${runtime.dataDir}/runtime/package.json`)).isFile()).toBe(true);
 });
 
-test("starts with what the store has, even where a deployment never reached it", async () => {
+test("starts with the store's revision, even if it was not passed to apply", async () => {
   let stored = revision(1, nodes("a"));
   await using runtime = await runtimeUnderTest({ entry: ready, active: async () => stored });
   await runtime.untilState("running");
@@ -34,19 +34,19 @@ test("starts with what the store has, even where a deployment never reached it",
   expect(message).toBe("deploy full [b0] credentials [] changed []");
 });
 
-test("takes a deployment at once though the store can't be read", async () => {
+test("applies a deployment while the store can't be read", async () => {
   await using runtime = await runtimeUnderTest({
     entry: ready,
     active: async () => {
-      throw new Error("disk on fire");
+      throw new Error("disk failure");
     },
   });
-  await runtime.untilLogged(/could not be read: disk on fire/);
+  await runtime.untilLogged(/could not be read: disk failure/);
   await runtime.apply(revision(1, nodes("a")), "nodes");
   expect(runtime.status().state).toBe("running");
 });
 
-test("goes forward only, in whichever order deployments arrive", async () => {
+test("never replaces a revision by an older one, in whichever order deployments arrive", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready });
   await runtime.untilState("running");
   await Promise.all([
@@ -63,7 +63,7 @@ test("goes forward only, in whichever order deployments arrive", async () => {
   ]);
 });
 
-test("reloads the revision that it runs already", async () => {
+test("reloads the revision that is already running", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready });
   await runtime.apply(revision(1, nodes("a")), "nodes");
   await runtime.apply(revision(1, nodes("a")), "reload");
@@ -71,7 +71,7 @@ test("reloads the revision that it runs already", async () => {
   expect(message).toBe("deploy reload [a0] credentials [] changed []");
 });
 
-test("says which nodes have other credentials than before, removed ones too", async () => {
+test("sends the ids of nodes with changed credentials, removed ones included", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready });
   await runtime.untilState("running");
   const flows = nodes("a", "b", "c");
@@ -84,16 +84,16 @@ test("says which nodes have other credentials than before, removed ones too", as
   ]);
 });
 
-test("compares credentials with what the runtime took, not with what it refused", async () => {
+test("compares credentials with the last deployment that the runtime did not reject", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready });
   await runtime.untilState("running");
-  await runtime.apply(revision(1, nodes("refused"), credentials({ a0: { key: "1" } })), "nodes");
-  expect(runtime.status()).toMatchObject({ state: "failed", message: "refused" });
+  await runtime.apply(revision(1, nodes("rejected"), credentials({ a0: { key: "1" } })), "nodes");
+  expect(runtime.status()).toMatchObject({ state: "failed", message: "rejected" });
   await runtime.apply(revision(2, nodes("a"), credentials({ a0: { key: "1" } })), "nodes");
   await runtime.untilLogged(/\[a0\] credentials \[a0\] changed \[a0\]/);
 });
 
-test("tells why the runtime can't start the flows, and recovers", async () => {
+test("reports why the runtime can't start the flows, and runs the next deployment", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready });
   await runtime.apply(revision(1, nodes("missing")), "nodes");
   expect(runtime.status()).toMatchObject({ state: "failed", message: "missing node types: missing" });
@@ -101,21 +101,21 @@ test("tells why the runtime can't start the flows, and recovers", async () => {
   expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
 });
 
-test("resolves a deployment on which the child crashes, long before its deadline", async () => {
+test("resolves a deployment when the child crashes, before the deadline", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready, deadlineMs: 60_000, restart: { backoffMs: 60_000 } });
   await runtime.untilState("running");
   await runtime.apply(revision(1, nodes("crash")), "nodes");
   expect(runtime.status()).toMatchObject({ state: "restarting", message: "it exited with code 7" });
 });
 
-test("starts at once with a deployment that arrives while a restart is due", async () => {
+test("restarts immediately for a deployment that arrives during the back-off", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready, restart: { backoffMs: 60_000 } });
   await runtime.apply(revision(1, nodes("crash")), "nodes");
   await runtime.apply(revision(2, nodes("a")), "nodes");
   expect(runtime.status().state).toBe("running");
 });
 
-test("replaces a child that blocks on a deployment as soon as a newer one waits", async () => {
+test("replaces a child that is blocked by a deployment when a newer one is waiting", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready, deadlineMs: 60_000 });
   await runtime.untilState("running");
   const blocked = runtime.apply(revision(1, nodes("block")), "nodes");
@@ -133,14 +133,14 @@ test("replaces a child that does not finish a deployment by the deadline", async
   expect(runtime.status().message).toBe("the flows did not start in time");
 });
 
-test("replaces a child that blocks while it is idle", async () => {
+test("replaces a child that is blocked while idle", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready, unresponsiveMs: 1_000, restart: { backoffMs: 60_000 } });
   await runtime.apply(revision(1, nodes("block-later")), "nodes");
   await runtime.untilState("restarting");
   expect(runtime.status().message).toBe("a flow blocked it");
 });
 
-test("replaces a blocked child for a deployment that it can't even receive", async () => {
+test("replaces a blocked child that can't receive the next deployment", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready, deadlineMs: 60_000 });
   await runtime.apply(revision(1, nodes("block-later")), "nodes");
   await runtime.untilLogged(/blocks now/);
@@ -149,7 +149,7 @@ test("replaces a blocked child for a deployment that it can't even receive", asy
   await runtime.untilLogged(/deploy full \[a0\]/);
 });
 
-test("holds the flows back after a row of crashes, until the next deployment", async () => {
+test("enters safe mode after consecutive crashes, until the next deployment", async () => {
   const crashing = revision(1, nodes("crash"));
   await using runtime = await runtimeUnderTest({
     entry: ready,
@@ -165,11 +165,11 @@ test("holds the flows back after a row of crashes, until the next deployment", a
   expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
 });
 
-test("holds the flows back too where the child that shall do so does not come up at first", async () => {
+test("enters safe mode too if a child exits without flows between the crashes", async () => {
   const limits = { backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 1, safeModeAfter: 2 };
   const backOff = createBackOff(limits);
-  const died = (hadFlows: boolean, ranMs = 0) => backOff.died({ ranMs, hadFlows }).isCrashLoop;
-  expect([died(false), died(false), died(true), died(false), died(true), died(false)]).toEqual([
+  const exit = (hadFlows: boolean, flowsRanMs = 0) => backOff.recordExit({ flowsRanMs, hadFlows }).isCrashLoop;
+  expect([exit(false), exit(false), exit(true), exit(false), exit(true), exit(false)]).toEqual([
     false,
     false,
     false,
@@ -177,23 +177,23 @@ test("holds the flows back too where the child that shall do so does not come up
     true,
     true,
   ]);
-  expect(died(true, 1_000)).toBe(false);
+  expect(exit(true, 1_000)).toBe(false);
 });
 
-test("goes on trying with a child that crashes before it is ready", async () => {
+test("keeps restarting a child that crashes before it is ready", async () => {
   await using runtime = await runtimeUnderTest({
     entry: fixture("crash"),
     restart: { backoffMs: 1, safeModeAfter: 1 },
   });
-  await runtime.untilLogged(/no port for you/, 2);
+  await runtime.untilLogged(/no port available/, 2);
   await runtime.untilLogged(/is restarting: it exited with code 3/, 2);
   expect(runtime.entries.filter(({ message }) => /in a row/.test(message))).toEqual([]);
 });
 
-test("replaces a child that never gets ready, and lets no deployment wait beyond its deadline", async () => {
+test("replaces a child that never becomes ready, and resolves deployments at their deadline", async () => {
   await using runtime = await runtimeUnderTest({
     entry: fixture("never-ready"),
-    bootDeadlineMs: 2_000,
+    readyDeadlineMs: 2_000,
     deadlineMs: 500,
     restart: { backoffMs: 60_000 },
   });
@@ -203,7 +203,7 @@ test("replaces a child that never gets ready, and lets no deployment wait beyond
   expect(runtime.status().message).toBe("it was not ready in time");
 });
 
-test("keeps of a flood of output what can be read", async () => {
+test("drops output beyond the budget", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready, active: async () => revision(1, nodes("flood")) });
   await runtime.untilState("running");
   await runtime.untilLogged(/bytes of output were dropped/);
@@ -212,10 +212,10 @@ test("keeps of a flood of output what can be read", async () => {
   expect(Math.max(...text.map((line) => line.length))).toBeLessThanOrEqual(8192);
 });
 
-test("ends a child that takes its time to stop, when it is told to", async () => {
+test("kills a child that takes long to stop", async () => {
   const hour = 3_600_000;
-  const patience = { nodeCloseTimeoutMs: hour, unresponsiveMs: hour };
-  const runtime = await runtimeUnderTest({ entry: fixture("ignores-stop"), ...patience });
+  const limits = { nodeCloseTimeoutMs: hour, unresponsiveMs: hour };
+  const runtime = await runtimeUnderTest({ entry: fixture("ignores-stop"), ...limits });
   await runtime.untilState("running");
   const pid = runtime.status().httpPort;
   const stopped = runtime[Symbol.asyncDispose]();
@@ -224,7 +224,7 @@ test("ends a child that takes its time to stop, when it is told to", async () =>
   expect(() => process.kill(pid, 0)).toThrow("ESRCH");
 });
 
-test("leaves no process behind when it is disposed of, though the child ignores it", async () => {
+test("kills a child that ignores the request to stop when it is disposed", async () => {
   const runtime = await runtimeUnderTest({ entry: fixture("ignores-stop"), nodeCloseTimeoutMs: 0 });
   await runtime.untilState("running");
   const pid = runtime.status().httpPort;

@@ -6,13 +6,13 @@ import { expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { prepareDeployment } from "../../src/flows/prepare.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
-import { flowsService } from "../../src/services/flows.ts";
+import { flowsService } from "../../src/services/flows/service.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 import { sets } from "../flows/builders.ts";
 import { createFolder, draft } from "../store/builders.ts";
 
-/** The process that runs flows, as one that runs whatever it gets. */
+/** A runtime that starts any flows. */
 const runtime = {
   apply: async () => ({ outcome: "running", missingTypes: [] }),
   status: () => ({ name: "none", version: "0", state: "running", httpPort: 0, message: undefined }),
@@ -22,7 +22,7 @@ function decrypt(): never {
   throw new Error("nothing is encrypted here");
 }
 
-test("a deployment keeps credentials that another one sets while it is prepared", async () => {
+test("a deployment keeps credentials that another deployment sets during its preparation", async () => {
   await using folder = await createFolder();
   await using store = await openSqliteStore({ path: join(folder.path, "flowgate.db"), key: randomBytes(32) });
   let isFirst = true;
@@ -39,7 +39,7 @@ test("a deployment keeps credentials that another one sets while it is prepared"
           const prepared = await prepareDeployment(request, current, decrypt);
           if (isFirst) {
             isFirst = false;
-            const credentials = sets({ a: { password: "of the other" } });
+            const credentials = sets({ a: { password: "from the other deployment" } });
             await store.flows.commit(draft(store.flows.active().rev, { credentials }));
           }
           return prepared;
@@ -59,5 +59,5 @@ test("a deployment keeps credentials that another one sets while it is prepared"
     { id: "a", type: "t" },
     { id: "b", type: "t" },
   ]);
-  expect(credentials).toEqual(sets({ a: { password: "of the other" }, b: { user: "own" } }));
+  expect(credentials).toEqual(sets({ a: { password: "from the other deployment" }, b: { user: "own" } }));
 });

@@ -1,20 +1,20 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import type { Revision, RevisionNotice, Store, StoredToken } from "../../src/store/store.ts";
+import type { Revision, RevisionEvent, Store, StoredToken } from "../../src/store/store.ts";
 import { describe, documentOf } from "../flows/builders.ts";
 import { draft } from "./builders.ts";
 
-/** Where a store keeps its things: each `open` is one more store on the same, as another process would have it. */
-export interface Place extends AsyncDisposable {
+/** A storage location. Each `open` opens another store on the same data, as another process would. */
+export interface StoreLocation extends AsyncDisposable {
   open(): Promise<Store>;
 }
 
-/** What every FlowStore promises; each adapter's test file runs it on the real database. */
-export function flowStoreContract(createPlace: () => Promise<Place>): void {
+/** The contract of `FlowStore`. Each adapter's test file runs it on the real database. */
+export function flowStoreContract(createLocation: () => Promise<StoreLocation>): void {
   test("a new store has one revision, without flows", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
-    await using another = await place.open();
+    await using location = await createLocation();
+    await using store = await location.open();
+    await using another = await location.open();
     const root = store.flows.active();
     expect(root.flows.nodes).toEqual([]);
     expect(root.parent).toBeUndefined();
@@ -23,54 +23,54 @@ export function flowStoreContract(createPlace: () => Promise<Place>): void {
     expect(another.flows.active()).toEqual(root);
   });
 
-  test("a commit that its caller no longer waits for changes nothing; one that does not begin too late does", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("a commit with an aborted signal changes nothing", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const root = store.flows.active();
     const reason = new Error("too late");
     await expect(store.flows.commit(draft(root.rev), AbortSignal.abort(reason))).rejects.toBe(reason);
-    const leaving = new AbortController();
-    const committing = store.flows.commit(draft(root.rev), leaving.signal);
-    leaving.abort(reason);
+    const controller = new AbortController();
+    const committing = store.flows.commit(draft(root.rev), controller.signal);
+    controller.abort(reason);
     await expect(committing).rejects.toBe(reason);
     expect(store.flows.active()).toBe(root);
     await store.flows.commit(draft(root.rev), new AbortController().signal);
     expect(store.flows.active().seq).toBe(root.seq + 1);
   });
 
-  test("two stores opened at once make one root", async () => {
-    await using place = await createPlace();
-    const stores = await Promise.all(Array.from({ length: 8 }, () => place.open()));
+  test("stores that are opened concurrently create one root revision", async () => {
+    await using location = await createLocation();
+    const stores = await Promise.all(Array.from({ length: 8 }, () => location.open()));
     const roots = stores.map((store) => store.flows.active());
     await Promise.all(stores.map((store) => store[Symbol.asyncDispose]()));
     expect(new Set(roots.map(({ rev }) => rev)).size).toBe(1);
   });
 
-  test("a commit becomes the active revision, as it was given", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("a commit becomes the active revision, with the values of the draft", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const root = store.flows.active();
-    const given = draft(root.rev, { by: undefined, deploymentType: "nodes" });
-    const revision = await store.flows.commit(given);
-    expect(revision).toMatchObject(given);
+    const values = draft(root.rev, { by: undefined, deploymentType: "nodes" });
+    const revision = await store.flows.commit(values);
+    expect(revision).toMatchObject(values);
     expect(Object.isFrozen(revision) && Object.isFrozen(revision.flows)).toBe(true);
     expect(revision.seq).toBe(root.seq + 1);
     expect(Math.abs(Date.now() - revision.committedAtMs)).toBeLessThan(60_000);
     expect(store.flows.active()).toBe(revision);
   });
 
-  test("the same content deployed again is another revision", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("committing the same content again creates another revision", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const root = store.flows.active();
     const first = await store.flows.commit(draft(root.rev));
     const second = await store.flows.commit(draft(first.rev));
     expect(new Set([root.rev, first.rev, second.rev]).size).toBe(3);
   });
 
-  test("active gives the same object until there is a newer one", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("active returns the same object until there is a newer revision", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     await store.flows.commit(draft(store.flows.active().rev));
     const before = store.flows.active();
     await store.flows.reload();
@@ -79,48 +79,48 @@ export function flowStoreContract(createPlace: () => Promise<Place>): void {
     expect(store.flows.active()).not.toBe(before);
   });
 
-  test("has what another store committed once it reads storage, or loses to it, and gives notice of it", async () => {
-    await using place = await createPlace();
-    await using here = await place.open();
-    await using there = await place.open();
-    const notices = collect(here);
+  test("reports commits of another store when it reads storage or loses a race", async () => {
+    await using location = await createLocation();
+    await using here = await location.open();
+    await using there = await location.open();
+    const events = collect(here);
     const first = await there.flows.commit(draft(here.flows.active().rev));
     await here.flows.reload();
-    const [one] = notices;
+    const [one] = events;
     expect(one).toEqual({ revision: first, isOwn: false });
     expect(here.flows.active()).toBe(one?.revision);
 
     const second = await there.flows.commit(draft(first.rev));
     await expect(here.flows.commit(draft(first.rev))).rejects.toMatchObject({ reason: "version_mismatch" });
-    expect(notices.slice(1)).toEqual([{ revision: second, isOwn: false }]);
-    expect(here.flows.active()).toBe(notices[1]?.revision);
+    expect(events.slice(1)).toEqual([{ revision: second, isOwn: false }]);
+    expect(here.flows.active()).toBe(events[1]?.revision);
   });
 
-  test("gives notice of its own commits, when active gives them and before they resolve", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
-    const notices: (RevisionNotice & { wasActive: boolean; hadResolved: boolean })[] = [];
+  test("reports its own commits when they are active and before they resolve", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const events: (RevisionEvent & { wasActive: boolean; hadResolved: boolean })[] = [];
     let hadResolved = false;
     const subscription = store.flows.onRevision(({ revision, isOwn }) =>
-      notices.push({ revision, isOwn, wasActive: store.flows.active() === revision, hadResolved }),
+      events.push({ revision, isOwn, wasActive: store.flows.active() === revision, hadResolved }),
     );
     const root = store.flows.active();
     const revision = await store.flows.commit(draft(root.rev));
     hadResolved = true;
-    expect(notices).toEqual([{ revision, isOwn: true, wasActive: true, hadResolved: false }]);
-    expect(notices[0]?.revision).toBe(revision);
+    expect(events).toEqual([{ revision, isOwn: true, wasActive: true, hadResolved: false }]);
+    expect(events[0]?.revision).toBe(revision);
 
     await store.flows.commit(draft(root.rev)).catch(() => {});
     await store.flows.reload();
-    expect(notices).toHaveLength(1);
+    expect(events).toHaveLength(1);
     subscription[Symbol.dispose]();
     await store.flows.commit(draft(revision.rev));
-    expect(notices).toHaveLength(1);
+    expect(events).toHaveLength(1);
   });
 
   test("finds every revision by its rev, with flows and credentials", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+    await using location = await createLocation();
+    await using store = await location.open();
     const root = store.flows.active();
     const one = await store.flows.commit(draft(root.rev, { flows: documentOf([]), by: undefined }));
     const two = await store.flows.commit(draft(one.rev, { credentials: new Map() }));
@@ -130,14 +130,14 @@ export function flowStoreContract(createPlace: () => Promise<Place>): void {
     expect(await store.flows.find("unknown")).toBeUndefined();
   });
 
-  test("lists revisions newest first, in pages that commits between them do not shift", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("lists revisions newest first, in pages that are not shifted by commits", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const all = [store.flows.active()];
     for (let count = 0; count < 4; count++) {
       all.unshift(await store.flows.commit(draft(store.flows.active().rev, { by: `author ${count}` })));
     }
-    const infos = all.map(({ rev, parent, seq, committedAtMs, by, deploymentType }) => ({
+    const summaries = all.map(({ rev, parent, seq, committedAtMs, by, deploymentType }) => ({
       rev,
       parent,
       seq,
@@ -145,21 +145,21 @@ export function flowStoreContract(createPlace: () => Promise<Place>): void {
       by,
       deploymentType,
     }));
-    expect(await store.flows.list({ limit: 5 })).toEqual({ revisions: infos, next: undefined });
+    expect(await store.flows.list({ limit: 5 })).toEqual({ revisions: summaries, next: undefined });
     const first = await store.flows.list({ limit: 2 });
-    expect(first.revisions).toEqual(infos.slice(0, 2));
+    expect(first.revisions).toEqual(summaries.slice(0, 2));
     await store.flows.commit(draft(store.flows.active().rev));
     const second = await store.flows.list({ limit: 2, before: first.next });
-    expect(second.revisions).toEqual(infos.slice(2, 4));
+    expect(second.revisions).toEqual(summaries.slice(2, 4));
     expect(await store.flows.list({ limit: 2, before: second.next })).toEqual({
-      revisions: infos.slice(4),
+      revisions: summaries.slice(4),
       next: undefined,
     });
   });
 
-  test("is usable until it is closed, and says when that changes", async () => {
-    await using place = await createPlace();
-    const store = await place.open();
+  test("is usable until it is closed, and reports the change", async () => {
+    await using location = await createLocation();
+    const store = await location.open();
     const seen: boolean[] = [];
     store.onHealthChange(() => seen.push(store.health().isUsable));
     await store.flows.commit(draft("unknown")).catch(() => {});
@@ -169,51 +169,54 @@ export function flowStoreContract(createPlace: () => Promise<Place>): void {
     expect(seen).toEqual([false]);
   });
 
-  test("reload reads the active revision anew", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("reload reads the active revision from storage", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const revision = await store.flows.commit(draft(store.flows.active().rev));
     const reloaded = await store.flows.reload();
     expect(reloaded).toEqual(revision);
     expect(reloaded).not.toBe(revision);
   });
 
-  test("keeps everything across a restart", async () => {
-    await using place = await createPlace();
-    const first = await place.open();
+  test("keeps revisions across a restart", async () => {
+    await using location = await createLocation();
+    const first = await location.open();
     const revision = await first.flows.commit(draft(first.flows.active().rev));
     await first[Symbol.asyncDispose]();
-    await using second = await place.open();
+    await using second = await location.open();
     expect(second.flows.active()).toEqual(revision);
   });
 
-  test("disposing waits for a commit under way, and refuses the next", async () => {
-    await using place = await createPlace();
-    const store = await place.open();
+  test("disposing waits for a pending commit, and rejects later ones", async () => {
+    await using location = await createLocation();
+    const store = await location.open();
     const root = store.flows.active();
     const commit = store.flows.commit(draft(root.rev));
     await store[Symbol.asyncDispose]();
     const revision = await commit;
     await expect(store.flows.commit(draft(revision.rev))).rejects.toMatchObject({ reason: "unavailable" });
-    await using reopened = await place.open();
+    await using reopened = await location.open();
     expect(reopened.flows.active()).toEqual(revision);
   });
 
-  test.each(["an older revision", "an unknown one"])("refuses a draft on %s, naming the active one", async (parent) => {
-    await using place = await createPlace();
-    await using store = await place.open();
-    const root = store.flows.active();
-    const revision = await store.flows.commit(draft(root.rev));
-    const late = store.flows.commit(draft(parent === "an unknown one" ? "unknown" : root.rev));
-    expect(await late.then(undefined, describe)).toBe(
-      `version_mismatch rev: the active revision is "${revision.rev}": read it, resolve the differences and deploy again`,
-    );
-    expect(store.flows.active()).toBe(revision);
-  });
+  test.each(["an older revision", "an unknown one"])(
+    "rejects a draft based on %s with the active revision in the message",
+    async (parent) => {
+      await using location = await createLocation();
+      await using store = await location.open();
+      const root = store.flows.active();
+      const revision = await store.flows.commit(draft(root.rev));
+      const late = store.flows.commit(draft(parent === "an unknown one" ? "unknown" : root.rev));
+      expect(await late.then(undefined, describe)).toBe(
+        `version_mismatch rev: the active revision is "${revision.rev}": read it, resolve the differences and deploy again`,
+      );
+      expect(store.flows.active()).toBe(revision);
+    },
+  );
 
-  test("exactly one of 64 racers on one parent wins", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("exactly one of 64 concurrent commits with the same parent succeeds", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const outcome = await race(
       store.flows.active(),
       Array.from({ length: 64 }, () => store),
@@ -224,11 +227,11 @@ export function flowStoreContract(createPlace: () => Promise<Place>): void {
     });
   });
 
-  test("exactly one of the racers from several stores wins", async () => {
-    await using place = await createPlace();
-    await using first = await place.open();
-    await using second = await place.open();
-    await using third = await place.open();
+  test("exactly one of the concurrent commits of several stores succeeds", async () => {
+    await using location = await createLocation();
+    await using first = await location.open();
+    await using second = await location.open();
+    await using third = await location.open();
     for (let round = 0; round < 10; round++) {
       const outcome = await race(first.flows.active(), [first, second, third]);
       expect(outcome).toEqual({
@@ -238,9 +241,9 @@ export function flowStoreContract(createPlace: () => Promise<Place>): void {
     }
   });
 
-  test("a commit that can't be stored changes nothing", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("a commit that fails changes nothing", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const root = store.flows.active();
     await expect(store.flows.commit(draft(root.rev, { deploymentType: "bad" as "full" }))).rejects.toThrow(
       /deployment_type/,
@@ -249,9 +252,9 @@ export function flowStoreContract(createPlace: () => Promise<Place>): void {
     expect((await store.flows.commit(draft(root.rev))).seq).toBe(root.seq + 1);
   });
 
-  test("keeps nodes and credentials of any name", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("stores nodes and credentials of any name", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const ids = ["__proto__", "constructor", "", "\u0000", "🔑"];
     const credentials = new Map(ids.map((id) => [id, new Map(ids.map((name) => [name, id]))]));
     const flows = documentOf(ids.map((id) => ({ id, type: id })));
@@ -259,9 +262,9 @@ export function flowStoreContract(createPlace: () => Promise<Place>): void {
     expect(await store.flows.reload()).toMatchObject({ flows, credentials });
   });
 
-  test("keeps 10,000 nodes in their order", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("stores 10,000 nodes in their order", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const nodes = Array.from({ length: 10_000 }, (_, index) => ({
       id: `n${index}`,
       type: "t",
@@ -273,15 +276,15 @@ export function flowStoreContract(createPlace: () => Promise<Place>): void {
   });
 }
 
-function collect(store: Store): RevisionNotice[] {
-  const notices: RevisionNotice[] = [];
-  store.flows.onRevision((notice) => notices.push(notice));
-  return notices;
+function collect(store: Store): RevisionEvent[] {
+  const events: RevisionEvent[] = [];
+  store.flows.onRevision((event) => events.push(event));
+  return events;
 }
 
-async function race(parent: Revision, racers: Store[]): Promise<{ winners: Revision[]; losses: unknown[] }> {
+async function race(parent: Revision, stores: Store[]): Promise<{ winners: Revision[]; losses: unknown[] }> {
   const outcomes = await Promise.allSettled(
-    racers.map((store, index) => store.flows.commit(draft(parent.rev, { by: `racer ${index}` }))),
+    stores.map((store, index) => store.flows.commit(draft(parent.rev, { by: `user ${index}` }))),
   );
   return {
     winners: outcomes.filter((outcome) => outcome.status === "fulfilled").map(({ value }) => value),
@@ -291,8 +294,8 @@ async function race(parent: Revision, racers: Store[]): Promise<{ winners: Revis
   };
 }
 
-/** What every TokenStore promises. */
-export function tokenStoreContract(createPlace: () => Promise<Place>): void {
+/** The contract of `TokenStore`. */
+export function tokenStoreContract(createLocation: () => Promise<StoreLocation>): void {
   function token(init: Partial<StoredToken> = {}): StoredToken {
     return {
       hash: new Uint8Array(randomBytes(32)),
@@ -305,29 +308,29 @@ export function tokenStoreContract(createPlace: () => Promise<Place>): void {
     };
   }
 
-  test("finds the token that was inserted, across a restart too", async () => {
-    await using place = await createPlace();
+  test("finds an inserted token, also after a restart", async () => {
+    await using location = await createLocation();
     const [one, two] = [token(), token({ username: "constructor" })];
-    const first = await place.open();
+    const first = await location.open();
     await first.tokens.insert(one);
     await first.tokens.insert(two);
     expect(await first.tokens.find(one.hash)).toEqual(one);
     await first[Symbol.asyncDispose]();
-    await using second = await place.open();
+    await using second = await location.open();
     expect(await second.tokens.find(two.hash)).toEqual(two);
   });
 
   test("finds nothing for another hash", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+    await using location = await createLocation();
+    await using store = await location.open();
     await store.tokens.insert(token());
     expect(await store.tokens.find(token().hash)).toBeUndefined();
   });
 
-  test("removes one token, for every store, and is content where there is none", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
-    await using another = await place.open();
+  test("removes a token for all stores, and ignores an unknown one", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    await using another = await location.open();
     const [one, two] = [token(), token()];
     await store.tokens.insert(one);
     await store.tokens.insert(two);
@@ -337,9 +340,9 @@ export function tokenStoreContract(createPlace: () => Promise<Place>): void {
     expect(await another.tokens.find(two.hash)).toEqual(two);
   });
 
-  test("removes the tokens whose time is over", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("removes expired tokens", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const [past, now, later] = [token({ expiresAtMs: 99 }), token({ expiresAtMs: 100 }), token({ expiresAtMs: 101 })];
     for (const each of [past, now, later]) {
       await store.tokens.insert(each);
@@ -350,9 +353,9 @@ export function tokenStoreContract(createPlace: () => Promise<Place>): void {
     expect(await store.tokens.find(later.hash)).toEqual(later);
   });
 
-  test("gives notice of each token that is removed, before that resolves", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("reports each removed token before the removal resolves", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const revoked: unknown[] = [];
     const subscription = store.tokens.onRevoked((hash) => revoked.push(hash));
     const [one, two] = [token(), token()];
@@ -366,9 +369,9 @@ export function tokenStoreContract(createPlace: () => Promise<Place>): void {
     expect(revoked).toHaveLength(2);
   });
 
-  test("refuses a second token of one hash", async () => {
-    await using place = await createPlace();
-    await using store = await place.open();
+  test("rejects a second token with the same hash", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
     const one = token();
     await store.tokens.insert(one);
     await expect(store.tokens.insert({ ...one, username: "eve" })).rejects.toThrow(/unique/i);

@@ -8,20 +8,20 @@ import { readKey } from "../../src/store/key.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import { createFolder, draft } from "./builders.ts";
 
-test("derives the key from a secret, always the same", async () => {
+test("derives the same key from the same secret", async () => {
   const key = await readKey({ credentialSecret: "a long secret", dataDir: "/nowhere" });
-  // Fixed: another value would lock everyone out of their credentials.
+  // Must not change: stored credentials could not be decrypted with another value.
   expect(key.toString("hex")).toBe("c45b15957f10d1bc1abe530279f54a42bf55a7025ee5a2de7e4c89b5699b3902");
   expect(await readKey({ credentialSecret: "another secret", dataDir: "/nowhere" })).not.toEqual(key);
 });
 
-test("refuses an empty secret", async () => {
+test("rejects an empty secret", async () => {
   await expect(readKey({ credentialSecret: "", dataDir: "/nowhere" })).rejects.toThrow(
     "credentialSecret must not be empty: set a long random one, or leave it out.",
   );
 });
 
-test("makes a key once, that only its owner can read", async () => {
+test("creates a key once, readable by its owner only", async () => {
   await using folder = await createFolder();
   const dataDir = join(folder.path, "data");
   const key = await readKey({ dataDir });
@@ -31,20 +31,20 @@ test("makes a key once, that only its owner can read", async () => {
   expect(await readdir(dataDir)).toEqual(["credential.key"]);
 });
 
-test("gives all who ask at once the same key", async () => {
+test("returns the same key to concurrent callers", async () => {
   await using folder = await createFolder();
   const keys = await Promise.all(Array.from({ length: 20 }, () => readKey({ dataDir: folder.path })));
   expect(new Set(keys.map((key) => key.toString("hex"))).size).toBe(1);
   expect(await readdir(folder.path)).toEqual(["credential.key"]);
 });
 
-test("gives two processes the same key", async () => {
+test("returns the same key in concurrent processes", async () => {
   await using folder = await createFolder();
   const fixture = join(import.meta.dirname, "fixtures/key-reader.ts");
   const children = [1, 2, 3].map(() =>
     spawn(process.execPath, [fixture, folder.path], { stdio: ["pipe", "pipe", "inherit"] }),
   );
-  // Each says that it is ready, and all start at the same word.
+  // Starts all processes at the same time, when each of them is ready.
   await Promise.all(children.map(({ stdout }) => once(stdout, "data")));
   for (const { stdin } of children) {
     stdin.end("go");
@@ -59,16 +59,21 @@ test.each([
     "too short",
     Buffer.alloc(31),
     0o600,
-    (path: string) => `${path} must hold 32 bytes, not 31: restore it from a backup.`,
+    (path: string) => `${path} must contain 32 bytes, not 31: restore it from a backup.`,
   ],
-  ["empty", Buffer.alloc(0), 0o600, (path: string) => `${path} must hold 32 bytes, not 0: restore it from a backup.`],
+  [
+    "empty",
+    Buffer.alloc(0),
+    0o600,
+    (path: string) => `${path} must contain 32 bytes, not 0: restore it from a backup.`,
+  ],
   [
     "readable by others",
     Buffer.alloc(32),
     0o640,
     (path: string) => `${path} can be read by other users: make it private with chmod 600.`,
   ],
-])("refuses a key file that is %s", async (_, bytes, mode, message) => {
+])("rejects a key file that is %s", async (_, bytes, mode, message) => {
   await using folder = await createFolder();
   const path = join(folder.path, "credential.key");
   await writeFile(path, bytes);
@@ -76,7 +81,7 @@ test.each([
   await expect(readKey({ dataDir: folder.path })).rejects.toThrow(message(path));
 });
 
-test("a secret configured after a key was generated is refused, and nothing is lost", async () => {
+test("rejects a secret that is configured after a key was generated, and keeps the data", async () => {
   await using folder = await createFolder();
   const path = join(folder.path, "flowgate.db");
   const open = async (credentialSecret?: string) =>

@@ -8,7 +8,7 @@ import { lockDataDir } from "../../src/store/lock.ts";
 
 const program = new URL("../../src/cli/main.ts", import.meta.url).pathname;
 
-test("a data directory that a service has is refused to another, and free again after it", async () => {
+test("a data directory can only be locked once, until the lock is disposed", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-lock-"));
   try {
     const lock = lockDataDir(dataDir);

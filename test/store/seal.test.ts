@@ -6,25 +6,25 @@ import { sets } from "../flows/builders.ts";
 const key = randomBytes(32);
 const credentials = sets({ a: { user: "u", password: "🔑" }, constructor: {} });
 
-test("opens what it sealed", () => {
+test("decrypts credentials that it encrypted", () => {
   expect(openCredentials(key, "rev", sealCredentials(key, "rev", credentials))).toEqual(credentials);
 });
 
-test("seals the same credentials differently each time", () => {
+test("encrypts the same credentials differently each time", () => {
   expect(sealCredentials(key, "rev", credentials)).not.toEqual(sealCredentials(key, "rev", credentials));
 });
 
 const wrongKey = /^The stored credentials can't be decrypted with this credentialSecret\. /;
 
-test("opens with no other key", () => {
+test("does not decrypt with another key", () => {
   expect(() => openCredentials(randomBytes(32), "rev", sealCredentials(key, "rev", credentials))).toThrow(wrongKey);
 });
 
-test("opens for no other revision", () => {
+test("does not decrypt for another revision", () => {
   expect(() => openCredentials(key, "other", sealCredentials(key, "rev", credentials))).toThrow(wrongKey);
 });
 
-test("opens with no byte changed, nor one missing", () => {
+test("does not decrypt if a byte is changed or missing", () => {
   const sealed = sealCredentials(key, "rev", credentials);
   for (let index = 0; index < sealed.length; index++) {
     const changed = Buffer.from(sealed);
@@ -34,11 +34,11 @@ test("opens with no byte changed, nor one missing", () => {
   }
 });
 
-test("tells a newer version's seal and a damaged one from a wrong key", () => {
+test("distinguishes a newer version and damaged bytes from a wrong key", () => {
   const newer = sealCredentials(key, "rev", credentials);
   newer.writeUInt8(2, 0);
   expect(() => openCredentials(key, "rev", newer)).toThrow(
-    "The stored credentials of revision rev were sealed by a newer version of Flowgate: use that one.",
+    "The stored credentials of revision rev were encrypted by a newer version of Flowgate: use that version.",
   );
   expect(() => openCredentials(key, "rev", newer.subarray(0, 28))).toThrow(
     "The stored credentials of revision rev are damaged: restore the database from a backup.",

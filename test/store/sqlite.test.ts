@@ -11,9 +11,9 @@ import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { documentOf } from "../flows/builders.ts";
 import { createFolder, draft, type Folder, readFolder } from "./builders.ts";
-import { flowStoreContract, type Place, tokenStoreContract } from "./contract.ts";
+import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
 
-async function createPlace(): Promise<Place> {
+async function createLocation(): Promise<StoreLocation> {
   const folder = await createFolder();
   const key = randomBytes(32);
   return {
@@ -23,11 +23,11 @@ async function createPlace(): Promise<Place> {
 }
 
 describe("the flow store", () => {
-  flowStoreContract(createPlace);
+  flowStoreContract(createLocation);
 });
 
 describe("the token store", () => {
-  tokenStoreContract(createPlace);
+  tokenStoreContract(createLocation);
 });
 
 const key = randomBytes(32);
@@ -40,7 +40,7 @@ async function commitOne(store: Store) {
   return store.flows.commit(draft(store.flows.active().rev));
 }
 
-test("earlier revisions stay", async () => {
+test("keeps earlier revisions", async () => {
   await using folder = await createFolder();
   const path = databasePath(folder);
   const store = await openSqliteStore({ path, key });
@@ -52,7 +52,7 @@ test("earlier revisions stay", async () => {
   expect(rows.map(({ parent }) => parent)).toEqual([null, revisions[0]?.rev, revisions[1]?.rev]);
 });
 
-test("the database itself lets no two revisions have one parent, nor a second root be", async () => {
+test("the database schema rejects a second child of a revision, and a second root", async () => {
   await using folder = await createFolder();
   const path = databasePath(folder);
   const store = await openSqliteStore({ path, key });
@@ -65,25 +65,25 @@ test("the database itself lets no two revisions have one parent, nor a second ro
   expect(() => db.exec(`${copy} 1`)).toThrow("UNIQUE constraint failed: index 'one_root'");
 });
 
-test("credentials are in clear in no file", async () => {
+test("no file contains credentials in plain text", async () => {
   await using folder = await createFolder();
   const path = databasePath(folder);
   await using store = await openSqliteStore({ path, key });
   await store.flows.commit(
     draft(store.flows.active().rev, {
       flows: documentOf([{ id: "visible-node", type: "t" }]),
-      credentials: new Map([["visible-node", new Map([["name-in-clear", "value-in-clear"]])]]),
+      credentials: new Map([["visible-node", new Map([["plain-name", "plain-value"]])]]),
     }),
   );
   const files = await readFolder(join(folder.path, "data"));
   expect([...files.keys()].toSorted()).toEqual(["flowgate.db", "flowgate.db-shm", "flowgate.db-wal"]);
-  expect([...files.values()].some((bytes) => bytes.includes("name-in-clear"))).toBe(false);
-  expect([...files.values()].some((bytes) => bytes.includes("value-in-clear"))).toBe(false);
-  // Else this test would prove nothing: a small document is not compressed beyond recognition.
+  expect([...files.values()].some((bytes) => bytes.includes("plain-name"))).toBe(false);
+  expect([...files.values()].some((bytes) => bytes.includes("plain-value"))).toBe(false);
+  // Shows that the search would find plain text: a small document is readable in spite of compression.
   expect([...files.values()].some((bytes) => bytes.includes("visible-node"))).toBe(true);
 });
 
-test("only the owner can read the files, whatever the umask and the mode before", async () => {
+test("makes the files private to their owner, whatever umask and mode they had", async () => {
   await using folder = await createFolder();
   const path = databasePath(folder);
   const modes = () =>
@@ -96,28 +96,28 @@ test("only the owner can read the files, whatever the umask and the mode before"
   expect(await modes()).toEqual([0o600, 0o600, 0o600]);
 });
 
-test("another key is refused when the store is opened, and nothing is lost", async () => {
+test("rejects another key when it is opened, and keeps the data", async () => {
   await using folder = await createFolder();
   const path = databasePath(folder);
   const first = await openSqliteStore({ path, key });
   const revision = await commitOne(first);
   await first[Symbol.asyncDispose]();
   await expect(openSqliteStore({ path, key: randomBytes(32) })).rejects.toThrow(
-    "The stored credentials can't be decrypted with this credentialSecret. Set the one that they were stored with; " +
-      "if none was set then, leave it out and put the credential.key of that time back into the data folder.",
+    "The stored credentials can't be decrypted with this credentialSecret. Set the one that was used to store them. " +
+      "If none was set, leave it out and restore the credential.key of that time to the data directory.",
   );
   await using again = await openSqliteStore({ path, key });
   expect(again.flows.active()).toEqual(revision);
 });
 
-test("another key is refused for a store without credentials too", async () => {
+test("rejects another key for a store without credentials", async () => {
   await using folder = await createFolder();
   const path = databasePath(folder);
   await (await openSqliteStore({ path, key }))[Symbol.asyncDispose]();
   await expect(openSqliteStore({ path, key: randomBytes(32) })).rejects.toThrow("can't be decrypted");
 });
 
-/** A database as version 0.1.0 left it: with its schema, a token, and these revisions of a store. */
+/** Creates a database with the schema of version 0.1.0, a token, and the revisions of a store. */
 function createSchema1(path: string, store: string, token: Uint8Array): void {
   using db = new DatabaseSync(path);
   db.exec(schema1);
@@ -127,7 +127,7 @@ function createSchema1(path: string, store: string, token: Uint8Array): void {
 
 const schema1 = readFileSync(new URL("fixtures/schema-1.sql", import.meta.url), "utf8");
 
-test("migrates an older schema: revisions stay, and tokens are gone, for their password hash is unknown", async () => {
+test("migrates an older schema: keeps revisions, and drops tokens, whose password hash is unknown", async () => {
   await using folder = await createFolder();
   const [current, old] = [join(folder.path, "current.db"), join(folder.path, "old.db")];
   const store = await openSqliteStore({ path: current, key });
@@ -157,29 +157,30 @@ test("migrates an older schema: revisions stay, and tokens are gone, for their p
   }
 });
 
-const strangers: [name: string, prepare: (path: string) => Promise<void>, message: (path: string) => string][] = [
+const unusable: [name: string, prepare: (path: string) => Promise<void>, message: (path: string) => string][] = [
   [
     "a newer version's database",
     async (path) => {
       await (await openSqliteStore({ path, key }))[Symbol.asyncDispose]();
       execute(path, "PRAGMA user_version = 3");
     },
-    (path) => `${path} was made by a newer version of Flowgate (its schema is 3, this one knows 2): use that version.`,
+    (path) =>
+      `${path} was created by a newer version of Flowgate (schema version 3; this one supports 2): use that version.`,
   ],
   [
     "another program's database",
     async (path) => execute(path, "PRAGMA application_id = 7; CREATE TABLE t (x)"),
-    (path) => `${path} is the database of another program: name another file.`,
+    (path) => `${path} is the database of another program: use another file.`,
   ],
   [
     "a database without application_id",
     async (path) => execute(path, "CREATE TABLE t (x)"),
-    (path) => `${path} is the database of another program: name another file.`,
+    (path) => `${path} is the database of another program: use another file.`,
   ],
   [
     "a text file",
     (path) => writeFile(path, "not a database ".repeat(100)),
-    (path) => `${path} is no SQLite database, or a damaged one: restore it from a backup, or name another file.`,
+    (path) => `${path} is not a SQLite database, or is damaged: restore it from a backup, or use another file.`,
   ],
 ];
 
@@ -188,7 +189,7 @@ function execute(path: string, sql: string): void {
   db.exec(sql);
 }
 
-test.each(strangers)("refuses %s, and leaves it as it is", async (_, prepare, message) => {
+test.each(unusable)("rejects %s, and leaves the file unchanged", async (_, prepare, message) => {
   await using folder = await createFolder();
   const path = join(folder.path, "flowgate.db");
   await prepare(path);
@@ -199,7 +200,7 @@ test.each(strangers)("refuses %s, and leaves it as it is", async (_, prepare, me
 
 type Acknowledged = { rev: string; parent: string };
 
-/** Starts a process that commits for ever; ends, by `kill -9`, once it has acknowledged `count` deployments. */
+/** Starts a process that commits in a loop, and kills it with SIGKILL after `count` acknowledged deployments. */
 function commitUntilKilled(path: string, count: number): Promise<Acknowledged[]> {
   const child = spawn(
     process.execPath,
@@ -221,7 +222,7 @@ function commitUntilKilled(path: string, count: number): Promise<Acknowledged[]>
       if (signal === "SIGKILL") {
         resolve(acknowledged);
       } else {
-        reject(new Error("the committer ended by itself"));
+        reject(new Error("the committer exited unexpectedly"));
       }
     });
   });
@@ -235,7 +236,7 @@ function history(path: string): string[] {
     .map(({ rev }) => String(rev));
 }
 
-test("a process killed at any instant has lost no acknowledged deployment", async () => {
+test("a killed process loses no acknowledged deployment", async () => {
   await using folder = await createFolder();
   const path = databasePath(folder);
   for (const count of [1, 2, 7, 40]) {
@@ -244,14 +245,14 @@ test("a process killed at any instant has lost no acknowledged deployment", asyn
     const active = store.flows.active();
     const kept = history(path);
     expect(acknowledged.filter(({ rev }) => !kept.includes(rev))).toEqual([]);
-    // At most one more: committed, and killed before it could say so.
+    // At most one more, which was committed but not acknowledged when the process was killed.
     expect(kept.length - 1 - kept.indexOf(acknowledged.at(-1)?.rev ?? "")).toBeLessThanOrEqual(1);
     expect(active.rev).toBe(kept.at(-1));
     expect(active.credentials).toEqual(new Map([["a", new Map([["parent", kept.at(-2)]])]]));
   }
 });
 
-test("processes that race have one winner each time, and lose nothing", async () => {
+test("concurrent processes never commit the same parent twice, and lose no acknowledged deployment", async () => {
   await using folder = await createFolder();
   const path = databasePath(folder);
   const acknowledged = (await Promise.all([1, 2, 3].map(() => commitUntilKilled(path, 20)))).flat();
@@ -262,7 +263,7 @@ test("processes that race have one winner each time, and lose nothing", async ()
   expect(store.flows.active().rev).toBe(kept.at(-1));
 });
 
-test("is not usable while the database fails, and by itself is again afterwards", async () => {
+test("is not usable while the database fails, and recovers automatically", async () => {
   await using folder = await createFolder();
   const path = databasePath(folder);
   await using store = await openSqliteStore({ path, key });
@@ -272,10 +273,10 @@ test("is not usable while the database fails, and by itself is again afterwards"
       resolve();
     }
   });
-  execute(path, "ALTER TABLE revision RENAME TO gone");
+  execute(path, "ALTER TABLE revision RENAME TO renamed");
   await expect(commitOne(store)).rejects.toThrow("no such table");
   expect(store.health()).toEqual({ isUsable: false, message: "the database can't be used (SQLite's error 1)" });
-  execute(path, "ALTER TABLE gone RENAME TO revision");
+  execute(path, "ALTER TABLE renamed RENAME TO revision");
   await recovered;
   await commitOne(store);
   expect(store.health()).toEqual({ isUsable: true });

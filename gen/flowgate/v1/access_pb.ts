@@ -24,7 +24,7 @@ export type Access = Message<"flowgate.v1.Access"> & {
    */
   rule: {
     /**
-     * Everyone.
+     * No authentication is required.
      *
      * @generated from field: bool public = 1;
      */
@@ -32,7 +32,7 @@ export type Access = Message<"flowgate.v1.Access"> & {
     case: "public";
   } | {
     /**
-     * Whoever has a valid token.
+     * Any valid token is required.
      *
      * @generated from field: bool authenticated = 2;
      */
@@ -40,7 +40,7 @@ export type Access = Message<"flowgate.v1.Access"> & {
     case: "authenticated";
   } | {
     /**
-     * Whoever is allowed this, for example "flows.read".
+     * This permission is required, for example "flows.read".
      *
      * @generated from field: string permission = 3;
      */
@@ -57,7 +57,7 @@ export const AccessSchema: GenMessage<Access> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_access, 0);
 
 /**
- * Why a protected call was refused (RFC 6750, section 3). The HTTP answer has no body.
+ * Why a protected call was rejected (RFC 6750, section 3). The HTTP response has no body.
  *
  * @generated from message flowgate.v1.Unauthorized
  */
@@ -76,7 +76,7 @@ export const UnauthorizedSchema: GenMessage<Unauthorized> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_access, 1);
 
 /**
- * Who may call a method. One that does not say so is refused at start-up.
+ * Who may call the method. The service does not start if a method has no such option.
  *
  * @generated from extension: flowgate.v1.Access access = 51240;
  */

@@ -33,7 +33,7 @@ export const GetLoginRequestSchema: GenMessage<GetLoginRequest> = /*@__PURE__*/
  */
 export type GetLoginResponse = Message<"flowgate.v1.GetLoginResponse"> & {
   /**
-   * "credentials", or empty where no authentication is needed.
+   * "credentials", or empty if no authentication is required.
    *
    * @generated from field: string type = 1;
    */
@@ -59,21 +59,21 @@ export const GetLoginResponseSchema: GenMessage<GetLoginResponse> = /*@__PURE__*
  */
 export type Prompt = Message<"flowgate.v1.Prompt"> & {
   /**
-   * The parameter of IssueToken that it fills: "username", "password".
+   * The parameter of IssueToken for this input: "username" or "password".
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * How to ask for it: "text" or "password".
+   * The type of the input: "text" or "password".
    *
    * @generated from field: string type = 2;
    */
   type: string;
 
   /**
-   * For people.
+   * The label of the input.
    *
    * @generated from field: string label = 3;
    */
@@ -92,8 +92,8 @@ export const PromptSchema: GenMessage<Prompt> = /*@__PURE__*/
  */
 export type IssueTokenRequest = Message<"flowgate.v1.IssueTokenRequest"> & {
   /**
-   * "service-admin" or "service-editor", or what the configuration allows instead. Clients may send it as the user of HTTP
-   * Basic authentication, with an empty password, instead (RFC 6749, section 2.3.1).
+   * "service-admin", "service-editor", or another one that the configuration allows. Alternatively, clients may send it as the
+   * username of HTTP Basic authentication with an empty password (RFC 6749, section 2.3.1).
    *
    * @generated from field: string client_id = 1 [json_name = "client_id"];
    */
@@ -107,7 +107,7 @@ export type IssueTokenRequest = Message<"flowgate.v1.IssueTokenRequest"> & {
   grantType: string;
 
   /**
-   * Space-separated permissions: "*", "read", or one by name, such as "flows.write". Absent: all that the user may.
+   * Permissions separated by spaces: "*", "read", or single ones such as "flows.write". Defaults to all permissions of the user.
    *
    * @generated from field: optional string scope = 3;
    */
@@ -155,7 +155,7 @@ export type IssueTokenResponse = Message<"flowgate.v1.IssueTokenResponse"> & {
   tokenType: string;
 
   /**
-   * The permissions of the token, if the request had no scope.
+   * The permissions of the token. Only set if the request had no scope.
    *
    * @generated from field: string scope = 4;
    */
@@ -216,7 +216,7 @@ export type TokenError = Message<"flowgate.v1.TokenError"> & {
   errorDescription: string;
 
   /**
-   * Seconds until it is worth another try.
+   * Seconds until the request may be repeated.
    *
    * @generated from field: optional int32 retry_after = 3;
    */
@@ -282,13 +282,13 @@ export const TokenErrorReasonSchema: GenEnum<TokenErrorReason> = /*@__PURE__*/
   enumDesc(file_flowgate_v1_auth, 0);
 
 /**
- * Which authentication is in force, and the tokens that it gives out.
+ * Authentication and access tokens.
  *
  * @generated from service flowgate.v1.AuthService
  */
 export const AuthService: GenService<{
   /**
-   * Tells how to authenticate. An empty answer: every request may be made without.
+   * Returns the authentication scheme. An empty response means that no authentication is required.
    *
    * @generated from rpc flowgate.v1.AuthService.GetLogin
    */
@@ -308,8 +308,8 @@ export const AuthService: GenService<{
     output: typeof IssueTokenResponseSchema;
   },
   /**
-   * Revokes an access token, before it answers (RFC 7009). A token that is unknown, expired or
-   * revoked already is no error.
+   * Revokes an access token (RFC 7009). It is revoked when the response is sent. An unknown, expired or already revoked token
+   * is not an error.
    *
    * @generated from rpc flowgate.v1.AuthService.RevokeToken
    */

@@ -65,22 +65,22 @@ export type SetFlowsRequest = Message<"flowgate.v1.SetFlowsRequest"> & {
   flows: Node[];
 
   /**
-   * The revision that this deployment replaces: another active one fails it (ABORTED, HTTP 409).
-   * Absent: the deployment is forced.
+   * The revision that this deployment replaces. The deployment fails if another one is active (ABORTED, HTTP 409). It is
+   * forced if this field is absent.
    *
    * @generated from field: optional string rev = 2;
    */
   rev?: string | undefined;
 
   /**
-   * Credentials beside the nodes; those inside `flows` are merged into what a node has.
+   * Credentials outside of the nodes. They replace stored ones, whereas credentials in `flows` are merged with them.
    *
    * @generated from field: flowgate.v1.Credentials credentials = 3;
    */
   credentials?: Credentials | undefined;
 
   /**
-   * How much of the running configuration stops and starts; unspecified is full.
+   * Which nodes are restarted. Defaults to full.
    *
    * @generated from field: flowgate.v1.DeploymentType deployment_type = 4;
    */
@@ -106,15 +106,14 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
   rev: string;
 
   /**
-   * What became of the flows by the time of this answer; the deployment stands in each case.
+   * The result of starting the flows at the time of the response. The revision is active in each case.
    *
    * @generated from field: flowgate.v1.DeploymentOutcome outcome = 2;
    */
   outcome: DeploymentOutcome;
 
   /**
-   * The node types that are not installed, without which the flows are not started; the first 2,000 characters of
-   * them where there are more.
+   * The node types that are not installed, because of which the flows are not started. Truncated to 2,000 characters in total.
    *
    * @generated from field: repeated string missing_types = 3;
    */
@@ -129,7 +128,7 @@ export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*
   messageDesc(file_flowgate_v1_flows, 3);
 
 /**
- * An element of a flow configuration: a tab, a node, a group, a subflow, a configuration node.
+ * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
  *
  * @generated from message flowgate.v1.Node
  */
@@ -142,7 +141,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
   id: string;
 
   /**
-   * The kind of node; "tab" is a flow's tab.
+   * The type of the node; "tab" for the tab of a flow.
    *
    * @generated from field: string type = 2;
    */
@@ -154,14 +153,14 @@ export type Node = Message<"flowgate.v1.Node"> & {
   label?: string | undefined;
 
   /**
-   * Merged into what the node has; an empty string removes one. Never returned.
+   * Merged with the stored credentials of the node; an empty string removes one. Never returned.
    *
    * @generated from field: flowgate.v1.NodeCredentials credentials = 4;
    */
   credentials?: NodeCredentials | undefined;
 
   /**
-   * All other properties, as the node's kind defines them. No key may be one of the names above.
+   * All other properties, which the type of the node defines. Must not contain the names of the fields above.
    *
    * @generated from field: google.protobuf.Struct properties = 5;
    */
@@ -195,13 +194,13 @@ export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 5);
 
 /**
- * Credentials beside the flows: either form, not both.
+ * Credentials outside of the nodes, in one of two forms.
  *
  * @generated from message flowgate.v1.Credentials
  */
 export type Credentials = Message<"flowgate.v1.Credentials"> & {
   /**
-   * By node id: the whole set of each node that is named.
+   * The complete credentials of each node, by node id.
    *
    * @generated from field: map<string, flowgate.v1.NodeCredentials> nodes = 1;
    */
@@ -246,14 +245,14 @@ export const DeploymentOutcome = {
   FAILED: 2,
 
   /**
-   * The process of the flow runtime crashed, or hung and was ended, while it started the flows. It is replaced.
+   * The process of the flow runtime crashed, or hung and was killed, while it started the flows. It is restarted.
    *
    * @generated from enum value: DEPLOYMENT_OUTCOME_CRASHED = 3;
    */
   CRASHED: 3,
 
   /**
-   * Not known yet: the deadline came first, or a newer deployment did.
+   * Not known yet, because the deadline has passed or a newer deployment was made.
    *
    * @generated from enum value: DEPLOYMENT_OUTCOME_PENDING = 4;
    */
@@ -302,7 +301,7 @@ export const DeploymentType = {
   FLOWS: 3,
 
   /**
-   * Reads the flows from storage again and restarts all nodes; what the request holds is ignored.
+   * Reads the flows from storage again and restarts all nodes. The flows of the request are ignored.
    *
    * @generated from enum value: DEPLOYMENT_TYPE_RELOAD = 4;
    */

@@ -33,14 +33,14 @@ export const GetSettingsRequestSchema: GenMessage<GetSettingsRequest> = /*@__PUR
  */
 export type GetSettingsResponse = Message<"flowgate.v1.GetSettingsResponse"> & {
   /**
-   * The service's own version.
+   * The version of Flowgate.
    *
    * @generated from field: string version = 1;
    */
   version: string;
 
   /**
-   * The values of Service-API-Version that are understood.
+   * The supported values of Service-API-Version.
    *
    * @generated from field: repeated string api_versions = 2;
    */
@@ -52,7 +52,7 @@ export type GetSettingsResponse = Message<"flowgate.v1.GetSettingsResponse"> & {
   runtime?: Runtime | undefined;
 
   /**
-   * Who is asking; absent where no one is authenticated.
+   * The authenticated user; absent without authentication.
    *
    * @generated from field: flowgate.v1.User user = 4;
    */
@@ -88,14 +88,14 @@ export type Runtime = Message<"flowgate.v1.Runtime"> & {
   state: RuntimeState;
 
   /**
-   * Where HTTP-in nodes answer; 0 until the runtime has bound it.
+   * The port of HTTP-in nodes; 0 until it is open.
    *
    * @generated from field: int32 http_port = 4;
    */
   httpPort: number;
 
   /**
-   * Why the active flows do not run; absent where they do.
+   * Why the active flows are not running; absent if they are.
    *
    * @generated from field: optional string message = 5;
    */
@@ -141,35 +141,35 @@ export const RuntimeState = {
   UNSPECIFIED: 0,
 
   /**
-   * The process or its flows are being started.
+   * The process or its flows are starting.
    *
    * @generated from enum value: RUNTIME_STATE_STARTING = 1;
    */
   STARTING: 1,
 
   /**
-   * The active flows run.
+   * The active flows are running.
    *
    * @generated from enum value: RUNTIME_STATE_RUNNING = 2;
    */
   RUNNING: 2,
 
   /**
-   * The runtime said why it can't start the active flows.
+   * The runtime can't start the active flows; `message` contains the reason.
    *
    * @generated from enum value: RUNTIME_STATE_FAILED = 3;
    */
   FAILED: 3,
 
   /**
-   * The process ended or hung, and is replaced after a pause.
+   * The process exited or hung, and will be restarted after a delay.
    *
    * @generated from enum value: RUNTIME_STATE_RESTARTING = 4;
    */
   RESTARTING: 4,
 
   /**
-   * The flows ended the process too often: loaded, not started, until the next deployment.
+   * The process exited too often, and does not start the flows until the next deployment.
    *
    * @generated from enum value: RUNTIME_STATE_SAFE = 5;
    */
@@ -193,13 +193,13 @@ export const RuntimeStateSchema: GenEnum<RuntimeState> = /*@__PURE__*/
   enumDesc(file_flowgate_v1_settings, 0);
 
 /**
- * The service about itself.
+ * Information about the service.
  *
  * @generated from service flowgate.v1.SettingsService
  */
 export const SettingsService: GenService<{
   /**
-   * Says which service this is, how its flow runtime fares, and who is asking.
+   * Returns the version of the service, the state of its flow runtime, and the authenticated user.
    *
    * @generated from rpc flowgate.v1.SettingsService.GetSettings
    */

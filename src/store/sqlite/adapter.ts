@@ -6,7 +6,7 @@ import type { StoreAdapter } from "../store.ts";
 import { backupStore, restoreStore } from "./backup.ts";
 import { openSqliteStore } from "./open-store.ts";
 
-/** A location is the path of the database. It is resolved, for SQLite gives some names a meaning of its own. */
+/** A location is the path of the database. It is resolved, because SQLite gives names such as `:memory:` a special meaning. */
 export const sqliteAdapter: StoreAdapter = {
   async open(location, { key, dataDir }) {
     const path = resolve(location);
@@ -18,8 +18,8 @@ export const sqliteAdapter: StoreAdapter = {
     await using stack = new AsyncDisposableStack();
     stack.use(lockDataDir(folder));
     const store = stack.use(await openSqliteStore({ path, key }));
-    const all = stack.move();
-    return { ...store, [Symbol.asyncDispose]: () => all.disposeAsync() };
+    const disposables = stack.move();
+    return { ...store, [Symbol.asyncDispose]: () => disposables.disposeAsync() };
   },
   backup: (location, file) => backupStore(resolve(location), file),
   restore: (file, location) => restoreStore(file, resolve(location)),

@@ -1,23 +1,12 @@
-import {
-  chownSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdtempSync,
-  openSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  type Stats,
-  statSync,
-} from "node:fs";
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
-import { assertFlowgateDatabase, explain } from "./database.ts";
 import { lockDataDir } from "../lock.ts";
+import { toOpenError } from "../sqlite-error.ts";
+import { createOwnerSetter } from "./owner.ts";
+import { assertFlowgateDatabase } from "./schema.ts";
 
-/** The copy is there, and on the disk, once this resolves; else it is not. */
+/** Copies the database to a new file, which is durable when the promise resolves and does not exist when it rejects. */
 export async function backupStore(path: string, file: string): Promise<void> {
   assertExists(
     path,
@@ -27,22 +16,22 @@ export async function backupStore(path: string, file: string): Promise<void> {
 }
 
 /**
- * What was there before stays beside it. Everything belongs to the owner of the database's folder, also where
- * root runs this.
+ * Replaces the database by a backup. Keeps the previous database under another name, and resolves with that path if there
+ * was one. Created files belong to the owner of the database's folder, also if root runs this.
  */
 export async function restoreStore(file: string, path: string): Promise<string | undefined> {
-  assertExists(file, "name a file that flowgate backup has made");
+  assertExists(file, "name a file created by flowgate backup");
   const folder = dirname(path);
-  const giveAway = createGift(folder, path);
-  using _lock = lockDataDir(folder, giveAway);
+  const setOwner = createOwnerSetter(folder, path);
+  using _lock = lockDataDir(folder, setOwner);
   const draft = `${path}.restored`;
   rmSync(draft, { force: true });
   try {
     await copyDatabase(file, draft, (db) => {
       db.exec("DELETE FROM token");
-      giveAway(draft);
+      setOwner(draft);
     });
-    const replaced = existsSync(path) ? setAside(path) : undefined;
+    const replaced = existsSync(path) ? linkReplaced(path) : undefined;
     renameSync(draft, path);
     sync(folder);
     return replaced;
@@ -51,48 +40,10 @@ export async function restoreStore(file: string, path: string): Promise<string |
   }
 }
 
-/**
- * What gives files to whom the service runs as, where that is someone else. Throws where it couldn't: the service
- * would not be able to open them.
- */
-function createGift(folder: string, path: string): (file: string) => void {
-  const owner = ownerOf(folder, path);
-  const me = process.geteuid?.();
-  if (owner === undefined || owner.uid === me) {
-    return () => {};
-  }
-  if (me !== 0) {
-    throw new Error(`${folder} belongs to the user ${owner.uid}: run this as that user, or as root.`);
-  }
-  const give = (file: string): void => {
-    try {
-      chownSync(file, owner.uid, owner.gid);
-    } catch (error) {
-      // Root without the capability CAP_CHOWN, say in a container.
-      throw new Error(`root may not give files to the user ${owner.uid}, who has ${folder}: run this as that user.`, {
-        cause: error,
-      });
-    }
-  };
-  const probe = mkdtempSync(`${folder}/.flowgate-`);
-  try {
-    give(probe);
-  } finally {
-    rmdirSync(probe);
-  }
-  return give;
-}
-
-/** Volumes may belong to root, with only their group the service's: then the database tells, if there is one. */
-function ownerOf(folder: string, path: string): Stats | undefined {
-  const directory = statSync(folder, { throwIfNoEntry: false });
-  return directory?.uid === 0 ? statSync(path, { throwIfNoEntry: false }) : directory;
-}
-
-/** Gives the database a second name, the first one that is free. */
-function setAside(path: string): string {
-  // Into one file, for the copy must not find the log of another database.
-  settle(path);
+/** Links the database to the first free name `<path>.replaced-<number>`, and returns that name. */
+function linkReplaced(path: string): string {
+  // Merges the write-ahead log into the file, since the restored database must not be opened with the log of another one.
+  disableWal(path);
   for (let number = 1; ; number++) {
     const replaced = `${path}.replaced-${number}`;
     if (!existsSync(replaced)) {
@@ -103,14 +54,14 @@ function setAside(path: string): string {
 }
 
 async function copyDatabase(from: string, to: string, change: (copy: DatabaseSync) => void): Promise<void> {
-  makeName(to, () => closeSync(openSync(to, "wx", 0o600)));
+  createFile(to);
   try {
     {
       using source = open(from);
       await backup(source, to);
     }
     using copy = open(to);
-    // A log beside it would be a second file to keep.
+    // Without a write-ahead log the copy is a single file.
     copy.exec("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL");
     const [check] = copy.prepare("PRAGMA integrity_check").all();
     if (check?.["integrity_check"] !== "ok") {
@@ -132,25 +83,27 @@ function open(path: string): DatabaseSync {
     return db;
   } catch (error) {
     db.close();
-    throw explain(error, path);
+    throw toOpenError(error, path);
   }
 }
 
-function settle(path: string): void {
+function disableWal(path: string): void {
   using db = open(path);
   db.exec("PRAGMA journal_mode = DELETE");
 }
 
-function makeName(path: string, make: () => void): void {
+function createFile(path: string): void {
   try {
-    make();
+    closeSync(openSync(path, "wx", 0o600));
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "EEXIST") {
-      throw new Error(`${path} exists already: move it away, or name another file.`, { cause: error });
+      throw new Error(`${path} already exists: move it away, or name another file.`, { cause: error });
     }
     if (code === "ENOENT") {
-      throw new Error(`there is no directory ${dirname(path)}: make it, or name another file.`, { cause: error });
+      throw new Error(`the directory ${dirname(path)} does not exist: create it, or name another file.`, {
+        cause: error,
+      });
     }
     throw error;
   }
@@ -158,7 +111,7 @@ function makeName(path: string, make: () => void): void {
 
 function assertExists(path: string, hint: string): void {
   if (!existsSync(path)) {
-    throw new Error(`there is no ${path}: ${hint}`);
+    throw new Error(`${path} does not exist: ${hint}`);
   }
 }
 

@@ -1,4 +1,4 @@
-// The thread that writes revisions: a commit waits for the disk.
+// The thread that writes revisions, since a commit blocks until it is on the disk.
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../thread.ts";
 import { connectThread } from "./connect.ts";
@@ -7,10 +7,10 @@ import { inTransaction } from "./transaction.ts";
 
 export type CommitData = { readonly path: string };
 
-/** A revision whose parent is named; the rest is known once it is written. */
+/** A revision without the values that are assigned when it is written. */
 export type CommitCall = Omit<RevisionRow, "seq" | "committed_at_ms">;
 
-/** undefined: the parent is not the newest revision. */
+/** Undefined if the parent is not the newest revision. */
 export type CommitReply = Pick<RevisionRow, "seq" | "committed_at_ms"> | undefined;
 
 const { path } = workerData as CommitData;

@@ -1,15 +1,15 @@
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 
-/** How long a connection waits for others; the event loop's own blocks it meanwhile. */
+/** How long a connection waits for a lock. The one of the event loop blocks it during that time. */
 const lockTimeoutMs = { eventLoop: 500, thread: 5_000 };
 
-/** Opens the event loop's connection; makes the database's file where there is none. */
+/** Opens the connection of the event loop. Creates the database file if it is missing. */
 export function connect(path: string): DatabaseSync {
   return new DatabaseSync(path, { timeout: lockTimeoutMs.eventLoop, enableForeignKeyConstraints: true });
 }
 
-/** Opens a thread's connection to a database that exists. */
+/** Opens the connection of a thread to an existing database. */
 export function connectThread(path: string): DatabaseSync {
   const url = pathToFileURL(path);
   url.searchParams.set("mode", "rw");
@@ -18,5 +18,5 @@ export function connectThread(path: string): DatabaseSync {
   return db;
 }
 
-/** Of each connection: a commit is on the disk before it returns. */
+/** Must be set on each connection: a commit is on the disk before it returns. */
 export const fullSync = "PRAGMA synchronous = FULL";

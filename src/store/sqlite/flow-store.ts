@@ -1,23 +1,23 @@
 import type { DatabaseSync } from "node:sqlite";
 import { parseDocument } from "../../flows/document.ts";
+import { compress, decompress } from "../compression.ts";
+import { versionMismatch } from "../errors.ts";
 import { createListeners } from "../listeners.ts";
 import { createRev } from "../rev.ts";
 import { openCredentials, sealCredentials } from "../seal.ts";
-import type { FlowStore, Revision, RevisionInfo, RevisionNotice } from "../store.ts";
-import { versionMismatch } from "../version-mismatch.ts";
+import type { FlowStore, Revision, RevisionEvent, RevisionSummary } from "../store.ts";
 import type { CommitCall, CommitReply } from "./commit-thread.ts";
-import { compress, decompress } from "./compression.ts";
-import { infoColumns, type InfoRow, insertRevision, type RevisionRow, selectNewest } from "./revision-row.ts";
+import { insertRevision, type RevisionRow, selectNewest, summaryColumns, type SummaryRow } from "./revision-row.ts";
 import { inTransaction } from "./transaction.ts";
 
-/** Commits elsewhere than on the event loop, over a connection of its own. */
+/** Writes revisions on a thread with a separate connection. */
 export type Committer = { call(draft: CommitCall): Promise<CommitReply> };
 
-/** The caller keeps the database open until every promise of the store has settled. */
+/** The caller must keep the database open until all promises of the store have settled. */
 export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: Committer): Promise<FlowStore> {
-  const selectPage = db.prepare(`SELECT ${infoColumns} FROM revision WHERE seq < ? ORDER BY seq DESC LIMIT ?`);
-  const selectRevision = db.prepare(`SELECT ${infoColumns}, flows, credentials FROM revision WHERE rev = ?`);
-  const listeners = createListeners<RevisionNotice>();
+  const selectPage = db.prepare(`SELECT ${summaryColumns} FROM revision WHERE seq < ? ORDER BY seq DESC LIMIT ?`);
+  const selectRevision = db.prepare(`SELECT ${summaryColumns}, flows, credentials FROM revision WHERE rev = ?`);
+  const listeners = createListeners<RevisionEvent>();
 
   function newestRev(): string {
     return selectNewest(db)?.rev ?? "";
@@ -28,7 +28,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
     return (
       row &&
       Object.freeze({
-        ...toInfo(row),
+        ...toSummary(row),
         credentials: openCredentials(key, row.rev, row.credentials),
         flows: parseDocument(await decompress(row.flows)),
       })
@@ -61,8 +61,8 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
     }
   });
 
-  // The folder is locked, so this process alone writes: no need to ask the database which revision is the active one.
-  // Read here, so that a wrong key or a damaged document shows at the start.
+  // Kept in memory: the directory is locked, so that only this process writes.
+  // Read here, so that a wrong key or a damaged document is an error at the start.
   let active = await readNewest();
 
   function activate(revision: Revision, isOwn: boolean): void {
@@ -72,7 +72,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
     }
   }
 
-  /** A thread that died before it answered may have written the revision: nothing then says so but the database. */
+  /** If the thread exits without a reply, the revision may have been written, and only the database shows whether it was. */
   async function write(draft: CommitCall): Promise<CommitReply> {
     try {
       return await committer.call(draft);
@@ -85,8 +85,8 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
     }
   }
 
-  /** The database settles races, also with a process that ignores the lock. */
-  async function refuse(): Promise<never> {
+  /** Reads the active revision first, since a process that ignores the lock may have written it. */
+  async function rejectMismatch(): Promise<never> {
     if (newestRev() !== active.rev) {
       activate(await readNewest(), false);
     }
@@ -101,14 +101,14 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
     },
 
     async list({ limit, before = Number.MAX_SAFE_INTEGER }) {
-      const rows = selectPage.all(before, limit + 1) as InfoRow[];
-      const revisions = rows.slice(0, limit).map(toInfo);
+      const rows = selectPage.all(before, limit + 1) as SummaryRow[];
+      const revisions = rows.slice(0, limit).map(toSummary);
       return { revisions, next: rows.length > limit ? revisions.at(-1)?.seq : undefined };
     },
 
     async commit({ parent, by, deploymentType, flows, credentials }, signal) {
       if (parent !== newestRev()) {
-        return refuse();
+        return rejectMismatch();
       }
       const rev = createRev();
       const draft: CommitCall = {
@@ -122,9 +122,9 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
       signal?.throwIfAborted();
       const written = await write(draft);
       if (written === undefined) {
-        return refuse();
+        return rejectMismatch();
       }
-      const revision = Object.freeze({ ...toInfo({ ...draft, ...written }), flows, credentials });
+      const revision = Object.freeze({ ...toSummary({ ...draft, ...written }), flows, credentials });
       activate(revision, true);
       return revision;
     },
@@ -139,7 +139,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
   };
 }
 
-function toInfo(row: InfoRow): RevisionInfo {
+function toSummary(row: SummaryRow): RevisionSummary {
   return {
     rev: row.rev,
     parent: row.parent ?? undefined,

@@ -5,18 +5,18 @@ import { SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "../sqli
 const RETRY_MS = 1000;
 
 export interface Health extends Pick<Store, "health" | "onHealthChange"> {
-  /** An operation has thrown this. */
-  failed(error: unknown): void;
+  /** Records an error of an operation. */
+  recordError(error: unknown): void;
   close(): void;
 }
 
-/** A database is usable until an operation fails because of it, and again once `probe`, tried each second, does not throw. */
+/** A database is usable until an operation fails because of it, and again as soon as `probe`, called every second, succeeds. */
 export function createHealth(probe: () => void): Health {
   const listeners = createListeners<void>();
   let health: StoreHealth = { isUsable: true };
   let timer: NodeJS.Timeout | undefined;
 
-  function become(next: StoreHealth): void {
+  function setHealth(next: StoreHealth): void {
     health = next;
     listeners.notify();
   }
@@ -25,35 +25,35 @@ export function createHealth(probe: () => void): Health {
     try {
       probe();
     } catch (error) {
-      failed(error);
+      recordError(error);
       return;
     }
     clearInterval(timer);
     timer = undefined;
-    become({ isUsable: true });
+    setHealth({ isUsable: true });
   }
 
-  function failed(error: unknown): void {
+  function recordError(error: unknown): void {
     const message = describe(error);
     if (message === undefined || (!health.isUsable && health.message === message)) {
       return;
     }
     timer ??= setInterval(retry, RETRY_MS).unref();
-    become({ isUsable: false, message });
+    setHealth({ isUsable: false, message });
   }
 
   return {
     health: () => health,
     onHealthChange: (listener) => listeners.add(listener),
-    failed,
+    recordError,
     close() {
       clearInterval(timer);
-      become({ isUsable: false, message: "the store is closed" });
+      setHealth({ isUsable: false, message: "the store is closed" });
     },
   };
 }
 
-/** undefined where the database is not to blame. */
+/** Undefined if the database did not cause the error. */
 function describe(error: unknown): string | undefined {
   const code = sqliteCode(error);
   switch (code) {

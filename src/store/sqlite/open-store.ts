@@ -3,33 +3,33 @@ import { FlowgateError } from "../../errors.ts";
 import { createThread } from "../../thread.ts";
 import type { Store } from "../store.ts";
 import type { CommitCall, CommitData, CommitReply } from "./commit-thread.ts";
-import { openDatabase, touch } from "./database.ts";
+import { checkDatabase, openDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
-import { toRefusal } from "../sqlite-error.ts";
+import { toFlowgateError } from "../sqlite-error.ts";
 import { createTokenStore } from "./token-store.ts";
 
 export type SqliteStoreOptions = {
-  /** The database's file; its folder is made where there is none. */
+  /** The database file. It and its directory are created if they are missing. */
   readonly path: string;
-  /** 32 bytes, that credentials are sealed with. */
+  /** The key that encrypts credentials, 32 bytes. */
   readonly key: Buffer;
 };
 
 export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promise<Store> {
   const db = openDatabase(path);
-  const health = createHealth(() => touch(db));
+  const health = createHealth(() => checkDatabase(db));
   const committer = createThread<CommitCall, CommitReply>({
     name: "flowgate commits",
-    // The name ends as this file's does: .ts as it stands, .js when it is built.
+    // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./commit-thread${extname(import.meta.url)}`, import.meta.url),
     data: { path } satisfies CommitData,
-    died: (error) => health.failed(error),
+    onUnexpectedExit: (error) => health.recordError(error),
   });
   const inFlight = new Set<Promise<unknown>>();
   let closed = false;
 
-  /** Keeps the database open until `operation` has ended. */
+  /** Keeps the database open until the operation has settled, and converts its errors. */
   async function run<T>(operation: () => Promise<T>): Promise<T> {
     if (closed) {
       throw new FlowgateError("unavailable", "the store is closed");
@@ -39,8 +39,8 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
     try {
       return await result;
     } catch (error) {
-      health.failed(error);
-      throw toRefusal(error);
+      health.recordError(error);
+      throw toFlowgateError(error);
     } finally {
       inFlight.delete(result);
     }
@@ -79,6 +79,6 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
     };
   } catch (error) {
     db.close();
-    throw toRefusal(error);
+    throw toFlowgateError(error);
   }
 }

@@ -1,8 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { DeploymentType } from "../../flows/configuration.ts";
 
-/** A row of the table `revision`, without its documents. */
-export type InfoRow = {
+/** The columns of the table `revision`, without flows and credentials. */
+export type SummaryRow = {
   seq: number;
   rev: string;
   parent: string | null;
@@ -11,12 +11,12 @@ export type InfoRow = {
   deployment_type: DeploymentType;
 };
 
-export type RevisionRow = InfoRow & { flows: Uint8Array; credentials: Uint8Array };
+export type RevisionRow = SummaryRow & { flows: Uint8Array; credentials: Uint8Array };
 
-export const infoColumns = "seq, rev, parent, committed_at_ms, deployed_by, deployment_type";
+export const summaryColumns = "seq, rev, parent, committed_at_ms, deployed_by, deployment_type";
 
 export function insertRevision(db: DatabaseSync, row: RevisionRow): void {
-  db.prepare(`INSERT INTO revision (${infoColumns}, flows, credentials) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
+  db.prepare(`INSERT INTO revision (${summaryColumns}, flows, credentials) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
     row.seq,
     row.rev,
     row.parent,
@@ -28,6 +28,6 @@ export function insertRevision(db: DatabaseSync, row: RevisionRow): void {
   );
 }
 
-export function selectNewest(db: DatabaseSync): InfoRow | undefined {
-  return db.prepare(`SELECT ${infoColumns} FROM revision ORDER BY seq DESC LIMIT 1`).get() as InfoRow | undefined;
+export function selectNewest(db: DatabaseSync): SummaryRow | undefined {
+  return db.prepare(`SELECT ${summaryColumns} FROM revision ORDER BY seq DESC LIMIT 1`).get() as SummaryRow | undefined;
 }

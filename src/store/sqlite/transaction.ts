@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 
-/** Runs `work` alone among all processes that write, and durably; an error undoes it. */
+/** Runs `work` in a transaction that excludes other writers. Rolls back and rethrows if it throws. */
 export function inTransaction<T>(db: DatabaseSync, work: () => T): T {
   try {
     db.exec("BEGIN IMMEDIATE");
@@ -8,7 +8,7 @@ export function inTransaction<T>(db: DatabaseSync, work: () => T): T {
     db.exec("COMMIT");
     return result;
   } catch (error) {
-    // SQLite has rolled back by itself after some errors, a full disk among them.
+    // SQLite rolls back automatically after some errors, such as a full disk.
     if (db.isTransaction) {
       db.exec("ROLLBACK");
     }

@@ -9,7 +9,7 @@ import { endpoint, functionNode, installProbe, tab } from "./flow-builders.ts";
 const good = endpoint("/hello", `msg.payload = "hello"`);
 const starting = (initialize: string): FlowNode[] => [...good, tab("T"), functionNode("f", { z: "T", initialize })];
 
-test("runs a correction of an endless loop in On Start, long before the deadline of that", async () => {
+test("replaces flows with an endless loop in On Start by the next deployment, before their deadline", async () => {
   await using runtime = await runtimeUnderTest({ deadlineMs: 600_000 });
   await runtime.untilState("running");
   const looping = runtime.apply(revision(1, starting("for (;;);")), "full");
@@ -18,7 +18,7 @@ test("runs a correction of an endless loop in On Start, long before the deadline
   await looping;
 });
 
-test("runs a correction after an endless loop in a message", async () => {
+test("restarts after an endless loop in a message handler, and runs the next deployment", async () => {
   await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
   await runtime.apply(revision(1, endpoint("/loop", "for (;;);")), "full");
   await expect(runtime.get("/loop")).rejects.toThrow("fetch failed");
@@ -36,14 +36,14 @@ test("restarts after an exception that a node throws from a timer", async () => 
   expect(runtime.status().message).toBe("it crashed: Error: thrown by a timer");
 });
 
-test("restarts after a promise that nobody awaits", async () => {
+test("restarts after an unhandled rejection", async () => {
   await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
-  await runtime.apply(revision(1, starting(`void Promise.reject(new Error("forgotten"));`)), "full");
+  await runtime.apply(revision(1, starting(`void Promise.reject(new Error("unhandled"));`)), "full");
   await runtime.untilState("restarting");
-  expect(runtime.status().message).toBe("it crashed: Error: forgotten");
+  expect(runtime.status().message).toBe("it crashed: Error: unhandled");
 });
 
-test("restarts after flows that ate the memory", async () => {
+test("restarts after flows that exhaust the memory", async () => {
   await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 }, maxOldSpaceMb: 96 });
   await runtime.apply(revision(1, good), "full");
   await runtime.apply(revision(2, starting("const all = []; for (;;) all.push(new Array(1e5).fill({}));")), "nodes");
@@ -52,7 +52,7 @@ test("restarts after flows that ate the memory", async () => {
   expect(await runtime.get("/hello")).toBe("hello");
 });
 
-test("holds crashing flows back, and runs the next deployment of any type", async () => {
+test("enters safe mode after repeated crashes, and leaves it with a deployment of any type", async () => {
   const crashing = revision(1, starting(`void Promise.reject(new Error("again"));`));
   await using runtime = await runtimeUnderTest({
     active: async () => crashing,
@@ -65,14 +65,14 @@ test("holds crashing flows back, and runs the next deployment of any type", asyn
   expect(await runtime.get("/hello")).toBe("hello");
 });
 
-test("survives a flow that logs without end", async () => {
+test("limits the log entries of a flow that logs in a loop", async () => {
   await using runtime = await runtimeUnderTest();
   await runtime.apply(revision(1, starting(`for (let i = 0; i < 20000; i += 1) node.warn("again");`)), "full");
   expect(await runtime.get("/hello")).toBe("hello");
   expect(runtime.entries.length).toBeLessThan(3_000);
 });
 
-test("runs the flows once the port is free that HTTP-in nodes need", async () => {
+test("runs the flows as soon as the port of HTTP-in nodes is free", async () => {
   const holder = createServer().listen(0, "127.0.0.1");
   await once(holder, "listening");
   const { port } = holder.address() as AddressInfo;
@@ -81,10 +81,10 @@ test("runs the flows once the port is free that HTTP-in nodes need", async () =>
     port,
     restart: { backoffMs: 1, safeModeAfter: 1 },
   });
-  const why = `HTTP-in nodes can't listen on 127.0.0.1, port ${port} (runtime.port): EADDRINUSE`;
+  const message = `HTTP-in nodes can't listen on 127.0.0.1, port ${port} (runtime.port): EADDRINUSE`;
   await runtime.untilLogged(/EADDRINUSE/, 2);
   await runtime.untilState("restarting");
-  expect(runtime.status().message).toBe(why);
+  expect(runtime.status().message).toBe(message);
   expect(runtime.entries.filter(({ level }) => level === "fatal")).toEqual([]);
   holder.close();
   await runtime.untilState("running");

@@ -3,8 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { messageFd } from "../../src/runtime/messages.ts";
-import { type OpenedRuntime, revision, runtimeUnderTest, untilGone } from "./builders.ts";
-import { endpoint, escape, exec, functionNode, injectOnce, placed, tab } from "./flow-builders.ts";
+import { type OpenedRuntime, revision, runtimeUnderTest, untilExited } from "./builders.ts";
+import { endpoint, escape, exec, functionNode, injectOnce, onTab, tab } from "./flow-builders.ts";
 
 describe("by default a flow", () => {
   let runtime: OpenedRuntime;
@@ -20,7 +20,7 @@ describe("by default a flow", () => {
     await runtime[Symbol.asyncDispose]();
   });
 
-  /** What an expression comes to inside of a flow: its value as JSON, or the code of its error. */
+  /** Evaluates an expression in a flow; returns its value as JSON, or the code of its error. */
   async function outcome(expression: string): Promise<unknown> {
     const code = `${escape} const load = (name) => host.getBuiltinModule(name);
       try { msg.payload = { value: ${expression} }; } catch (error) { msg.payload = { code: error.code }; }`;
@@ -31,7 +31,7 @@ describe("by default a flow", () => {
 
   const denied = { code: "ERR_ACCESS_DENIED" };
 
-  test("can't read what lies beside its directory", async () => {
+  test("can't read files outside of its directory", async () => {
     expect(await outcome(`load("fs").readFileSync("../key", "utf8")`)).toEqual(denied);
     expect(await outcome(`load("fs").readFileSync("../runtime-key", "utf8")`)).toEqual(denied);
     expect(await outcome(`load("fs").readdirSync("..")`)).toEqual(denied);
@@ -43,16 +43,19 @@ describe("by default a flow", () => {
     [`load("child_process").spawn("true")`, "The option runtime.allow.childProcess permits it."],
     [`new (load("worker_threads").Worker)("1", { eval: true })`, "The option runtime.allow.worker permits it."],
     [`new (load("inspector").Session)().connect()`, "No option of the service permits it."],
-  ])("is refused %s with the option that permits it in the log", async (expression, advice) => {
-    const setup = (name: string, code: string) =>
+  ])("may not evaluate %s, and the log names the option that permits it", async (expression, advice) => {
+    const setupNode = (name: string, code: string) =>
       functionNode(name, {
         z: "T",
         initialize: `${escape} const load = (name) => host.getBuiltinModule(name); ${code}`,
       });
     seq += 1;
-    const id = `refused-${seq}`;
-    const reported = setup(id, `try { ${expression} } catch (error) { node.error("${id} logged " + error.message) }`);
-    const printed = setup(
+    const id = `denied-${seq}`;
+    const reported = setupNode(
+      id,
+      `try { ${expression} } catch (error) { node.error("${id} logged " + error.message) }`,
+    );
+    const printed = setupNode(
       `${id}-printed`,
       `try { ${expression} } catch (error) { console.log("${id} printed " + error) }`,
     );
@@ -64,7 +67,7 @@ describe("by default a flow", () => {
     }
   });
 
-  test("can't read a secret through a link of its own", async () => {
+  test("can't read a file through a link that it creates", async () => {
     expect(await outcome(`load("fs").symlinkSync("../key", "link")`)).toEqual(denied);
     expect(await outcome(`load("fs").linkSync("../key", "link")`)).toEqual(denied);
   });
@@ -92,7 +95,7 @@ describe("by default a flow", () => {
     });
   });
 
-  test("can't use what opens files past Node's permission model", async () => {
+  test("can't use modules that open files without Node's permission model", async () => {
     expect(await outcome(`typeof load("node:sqlite")`)).toEqual({ value: "undefined" });
     expect(await outcome(`typeof load("node:ffi")`)).toEqual({ value: "undefined" });
     expect(await outcome(`load("v8").setFlagsFromString("--redirect-code-traces-to=../trace")`)).toEqual(denied);
@@ -107,24 +110,24 @@ describe("by default a flow", () => {
     );
   });
 
-  test("can't signal other processes than its own, the parent above all", async () => {
-    const refused = { code: "EPERM" };
-    expect(await outcome(`host.kill(host.ppid, 0)`)).toEqual(refused);
-    expect(await outcome(`host.kill(host.ppid, "SIGCONT")`)).toEqual(refused);
-    expect(await outcome(`host.kill(-host.ppid, 0)`)).toEqual(refused);
-    expect(await outcome(`host.kill(-1, 0)`)).toEqual(refused);
+  test("can't signal other processes, such as the parent", async () => {
+    const notPermitted = { code: "EPERM" };
+    expect(await outcome(`host.kill(host.ppid, 0)`)).toEqual(notPermitted);
+    expect(await outcome(`host.kill(host.ppid, "SIGCONT")`)).toEqual(notPermitted);
+    expect(await outcome(`host.kill(-host.ppid, 0)`)).toEqual(notPermitted);
+    expect(await outcome(`host.kill(-1, 0)`)).toEqual(notPermitted);
     expect(await outcome(`host._kill({ valueOf: () => host.ppid }, 0)`)).toEqual({ value: -1 });
     expect(await outcome(`host._debugProcess(host.ppid)`)).toEqual(denied);
     expect(await outcome(`load("os").setPriority(host.ppid, 0)`)).toEqual(denied);
     expect(await outcome(`host.kill(host.pid, 0)`)).toEqual({ value: true });
   });
 
-  /** The code of the error that ends the event emitter, or `none` if it is the event that comes first. */
+  /** Returns the code of the emitter's error, or `none` if the event is emitted first. */
   async function event(emitter: string, name: string): Promise<string> {
     const code = `${escape} const load = (name) => host.getBuiltinModule(name);
       const emitter = ${emitter};
-      const answer = (payload) => { node.send({ ...msg, payload }); emitter.unref(); };
-      emitter.once("error", ({ code }) => answer(code)).once("${name}", () => answer("none"));
+      const respond = (payload) => { node.send({ ...msg, payload }); emitter.unref(); };
+      emitter.once("error", ({ code }) => respond(code)).once("${name}", () => respond("none"));
       return null`;
     seq += 1;
     await runtime.apply(revision(seq, endpoint("/event", code)), "full");
@@ -143,7 +146,7 @@ describe("by default a flow", () => {
     expect(await event(`load("net").connect("mine.sock")`, "connect")).toBe("none");
   });
 
-  test("has no IPC channel of Node's to the parent", async () => {
+  test("has no Node IPC channel to the parent", async () => {
     expect(await outcome(`[typeof host.send, typeof host.channel, host.env.NODE_CHANNEL_FD ?? "none"]`)).toEqual({
       value: ["undefined", "undefined", "none"],
     });
@@ -156,7 +159,7 @@ describe("by default a flow", () => {
   });
 });
 
-test("a flow may do what is allowed by name", async () => {
+test("flows may do what the options allow", async () => {
   vi.stubEnv("FLOWGATE_TEST_SHARED", "shared");
   await using runtime = await runtimeUnderTest({
     allow: { childProcess: true, worker: true, env: ["FLOWGATE_TEST_SHARED"], fileSystemRead: ["/proc"] },
@@ -170,20 +173,20 @@ test("a flow may do what is allowed by name", async () => {
   expect(await runtime.get("/try")).toBe("shared\n");
 });
 
-test("the nodes for files and processes report which option permits them", async () => {
+test("file and exec nodes log the option that permits them", async () => {
   await using runtime = await runtimeUnderTest();
-  const file = { ...placed("file"), type: "file in", filename: "/etc/hostname", filenameType: "str" };
+  const file = { ...onTab("file"), type: "file in", filename: "/etc/hostname", filenameType: "str" };
   const flows = [tab("T"), injectOnce("i", "file"), file, injectOnce("j", "exec"), exec("exec", "true")];
   await runtime.apply(revision(1, flows), "full");
-  const refused = /Access to this API has been restricted/;
-  const entries = [await runtime.untilLogged(refused, 1), await runtime.untilLogged(refused, 2)];
+  const denied = /Access to this API has been restricted/;
+  const entries = [await runtime.untilLogged(denied, 1), await runtime.untilLogged(denied, 2)];
   expect(Object.fromEntries(entries.map(({ nodeType, message }) => [nodeType, message]))).toEqual({
     "file in": expect.stringContaining("The option runtime.allow.fileSystemRead permits it."),
     exec: expect.stringContaining("The option runtime.allow.childProcess permits it."),
   });
 });
 
-test("the exec node runs where processes are allowed", async () => {
+test("the exec node runs if processes are allowed", async () => {
   await using runtime = await runtimeUnderTest({ allow: { childProcess: true } });
   const flows = [
     tab("T"),
@@ -195,7 +198,7 @@ test("the exec node runs where processes are allowed", async () => {
   expect(await runtime.untilLogged(/done in \/bin\/bash/)).toMatchObject({ nodeId: "f" });
 });
 
-test("a crash by a refused file names the option", async () => {
+test("a crash because of a denied file names the option", async () => {
   await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
   const read = `${escape} void host.getBuiltinModule("fs").promises.readFile("/etc/hostname");`;
   await runtime.apply(revision(1, [tab("T"), functionNode("f", { z: "T", initialize: read })]), "full");
@@ -205,41 +208,44 @@ test("a crash by a refused file names the option", async () => {
   );
 });
 
-test("what a flow spawns ends with the child", async () => {
+test("processes that a flow spawned end with the child", async () => {
   const runtime = await runtimeUnderTest({ allow: { childProcess: true } });
   const code = `${escape} msg.payload = "" + host.getBuiltinModule("child_process").spawn("sleep", ["600"]).pid;`;
   await runtime.apply(revision(1, endpoint("/spawn", code)), "full");
   const pid = Number(await runtime.get("/spawn"));
   expect(process.kill(pid, 0)).toBe(true);
   await runtime[Symbol.asyncDispose]();
-  expect(await untilGone(pid)).toBe(true);
+  expect(await untilExited(pid)).toBe(true);
 });
 
 test.for([
-  ["no JSON", `"{garbage"`],
-  ["no message", `'{"cmd":"NODE_HANDLE","type":"net.Socket","msg":1}'`],
-  ["a message in part", `'{"kind":"log","entry":{"level":"loud","message":{}}}'`],
-  ["nothing", `"null"`],
-  ["a line without an end", `"x".repeat(1024)`, 200],
-] as const)("a flow that writes %s into the channel ends the child alone", async ([, text, times = 1]) => {
-  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
-  const write = `${escape} const { writeSync } = host.getBuiltinModule("fs");
+  ["invalid JSON", `"{garbage"`],
+  ["an unknown message", `'{"cmd":"NODE_HANDLE","type":"net.Socket","msg":1}'`],
+  ["an invalid log entry", `'{"kind":"log","entry":{"level":"loud","message":{}}}'`],
+  ["null", `"null"`],
+  ["an endless line", `"x".repeat(1024)`, 200],
+] as const)(
+  "a flow that writes %s to the message channel ends the child, and not the parent",
+  async ([, text, times = 1]) => {
+    await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
+    const write = `${escape} const { writeSync } = host.getBuiltinModule("fs");
     const end = ${times} === 1 ? "\\n" : "";
     for (let left = ${times}; left > 0;) {
       try { writeSync(${messageFd}, end + ${text} + end); left -= 1; }
       catch (error) { if (error.code !== "EAGAIN") throw error; }
     }`;
-  await runtime.apply(revision(1, [tab("T"), functionNode("f", { z: "T", initialize: write })]), "full");
-  await runtime.untilState("restarting");
-  expect(runtime.status().message).toBe("a flow wrote into the runtime's own channel");
-  await runtime.apply(revision(2, []), "full");
-  expect(runtime.status().state).toBe("running");
-});
+    await runtime.apply(revision(1, [tab("T"), functionNode("f", { z: "T", initialize: write })]), "full");
+    await runtime.untilState("restarting");
+    expect(runtime.status().message).toBe("a flow wrote into the runtime's own channel");
+    await runtime.apply(revision(2, []), "full");
+    expect(runtime.status().state).toBe("running");
+  },
+);
 
-test("a flow that writes messages without end is heard in part", async () => {
+test("messages that a flow floods the channel with are dropped beyond the budget", async () => {
   await using runtime = await runtimeUnderTest();
   const entry = (message: string) => JSON.stringify({ kind: "log", entry: { level: "info", message } });
-  const dying = JSON.stringify({ kind: "dying", cause: `forged${"!".repeat(20_000)}` });
+  const crashed = JSON.stringify({ kind: "crashed", cause: `forged${"!".repeat(20_000)}` });
   const write = `${escape} const { writeSync } = host.getBuiltinModule("fs");
     const write = (lines) => {
       for (let rest = Buffer.from(lines.join("\\n") + "\\n"); rest.length > 0;) {
@@ -249,7 +255,7 @@ test("a flow that writes messages without end is heard in part", async () => {
     };
     write(Array(20000).fill(${JSON.stringify(entry("again"))}));
     write([${JSON.stringify(entry("x".repeat(20_000)))}]);
-    write(Array(20).fill(${JSON.stringify(dying)}));`;
+    write(Array(20).fill(${JSON.stringify(crashed)}));`;
   await runtime.apply(revision(1, [tab("T"), functionNode("f", { z: "T", initialize: write })]), "full");
   await runtime.untilLogged(/crashed: forged/);
   await runtime.apply(revision(2, []), "full");
@@ -258,22 +264,22 @@ test("a flow that writes messages without end is heard in part", async () => {
   expect(Math.max(...runtime.entries.map(({ message }) => message.length))).toBeLessThan(8_300);
 });
 
-test("a flow that reads from the channel ends the child alone", async () => {
+test("a flow that reads from the message channel ends the child, and not the parent", async () => {
   const active = revision(1, []);
   await using runtime = await runtimeUnderTest({ active: async () => active, restart: { backoffMs: 60_000 } });
   const steal = `${escape} const { readSync } = host.getBuiltinModule("fs");
     setTimeout(() => {
       node.warn("reads now");
-      for (let taken = 0; taken === 0;) {
-        try { taken = readSync(${messageFd}, Buffer.alloc(20)); }
+      for (let count = 0; count === 0;) {
+        try { count = readSync(${messageFd}, Buffer.alloc(20)); }
         catch (error) { if (error.code !== "EAGAIN") throw error; }
       }
     }, 0);`;
   await runtime.apply(revision(2, [tab("T"), functionNode("f", { z: "T", initialize: steal })]), "full");
   await runtime.untilLogged(/reads now/);
-  const cut = runtime.apply(revision(3, []), "full");
+  const interrupted = runtime.apply(revision(3, []), "full");
   await runtime.untilState("restarting");
   expect(runtime.status().message).toBe("it crashed: Error: bytes are missing in the runtime's own channel");
-  await Promise.all([cut, runtime.apply(revision(4, []), "full")]);
+  await Promise.all([interrupted, runtime.apply(revision(4, []), "full")]);
   expect(runtime.status().state).toBe("running");
 });

@@ -4,18 +4,28 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { SandboxPermissions } from "./options.ts";
 
-const passedOn = ["PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+const passedVariables = [
+  "PATH",
+  "LANG",
+  "LANGUAGE",
+  "LC_ALL",
+  "TZ",
+  "NODE_EXTRA_CA_CERTS",
+  "SSL_CERT_FILE",
+  "SSL_CERT_DIR",
+];
 
-/** Each exec node checks that it exists, and could not even be created otherwise; whether it starts is another flag. */
+/** The exec node can't be created unless it can check that this file exists. Running it needs `childProcess`. */
 const execShell = "/bin/bash";
 
 /**
- * Node's flags that limit what flows can do, for the function node's vm does not; loopholes.ts does the rest.
+ * Returns the Node flags that limit what flows can do, since the vm of the function node does not isolate them.
+ * sandbox-hardening.ts restricts what these flags leave open.
  *
- * Reading is limited too: to the program, its packages and `userDir`. Beside `userDir` lie the service's
- * database and key, and in /proc the environment of the parent.
+ * Files can be read in the directories of the program, its packages and `userDir` only: the service's database and key are
+ * next to `userDir`, and /proc contains the environment of the parent.
  */
-export function confinementFlags(entry: URL, userDir: string, allow: Required<SandboxPermissions>): string[] {
+export function sandboxFlags(entry: URL, userDir: string, allow: Required<SandboxPermissions>): string[] {
   const program = fileURLToPath(entry);
   const readable = [...programFiles(program), execShell, userDir, ...allow.fileSystemRead, ...allow.fileSystemWrite];
   return [
@@ -23,15 +33,15 @@ export function confinementFlags(entry: URL, userDir: string, allow: Required<Sa
     ...readable.map((path) => `--allow-fs-read=${path}`),
     ...[userDir, ...allow.fileSystemWrite].map((path) => `--allow-fs-write=${path}`),
     "--allow-net",
-    // For orphan-watch.ts; the child gives it up before it loads any node, unless it is allowed.
+    // For parent-watchdog.ts. The child drops this permission before it loads any node, unless flows may have it.
     "--allow-worker",
     ...(allow.childProcess ? ["--allow-child-process"] : []),
     ...(allow.nativeAddons ? ["--allow-addons"] : []),
-    // It opens files past the permission model.
+    // These open files without the permission model.
     "--no-experimental-sqlite",
     "--no-experimental-ffi",
     "--disable-sigusr1",
-    // Node itself writes these past the permission model, into the working directory if not told otherwise.
+    // Node writes these files without the permission model, into the working directory by default.
     `--diagnostic-dir=${userDir}`,
     `--trace-event-file-pattern=${join(userDir, "node_trace.${rotation}.log")}`,
     "--disable-warning=ExperimentalWarning",
@@ -39,14 +49,14 @@ export function confinementFlags(entry: URL, userDir: string, allow: Required<Sa
   ];
 }
 
-/** Of all variables only these: the others may hold the service's secrets. */
-export function confinedEnvironment(userDir: string, allow: Required<SandboxPermissions>): NodeJS.ProcessEnv {
-  const names = [...passedOn, ...allow.env];
+/** Returns a subset of the environment variables: the others may contain the service's secrets. */
+export function sandboxEnvironment(userDir: string, allow: Required<SandboxPermissions>): NodeJS.ProcessEnv {
+  const names = [...passedVariables, ...allow.env];
   const entries = names.flatMap((name) => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  // The one directory where a node that keeps something at home may write.
+  // Nodes that write to the home directory can do so in `userDir` only.
   return { HOME: userDir, ...Object.fromEntries(entries) };
 }
 

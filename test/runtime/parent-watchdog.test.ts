@@ -8,11 +8,11 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { fixture, untilGone } from "./builders.ts";
+import { fixture, untilExited } from "./builders.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 
 const blocking = `for (;;);`;
-const announce = `node.warn("the flows are at it");`;
+const announce = `node.warn("the flows are running");`;
 
 async function withParent(
   initialize: string,
@@ -20,7 +20,7 @@ async function withParent(
 ): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), "flowgate-parent-"));
   const flows: FlowNode[] = [tab("T"), functionNode("f", { z: "T", initialize })];
-  const program = fileURLToPath(fixture("parent"));
+  const program = fileURLToPath(fixture("parent-process"));
   const parent = spawn(process.execPath, [program, join(directory, "runtime"), JSON.stringify(flows)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -34,21 +34,21 @@ async function withParent(
 }
 
 test.for([
-  ["idles", announce],
+  ["is idle", announce],
   ["blocks its event loop", `${announce} setTimeout(() => { ${blocking} }, 50);`],
   ["blocks its event loop while it starts", `${announce} ${blocking}`],
-] as const)("a child that %s does not outlive a parent that is killed", async ([, initialize]) => {
+] as const)("a child that %s exits when its parent is killed", async ([, initialize]) => {
   await withParent(initialize, async (parent, childPid) => {
     parent.kill("SIGKILL");
-    expect(await untilGone(childPid)).toBe(true);
+    expect(await untilExited(childPid)).toBe(true);
   });
 });
 
-test("a parent that ends in good order takes its child with it, and ends", async () => {
+test("a parent that exits gracefully stops its child", async () => {
   await withParent(announce, async (parent, childPid) => {
     parent.kill("SIGTERM");
     const [code] = await once(parent, "exit");
     expect(code).toBe(0);
-    expect(await untilGone(childPid)).toBe(true);
+    expect(await untilExited(childPid)).toBe(true);
   });
 });

@@ -3,7 +3,7 @@ import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 
 const compressAsync = promisify(zstdCompress);
 
-/** zstd with a checksum, on libuv's threads. */
+/** Compresses with zstd, with a checksum, on the thread pool. */
 export async function compress(bytes: Uint8Array): Promise<Buffer> {
   return compressAsync(bytes, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
 }

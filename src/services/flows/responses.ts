@@ -1,0 +1,50 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { setEncodedField } from "@flowgate/transcoding";
+import {
+  DeploymentOutcome as DeploymentOutcomeMessage,
+  type GetFlowsResponse,
+  GetFlowsResponseSchema,
+  type Node,
+  type SetFlowsResponseSchema,
+} from "../../../gen/flowgate/v1/flows_pb.ts";
+import { toNodes } from "../../flows/to-nodes.ts";
+import type { DeploymentResult } from "../../runtime/runtime.ts";
+import type { Revision } from "../../store/store.ts";
+
+/**
+ * Creates the response for a revision. It is frozen, so that its encoding can be cached. HTTP responses contain the document's
+ * JSON unchanged; RPC responses encode its nodes, which are converted at the first access.
+ */
+export function toGetFlowsResponse({ rev, flows }: Revision): GetFlowsResponse {
+  let nodes: Node[] | undefined;
+  const response = create(GetFlowsResponseSchema, { rev });
+  Object.defineProperty(response, "flows", { enumerable: true, get: () => (nodes ??= toNodes(flows.nodes)) });
+  return Object.freeze(setEncodedField(response, "flows", flows.json));
+}
+
+export function toSetFlowsResponse(
+  { rev }: Revision,
+  { outcome, missingTypes }: DeploymentResult,
+): MessageInitShape<typeof SetFlowsResponseSchema> {
+  return { rev, outcome: outcomes[outcome], missingTypes: limitToHeader(missingTypes) };
+}
+
+const outcomes: Readonly<Record<DeploymentResult["outcome"], DeploymentOutcomeMessage>> = {
+  running: DeploymentOutcomeMessage.RUNNING,
+  failed: DeploymentOutcomeMessage.FAILED,
+  crashed: DeploymentOutcomeMessage.CRASHED,
+  pending: DeploymentOutcomeMessage.PENDING,
+};
+
+/** Clients and proxies reject responses with more than 4 to 16 KB of headers in total. */
+const maxHeaderChars = 2_000;
+
+/** Returns as many of the names as fit into a header with percent-encoded values. */
+function limitToHeader(names: readonly string[]): string[] {
+  let chars = 0;
+  const excess = names.findIndex((name) => {
+    chars += encodeURIComponent(name.toWellFormed()).length + ", ".length;
+    return chars > maxHeaderChars;
+  });
+  return names.slice(0, excess === -1 ? undefined : excess);
+}

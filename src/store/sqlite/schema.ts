@@ -1,0 +1,98 @@
+import type { DatabaseSync } from "node:sqlite";
+import { inTransaction } from "./transaction.ts";
+
+// "FLGT"
+const APPLICATION_ID = 0x464c4754;
+
+/** Each migration produces one schema version from the previous one. Released migrations must not change. */
+const migrations = [
+  // A revision names its parent, and no two may name the same one: the database itself settles a race
+  // between deployments, whichever process they come from.
+  `
+  CREATE TABLE revision (
+    seq INTEGER PRIMARY KEY,
+    rev TEXT NOT NULL UNIQUE,
+    parent TEXT UNIQUE REFERENCES revision (rev),
+    committed_at_ms INTEGER NOT NULL,
+    deployed_by TEXT,
+    deployment_type TEXT NOT NULL CHECK (deployment_type IN ('full', 'nodes', 'flows', 'reload')),
+    flows BLOB NOT NULL,
+    credentials BLOB NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX one_root ON revision (parent IS NULL) WHERE parent IS NULL;
+
+  CREATE TABLE token (
+    hash BLOB PRIMARY KEY,
+    username TEXT NOT NULL,
+    client_id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    expires_at_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX token_expiry ON token (expires_at_ms);
+
+  PRAGMA application_id = ${APPLICATION_ID};
+  `,
+  // Drops existing tokens, because the password hashes under which they were issued are unknown.
+  `
+  DROP TABLE token;
+  CREATE TABLE token (
+    hash BLOB PRIMARY KEY,
+    username TEXT NOT NULL,
+    password_fingerprint BLOB NOT NULL,
+    client_id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    expires_at_ms INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX token_expiry ON token (expires_at_ms);
+  `,
+];
+const SCHEMA_VERSION = migrations.length;
+
+/** Migrates an empty database or an older schema to the current version. */
+export function migrate(db: DatabaseSync, path: string): void {
+  if (readVersion(db, path) === SCHEMA_VERSION) {
+    return;
+  }
+  inTransaction(db, () => {
+    // Reads the version again: another process may have migrated the database in the meantime.
+    for (const migration of migrations.slice(readVersion(db, path))) {
+      db.exec(migration);
+    }
+    setVersion(db);
+  });
+}
+
+/** Writes the schema version, which is a durable write that does not change the database. */
+export function setVersion(db: DatabaseSync): void {
+  db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+}
+
+/** Returns the version of the schema; 0 if the database is empty. Throws if it is not a Flowgate database, or a newer one. */
+export function readVersion(db: DatabaseSync, path: string): number {
+  const row = db
+    .prepare(
+      `SELECT (SELECT application_id FROM pragma_application_id) AS id, (SELECT user_version FROM pragma_user_version) AS version,
+              (SELECT count(*) FROM sqlite_schema) AS objects`,
+    )
+    .get();
+  if (row?.["id"] === 0 && row["version"] === 0 && row["objects"] === 0) {
+    return 0;
+  }
+  if (row?.["id"] !== APPLICATION_ID) {
+    throw new Error(`${path} is the database of another program: use another file.`);
+  }
+  const version = Number(row["version"]);
+  if (version > SCHEMA_VERSION) {
+    throw new Error(
+      `${path} was created by a newer version of Flowgate (schema version ${version}; this one supports ${SCHEMA_VERSION}): use that version.`,
+    );
+  }
+  return version;
+}
+
+/** Throws if the database is empty, does not belong to Flowgate, or has a newer schema. */
+export function assertFlowgateDatabase(db: DatabaseSync, path: string): void {
+  if (readVersion(db, path) === 0) {
+    throw new Error(`${path} is an empty database: it contains no flows.`);
+  }
+}

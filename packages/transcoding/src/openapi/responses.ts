@@ -39,7 +39,12 @@ export function describeResponses(route: Route, context: OperationContext): Reco
 /** The messages with the `error` option that calls of a method can fail with. */
 function errorMessages(method: DescMethod, context: OperationContext): DescMessage[] {
   const { requestError } = methodRule(method);
-  return [...new Set([...(requestError === "" ? [] : [requireMessage(requestError, context)]), ...context.errorMessages(method)])];
+  return [
+    ...new Set([
+      ...(requestError === "" ? [] : [requireMessage(requestError, context)]),
+      ...context.errorMessages(method),
+    ]),
+  ];
 }
 
 function responseHeaders(method: DescMethod, { schemas, comments }: OperationContext): Record<string, ResponseHeader> {

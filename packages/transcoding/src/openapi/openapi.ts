@@ -40,7 +40,7 @@ export type OpenApiOptions = {
   readonly errors?: ErrorBody;
   /** The format of streams in application/json; must be that of the transcoder's option. Default: an array. */
   readonly streams?: { readonly json?: StreamJson };
-  /** Messages with the `error` option that calls of a method can fail with besides its `fault`, such as those of a gate. */
+  /** Messages with the `error` option that calls of a method can fail with besides its `request_error`, such as those of a gate. */
   readonly errorMessages?: (method: DescMethod) => readonly DescMessage[];
   readonly securitySchemes?: Readonly<Record<string, Schema>>;
   /** The security requirements of a method; empty for none, undefined for those of the document. */

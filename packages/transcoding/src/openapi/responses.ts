@@ -38,8 +38,13 @@ export function describeResponses(route: Route, context: OperationContext): Reco
 
 /** The messages with the `error` option that calls of a method can fail with. */
 function errorMessages(method: DescMethod, context: OperationContext): DescMessage[] {
-  const { fault } = methodRule(method);
-  return [...new Set([...(fault === "" ? [] : [requireMessage(fault, context)]), ...context.errorMessages(method)])];
+  const { requestError } = methodRule(method);
+  return [
+    ...new Set([
+      ...(requestError === "" ? [] : [requireMessage(requestError, context)]),
+      ...context.errorMessages(method),
+    ]),
+  ];
 }
 
 function responseHeaders(method: DescMethod, { schemas, comments }: OperationContext): Record<string, ResponseHeader> {

@@ -34,7 +34,7 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
   const respondToRequestError = createRequestErrorResponder(
     {
       invalid: rule.invalid === "" ? "invalid_argument" : rule.invalid,
-      message: rule.fault === "" ? undefined : requireMessage(rule.fault, findMessage),
+      message: rule.requestError === "" ? undefined : requireMessage(rule.requestError, findMessage),
     },
     errorResponder,
   );

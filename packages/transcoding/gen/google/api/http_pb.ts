@@ -13,13 +13,13 @@ export const file_google_api_http: GenFile = /*@__PURE__*/
   fileDesc("ChVnb29nbGUvYXBpL2h0dHAucHJvdG8SCmdvb2dsZS5hcGkigQIKCEh0dHBSdWxlEhAKCHNlbGVjdG9yGAEgASgJEg0KA2dldBgCIAEoCUgAEg0KA3B1dBgDIAEoCUgAEg4KBHBvc3QYBCABKAlIABIQCgZkZWxldGUYBSABKAlIABIPCgVwYXRjaBgGIAEoCUgAEi8KBmN1c3RvbRgIIAEoCzIdLmdvb2dsZS5hcGkuQ3VzdG9tSHR0cFBhdHRlcm5IABIMCgRib2R5GAcgASgJEhUKDXJlc3BvbnNlX2JvZHkYDCABKAkSMQoTYWRkaXRpb25hbF9iaW5kaW5ncxgLIAMoCzIULmdvb2dsZS5hcGkuSHR0cFJ1bGVCCQoHcGF0dGVybiIvChFDdXN0b21IdHRwUGF0dGVybhIMCgRraW5kGAEgASgJEgwKBHBhdGgYAiABKAkiVAoESHR0cBIjCgVydWxlcxgBIAMoCzIULmdvb2dsZS5hcGkuSHR0cFJ1bGUSJwofZnVsbHlfZGVjb2RlX3Jlc2VydmVkX2V4cGFuc2lvbhgCIAEoCEJDWkFnb29nbGUuZ29sYW5nLm9yZy9nZW5wcm90by9nb29nbGVhcGlzL2FwaS9hbm5vdGF0aW9uczthbm5vdGF0aW9uc2IGcHJvdG8z");
 
 /**
- * How one RPC is reached over HTTP. Names and numbers are those of google.api.HttpRule.
+ * The mapping of an RPC to HTTP. Names and numbers are those of google.api.HttpRule.
  *
  * @generated from message google.api.HttpRule
  */
 export type HttpRule = Message<"google.api.HttpRule"> & {
   /**
-   * The full name of the method, for rules that stand outside the .proto.
+   * The full name of the method, for rules outside of the .proto.
    *
    * @generated from field: string selector = 1;
    */
@@ -69,21 +69,21 @@ export type HttpRule = Message<"google.api.HttpRule"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * The request field that is the body; "*" for all that the path does not bind; empty for no body.
+   * The request field that is bound to the body; "*" for all fields that are not bound to the path; empty for no body.
    *
    * @generated from field: string body = 7;
    */
   body: string;
 
   /**
-   * The response field that is the answer's body; empty for the whole message.
+   * The response field that is sent as the body; empty for the whole message.
    *
    * @generated from field: string response_body = 12;
    */
   responseBody: string;
 
   /**
-   * Further ways to reach the same method; they may not nest.
+   * Additional mappings of the same method; they can not be nested.
    *
    * @generated from field: repeated google.api.HttpRule additional_bindings = 11;
    */
@@ -98,13 +98,13 @@ export const HttpRuleSchema: GenMessage<HttpRule> = /*@__PURE__*/
   messageDesc(file_google_api_http, 0);
 
 /**
- * A pattern for an HTTP method that HttpRule does not name.
+ * A pattern for another HTTP method.
  *
  * @generated from message google.api.CustomHttpPattern
  */
 export type CustomHttpPattern = Message<"google.api.CustomHttpPattern"> & {
   /**
-   * The HTTP method, or "*" for every method.
+   * The HTTP method, or "*" for all methods.
    *
    * @generated from field: string kind = 1;
    */
@@ -124,7 +124,7 @@ export const CustomHttpPatternSchema: GenMessage<CustomHttpPattern> = /*@__PURE_
   messageDesc(file_google_api_http, 1);
 
 /**
- * The rules of an API, and how paths are decoded.
+ * The rules of an API, and the decoding of paths.
  *
  * @generated from message google.api.Http
  */

@@ -15,7 +15,7 @@ export const file_google_api_httpbody: GenFile = /*@__PURE__*/
   fileDesc("Chlnb29nbGUvYXBpL2h0dHBib2R5LnByb3RvEgpnb29nbGUuYXBpIlgKCEh0dHBCb2R5EhQKDGNvbnRlbnRfdHlwZRgBIAEoCRIMCgRkYXRhGAIgASgMEigKCmV4dGVuc2lvbnMYAyADKAsyFC5nb29nbGUucHJvdG9idWYuQW55Qj1aO2dvb2dsZS5nb2xhbmcub3JnL2dlbnByb3RvL2dvb2dsZWFwaXMvYXBpL2h0dHBib2R5O2h0dHBib2R5YgZwcm90bzM", [file_google_protobuf_any]);
 
 /**
- * A body that is not a message: bytes with their media type.
+ * A body of any media type.
  *
  * @generated from message google.api.HttpBody
  */

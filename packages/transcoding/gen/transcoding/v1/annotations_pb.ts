@@ -2,8 +2,8 @@
 // @generated from file transcoding/v1/annotations.proto (package transcoding.v1, syntax proto3)
 /* eslint-disable */
 
-// What google.api.http has no word for. An RPC needs a google.api.http rule to be served; these
-// options refine it.
+// Options for HTTP features that google.api.http does not have. They apply to RPCs with a google.api.http
+// rule; an RPC without one is not served over HTTP.
 
 import type { GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -15,91 +15,92 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file transcoding/v1/annotations.proto.
  */
 export const file_transcoding_v1_annotations: GenFile = /*@__PURE__*/
-  fileDesc("CiB0cmFuc2NvZGluZy92MS9hbm5vdGF0aW9ucy5wcm90bxIOdHJhbnNjb2RpbmcudjEihwIKCk1ldGhvZFJ1bGUSDgoGc3RhdHVzGAEgASgFEhIKCm5vX2NvbnRlbnQYAiABKAgSEAoIY29uc3VtZXMYAyADKAkSKgoIdmFyaWFudHMYBCABKAsyGC50cmFuc2NvZGluZy52MS5WYXJpYW50cxIMCgRldGFnGAUgASgJEicKB2hlYWRlcnMYBiADKAsyFi50cmFuc2NvZGluZy52MS5IZWFkZXISDwoHaW52YWxpZBgHIAEoCRINCgVmYXVsdBgIIAEoCRIWCg5pZ25vcmVfdW5rbm93bhgJIAEoCBIQCghpZl9tYXRjaBgKIAEoCRIWCg5tYXhfYm9keV9ieXRlcxgLIAEoDSJnCghWYXJpYW50cxIOCgZoZWFkZXIYASABKAkSDwoHZGVmYXVsdBgCIAEoCRIPCgdpbnZhbGlkGAMgASgJEikKCHZhcmlhbnRzGAQgAygLMhcudHJhbnNjb2RpbmcudjEuVmFyaWFudCJNCgdWYXJpYW50Eg0KBXZhbHVlGAEgASgJEgwKBGJvZHkYAiABKAkSFQoNcmVzcG9uc2VfYm9keRgDIAEoCRIOCgZzdGF0dXMYBCABKAUiJQoGSGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkikwEKCUZpZWxkUnVsZRIOCgZoZWFkZXIYASABKAkSDwoHaW52YWxpZBgCIAEoCRIOCgZpbmxpbmUYAyABKAgSDwoHbGVuaWVudBgEIAEoCBIOCgZhbHdheXMYBSABKAgSEAoIcmVxdWlyZWQYBiABKAgSEAoIbm90X251bGwYByABKAgSEAoIbm9fcXVlcnkYCCABKAgiQgoNRW51bVZhbHVlUnVsZRIMCgRuYW1lGAEgASgJEhMKC2lnbm9yZV9ib2R5GAIgASgIEg4KBnN0YXR1cxgDIAEoBSI8CglFcnJvclJ1bGUSDgoGc3RhdHVzGAEgASgFEg4KBnJlYXNvbhgCIAEoCRIPCgdtZXNzYWdlGAMgASgJOlQKBm1ldGhvZBIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGJ6QAyABKAsyGi50cmFuc2NvZGluZy52MS5NZXRob2RSdWxlUgZtZXRob2Q6UAoFZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGJ6QAyABKAsyGS50cmFuc2NvZGluZy52MS5GaWVsZFJ1bGVSBWZpZWxkOlgKBXZhbHVlEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMYnpADIAEoCzIdLnRyYW5zY29kaW5nLnYxLkVudW1WYWx1ZVJ1bGVSBXZhbHVlOlIKBWVycm9yEh8uZ29vZ2xlLnByb3RvYnVmLk1lc3NhZ2VPcHRpb25zGJ6QAyABKAsyGS50cmFuc2NvZGluZy52MS5FcnJvclJ1bGVSBWVycm9yQitaKWZsb3dnYXRlL2dlbi90cmFuc2NvZGluZy92MTt0cmFuc2NvZGluZ3YxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("CiB0cmFuc2NvZGluZy92MS9hbm5vdGF0aW9ucy5wcm90bxIOdHJhbnNjb2RpbmcudjEijwIKCk1ldGhvZFJ1bGUSDgoGc3RhdHVzGAEgASgFEhIKCm5vX2NvbnRlbnQYAiABKAgSEAoIY29uc3VtZXMYAyADKAkSKgoIdmFyaWFudHMYBCABKAsyGC50cmFuc2NvZGluZy52MS5WYXJpYW50cxIMCgRldGFnGAUgASgJEicKB2hlYWRlcnMYBiADKAsyFi50cmFuc2NvZGluZy52MS5IZWFkZXISDwoHaW52YWxpZBgHIAEoCRIVCg1yZXF1ZXN0X2Vycm9yGAggASgJEhYKDmlnbm9yZV91bmtub3duGAkgASgIEhAKCGlmX21hdGNoGAogASgJEhYKDm1heF9ib2R5X2J5dGVzGAsgASgNImcKCFZhcmlhbnRzEg4KBmhlYWRlchgBIAEoCRIPCgdkZWZhdWx0GAIgASgJEg8KB2ludmFsaWQYAyABKAkSKQoIdmFyaWFudHMYBCADKAsyFy50cmFuc2NvZGluZy52MS5WYXJpYW50Ik0KB1ZhcmlhbnQSDQoFdmFsdWUYASABKAkSDAoEYm9keRgCIAEoCRIVCg1yZXNwb25zZV9ib2R5GAMgASgJEg4KBnN0YXR1cxgEIAEoBSIlCgZIZWFkZXISDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoCSKTAQoJRmllbGRSdWxlEg4KBmhlYWRlchgBIAEoCRIPCgdpbnZhbGlkGAIgASgJEg4KBmlubGluZRgDIAEoCBIPCgdsZW5pZW50GAQgASgIEg4KBmFsd2F5cxgFIAEoCBIQCghyZXF1aXJlZBgGIAEoCBIQCghub3RfbnVsbBgHIAEoCBIQCghub19xdWVyeRgIIAEoCCJCCg1FbnVtVmFsdWVSdWxlEgwKBG5hbWUYASABKAkSEwoLaWdub3JlX2JvZHkYAiABKAgSDgoGc3RhdHVzGAMgASgFIjwKCUVycm9yUnVsZRIOCgZzdGF0dXMYASABKAUSDgoGcmVhc29uGAIgASgJEg8KB21lc3NhZ2UYAyABKAk6VAoGbWV0aG9kEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYnpADIAEoCzIaLnRyYW5zY29kaW5nLnYxLk1ldGhvZFJ1bGVSBm1ldGhvZDpQCgVmaWVsZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYnpADIAEoCzIZLnRyYW5zY29kaW5nLnYxLkZpZWxkUnVsZVIFZmllbGQ6WAoFdmFsdWUSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiekAMgASgLMh0udHJhbnNjb2RpbmcudjEuRW51bVZhbHVlUnVsZVIFdmFsdWU6UgoFZXJyb3ISHy5nb29nbGUucHJvdG9idWYuTWVzc2FnZU9wdGlvbnMYnpADIAEoCzIZLnRyYW5zY29kaW5nLnYxLkVycm9yUnVsZVIFZXJyb3JCK1opZmxvd2dhdGUvZ2VuL3RyYW5zY29kaW5nL3YxO3RyYW5zY29kaW5ndjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * @generated from message transcoding.v1.MethodRule
  */
 export type MethodRule = Message<"transcoding.v1.MethodRule"> & {
   /**
-   * The status of a success; 200 by default. 204 and 205 have no body.
+   * The HTTP status of a successful response; 200 by default. 204 and 205 have no body.
    *
    * @generated from field: int32 status = 1;
    */
   status: number;
 
   /**
-   * A success has no body, whatever its status.
+   * A successful response has no body, for any status.
    *
    * @generated from field: bool no_content = 2;
    */
   noContent: boolean;
 
   /**
-   * The media types of a request body that are understood: "application/json" (the default),
-   * "application/x-www-form-urlencoded" and "multipart/form-data". Of a google.api.HttpBody, which is taken
-   * as it is: any, by default all.
+   * The supported media types of the request body: "application/json" (the default),
+   * "application/x-www-form-urlencoded" and "multipart/form-data". For a google.api.HttpBody: any media
+   * types; by default all are accepted.
    *
    * @generated from field: repeated string consumes = 3;
    */
   consumes: string[];
 
   /**
-   * One operation in several shapes, selected by a request header.
+   * Variants of the operation with different bodies and statuses, selected by a request header.
    *
    * @generated from field: transcoding.v1.Variants variants = 4;
    */
   variants?: Variants | undefined;
 
   /**
-   * The string field of the response that is its ETag (RFC 9110, section 8.8.3). A request whose
-   * If-None-Match names it is answered 304.
+   * The name of the scalar response field that is sent as ETag (RFC 9110, section 8.8.3). If it matches the
+   * If-None-Match of a GET or HEAD request, the response is 304.
    *
    * @generated from field: string etag = 5;
    */
   etag: string;
 
   /**
-   * Sent with every answer of this method, also with errors; one that the implementation sets itself stands.
+   * Headers of every response of this method, including errors. A header that the implementation sets takes
+   * precedence.
    *
    * @generated from field: repeated transcoding.v1.Header headers = 6;
    */
   headers: Header[];
 
   /**
-   * The reason given where a parameter or the body does not fit the request message;
-   * "invalid_argument" by default.
+   * The reason of errors about an invalid parameter or body; "invalid_argument" by default.
    *
    * @generated from field: string invalid = 7;
    */
   invalid: string;
 
   /**
-   * The full name of the message (it has the `error` option) in whose shape every fault of a request
-   * is answered: malformed, of another media type, too large. Its reason is `invalid`.
+   * The full name of a message with the `error` option, in whose format request errors are sent: an invalid
+   * or too large body, an unsupported media type, an invalid parameter. Its reason is `invalid`.
    *
-   * @generated from field: string fault = 8;
+   * @generated from field: string request_error = 8;
    */
-  fault: string;
+  requestError: string;
 
   /**
-   * Parameters that the request message does not have are ignored, not refused.
+   * Unknown parameters and JSON keys are ignored instead of rejected.
    *
    * @generated from field: bool ignore_unknown = 9;
    */
   ignoreUnknown: boolean;
 
   /**
-   * Names the string field of the request that an If-Match fills (RFC 9110, section 13.1.1): with the
-   * value of its one strong entity tag; "*" leaves the field as it is.
+   * The name of the string request field that is set to the value of If-Match (RFC 9110, section 13.1.1), which
+   * must be a single strong entity tag; "*" leaves the field unset.
    *
    * @generated from field: string if_match = 10;
    */
   ifMatch: string;
 
   /**
-   * The longest request body, also once it is decompressed, of a stream the longest message, in bytes. It
-   * can't be longer than the server allows; 0, the default: what that is, and 4 KiB where the message has no fields.
+   * The maximum size of the request body in bytes, before and after decompression; for a client stream, the maximum
+   * size of each message. It can't exceed the limit of the server, which is the default; the default for a request
+   * message without fields is 4 KiB.
    *
    * @generated from field: uint32 max_body_bytes = 11;
    */
@@ -118,21 +119,21 @@ export const MethodRuleSchema: GenMessage<MethodRule> = /*@__PURE__*/
  */
 export type Variants = Message<"transcoding.v1.Variants"> & {
   /**
-   * The request header that selects; its values are exact.
+   * The name of the request header that selects a variant. Its values are case-sensitive.
    *
    * @generated from field: string header = 1;
    */
   header: string;
 
   /**
-   * The value that an absent header stands for.
+   * The value that is used if the header is absent.
    *
    * @generated from field: string default = 2;
    */
   default: string;
 
   /**
-   * The reason given for any other value.
+   * The reason of the error for an unknown value.
    *
    * @generated from field: string invalid = 3;
    */
@@ -156,24 +157,28 @@ export const VariantsSchema: GenMessage<Variants> = /*@__PURE__*/
  */
 export type Variant = Message<"transcoding.v1.Variant"> & {
   /**
+   * The value of the header.
+   *
    * @generated from field: string value = 1;
    */
   value: string;
 
   /**
-   * As in google.api.http, of which this variant's rule takes the place.
+   * Replaces the `body` of the google.api.http rule.
    *
    * @generated from field: string body = 2;
    */
   body: string;
 
   /**
+   * Replaces the `response_body` of the google.api.http rule.
+   *
    * @generated from field: string response_body = 3;
    */
   responseBody: string;
 
   /**
-   * As in MethodRule.
+   * The status of a successful response; by default that of the method.
    *
    * @generated from field: int32 status = 4;
    */
@@ -214,59 +219,59 @@ export const HeaderSchema: GenMessage<Header> = /*@__PURE__*/
  */
 export type FieldRule = Message<"transcoding.v1.FieldRule"> & {
   /**
-   * Of a request: filled from this header instead of the path, body or query. Of a response or an
-   * error: sent as this header instead of in the body; the items of a list are separated by commas, with
-   * commas and percent signs in them escaped as in a URI.
+   * The name of a header. A request field is bound to this header instead of path, body or query. A field of a
+   * response or error is sent as this header instead of in the body; the items of a list are separated by
+   * commas, with commas and percent signs in items percent-encoded.
    *
    * @generated from field: string header = 1;
    */
   header: string;
 
   /**
-   * The reason given where the value does not fit; that of the method by default.
+   * The reason of the error for an invalid value; by default that of the method.
    *
    * @generated from field: string invalid = 2;
    */
   invalid: string;
 
   /**
-   * A Struct, or a map with string keys, that holds all JSON keys which the message does not declare. What is in it
-   * under the name of another field is left out of answers, unless it is there in place of a `lenient` one.
+   * The field is a Struct, or a map with string keys, that contains all JSON keys which the message does not declare.
+   * In a response, its entries with the name of another field are omitted, unless they replace a `lenient` field.
    *
    * @generated from field: bool inline = 3;
    */
   inline: boolean;
 
   /**
-   * A value of another JSON type, null included, is kept in the `inline` field, not refused.
+   * A value of another JSON type, including null, is kept in the `inline` field instead of rejected.
    *
    * @generated from field: bool lenient = 4;
    */
   lenient: boolean;
 
   /**
-   * Present in JSON even when empty.
+   * The field is present in JSON even if it is empty.
    *
    * @generated from field: bool always = 5;
    */
   always: boolean;
 
   /**
-   * The JSON body must have it.
+   * The field must be present in a JSON body.
    *
    * @generated from field: bool required = 6;
    */
   required: boolean;
 
   /**
-   * null is refused; by default it stands for an absent field, as in the proto3 JSON mapping.
+   * null is rejected; by default it represents an unset field, as in the proto3 JSON mapping.
    *
    * @generated from field: bool not_null = 7;
    */
   notNull: boolean;
 
   /**
-   * Never bound from a query: a secret, for example.
+   * The field can't be set by a query parameter, for example because it is a secret.
    *
    * @generated from field: bool no_query = 8;
    */
@@ -285,21 +290,21 @@ export const FieldRuleSchema: GenMessage<FieldRule> = /*@__PURE__*/
  */
 export type EnumValueRule = Message<"transcoding.v1.EnumValueRule"> & {
   /**
-   * How HTTP spells it, in place of its name in the .proto.
+   * The name in JSON, headers and parameters, instead of that in the .proto.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * As the value of a field with `header`: the request's body is ignored and may be absent.
+   * For the enum of a request field with `header`: with this value, the body is ignored and optional.
    *
    * @generated from field: bool ignore_body = 2;
    */
   ignoreBody: boolean;
 
   /**
-   * As the reason of an error: the status of the answer.
+   * For the enum of an error's reason: the HTTP status of the response.
    *
    * @generated from field: int32 status = 3;
    */
@@ -314,28 +319,28 @@ export const EnumValueRuleSchema: GenMessage<EnumValueRule> = /*@__PURE__*/
   messageDesc(file_transcoding_v1_annotations, 5);
 
 /**
- * The message, as a detail of an error, is the HTTP answer: its fields with `header` are headers, the
- * others the JSON body; without others the answer has no body.
+ * An error detail of this message type is sent as the HTTP response: fields with `header` as headers, the others as
+ * JSON body; without other fields the response has no body.
  *
  * @generated from message transcoding.v1.ErrorRule
  */
 export type ErrorRule = Message<"transcoding.v1.ErrorRule"> & {
   /**
-   * The status of the answer; by default that of the reason, else that of the RPC code.
+   * The HTTP status; by default that of the reason, or that of the RPC code.
    *
    * @generated from field: int32 status = 1;
    */
   status: number;
 
   /**
-   * Names the field that holds the reason.
+   * The name of the field with the machine-readable reason.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * Names the field that holds the text for people.
+   * The name of the field with the human-readable message.
    *
    * @generated from field: string message = 3;
    */

@@ -72,7 +72,7 @@ export const ParcelSchema: GenMessage<Parcel> = /*@__PURE__*/
   messageDesc(file_transcodingtest_v1_anys, 0);
 
 /**
- * Messages of any type, over every kind of binding.
+ * Messages with google.protobuf.Any in every kind of binding.
  *
  * @generated from service transcodingtest.v1.AnysService
  */

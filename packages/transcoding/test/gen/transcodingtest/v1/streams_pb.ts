@@ -228,7 +228,7 @@ export const AttachmentSchema: GenMessage<Attachment> = /*@__PURE__*/
   messageDesc(file_transcodingtest_v1_streams, 7);
 
 /**
- * Streams each way, of messages and of raw bytes.
+ * Streams in all directions, of messages and of raw bytes.
  *
  * @generated from service transcodingtest.v1.StreamsService
  */
@@ -293,7 +293,7 @@ export const StreamsService: GenService<{
   serviceDesc(file_transcodingtest_v1_streams, 0);
 
 /**
- * Bodies that are no JSON.
+ * Raw bodies.
  *
  * @generated from service transcodingtest.v1.RawService
  */
@@ -334,7 +334,7 @@ export const RawService: GenService<{
   serviceDesc(file_transcodingtest_v1_streams, 1);
 
 /**
- * Each of these has a rule that must be refused at start-up.
+ * Each service has a rule that must be rejected at start-up.
  *
  * @generated from service transcodingtest.v1.BodilessStreamService
  */

@@ -445,7 +445,7 @@ export const SpeedSchema: GenEnum<Speed> = /*@__PURE__*/
   enumDesc(file_transcodingtest_v1_things, 1);
 
 /**
- * Every kind of field, over every kind of binding that is served.
+ * Every kind of field in every kind of binding.
  *
  * @generated from service transcodingtest.v1.ThingsService
  */

@@ -21,7 +21,7 @@ function optionsOf(dataDir: string, input: OptionsInput = {}, store?: Store): Ga
 
 const flows = endpoint("/hello", `msg.payload = "hello"`);
 
-test("serves and runs what another process commits to its store, which stays open afterwards", async () => {
+test("serves and runs flows that another process commits to its store, which stays open afterwards", async () => {
   await using folder = await createFolder();
   const database = { path: join(folder.path, "elsewhere.db"), key: randomBytes(32) };
   await using store = await openSqliteStore(database);
@@ -32,7 +32,7 @@ test("serves and runs what another process commits to its store, which stays ope
     const { rev } = await other.flows.commit(
       draft(other.flows.active().rev, { flows: documentOf(flows as readonly FlowNode[]) }),
     );
-    // This store learns of it when it reads; one that several processes can write would do so by itself.
+    // This store detects the commit when it reads; one for several processes would be notified.
     await store.flows.reload();
     const response = await fetch(`${gateway.url}/flows`);
     expect([response.headers.get("etag"), await response.json()]).toEqual([`"${rev}"`, flows]);
@@ -45,7 +45,7 @@ test("serves and runs what another process commits to its store, which stays ope
   await store.flows.commit(draft(store.flows.active().rev));
 });
 
-test("looks a token up in the store once, however often it comes, and refuses it once it is revoked", async () => {
+test("looks a token up in the store once, and rejects it when it is revoked", async () => {
   await using folder = await createFolder();
   await using opened = await openSqliteStore({ path: join(folder.path, "elsewhere.db"), key: randomBytes(32) });
   let lookups = 0;
@@ -80,7 +80,7 @@ test("looks a token up in the store once, however often it comes, and refuses it
   expect((await fetch(`${gateway.url}/settings`, { headers })).status).toBe(401);
 });
 
-test("is not ready while its store fails, and says why", async () => {
+test("is not ready while its store fails, and reports why", async () => {
   await using folder = await createFolder();
   await using gateway = await openGateway(optionsOf(folder.path));
   const readiness = async () => {
@@ -107,7 +107,7 @@ test("is not ready while its store fails, and says why", async () => {
   await eventually(async () => expect(await readiness()).toEqual([200, { status: "ready" }]));
 });
 
-test("takes partial options, and fills in the defaults", async () => {
+test("accepts partial options, and fills in the defaults", async () => {
   await using folder = await createFolder();
   await using gateway = await openGateway({
     port: 0,
@@ -132,14 +132,14 @@ test.each<[unknown, string]>([
   expect(refused).toMatchObject({ message });
 });
 
-test("refuses a kind of store that there is not, without repeating the URL", async () => {
+test("rejects an unknown kind of store, without repeating the URL", async () => {
   await using folder = await createFolder();
   await expect(openGateway(optionsOf(folder.path, { store: "mystery://ada:secret@host" }))).rejects.toThrow(
     /^store: must be a URL that begins with sqlite:$/,
   );
 });
 
-test("keeps its store where its URL says, for itself alone", async () => {
+test("opens its store at the URL exclusively", async () => {
   await using folder = await createFolder();
   const elsewhere = join(folder.path, "elsewhere");
   const store = `sqlite:${join(elsewhere, "flows.db")}`;
@@ -152,6 +152,6 @@ test("keeps its store where its URL says, for itself alone", async () => {
       `another Flowgate runs on the data directory ${elsewhere}`,
     );
   }
-  // The lock is free again, and the refused one has left nothing locked.
+  // The lock is released, and the failed start has left no lock.
   await using _ = await openGateway(optionsOf(one, { store }));
 });

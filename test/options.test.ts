@@ -8,7 +8,7 @@ import { optionsSchema } from "../src/options/schema.ts";
 const hash = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
 const ada = { username: "ada", password: hash, permissions: "*" };
 
-/** What is wrong with these options; they may be of any shape. */
+/** The problems of options of any type. */
 function problems(input: unknown): string[] {
   try {
     parseOptions(input as OptionsInput);
@@ -21,7 +21,7 @@ function problems(input: unknown): string[] {
   return [];
 }
 
-test("refuses one port for two servers, but lets each take a free one", () => {
+test("rejects one port for two servers, but accepts 0 for both", () => {
   expect(() => parseOptions({ port: 5000, runtime: { port: 5000 } })).toThrow(
     "runtime.port: must be different from port, which the API uses",
   );
@@ -82,7 +82,7 @@ test("has a default for everything", () => {
   });
 });
 
-test("reads adminAuth, with permissions as a word or a list", () => {
+test("parses adminAuth, with permissions as a string or a list", () => {
   const { adminAuth } = parseOptions({
     adminAuth: {
       users: [ada, { ...ada, username: "bob", permissions: ["flows.read", "read"] }],
@@ -101,7 +101,7 @@ test("reads adminAuth, with permissions as a word or a list", () => {
   });
 });
 
-test("lets everyone reflect only where nothing needs a token, unless it is told otherwise", () => {
+test("opens reflection by default only if no token is needed", () => {
   const adminAuth = { users: [ada] };
   expect(parseOptions({}).reflection).toBe("open");
   expect(parseOptions({ adminAuth }).reflection).toBe("authenticated");
@@ -112,7 +112,7 @@ test("lets everyone reflect only where nothing needs a token, unless it is told 
   ]);
 });
 
-test("keeps the runtime's directory in the data directory, unless it is told another", () => {
+test("puts the runtime's directory in the data directory by default", () => {
   expect(parseOptions({ dataDir: "/var/lib/flowgate" }).runtime.dir).toBe("/var/lib/flowgate/runtime");
   expect(parseOptions({ runtime: { dir: "/srv" } }).runtime.dir).toBe("/srv");
 });
@@ -282,7 +282,7 @@ test.each([
   expect(problems({ cors: { origins: [origin] } })).toEqual(expected.map((problem) => `cors.origins[0]: ${problem}`));
 });
 
-test("lets every page in only where something keeps it from doing everything, or this is said to be meant", () => {
+test("accepts every origin only with authentication or allowUnauthenticated", () => {
   const cors = { origins: ["*"] };
   expect(problems({ cors })).toEqual([
     'cors.origins: would give every web page all permissions with "*", since adminAuth is not set: list the origins, set adminAuth, or set allowUnauthenticated: true',
@@ -324,7 +324,7 @@ test.each([
   expect(problems({ host, identity: forwarded, trustedProxies: ["10.0.0.1"] })).toEqual([]);
 });
 
-/** The rows of the document's table, as the schema has them. */
+/** The rows of the document's table, generated from the schema. */
 function rows(schema: z.core.$ZodType, path = ""): string[] {
   const { inner, fallback, optional, description } = open(schema);
   const set = settings.find((setting) => setting.path.join(".") === path);
@@ -364,7 +364,7 @@ function open(schema: z.core.$ZodType) {
   return { inner, fallback, optional, description };
 }
 
-test("docs/configuration.md has each key, its default, its flag, its variable and its meaning", async () => {
+test("docs/configuration.md has each key with its default, flag, variable and description", async () => {
   const page = await readFile(new URL("../docs/configuration.md", import.meta.url), "utf8");
   const table = page.split("| key | default | flag, variable | meaning |\n|---|---|---|---|\n")[1]?.split("\n\n")[0];
   expect(table?.split("\n")).toEqual(rows(optionsSchema));

@@ -56,7 +56,7 @@ function detailsOf(error: FlowgateError, schema: DescMessage): unknown[] {
   return error.details.filter(({ desc }) => desc === schema).map(({ value }) => value);
 }
 
-test("issues a token, of which the store holds the hash alone", async () => {
+test("issues a token, and stores only its hash", async () => {
   const { issue, tokens } = open(ada, createMemoryTokens(), () => 5000);
   const issued = await issue({ scope: "flows.read read" });
   expect(issued).toEqual({
@@ -117,7 +117,7 @@ test.each<[Partial<TokenRequest>, string, TokenErrorReason, string]>([
     TokenErrorReason.INVALID_GRANT,
     "The username or the password is wrong.",
   ],
-])("refuses %j as %s", async (request, reason, error, errorDescription) => {
+])("rejects %j as %s", async (request, reason, error, errorDescription) => {
   const refused = await failure(open().issue(request));
   expect(refused.reason).toBe(reason);
   expect(refused.message).toBe(errorDescription);
@@ -136,15 +136,15 @@ test.each(["nobody", "constructor", "__proto__", "toString", "x".repeat(100_000)
   },
 );
 
-test("never lets an unknown user in, though its password is that of the user it is checked against", async () => {
+test("rejects an unknown user even with the password of the user whose hash is checked", async () => {
   const { issue } = open(await adminAuth({ ada: ["*"] }));
   expect((await failure(issue({ username: "nobody" }))).reason).toBe("invalid_grant");
 });
 
-test("checks the password of an unknown user as dearly as that of a known one: once, with the same hash", async () => {
+test("checks the password of an unknown user like that of a known one: once, with the same hash", async () => {
   const slow = { username: "ada", password: hashSync("ada-secret", 5), permissions: ["*"] };
   const { issue } = open({ ...ada, users: [slow] });
-  // Where passwords leave for the thread that hashes.
+  // Counts the passwords that are passed to the bcrypt thread.
   const asked = vi.spyOn(Worker.prototype, "postMessage");
   try {
     await failure(issue({ password: "wrong" }));
@@ -156,7 +156,7 @@ test("checks the password of an unknown user as dearly as that of a known one: o
   }
 });
 
-test.each(["ada", "nobody"])("refuses %s after five failures, with the seconds to wait", async (username) => {
+test.each(["ada", "nobody"])("locks out %s after five failures, with the seconds to wait", async (username) => {
   let nowMs = 0;
   const { issue } = open(ada, createMemoryTokens(), () => nowMs);
   await Promise.all(Array.from({ length: 5 }, () => failure(issue({ username, password: "wrong" }))));
@@ -174,7 +174,7 @@ test.each(["ada", "nobody"])("refuses %s after five failures, with the seconds t
   await issue({ username: "bob", password: "bob-secret", scope: "read" });
 });
 
-test("counts a scope beyond the user's as a success: the password was right", async () => {
+test("does not count an excessive scope as a failed login, since the password was correct", async () => {
   const { issue } = open();
   for (let at = 0; at < 3; at += 1) {
     await Promise.all(Array.from({ length: 4 }, () => failure(issue({ username: "bob", password: "wrong" }))));
@@ -182,7 +182,7 @@ test("counts a scope beyond the user's as a success: the password was right", as
   }
 });
 
-test("says so where adminAuth is not set", async () => {
+test("reports that adminAuth is not set", async () => {
   const { issue, authenticator } = open("off");
   expect(authenticator.login()).toEqual({});
   expect(authenticator.required).toBe(false);
@@ -197,7 +197,7 @@ test("says so where adminAuth is not set", async () => {
   ]);
 });
 
-test("tells what a client must collect to log in", () => {
+test("returns the prompts of a login", () => {
   expect(open().authenticator.login()).toEqual({
     type: "credentials",
     prompts: [
@@ -207,7 +207,7 @@ test("tells what a client must collect to log in", () => {
   });
 });
 
-test("knows who sends a token, and what its scope and its user allow", async () => {
+test("returns the user of a token, with the permissions of both its scope and its user", async () => {
   const { issue, authenticator } = open();
   const { accessToken } = await issue({ scope: "read" });
   const principal = { username: "ada", permissions: ["read"] };
@@ -215,7 +215,7 @@ test("knows who sends a token, and what its scope and its user allow", async () 
   expect(await authenticator.authenticate(`bEARER  ${accessToken}`)).toEqual(principal);
 });
 
-test("answers without a promise for a token that it knows, until that expires or is revoked", async () => {
+test("returns synchronously for a cached token, until that expires or is revoked", async () => {
   let nowMs = 0;
   const tokens = createMemoryTokens();
   using cache = openTokenCache(tokens);
@@ -232,7 +232,7 @@ test("answers without a promise for a token that it knows, until that expires or
   expect(() => authenticator.authenticate(expiring ?? "")).toThrow("The access token is unknown");
 });
 
-test("takes a token for what its user is allowed now", async () => {
+test("gives a token the current permissions of its user", async () => {
   const { issue, tokens } = open();
   const { accessToken } = await issue();
   const narrowed = open({ ...ada, users: ada.users.map((user) => ({ ...user, permissions: ["read"] })) }, tokens);
@@ -246,12 +246,12 @@ test("takes a token for what its user is allowed now", async () => {
   });
 });
 
-test("ends a token with the password hash that it was issued under, of its user alone", async () => {
+test("invalidates the tokens of a user whose password hash has changed, and no others", async () => {
   const { issue, tokens } = open();
   const [ofAda, ofBob] = [await issue(), await issue({ username: "bob", password: "bob-secret", scope: "read" })].map(
     ({ accessToken }) => `Bearer ${accessToken}`,
   );
-  // The same password, hashed again.
+  // The same password with a new hash.
   const rehashed = await adminAuth({ ada: ["*"] });
   const changed = open({ ...ada, users: [...rehashed.users, ...ada.users.slice(1)] }, tokens);
   await expect(changed.authenticator.authenticate(ofAda ?? "")).rejects.toMatchObject({ reason: "invalid_token" });
@@ -263,7 +263,7 @@ test("ends a token with the password hash that it was issued under, of its user 
   });
 });
 
-test("gives a request without a token the default permissions, a bad token none", () => {
+test("gives a request without a token the default permissions, and one with an invalid token none", () => {
   const { authenticator } = open({ ...ada, default: { permissions: ["read"] } });
   expect(authenticator.authenticate(null)).toEqual({ username: undefined, permissions: ["read"] });
   expect(() => authenticator.authenticate("Bearer nonsense")).toThrow("The access token is unknown");
@@ -281,7 +281,7 @@ test.each([
   `Basic ${stranger}`,
   `Bearer\t${stranger}`,
   stranger,
-])("refuses the Authorization header %j", async (header) => {
+])("rejects the Authorization header %j", async (header) => {
   const { authenticator } = open();
   const refused = await failure(Promise.try(() => authenticator.authenticate(header)));
   expect(refused.reason).toBe("invalid_token");
@@ -291,7 +291,7 @@ test.each([
   expect(refused.headers["www-authenticate"]).toBe('Bearer realm="flowgate", error="invalid_token"');
 });
 
-test("refuses a token that is expired, and sweeps expired ones no more than once an hour", async () => {
+test("rejects an expired token, and removes expired ones at most once an hour", async () => {
   let nowMs = 0;
   const { issue, authenticator, tokens } = open(
     { ...ada, tokenLifetimeSeconds: 60 },
@@ -311,7 +311,7 @@ test("refuses a token that is expired, and sweeps expired ones no more than once
   expect(tokens.all.size).toBe(1);
 });
 
-test("revokes a token, and takes one that is unknown for no error", async () => {
+test("revokes a token, and ignores an unknown one", async () => {
   const { issue, authenticator } = open();
   const { accessToken } = await issue();
   await authenticator.revokeToken(accessToken);

@@ -11,6 +11,6 @@ test.each([
   ["fe80::1%eth0", "fe80:0:0:0::/64"],
   ["::1", "0:0:0:0::/64"],
   ["", ""],
-])("tries from %s count as from %s", (address, source) => {
+])("attempts from %s count as from %s", (address, source) => {
   expect(clientKeyOf(address)).toBe(source);
 });

@@ -27,7 +27,7 @@ const services: readonly DescService[] = [AuthService, FlowsService, SettingsSer
 const users = await adminAuth({ ada: ["*"], bob: ["read"] });
 const log = createLog({ level: "silent" });
 
-/** Clients of services that tell who called last, behind the gate. */
+/** Clients of services that record the last caller, behind the gate. */
 function serve(configured: AdminAuth | undefined) {
   const authenticator = createAuthenticator({
     adminAuth: configured,
@@ -93,11 +93,11 @@ const insufficientScope = refused(
 );
 const badToken = { headers: { authorization: "Bearer nonsense" } };
 
-test("knows the permissions that the services name", () => {
+test("collects the permissions of the services", () => {
   expect(permissionsOf(services)).toEqual(known);
 });
 
-test("lets everyone do everything where adminAuth is not set", async () => {
+test("gives all clients all permissions without adminAuth", async () => {
   const { flows, auth, callers } = serve(undefined);
   await flows.setFlows({});
   await flows.getFlows({}, badToken);
@@ -105,28 +105,28 @@ test("lets everyone do everything where adminAuth is not set", async () => {
   expect(callers).toEqual(Array.from({ length: 3 }, () => ({ username: undefined, permissions: ["*"] })));
 });
 
-test("lets everyone call what is public, whatever token they send", async () => {
+test("allows public methods with any token", async () => {
   const { auth, callers } = serve(users);
   await auth.getLogin({});
   await auth.getLogin({}, badToken);
   expect(callers).toHaveLength(2);
 });
 
-test("asks for a token where there is none", async () => {
+test("requires a token", async () => {
   const { flows, auth, callers } = serve(users);
   expect(await refusal(flows.getFlows({}))).toEqual(noToken);
   expect(await refusal(auth.revokeToken({}))).toEqual(noToken);
   expect(callers).toEqual([]);
 });
 
-test("refuses a token that is bad, also where none is needed", async () => {
+test("rejects an invalid token, even if none is required", async () => {
   const { flows, auth, callers } = serve({ ...users, default: { permissions: ["*"] } });
   expect(await refusal(flows.getFlows({}, badToken))).toEqual(invalidToken);
   expect(await refusal(auth.revokeToken({}, badToken))).toEqual(invalidToken);
   expect(callers).toEqual([]);
 });
 
-test("lets a token do what its scope and its user allow, and no more", async () => {
+test("allows a token only what both its scope and its user include", async () => {
   const { flows, auth, callers, bearer } = serve(users);
   const all = await bearer("ada", "*");
   await flows.setFlows({}, all);
@@ -142,7 +142,7 @@ test("lets a token do what its scope and its user allow, and no more", async () 
   ]);
 });
 
-test("lets a request without a token do what the default permits, and no more", async () => {
+test("allows a request without a token only the default permissions", async () => {
   const { flows, auth, callers } = serve({ ...users, default: { permissions: ["read"] } });
   await flows.getFlows({});
   expect(await refusal(flows.setFlows({}))).toEqual(noToken);
@@ -157,7 +157,7 @@ function gateOf(configured: AdminAuth) {
   );
 }
 
-/** A call that has no headers to look at. */
+/** A call whose headers throw when they are read. */
 function contextOf(
   service: DescService,
   method: DescService["methods"][number] | undefined,
@@ -174,7 +174,7 @@ function contextOf(
   } as unknown as HandlerContext;
 }
 
-test("answers at once for a public method, without a look at the headers", () => {
+test("returns synchronously for a public method, without reading the headers", () => {
   const context = contextOf(AuthService, AuthService.method.getLogin, "/auth/login");
   expect(gateOf(users)(context)).toBeUndefined();
 });
@@ -211,7 +211,7 @@ test.each<[message: string, path: string, identity: string | undefined, authoriz
     "Bearer x",
   ],
   ["This service issues no access tokens: remove access_token from the URL.", "/flows?access_token=x", undefined, null],
-])("asks for no token where only workloads are known: %s", (message, url, identity, authorization) => {
+])("does not mention tokens if only workloads can authenticate: %s", (message, url, identity, authorization) => {
   const gate = createGate(
     createAuthenticator({
       adminAuth: undefined,
@@ -226,7 +226,7 @@ test.each<[message: string, path: string, identity: string | undefined, authoriz
   expect(() => gate(context)).toThrow(message);
 });
 
-test("blames no token for what a workload lacks, also where there are users", () => {
+test("does not mention a token for missing permissions of a workload, even if there are users", () => {
   const gate = createGate(
     createAuthenticator({ adminAuth: users, identities: [reader], tokens: createMemoryTokens(), permissions: known }),
     services,
@@ -238,18 +238,18 @@ test("blames no token for what a workload lacks, also where there are users", ()
   );
 });
 
-test("refuses to start where a method does not say who may call it", () => {
+test("throws at creation if a method does not declare who may call it", () => {
   expect(() => permissionsOf([HealthService])).toThrow(
-    "example.HealthService.Check does not say who may call it: give it the option (flowgate.v1.access)",
+    "example.HealthService.Check does not declare who may call it: set the option (flowgate.v1.access)",
   );
 });
 
-test("does not let in a method that it was not told of", () => {
+test("rejects a method without an access rule", () => {
   const gate = createGate(
     createAuthenticator({ adminAuth: undefined, tokens: createMemoryTokens(), permissions: known }),
     [AuthService],
   );
   expect(() => gate(contextOf(FlowsService, FlowsService.method.getFlows, "/flows"))).toThrow(
-    "flowgate.v1.FlowsService.GetFlows is served, but the gate was not told of it",
+    "flowgate.v1.FlowsService.GetFlows is served, but the gate has no access rule for it",
   );
 });

@@ -2,10 +2,10 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createHashingQueue } from "../../src/auth/hashing-queue.ts";
 
-const refuse = () => new Error("full");
+const createFullError = () => new Error("full");
 
-test("runs no more at once than it may, and the others in their order", async () => {
-  const queue = createHashingQueue({ concurrency: 2, maxQueued: 10, refuse });
+test("runs tasks up to the concurrency limit, and the others in order", async () => {
+  const queue = createHashingQueue({ concurrency: 2, maxQueued: 10, createFullError });
   const started: number[] = [];
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
   const runs = ends.map(({ promise }, at) =>
@@ -27,8 +27,8 @@ test("runs no more at once than it may, and the others in their order", async ()
   expect(started).toEqual([0, 1, 2, 3, 4]);
 });
 
-test("refuses what is beyond its bound, and takes more when there is room again", async () => {
-  const queue = createHashingQueue({ concurrency: 1, maxQueued: 1, refuse });
+test("rejects tasks when the queue is full, and accepts more when there is room again", async () => {
+  const queue = createHashingQueue({ concurrency: 1, maxQueued: 1, createFullError });
   const end = Promise.withResolvers<void>();
   const first = queue.run(() => end.promise);
   const second = queue.run(async () => "second");
@@ -39,8 +39,8 @@ test("refuses what is beyond its bound, and takes more when there is room again"
   expect(await queue.run(async () => "fourth")).toBe("fourth");
 });
 
-test("goes on after a task that fails", async () => {
-  const queue = createHashingQueue({ concurrency: 1, maxQueued: 1, refuse });
+test("continues after a task that fails", async () => {
+  const queue = createHashingQueue({ concurrency: 1, maxQueued: 1, createFullError });
   const failed = queue.run(() => Promise.reject(new Error("broken")));
   const next = queue.run(async () => "next");
   await expect(failed).rejects.toThrow("broken");

@@ -22,7 +22,7 @@ async function fail(limiter: Limiter, times: number, username: string, address?:
   }
 }
 
-test("refuses the sixth try of a user, until the first of the five is ten minutes old", async () => {
+test("blocks the sixth attempt of a user, until the first of the five is ten minutes old", async () => {
   const { now, pass } = clock();
   const limiter = createLimiter(now);
   await fail(limiter, 1, "ada");
@@ -36,7 +36,7 @@ test("refuses the sixth try of a user, until the first of the five is ten minute
   expect(await limiter.begin("ada", "10.0.0.2")).toBe(60);
 });
 
-test("counts each user for itself, whatever its name", async () => {
+test("counts each user separately, whatever its name", async () => {
   const limiter = createLimiter(clock().now);
   await fail(limiter, 5, "__proto__");
   expect(await limiter.begin("__proto__", "10.0.0.1")).toBe(600);
@@ -44,7 +44,7 @@ test("counts each user for itself, whatever its name", async () => {
   expect(await limiter.begin("constructor", "10.0.0.1")).toBe(600);
 });
 
-test("refuses an address after fifty failures, whoever they named", async () => {
+test("blocks an address after fifty failures, whatever the users", async () => {
   const limiter = createLimiter(clock().now);
   for (let at = 0; at < 50; at += 1) {
     await fail(limiter, 1, `user ${at}`, "10.0.0.1");
@@ -54,7 +54,7 @@ test("refuses an address after fifty failures, whoever they named", async () => 
   await fail(limiter, 1, "another", "10.0.0.2");
 });
 
-test("forgets the failures of a user who succeeds, not those of the address", async () => {
+test("resets the failures of a user who succeeds, but not those of the address", async () => {
   const limiter = createLimiter(clock().now);
   for (let at = 0; at < 12; at += 1) {
     await fail(limiter, 4, "ada");
@@ -64,7 +64,7 @@ test("forgets the failures of a user who succeeds, not those of the address", as
   expect(await limiter.begin("ada", "10.0.0.1")).toBe(600);
 });
 
-test("counts an abandoned try for nothing", async () => {
+test("does not count an abandoned attempt", async () => {
   const limiter = createLimiter(clock().now);
   for (let at = 0; at < 60; at += 1) {
     (await begin(limiter, "ada")).abandon();
@@ -72,7 +72,7 @@ test("counts an abandoned try for nothing", async () => {
   expect(await limiter.begin("ada", "10.0.0.1")).not.toBeTypeOf("number");
 });
 
-test("lets no burst slip past while passwords are checked", async () => {
+test("applies the limit to concurrent attempts", async () => {
   const limiter = createLimiter(clock().now);
   const burst = Array.from({ length: 20 }, () => limiter.begin("ada", "10.0.0.1"));
   const first = await Promise.all(burst.slice(0, 5));
@@ -82,13 +82,13 @@ test("lets no burst slip past while passwords are checked", async () => {
   expect(await Promise.all(burst.slice(5))).toEqual(Array(15).fill(600));
 });
 
-test("lets a burst of right passwords through, each in its turn", async () => {
+test("allows a burst of correct passwords, one after another", async () => {
   const limiter = createLimiter(clock().now);
   const burst = Array.from({ length: 20 }, async () => (await begin(limiter, "ada")).succeed());
   expect(await Promise.all(burst)).toHaveLength(20);
 });
 
-test("counts a failure that was under way when another try succeeded", async () => {
+test("counts a failure that was in progress when another attempt succeeded", async () => {
   const limiter = createLimiter(clock().now);
   const [right, ...wrong] = await Promise.all(Array.from({ length: 5 }, () => begin(limiter, "ada")));
   right?.succeed();
@@ -99,7 +99,7 @@ test("counts a failure that was under way when another try succeeded", async () 
   expect(await limiter.begin("ada", "10.0.0.1")).toBe(600);
 });
 
-test("lets no more than a hundred wait", async () => {
+test("lets at most a hundred attempts wait", async () => {
   const limiter = createLimiter(clock().now);
   const inFlight = await Promise.all(Array.from({ length: 5 }, () => begin(limiter, "ada")));
   const waiting = Array.from({ length: 100 }, () => limiter.begin("ada", "10.0.0.1"));
@@ -110,7 +110,7 @@ test("lets no more than a hundred wait", async () => {
   expect(new Set(await Promise.all(waiting))).toEqual(new Set([600]));
 });
 
-test("forgets the names it heard first where it heard of too many", async () => {
+test("evicts the least recent names when there are too many", async () => {
   const limiter = createLimiter(clock().now);
   await fail(limiter, 5, "first", "10.0.0.1");
   for (let at = 0; at < 10_000; at += 1) {

@@ -10,7 +10,7 @@ async function verify(password: string, text: string): Promise<boolean> {
   return await verifyPassword(password, hash);
 }
 
-test("makes argon2id hashes with OWASP's parameters and a fresh salt", async () => {
+test("creates argon2id hashes with OWASP's parameters and a random salt", async () => {
   const [one, two] = await Promise.all([hashPassword("pä$$"), hashPassword("pä$$")]);
   expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
   expect(one).not.toBe(two);
@@ -19,7 +19,7 @@ test("makes argon2id hashes with OWASP's parameters and a fresh salt", async () 
 });
 
 test("verifies with the parameters of the hash itself", async () => {
-  // Of the reference implementation's tests (phc-winner-argon2, test.c).
+  // From the tests of the reference implementation (phc-winner-argon2, test.c).
   const reference = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
   expect(await verify("password", reference)).toBe(true);
   expect(await verify("Password", reference)).toBe(false);
@@ -31,13 +31,13 @@ test.each(["2a", "2b", "2y"])("verifies bcrypt's $%s$", async (prefix) => {
   expect(await verify("pä$", hash)).toBe(false);
 });
 
-test("verifies a bcrypt password that is longer than the 72 bytes that count", async () => {
+test("verifies a bcrypt password longer than the significant 72 bytes", async () => {
   const password = "é".repeat(35) + "😀😀";
   expect(await verify(`${password}beyond`, hashSync(password, 4))).toBe(true);
   expect(await verify(`${"é".repeat(34)}😀😀`, hashSync(password, 4))).toBe(false);
 });
 
-test("leaves the event loop free while it verifies bcrypt, and answers each call with its own result", async () => {
+test("does not block the event loop while verifying bcrypt, and returns the right result to each call", async () => {
   const hash = hashSync("right", 11);
   let turns = 0;
   let isDone = false;
@@ -51,11 +51,11 @@ test("leaves the event loop free while it verifies bcrypt, and answers each call
   const verdicts = await Promise.all(["right", "wrong", "right", "wrong"].map((password) => verify(password, hash)));
   isDone = true;
   expect(verdicts).toEqual([true, false, true, false]);
-  // Were they hashed on this thread, the loop would have turned a few times for each: bcryptjs pauses ten times a second.
+  // On this thread, there would be only a few turns of the event loop per hash: bcryptjs yields ten times a second.
   expect(turns).toBeGreaterThan(200);
 });
 
-test("hashes two at once, lets a hundred wait, and refuses more", async () => {
+test("hashes two at a time, queues a hundred, and rejects more", async () => {
   const outcomes = await Promise.allSettled(Array.from({ length: 105 }, () => hashPassword("x")));
   const refused = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as unknown] : []));
   expect(refused).toHaveLength(3);
@@ -78,6 +78,6 @@ test.each([
   ["bcrypt's $2x$", hashSync("x", 4).replace("$2b", () => "$2x")],
   ["bcrypt too costly", hashSync("x", 4).replace("$04$", () => "$17$")],
   ["bcrypt cut short", hashSync("x", 4).slice(0, -1)],
-])("takes %s for no hash", (_what, text) => {
+])("does not accept %s as a hash", (_what, text) => {
   expect(parsePasswordHash(text)).toBeUndefined();
 });

@@ -26,7 +26,7 @@ test.each([
   [["flows.read", "settings.read"], ["read"], true],
   [["flows.write"], ["flows.write"], true],
   [["flows.write"], ["read"], false],
-])("whether %j covers the scope %j is %s", (permissions, asked, covered) => {
+])("whether %j includes the scope %j is %s", (permissions, asked, covered) => {
   expect(covers(permissions, asked, known)).toBe(covered);
 });
 
@@ -39,7 +39,7 @@ test.each([
   [["flows.write"], ["read"], []],
   [["flows.write", "read"], ["*"], ["flows.write", "read"]],
   [["*", "read"], ["read"], ["read"]],
-])("%j narrowed by the scope %j is %j", (permissions, scope, both) => {
+])("%j restricted to the scope %j is %j", (permissions, scope, both) => {
   expect(narrow(permissions, scope)).toEqual(both);
 });
 
@@ -56,6 +56,6 @@ test.each([
   ["flows", undefined],
   ["Read", undefined],
   ["constructor", undefined],
-])("the scope %j is read as %j", (scope, names) => {
+])("the scope %j is parsed as %j", (scope, names) => {
   expect(parseScope(scope, known)).toEqual(names);
 });

@@ -16,7 +16,7 @@ function token(): StoredToken {
   };
 }
 
-/** Another process can change `memory`, and give notice or not. */
+/** Simulates other processes, which change `memory` with or without a notification. */
 function openStore() {
   const memory = createMemoryTokens();
   const notices = createListeners<Uint8Array | undefined>();
@@ -36,7 +36,7 @@ function openStore() {
   return { store, memory, notices, lookups };
 }
 
-test("asks the store once for each token, and then answers without a promise", async () => {
+test("looks each token up in the store once, and then returns it synchronously", async () => {
   const { store, lookups } = openStore();
   using cache = openTokenCache(store);
   const [one, two] = [token(), token()];
@@ -48,7 +48,7 @@ test("asks the store once for each token, and then answers without a promise", a
   expect(lookups).toEqual([one.hash, two.hash]);
 });
 
-test("asks again for a token that there was not", async () => {
+test("looks an unknown token up again", async () => {
   const { store, memory } = openStore();
   using cache = openTokenCache(store);
   const late = token();
@@ -57,7 +57,7 @@ test("asks again for a token that there was not", async () => {
   expect(await cache.find(late.hash)).toEqual(late);
 });
 
-test("forgets a token that is removed here, and no other", async () => {
+test("evicts a token that is removed here, and no other", async () => {
   const { store, lookups } = openStore();
   using cache = openTokenCache(store);
   const [one, two] = [token(), token()];
@@ -85,7 +85,7 @@ test.each(["of that token", "of any token"])(
   },
 );
 
-test("does not remember a token that was revoked while it was looked up", async () => {
+test("does not cache a token that was revoked during the lookup", async () => {
   const { store, memory, notices } = openStore();
   using cache = openTokenCache(store);
   const one = token();
@@ -97,7 +97,7 @@ test("does not remember a token that was revoked while it was looked up", async 
   expect(await cache.find(one.hash)).toBeUndefined();
 });
 
-test("remembers no more tokens than its limit", async () => {
+test("caches no more tokens than its limit", async () => {
   const { store, lookups } = openStore();
   using cache = openTokenCache(store, 2);
   const all = [token(), token(), token()];
@@ -112,7 +112,7 @@ test("remembers no more tokens than its limit", async () => {
   expect(lookups).toEqual([all[0]?.hash]);
 });
 
-test("does not listen to the store any more once it is disposed of", async () => {
+test("unsubscribes from the store when it is disposed", async () => {
   const { store, notices } = openStore();
   const one = token();
   const cache = openTokenCache(store);

@@ -53,11 +53,11 @@ test.each([
   ["spiffe://example.org/*/a", false],
   ["spiffe://example.org/**", false],
   ["*", false],
-])("whether rules may be for %j: %j", (text, expected) => {
+])("whether %j is valid in a rule: %j", (text, expected) => {
   expect(isSpiffePattern(text)).toBe(expected);
 });
 
-test("the most specific rule is a workload's, whatever their order, and none reaches beyond its path", () => {
+test("the most specific rule applies, in any order, and only to its path", () => {
   const rules = [
     { id: "spiffe://example.org/*", permissions: ["read"] },
     { id: "spiffe://example.org/ns/prod/*", permissions: ["flows.read"] },
@@ -75,7 +75,7 @@ test("the most specific rule is a workload's, whatever their order, and none rea
   expect(createIdentities(rules)(bob)?.username).toBe(bob);
 });
 
-/** The ID, or what the refusal says. */
+/** The ID, or the message of the error. */
 function tried(read: () => string | undefined): string | undefined {
   try {
     return read();
@@ -118,7 +118,7 @@ describe("of X-Forwarded-Client-Cert", () => {
     [`By=spiffe://example.org/gateway;${hash};Subject="";URI=${alice}`, alice],
     [`${hash};Cert="-----BEGIN%20CERTIFICATE%3B";Subject="CN=a,O=\\"b;c\\"";URI=${alice};DNS=a.example;DNS=b`, alice],
     [`URI="${alice}"`, alice],
-    // The nearest proxy's word counts, whatever came with the request.
+    // Only the nearest proxy's element is used.
     [`${hash};URI=${bob},${hash};URI=${alice}`, alice],
     [`URI=${bob}, URI=${alice}`, alice],
     [`URI=${bob};URI=${bob},URI=${alice}`, alice],
@@ -129,7 +129,7 @@ describe("of X-Forwarded-Client-Cert", () => {
     [`URI=${alice};URI=${bob}`, refused],
     [`URI=${alice};URI=${alice}`, refused],
     ["URI=https://example.org/", refused],
-    // As Envoy writes it of a certificate without one.
+    // As written by Envoy for a certificate without a URI.
     ["URI=", undefined],
     [`${hash};URI=;DNS=a.example`, undefined],
     [`URI=${bob},URI=`, undefined],
@@ -143,7 +143,7 @@ describe("of X-Forwarded-Client-Cert", () => {
     [`URI="${alice}`, refused],
     [`URI="${alice}"x`, refused],
     [`URI=${alice}"`, refused],
-    // What a client left open swallows what the proxy has added; neither then counts.
+    // A quote that a client leaves open would swallow the proxy's element, so both are rejected.
     [`a=",By=spiffe://example.org/gateway;${hash};Subject="CN=x";URI=${alice}`, refused],
     [`a="\\,By=spiffe://example.org/gateway;${hash};Subject="";URI=${alice}`, refused],
   ])("%s", (header, expected) => {

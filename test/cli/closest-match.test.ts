@@ -16,6 +16,6 @@ test.each([
   ["", undefined],
   ["__proto__", undefined],
   ["b".repeat(100_000), undefined],
-])("%s was probably meant to be %s", (word, meant) => {
+])("%s is closest to %s", (word, meant) => {
   expect(closestMatch(word, words)).toBe(meant);
 });

@@ -1,10 +1,10 @@
-// A process that starts a gateway of no substance: opens when told, and stops at once or never.
+// A process that starts a stub gateway, which opens on command and stops at once or never.
 import { CliFailure } from "../../src/cli/failure.ts";
 import { start } from "../../src/cli/start.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 
 const mode = process.argv[2];
-// Held as a server would hold it.
+// Keeps the process alive, like a server.
 const alive = setInterval(() => {}, 60_000);
 
 try {

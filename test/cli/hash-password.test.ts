@@ -24,7 +24,7 @@ test.each([
   ["", "The password is empty."],
   ["\n", "The password is empty."],
   [Buffer.from([0x70, 0xff, 0x0a]), "The password is not UTF-8."],
-])("refuses %j", async (input, message) => {
+])("rejects %j", async (input, message) => {
   expect(await runCli(["hash-password"], { input })).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\n` });
 });
 
@@ -34,7 +34,7 @@ if (!hasTerminal) {
   process.stderr.write("skipped: hash-password at a terminal needs `script` of util-linux, which is not here\n");
 }
 
-/** Types each line when its prompt shows, at a pseudo-terminal. Gives all that the terminal showed. */
+/** Types each line at its prompt in a pseudo-terminal. Returns the output of the terminal. */
 async function atTerminal(answers: readonly [prompt: string, typed: string][]) {
   const command = `'${process.execPath}' '${mainPath}' hash-password`;
   const terminal = spawn("script", ["--quiet", "--return", "--echo", "never", "--command", command, "/dev/null"], {
@@ -56,7 +56,7 @@ async function atTerminal(answers: readonly [prompt: string, typed: string][]) {
   return { code, shown };
 }
 
-test.skipIf(!hasTerminal)("asks twice at a terminal, and shows nothing of what is typed", async () => {
+test.skipIf(!hasTerminal)("prompts twice at a terminal, without echo", async () => {
   const { code, shown } = await atTerminal([
     ["Password: ", "s3crex\x7ft\r"],
     ["Again: ", "wrong\x15s3cret\r"],
@@ -66,12 +66,12 @@ test.skipIf(!hasTerminal)("asks twice at a terminal, and shows nothing of what i
   expect(await isHashOf(hash, "s3cret")).toBe(true);
 });
 
-test.skipIf(!hasTerminal)("takes both lines pasted at once", async () => {
+test.skipIf(!hasTerminal)("accepts both lines pasted at once", async () => {
   const { code, shown } = await atTerminal([["Password: ", "s3cret\rs3cret\r"]]);
   expect({ code, shown }).toEqual({ code: 0, shown: expect.stringMatching(/Again: \r\n\$argon2id\$\S+\r\n$/) });
 });
 
-test.skipIf(!hasTerminal)("refuses two passwords that differ", async () => {
+test.skipIf(!hasTerminal)("rejects two different passwords", async () => {
   const { code, shown } = await atTerminal([
     ["Password: ", "s3cret\r"],
     ["Again: ", "s3crets\r"],
@@ -82,7 +82,7 @@ test.skipIf(!hasTerminal)("refuses two passwords that differ", async () => {
   });
 });
 
-test.skipIf(!hasTerminal)("ends with 130 at Ctrl-C", async () => {
+test.skipIf(!hasTerminal)("exits with 130 on Ctrl-C", async () => {
   const { code, shown } = await atTerminal([["Password: ", "s3c\x03"]]);
   expect({ code, shown }).toEqual({ code: 130, shown: "Password: " });
 });

@@ -10,21 +10,21 @@ const listing = `data:text/javascript,${encodeURIComponent(`
   registerHooks({ load(url, context, next) { process.stderr.write(url + "\\n"); return next(url, context); } });
 `)}`;
 
-// The port is wrong, so that the command ends once it has checked its options.
+// The port is invalid, so that the command ends after checking its options.
 const start = ["start", "--port", "many"];
 
 test.each([
   ["help", ["--help"], []],
   ["start without a configuration file", start, ["zod"]],
   ["start with one", [...start, "--config", "/dev/null"], ["yaml", "zod"]],
-])("%s loads what it needs", async (_, args, packages) => {
+])("%s loads only what it needs", async (_, args, packages) => {
   const { stderr } = await runCli(args, { env: { NODE_OPTIONS: `--import ${listing}` } });
   expect(stderr).toContain("/src/cli/run.ts");
   const found = ["fastify", "yaml", "zod"].filter((name) => stderr.includes(`/node_modules/${name}/`));
   expect(found).toEqual(packages);
 });
 
-test("keeps compiled code in the data directory", async () => {
+test("puts the compile cache in the data directory", async () => {
   await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
   await runCli([...start, "--data-dir", directory.path]);
   const files = await readdir(join(directory.path, "compile-cache"), { recursive: true });
@@ -39,13 +39,13 @@ test("finds the data directory in the configuration file too", async () => {
   expect(await readdir(directory.path)).toContain("compile-cache");
 });
 
-test("makes no data directory in order to keep compiled code there", async () => {
+test("does not create the data directory for the compile cache", async () => {
   await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
   await runCli([...start, "--data-dir", join(directory.path, "data")]);
   expect(await readdir(directory.path)).toEqual([]);
 });
 
-test("keeps no compiled code where others could write it", async () => {
+test("does not use a compile cache that others could write", async () => {
   await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
   const folder = join(directory.path, "compile-cache");
   await mkdir(folder);

@@ -17,7 +17,7 @@ test.each([["--help"], ["-h"], ["help"], ["start", "--help"], ["backup", "--help
   },
 );
 
-test("--version tells the package's version", async () => {
+test("--version prints the version of the package", async () => {
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
   expect(await runCli(["--version"])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
 });
@@ -31,21 +31,21 @@ test.each([
   [["frobnicate"], "Unknown command frobnicate."],
   [["--prot", "1"], "Unknown flag --prot. Did you mean --port?"],
   [["-x"], "Unknown flag -x."],
-  [["--port"], "--port needs a value."],
-  [["--port="], "--port needs a value."],
-  [["--config", "--help"], "--config needs a value."],
+  [["--port"], "--port requires a value."],
+  [["--port="], "--port requires a value."],
+  [["--config", "--help"], "--config requires a value."],
   [["--help=yes"], "--help takes no value."],
   [["restore", "file.db", "--bar", "x"], "Unknown flag --bar."],
   [["backup", "file.db", "--port", "1"], "Unknown flag --port."],
   [["--dat-dir", "x", "restore", "file.db"], "Unknown flag --dat-dir. Did you mean --data-dir?"],
-  [["backup"], "backup needs the path of one file."],
-  [["restore", "one", "two"], "restore needs the path of one file."],
+  [["backup"], "backup requires the path of one file."],
+  [["restore", "one", "two"], "restore requires the path of one file."],
   [["start", "now"], "start takes no arguments other than flags."],
   [
     ["hash-password", "hunter2"],
     "hash-password takes no arguments, as other users of this machine could see them. It prompts, or reads a line from stdin.",
   ],
-])("refuses %j with a hint", async (args, message) => {
+])("rejects %j with a hint", async (args, message) => {
   expect(await runCli(args)).toEqual({ code: 2, stdout: "", stderr: `flowgate: ${message}\n${hint}\n` });
 });
 
@@ -64,14 +64,14 @@ test.each<[string[], Record<string, string>, string]>([
   [
     ["--config", "/nowhere.yaml"],
     {},
-    "--config: there is no file /nowhere.yaml: correct its path, or leave --config out to start with the defaults",
+    "--config: there is no file /nowhere.yaml: correct its path, or omit --config to start with the defaults",
   ],
   [
     [],
     { FLOWGATE_CONFIG: "/nowhere.yaml" },
-    "FLOWGATE_CONFIG: there is no file /nowhere.yaml: correct its path, or leave FLOWGATE_CONFIG out to start with the defaults",
+    "FLOWGATE_CONFIG: there is no file /nowhere.yaml: correct its path, or omit FLOWGATE_CONFIG to start with the defaults",
   ],
-  [["--config", "/"], {}, "--config: / is a directory: name a file"],
+  [["--config", "/"], {}, "--config: / is a directory: specify a file"],
   [
     ["--host", "0.0.0.0"],
     {},
@@ -81,7 +81,7 @@ test.each<[string[], Record<string, string>, string]>([
   expect(await runCli(args, { env })).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\n` });
 });
 
-test.runIf(process.platform === "linux")("does not start where no directory can be made", async () => {
+test.runIf(process.platform === "linux")("does not start if the data directory can't be created", async () => {
   expect(await runCli(["--port", "0", "--data-dir", "/proc/flowgate/data"])).toEqual({
     code: 1,
     stdout: "",

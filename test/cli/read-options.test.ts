@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readOptions } from "../../src/cli/read-options.ts";
 
-/** Reads options from this YAML, flags and variables; gives what is wrong where they are. */
+/** Reads options from YAML, flags and variables; returns the problems if they are invalid. */
 async function read(
   yaml: string | Buffer,
   { flags = {}, variables = {} }: { flags?: Record<string, string>; variables?: Record<string, string> } = {},
@@ -17,7 +17,7 @@ async function read(
   );
 }
 
-test("takes flags before variables, variables before the file, and the file before defaults", async () => {
+test("prefers flags to variables, variables to the file, and the file to defaults", async () => {
   const yaml = "host: 127.0.0.2\nport: 1\ndataDir: file\nruntime:\n  port: 2\n  host: 127.0.0.3\n";
   const options = await read(yaml, {
     flags: { port: "10", "runtime-port": "0" },
@@ -31,13 +31,13 @@ test("takes flags before variables, variables before the file, and the file befo
   });
 });
 
-test("reads the file that a variable names, and none where nothing names one", async () => {
+test("reads the file named by a variable, or no file", async () => {
   const none = await readOptions(new Map(), {});
   expect(none.port).toBe(8080);
   await expect(readOptions(new Map(), { FLOWGATE_CONFIG: "/nowhere.yaml" })).rejects.toThrow("/nowhere.yaml");
 });
 
-test.each(["", "# nothing yet\n", "---\n", "null\n"])("takes the file %j for one that says nothing", async (yaml) => {
+test.each(["", "# nothing yet\n", "---\n", "null\n"])("treats the file %j as empty", async (yaml) => {
   expect(await read(yaml)).toMatchObject({ port: 8080 });
 });
 
@@ -73,7 +73,7 @@ test.each([
   ["runtime: 1\n", "flowgate.yaml:1: runtime: must be keys and values"],
   ["__proto__:\n  port: 1\n", "flowgate.yaml:1: __proto__: unknown key"],
   [Buffer.from([0x68, 0xff]), "flowgate.yaml: is not UTF-8"],
-])("says what is wrong with %j, and where", async (yaml, message) => {
+])("reports the problem of %j with its source", async (yaml, message) => {
   expect(await read(yaml)).toBe(message);
 });
 
@@ -86,13 +86,13 @@ test.each([
   "credentialSecret: !hunter2 x\n",
   "? hunter2\n]\n",
   "\t- hunter2\n",
-])("names the line of what is not YAML, and shows nothing of it: %j", async (yaml) => {
+])("reports the line of a syntax error, without its text: %j", async (yaml) => {
   const message = await read(yaml);
   expect(message).toMatch(/^flowgate\.yaml:\d+: /);
   expect(message).not.toContain("hunter2");
 });
 
-test("blames the flag where file and flag say the same key", async () => {
+test("reports the flag if both file and flag set the same key", async () => {
   expect(await read("port: 1\n", { flags: { port: "x" } })).toBe("--port: must be a whole number from 0 to 65535");
   expect(await read("runtime: 1\n", { flags: { "runtime-port": "2" } })).toBe(
     "flowgate.yaml:1: runtime: must be keys and values",

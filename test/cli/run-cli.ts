@@ -7,7 +7,7 @@ export const mainPath = fileURLToPath(new URL("../../src/cli/main.ts", import.me
 
 export type Outcome = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
-/** Runs flowgate to its end, with this on its stdin and none of our own FLOWGATE variables. */
+/** Runs flowgate with this stdin, and without FLOWGATE variables of the environment. */
 export async function runCli(
   args: readonly string[],
   {

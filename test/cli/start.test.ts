@@ -10,7 +10,7 @@ import { exitCode } from "./run-cli.ts";
 
 const fixture = fileURLToPath(new URL("./gateway-fixture.ts", import.meta.url));
 
-/** Runs the fixture, and sends it a signal each time it shows the next of these lines. */
+/** Runs the fixture, and sends a signal at each of these output lines in turn. */
 async function run(mode: string, signals: readonly (readonly [line: string, signal: NodeJS.Signals])[]) {
   const child = spawn(process.execPath, [fixture, mode]);
   const left = [...signals];
@@ -52,7 +52,7 @@ test.each([
   expect(outcome).toEqual({ code, shown: `${banner}stopping in 7 ms\n`, stderr: "" });
 });
 
-test("says in one line why it can't start", async () => {
+test("reports in one line why it can't start", async () => {
   expect(await run("fails", [])).toEqual({
     code: 1,
     shown: "",
@@ -60,7 +60,7 @@ test("says in one line why it can't start", async () => {
   });
 });
 
-test("knows the error of a port that is really in use", async () => {
+test("reports a port that is really in use", async () => {
   const first = createServer().listen(0, "127.0.0.1");
   await once(first, "listening");
   const { port } = first.address() as AddressInfo;

@@ -11,7 +11,7 @@ if (go === undefined) {
 const minuteMs = 60_000;
 
 describe.skipIf(go === undefined)("Connect's conformance suite", () => {
-  test("passes, but for the failures that are known", { timeout: 15 * minuteMs }, async ({ signal }) => {
+  test("passes, apart from the known failures", { timeout: 15 * minuteMs }, async ({ signal }) => {
     const program = await installSuite(go ?? "");
     const run = async (flags: string[]) => {
       const suite = startSuite(program, "flowgate", flags, signal);
@@ -21,7 +21,7 @@ describe.skipIf(go === undefined)("Connect's conformance suite", () => {
     let result = await run([]);
     expect(result.output).toMatch(/^Total cases: 5286\n/m);
     expect(result.output).not.toContain("could not be run");
-    // Some cases measure deadlines, and a server has ten seconds to start: a busy machine can fail them.
+    // Some cases measure deadlines, and a server must start within ten seconds, which can fail on a busy machine.
     if (result.failures.length > 0) {
       result = await run(result.failures.flatMap((name) => ["--run", name]));
     }

@@ -10,7 +10,7 @@ export async function openFlowgate(request: ServerCompatRequest): Promise<number
   const { port } = await openServer({
     host: "127.0.0.1",
     port: 0,
-    // Standard output is for the response to the runner, which passes on standard error.
+    // Standard output is reserved for the response to the runner, which forwards standard error.
     log: createLog({ level: "error", destination: process.stderr }),
     routes: registerConformanceService,
     gate: () => {},

@@ -23,7 +23,7 @@ for await (const chunk of suite.stdout.setEncoding("utf8")) {
   process.stdout.write(chunk);
   output += chunk;
 }
-// Again, for they stand among those that are known to fail.
+// Run again, since they are listed as known failures.
 process.stdout.write(
   readFailures(output)
     .map((name) => `\nFAILED: ${name}`)

@@ -1,4 +1,4 @@
-// The server under test, started by connectconformance: reads a ServerCompatRequest from standard input, answers
+// The server under test, started by connectconformance: reads a ServerCompatRequest from standard input, responds
 // with a ServerCompatResponse and serves until SIGTERM. Argument: which server.
 import { buffer } from "node:stream/consumers";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";

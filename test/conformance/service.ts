@@ -20,7 +20,7 @@ import {
   UnaryRequestSchema,
 } from "../../gen/connectrpc/conformance/v1/service_pb.ts";
 
-// Responses hold requests as google.protobuf.Any.
+// Responses contain requests as google.protobuf.Any.
 const registry = createRegistry(file_connectrpc_conformance_v1_service);
 
 /** ConformanceService as service.proto describes it. */
@@ -28,7 +28,7 @@ export function registerConformanceService(router: ConnectRouter): void {
   router.service(ConformanceService, implementation, { jsonOptions: { registry } });
 }
 
-/** Without `Unimplemented`, as the suite asks for. */
+/** Without `Unimplemented`, as the suite requires. */
 const implementation: Partial<ServiceImpl<typeof ConformanceService>> = {
   async unary(request, context) {
     const { responseDefinition } = request;
@@ -104,7 +104,7 @@ async function respond(definition: UnaryResponseDefinition | undefined, received
   return response.case === undefined ? { requestInfo } : { data: response.value, requestInfo };
 }
 
-/** The responses from `sent` on, then the error. What was received goes with the first of all. */
+/** Yields the responses from `sent` on, then throws the error. The first response contains the received request. */
 async function* respondInTurn(
   definition: StreamResponseDefinition | undefined,
   sent: number,
@@ -162,7 +162,7 @@ function errorOf(
   requestInfo: ConformancePayload_RequestInfo | undefined,
 ): ConnectError {
   const error = new ConnectError(message, codeFromString(CodeSchema.value[code]?.localName.toLowerCase() ?? ""));
-  // The definition's details are sent on as they came.
+  // The details of the definition are forwarded unchanged.
   error.details = details.map(({ typeUrl, value }) => ({ type: typeUrl.replace(/^.*\//, ""), value }));
   if (requestInfo !== undefined) {
     error.details.push({ desc: ConformancePayload_RequestInfoSchema, value: requestInfo });
@@ -170,7 +170,7 @@ function errorOf(
   return error;
 }
 
-/** Fails with the reason for which the call was aborted: its deadline, say. */
+/** Rejects with the reason for which the call was aborted, such as its deadline. */
 async function wait(delayMs: number, signal: AbortSignal): Promise<void> {
   await setTimeout(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted());
 }

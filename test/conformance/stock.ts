@@ -8,7 +8,7 @@ import { HTTPVersion } from "../../gen/connectrpc/conformance/v1/config_pb.ts";
 import type { ServerCompatRequest } from "../../gen/connectrpc/conformance/v1/server_compat_pb.ts";
 import { registerConformanceService } from "./service.ts";
 
-/** Serves the same by Connect's own adapter for Node, to compare with; without a message limit. Returns the port. */
+/** Serves the same with Connect's adapter for Node, without a message limit, for comparison. Returns the port. */
 export async function openStock(request: ServerCompatRequest): Promise<number> {
   const server = createServer(request).listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 
-/** Of connectrpc.com/conformance; test/proto/connectrpc is its too. */
+/** The version of connectrpc.com/conformance, which test/proto/connectrpc comes from. */
 const version = "v1.0.7";
 const root = join(import.meta.dirname, "../..");
 const file = (name: string): string => join(import.meta.dirname, name);
@@ -13,17 +13,17 @@ export type ServerUnderTest = "flowgate" | "stock";
 
 const flagsOf: Readonly<Record<ServerUnderTest, readonly string[]>> = {
   flowgate: ["--known-failing", `@${file("known-failing.txt")}`],
-  // With a message limit it stops to read an HTTP/2 body that is too large. The connection's flow-control window
-  // stays used up, and the suite waits for the other calls on that connection without end.
+  // With a message limit it stops reading an HTTP/2 body that is too large. The connection's flow-control window
+  // then stays exhausted, and the other calls on that connection never complete.
   stock: ["--skip", "Server Message Size/**"],
 };
 
-/** Go's command: the one on the PATH, else where go.dev's archive puts it. */
+/** The go command on the PATH, or at the location of go.dev's archive. */
 export function findGo(): string | undefined {
   return ["go", "/usr/local/go/bin/go"].find((go) => spawnSync(go, ["version"]).status === 0);
 }
 
-/** Builds connectconformance where it is not built yet: minutes, where Go has nothing of it in its caches. */
+/** Builds connectconformance unless it exists. Takes minutes without Go's caches. */
 export async function installSuite(go: string): Promise<string> {
   const folder = join(root, "node_modules/.cache/connectconformance", version);
   const program = join(folder, "connectconformance");
@@ -40,7 +40,7 @@ export async function installSuite(go: string): Promise<string> {
   return program;
 }
 
-/** Runs the suite. `flags` are connectconformance's own. The signal ends it, with the servers that it has started. */
+/** Runs the suite with flags of connectconformance. The signal ends it and the servers that it has started. */
 export function startSuite(
   program: string,
   server: ServerUnderTest,
@@ -64,7 +64,7 @@ export function startSuite(
     { stdio: ["ignore", "pipe", "inherit"], detached: true },
   );
   const kill = (): void => {
-    // The group: a server that is started lives on when connectconformance is killed.
+    // Kills the process group, since servers would survive connectconformance.
     process.kill(-(suite.pid ?? 0), "SIGKILL");
   };
   signal.addEventListener("abort", kill);
@@ -72,7 +72,7 @@ export function startSuite(
   return suite;
 }
 
-/** The names of the cases that failed, or passed although they are known to fail. */
+/** The names of the cases that failed unexpectedly, or passed although they are known to fail. */
 export function readFailures(output: string): string[] {
   return Array.from(
     output.matchAll(/^FAILED: (.*?)(?::| was expected to fail but did not)$/gm),

@@ -8,7 +8,7 @@ import { login, passwordOf, tokenParameters, user } from "./users.ts";
 
 const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
-/** What the API lets this token do. */
+/** The calls that the API allows with this token. */
 async function allowed(service: Service, token?: string): Promise<string[]> {
   const headers = token === undefined ? {} : bearer(token);
   const calls = {
@@ -22,7 +22,7 @@ async function allowed(service: Service, token?: string): Promise<string[]> {
   return statuses.filter(([, status]) => status < 300).map(([permission]) => permission);
 }
 
-test("a token is allowed what its scope and its user are", async () => {
+test("a token has the permissions of both its scope and its user", async () => {
   const cases = [
     ["*", "*", ["flows.read", "flows.write", "settings.read"]],
     ["*", "read", ["flows.read", "settings.read"]],
@@ -39,7 +39,7 @@ test("a token is allowed what its scope and its user are", async () => {
   }
 });
 
-test("a token loses what its user loses, and all when the user is gone", async () => {
+test("a token loses the permissions that its user loses, and all when the user is removed", async () => {
   const config = (...users: ReturnType<typeof user>[]) => ({ adminAuth: { users } });
   const [u, v] = [user("u", "*"), user("v", "*")];
   await using first = await startService({ config: config(u, v) });
@@ -67,7 +67,7 @@ test("a token loses what its user loses, and all when the user is gone", async (
   }
 });
 
-test("adminAuth.default is for requests without a token alone", async () => {
+test("adminAuth.default applies only to requests without a token", async () => {
   await using service = await startService({
     config: { adminAuth: { users: [user("u", "flows.write")], default: { permissions: "read" } } },
   });
@@ -82,7 +82,7 @@ test("adminAuth.default is for requests without a token alone", async () => {
   expect([revoke.status, revoke.headers["www-authenticate"]]).toEqual([401, 'Bearer realm="flowgate"']);
 });
 
-test("clientIds and tokenLifetimeSeconds are the configured", async () => {
+test("clientIds and tokenLifetimeSeconds are applied", async () => {
   await using service = await startService({
     config: { adminAuth: { users: [user("u", "*")], clientIds: ["only-this"], tokenLifetimeSeconds: 7 } },
   });
@@ -107,7 +107,7 @@ async function run(
 }
 
 describe("argon2id", () => {
-  test("hashes of `flowgate hash-password` let in, without holding up anyone", async () => {
+  test("hashes of `flowgate hash-password` are accepted, without blocking other calls", async () => {
     const password = "correct horse, battery stäple";
     const { stdout } = await run(["hash-password"], `${password}\n`);
     const users = [{ username: "u", permissions: "*", password: stdout.trim() }];
@@ -124,12 +124,12 @@ describe("argon2id", () => {
     over.abort();
     await asking;
     expect(new Set(tokens).size).toBe(16);
-    // Hashing on the event loop would let one or two of these in between, not one for each hash.
+    // With hashing on the event loop, only one or two of these would complete meanwhile, instead of one per hash.
     expect(answered).toBeGreaterThan(16);
   });
 });
 
-test("after 50 failures an address is refused, whatever the user", async () => {
+test("after 50 failures an address is blocked, whatever the user", async () => {
   await using service = await startService({ config: { adminAuth: { users: [user("u", "*")] } } });
   const issue = (username: string, password: string) =>
     service.send("POST", "/auth/token", {
@@ -148,7 +148,7 @@ test("after 50 failures an address is refused, whatever the user", async () => {
 test.each([
   ["without adminAuth, an address that is not loopback", ["--host", "0.0.0.0"], /adminAuth/],
   ["a port that is none", ["--port", "99999"], /--port/],
-])("is not started with %s", async (_name, args, why) => {
+])("does not start with %s", async (_name, args, why) => {
   const { code, stdout, stderr } = await run(["--data-dir", "/nonexistent/flowgate", ...args]);
   expect([code, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(why);

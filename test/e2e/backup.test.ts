@@ -20,7 +20,7 @@ async function createFolder(): Promise<AsyncDisposable & { at: (name: string) =>
 const run = (command: string, file: string, dataDir: string): Promise<Outcome> =>
   runCli([command, file, "--data-dir", dataDir]);
 
-test("a backup that is made under load is restored elsewhere, with credentials and without tokens", async () => {
+test("a backup made under load can be restored elsewhere, with credentials and without tokens", async () => {
   await using folder = await createFolder();
   const file = folder.at("backup.db");
   const dataDir = folder.at("restored");
@@ -38,7 +38,7 @@ test("a backup that is made under load is restored elsewhere, with credentials a
     const load = (async () => {
       let others = 0;
       for (; !over.signal.aborted; others++) {
-        // Of another revision each; the flows stay the same.
+        // Each deployment creates a revision; the flows stay the same.
         await deploy(service, { flows }, "nodes", headers);
       }
       return others;
@@ -67,7 +67,7 @@ test("a backup that is made under load is restored elsewhere, with credentials a
   });
 });
 
-test("restoring over a store keeps what was there, and is refused while a service runs on it", async () => {
+test("restoring keeps the previous store, and is rejected while a service uses it", async () => {
   await using folder = await createFolder();
   const dataDir = folder.at("data");
   const early = folder.at("early.db");
@@ -88,7 +88,7 @@ test("restoring over a store keeps what was there, and is refused while a servic
   expect(stdout).toContain(` What was there before is in ${dataDir}/flowgate.db.replaced-1.`);
   expect(await flowsOf()).toEqual([tab("early")]);
 
-  // What was replaced is as good a backup as any.
+  // The replaced store can be restored like any backup.
   const again = await run("restore", `${dataDir}/flowgate.db.replaced-1`, dataDir);
   expect(again.stdout).toContain(` What was there before is in ${dataDir}/flowgate.db.replaced-2.`);
   expect(await flowsOf()).toEqual([tab("late")]);
@@ -96,7 +96,7 @@ test("restoring over a store keeps what was there, and is refused while a servic
   expect(await flowsOf()).toEqual([tab("early")]);
 });
 
-/** Of the service; `other` is no one who has anything to do with it. */
+/** User ids of the service and of an unrelated user. */
 const [own, other] = [65532, 65533];
 
 test.skipIf(isMissing("restoring as root", process.getuid?.() === 0))(
@@ -135,14 +135,14 @@ test.skipIf(isMissing("restoring as root", process.getuid?.() === 0))(
     for (const name of files) {
       expect(await stat(join(dataDir, name))).toMatchObject({ uid: own, gid: own });
     }
-    // The service's user can use it all: it takes the lock, and reads the database.
+    // The user of the service can lock and read the restored store.
     expect(
       await runCli(["restore", `${dataDir}/flowgate.db`, "--data-dir", dataDir], { uid: own, gid: own }),
     ).toMatchObject({ code: 0 });
   },
 );
 
-test("what can't be copied is told, and leaves everything as it was", async () => {
+test("a failed copy is reported, and changes nothing", async () => {
   await using folder = await createFolder();
   const { at } = folder;
   const dataDir = at("data");

@@ -6,19 +6,19 @@ import { chromium, type Page } from "playwright-core";
 
 const executablePath = "/usr/bin/chromium";
 
-/** undefined: it is there. */
+/** The reason for which there is no browser; undefined: there is one. */
 export const missingBrowser = existsSync(executablePath) ? undefined : `${executablePath} is not installed`;
 
-/** A page of a real browser, with all that it said and asked for. */
+/** A page in a real browser, with its console output and requests. */
 export type Browser = AsyncDisposable & {
   readonly page: Page;
-  /** Warnings and errors of its console, and exceptions that nobody caught. */
+  /** Warnings and errors of its console, and uncaught exceptions. */
   readonly complaints: readonly string[];
   /** The URL of each request that it made. */
   readonly requests: readonly string[];
 };
 
-/** `args` are chromium's own, beside those that keep it quiet. */
+/** `args` are additional flags of Chromium. */
 export async function openBrowser(args: readonly string[] = []): Promise<Browser> {
   const userData = await mkdtemp(join(tmpdir(), "flowgate-browser-"));
   const context = await chromium.launchPersistentContext(userData, {

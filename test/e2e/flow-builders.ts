@@ -3,14 +3,14 @@ import { join } from "node:path";
 
 export type Node = { readonly id: string; readonly type: string; readonly [property: string]: unknown };
 
-// A node without a place is a configuration node to the runtime.
+// The runtime treats a node without coordinates as a configuration node.
 const place = { x: 100, y: 100 };
 
 export function tab(id: string): Node {
   return { id, type: "tab", label: `tab ${id}` };
 }
 
-/** A tab on which GET `path` answers with what the function's code leaves in msg.payload. */
+/** A tab on which GET `path` responds with the msg.payload that the function's code sets. */
 export function endpoint(path: string, code: string): Node[] {
   const z = `tab of ${path}`;
   return [
@@ -28,7 +28,7 @@ export function functionNode(
   return { id, type: "function", ...place, func: "", initialize: "", wires: [[]], outputs: 1, libs: [], ...code };
 }
 
-/** A node that counts its own starts, in On Start; GET /starts tells all of them. */
+/** A node that counts its own starts, in On Start; GET /starts returns all counts. */
 export function counting(id: string, z: string, properties: Record<string, unknown> = {}): Node {
   const initialize = `const starts = global.get("starts") ?? {};
     starts["${id}"] = (starts["${id}"] ?? 0) + 1;
@@ -38,12 +38,12 @@ export function counting(id: string, z: string, properties: Record<string, unkno
 
 export const startsEndpoint = endpoint("/starts", `msg.payload = global.get("starts") ?? {}`);
 
-/** A node that tells its credentials under its name, at GET /teller. */
+/** A node whose credentials are in GET /teller, by its name. */
 export function teller(id: string, z: string, properties: Record<string, unknown> = {}): Node {
   return { id, type: "teller", name: `the ${id}`, z, ...place, wires: [[]], ...properties };
 }
 
-/** Puts the teller into the runtime of a service, as npm would. */
+/** Installs the type of that node in the runtime of a service, like npm. */
 export async function installTeller(dataDir: string): Promise<void> {
   const source = new URL("../fixtures/e2e/node-red-contrib-teller", import.meta.url);
   const target = join(dataDir, "runtime", "node_modules", "node-red-contrib-teller");

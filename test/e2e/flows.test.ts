@@ -29,7 +29,7 @@ async function getJson(path: string): Promise<Record<string, Record<string, unkn
   return JSON.parse(await service.get(path)) as Record<string, Record<string, unknown>>;
 }
 
-test("an endpoint answers once its deployment does, and otherwise after the next", async () => {
+test("an endpoint is available after the response to its deployment, and changes with the next one", async () => {
   await deploy(service, { flows: endpoint("/hello", `msg.payload = "one"`) });
   expect(await service.get("/hello")).toBe("one");
   await deploy(service, { flows: endpoint("/hello", `msg.payload = "two"`) }, "nodes");
@@ -127,14 +127,14 @@ describe("credentials", () => {
     );
   });
 
-  test("those of a node that was gone do not come back with it", async () => {
+  test("credentials of a removed node are not restored with it", async () => {
     await start();
     await deploy(service, { flows: [tab("T"), teller("a", "T")] }, "nodes");
     await deploy(service, { flows }, "nodes");
     expect(await seen()).toEqual({ "the a": before.a, "the b": {} });
   });
 
-  test("a node whose credentials changed alone is restarted alone", async () => {
+  test("a change of credentials restarts only their node", async () => {
     await start();
     const first = await getJson("/teller");
     await deploy(service, { flows: inline("a", { password: "changed" }) }, "nodes");
@@ -143,7 +143,7 @@ describe("credentials", () => {
     expect(started(first["starts"], then["starts"])).toEqual(["the a"]);
   });
 
-  test("what can't be decrypted is refused, and nothing changes", async () => {
+  test("credentials that can't be decrypted are rejected, without a change", async () => {
     const rev = await start();
     const good = encrypt({ a: { user: "x" } });
     for (const $ of [
@@ -168,7 +168,7 @@ describe("credentials", () => {
     expect((await service.send("GET", "/flows")).headers.etag).toBe(`"${rev}"`);
   });
 
-  test("they survive a restart of the service", async () => {
+  test("credentials survive a restart of the service", async () => {
     await using first = await startService({ config: { credentialSecret: secret }, prepare: installTeller });
     await deploy(first, { flows, credentials: { a: { user: "stays" } } });
     expect(await first.stop()).toBe(0);
@@ -180,7 +180,7 @@ describe("credentials", () => {
   });
 });
 
-/** The names whose count is another. */
+/** The names whose count has changed. */
 function started(before: Record<string, unknown> = {}, after: Record<string, unknown> = {}): string[] {
   return Object.keys(after).filter((name) => after[name] !== before[name]);
 }
@@ -206,14 +206,14 @@ describe("what a deployment restarts", () => {
     ["full", "", everything],
     ["full", "// changed\n", everything],
     ["reload", "", everything],
-  ])("%s, where %j is changed", async (type, change, expected) => {
+  ])("%s, with a change of %j", async (type, change, expected) => {
     await deploy(service, { flows: flows() });
     const before = await getJson("/starts");
     await deploy(service, { flows: flows(change) }, type);
     expect(started(before, await getJson("/starts")).toSorted()).toEqual(expected.toSorted());
   });
 
-  test("reload restarts what is stored, not what is sent", async () => {
+  test("reload restarts the stored flows, not the sent ones", async () => {
     const rev = await deploy(service, { flows: flows() });
     expect(await deploy(service, { flows: [], rev: "whatever" }, "reload")).toBe(rev);
     expect(Object.keys(await getJson("/starts"))).toEqual(expect.arrayContaining(everything));
@@ -234,13 +234,13 @@ describe("flows that do not work", () => {
 
   async function expectCorrectable(type = "nodes"): Promise<void> {
     await deploy(service, { flows: good }, type);
-    // Where the process has to be replaced first, the answer may come before it is.
+    // If the process has to be replaced first, the response may precede that.
     await eventually(async () => expect(await service.get("/works")).toBe("works"));
-    // The flows answer before their process has said that they all run.
+    // The flows respond before their process has reported that all of them run.
     await eventually(async () => expect(await readRuntime(service)).toMatchObject({ state: "running" }));
   }
 
-  /** Asks the API all the time while something goes on; each question is answered. */
+  /** Calls the API continuously during an action; each call must succeed. */
   async function answersWhile<T>(work: () => Promise<T>): Promise<T> {
     const over = new AbortController();
     let asked = 0;
@@ -261,7 +261,7 @@ describe("flows that do not work", () => {
     }
   }
 
-  test("a missing node type is accepted, told, and mended", async () => {
+  test("a missing node type is accepted, reported, and can be fixed", async () => {
     const flows = [...good, tab("T"), { id: "m", type: "comes-later", z: "T", x: 1, y: 1, wires: [] }];
     const rev = await deploy(service, { flows });
     expect(await readRuntime(service)).toMatchObject({ state: "failed", message: "missing node types: comes-later" });
@@ -293,11 +293,11 @@ describe("flows that do not work", () => {
       "failed",
       missing,
     ],
-  ])("the answer to %s has their outcome over every protocol", async (_name, flows, outcome, missingTypes) => {
+  ])("the response to %s has their outcome over every protocol", async (_name, flows, outcome, missingTypes) => {
     expect(await outcomeOverRest(flows)).toEqual({ body: "", outcome, missingTypes });
     const overV2 = await outcomeOverRest(flows, v2);
     expect(overV2).toEqual({ body: expect.any(String), outcome, missingTypes });
-    // The specification's body is the revision alone.
+    // The body in the specification has only the revision.
     expect(JSON.parse(overV2.body)).toEqual({ rev: expect.any(String) });
     const nodes = flows.map(({ id, type, label, ...properties }) =>
       create(NodeSchema, {
@@ -316,21 +316,21 @@ describe("flows that do not work", () => {
     await expectCorrectable();
   });
 
-  test("the answer says that the flows crashed the runtime", async () => {
+  test("the response reports that the flows crashed the runtime", async () => {
     const initialize = `util.inspect.constructor("return process")().exit(1);`;
     const { outcome } = await outcomeOverRest([tab("T"), functionNode("f", { z: "T", initialize })]);
     expect(outcome).toBe("crashed");
     await expectCorrectable();
   });
 
-  test("the answer that comes before the flows have started says that their outcome is pending", async () => {
+  test("the response before the flows have started reports a pending outcome", async () => {
     const hanging = functionNode("f", { z: "T", initialize: "for (;;);" });
     const { outcome } = await outcomeOverRest([tab("T"), hanging], { "x-server-timeout": "1" });
     expect(outcome).toBe("pending");
     await expectCorrectable();
   });
 
-  test("missing node types beyond 2,000 characters are left out of the answer", async () => {
+  test("missing node types beyond 2,000 characters are omitted from the response", async () => {
     const types = Array.from({ length: 50 }, (_, index) => `${"x".repeat(100)}-${index}`);
     const flows = [tab("T"), ...types.map((type, index) => ({ id: `m${index}`, type, z: "T", wires: [] }))];
     const { outcome, missingTypes } = await outcomeOverRest(flows);
@@ -359,17 +359,17 @@ describe("flows that do not work", () => {
       provoke: "/bad",
     },
     {
-      name: "a rejection that nobody handles",
+      name: "an unhandled rejection",
       flows: endpoint("/bad", `void Promise.reject(new Error("unhandled"))`),
       provoke: "/bad",
     },
     {
-      name: "a function that eats the memory, on a request",
+      name: "a function that exhausts the memory, on a request",
       flows: endpoint("/bad", "const all = []; for (;;) all.push(new Array(1e5).fill({}));"),
       provoke: "/bad",
     },
     {
-      name: "a function that eats the memory in On Start",
+      name: "a function that exhausts the memory in On Start",
       flows: [
         tab("T"),
         functionNode("f", { z: "T", initialize: "const all = []; for (;;) all.push(new Array(1e5).fill({}));" }),
@@ -403,7 +403,7 @@ describe("flows that do not work", () => {
     },
   );
 
-  test("a correction does not wait for the deployment that hangs", { timeout: 60_000 }, async () => {
+  test("a correction does not wait for a hanging deployment", { timeout: 60_000 }, async () => {
     await deploy(service, { flows: good });
     const hanging = tryDeploy(service, {
       flows: [tab("T"), functionNode("f", { z: "T", initialize: `node.warn("hangs now"); for (;;);` })],
@@ -419,7 +419,7 @@ describe("flows that do not work", () => {
     expect(rev).toBe(`"${(reply.json() as { rev: string }).rev}"`);
   });
 
-  test("flows that crash each time are held back, until the next deployment", { timeout: 60_000 }, async () => {
+  test("flows that crash repeatedly are not started until the next deployment", { timeout: 60_000 }, async () => {
     const crashing = functionNode("f", { z: "T", initialize: `void Promise.reject(new Error("each time"));` });
     await deploy(service, { flows: [...good, tab("T"), crashing] });
     await answersWhile(() =>
@@ -430,7 +430,7 @@ describe("flows that do not work", () => {
     await expectCorrectable("flows");
   });
 
-  test("a module that comes later is found by reload", async () => {
+  test("a module installed later is found by reload", async () => {
     await using fresh = await startService();
     const flows = [tab("T"), teller("a", "T")];
     await deploy(fresh, { flows, credentials: { a: { user: "u" } } });

@@ -16,16 +16,16 @@ if (missingBrowser !== undefined) {
   process.stderr.write(`The tests of foreign pages are skipped: ${missingBrowser}.\n`);
 }
 
-/** What a page could read of an answer. */
+/** The part of a response that a page can read. */
 type Read = { readonly attempt: string; readonly status: number; readonly text: string };
 
 const evil = create(SetFlowsRequestSchema, { flows: [{ id: "evil", type: "tab", label: "evil" }] });
 const setFlows = { json: toJsonString(SetFlowsRequestSchema, evil), bytes: [...toBinary(SetFlowsRequestSchema, evil)] };
 
-/** A web site of someone else's, on a port where any name leads. */
+/** A foreign web site, on a port to which all host names resolve. */
 type Site = AsyncDisposable & {
   readonly port: number;
-  /** From now on, its name and port lead there: what DNS rebinding does to a browser that has its page. */
+  /** Simulates DNS rebinding: redirects connections to the name and port of the site to another port. */
   leadTo(port: number): void;
 };
 
@@ -57,7 +57,7 @@ async function serveSite(): Promise<Site> {
     port: (relay.address() as AddressInfo).port,
     leadTo: (port) => {
       leadsTo = port;
-      // Those that a browser has opened in advance lead elsewhere still.
+      // Connections that the browser has opened in advance still lead to the site.
       for (const socket of sockets) {
         socket.destroy();
       }
@@ -71,7 +71,7 @@ async function serveSite(): Promise<Site> {
   };
 }
 
-/** Lets the page do its worst, and gives what it read when all that it has sent is answered. */
+/** Runs all attacks of the page, and returns the responses that it could read. */
 async function unleash(page: Page, target: string): Promise<Read[]> {
   const requests: Request[] = [];
   page.context().on("request", (request) => requests.push(request));
@@ -86,13 +86,13 @@ const label = "a label that no one else may know";
 const rebound = ["--host-resolver-rules=MAP evil.example 127.0.0.1"];
 const mine = { "x-request-id": "mine" };
 
-/** A service with something to read, and what became of it. */
+/** A service with flows to read and change. */
 async function startVictim(config: object) {
   const service = await startService({ config: { log: { level: "debug" }, ...config } });
   await deploy(service, { flows: [{ id: "a", type: "tab", label }] }, "full", mine);
   return Object.assign(service, {
     flows: async () => (await service.send("GET", "/flows", { headers: { ...v2, ...mine } })).json(),
-    /** The requests that were not refused, but ours. */
+    /** The requests that were served, apart from those of the test. */
     served: () =>
       requestsOf(service).filter(({ status, requestId }) => status < 400 && requestId !== mine["x-request-id"]),
   });
@@ -116,19 +116,22 @@ const configs: [string, object][] = [
 
 describe.skipIf(missingBrowser !== undefined)("a service on loopback", () => {
   describe.each(configs)("%s", (_what, config) => {
-    test.each(["127.0.0.1", "evil.example"])("gives a page of %s nothing, and obeys it in nothing", async (host) => {
-      await using service = await startVictim(config);
-      await using site = await serveSite();
-      await using browser = await openBrowser(rebound);
-      const before = await service.flows();
-      await browser.page.goto(`http://${host}:${site.port}/`);
-      expect(await unleash(browser.page, service.url)).toEqual([]);
-      expect(await service.flows()).toEqual(before);
-      expect(service.served()).toEqual([]);
-      expect(requestsOf(service).filter(({ status }) => status === 403).length).toBeGreaterThan(10);
-    });
+    test.each(["127.0.0.1", "evil.example"])(
+      "neither reveals data to a page of %s nor is changed by it",
+      async (host) => {
+        await using service = await startVictim(config);
+        await using site = await serveSite();
+        await using browser = await openBrowser(rebound);
+        const before = await service.flows();
+        await browser.page.goto(`http://${host}:${site.port}/`);
+        expect(await unleash(browser.page, service.url)).toEqual([]);
+        expect(await service.flows()).toEqual(before);
+        expect(service.served()).toEqual([]);
+        expect(requestsOf(service).filter(({ status }) => status === 403).length).toBeGreaterThan(10);
+      },
+    );
 
-    test("gives a page nothing that has its own name lead here", async () => {
+    test("reveals nothing to a page by DNS rebinding", async () => {
       await using service = await startVictim(config);
       await using site = await serveSite();
       await using browser = await openBrowser(rebound);
@@ -147,7 +150,7 @@ describe.skipIf(missingBrowser !== undefined)("a service on loopback", () => {
     });
   });
 
-  test("is read and changed by the same page, where its origin is listed", async () => {
+  test("can be read and changed by the same page if its origin is listed", async () => {
     await using site = await serveSite();
     const origin = `http://evil.example:${site.port}`;
     await using service = await startVictim({ cors: { origins: [origin] } });
@@ -170,7 +173,7 @@ describe.skipIf(missingBrowser !== undefined)("a service on loopback", () => {
     expect(JSON.stringify(await service.flows())).toContain("evil");
   });
 
-  test("is read and changed by the same page, where the name that leads here is one of its hosts", async () => {
+  test("can be read and changed by the same page if its host name is in hosts", async () => {
     await using service = await startVictim({ hosts: ["evil.example"] });
     await using site = await serveSite();
     await using browser = await openBrowser(rebound);
@@ -179,7 +182,7 @@ describe.skipIf(missingBrowser !== undefined)("a service on loopback", () => {
     expect(JSON.stringify(await service.flows())).toContain("evil");
   });
 
-  test("is still used by its own page, and found by links of others", async () => {
+  test("can still be used by its own page, and by links on others", async () => {
     await using service = await startVictim({});
     await using site = await serveSite();
     await using browser = await openBrowser(rebound);
@@ -206,10 +209,10 @@ const workloads = {
 test.each<[string, object, { host: number; origin: number }]>([
   ["open to all", {}, { host: 421, origin: 403 }],
   ["open for reading", { adminAuth: { users, default: { permissions: "read" } } }, { host: 421, origin: 403 }],
-  // Each name of a service in a mesh will do: a page that has its own lead here brings no certificate.
+  // Any host name is accepted in a mesh: requests after DNS rebinding have no certificate.
   ["for workloads", workloads, { host: 401, origin: 403 }],
   ["for those with a token", { adminAuth: { users } }, { host: 401, origin: 401 }],
-])("what a request without a token is asked depends on what it could gain: %s", async (_what, config, expected) => {
+])("the checks of a request without a token depend on the configuration: %s", async (_what, config, expected) => {
   await using service = await startService({ config });
   const ask = async (headers: Readonly<Record<string, string>>) =>
     (await service.send("GET", "/flows", { headers })).status;
@@ -219,7 +222,7 @@ test.each<[string, object, { host: number; origin: number }]>([
   }).toEqual(expected);
 });
 
-test("a request with a token may come from anywhere", async () => {
+test("a request with a token may come from any origin", async () => {
   await using service = await startService({ config: { adminAuth: { users, default: { permissions: "read" } } } });
   const token = await login(service, { username: "admin" });
   const headers = { host: "flows.example", origin: "https://app.example" };
@@ -227,7 +230,7 @@ test("a request with a token may come from anywhere", async () => {
   expect((await service.send("GET", "/flows", { headers: { ...headers, ...bearer("guessed") } })).status).toBe(401);
 });
 
-/** Loads the page from the site, and then has the site's name lead to the service. */
+/** Loads the page from the site, and then rebinds the name of the site to the service. */
 async function rebind(page: Page, site: Site, service: Service): Promise<Read[]> {
   const url = `http://evil.example:${site.port}`;
   await page.goto(`${url}/`);

@@ -12,11 +12,11 @@ const script = fileURLToPath(new URL("../fixtures/e2e/grpc_client.py", import.me
 export const hasGrpcio =
   existsSync(python) && spawnSync(python, ["-c", "import grpc, google.protobuf"], { stdio: "ignore" }).status === 0;
 
-/** A client with Python's grpcio: learns by reflection, logs in as admin, deploys, reads, is refused, and watches. */
+/** A client with Python's grpcio: uses reflection, logs in as admin, deploys, reads, is rejected, and watches. */
 export type GrpcioClient = {
-  /** Resolves when it watches the service, which is to end then. */
+  /** Resolves when it watches the service, which should then be stopped. */
   untilWatching(): Promise<void>;
-  /** All that it did, and what it complained of. */
+  /** Its output and errors. */
   ended(): Promise<{ steps: Record<string, unknown>[]; complaints: string }>;
 };
 
@@ -34,7 +34,7 @@ export function startGrpcio(target: string): GrpcioClient {
       watching.resolve();
     }
   });
-  // It ends early where something fails.
+  // It exits early if something fails.
   void complaints.then(() => watching.resolve());
   return {
     untilWatching: () => watching.promise,
@@ -42,7 +42,7 @@ export function startGrpcio(target: string): GrpcioClient {
   };
 }
 
-/** What it has to tell, the service having ended while it watched. */
+/** Its expected output if the service stops during the watch. */
 export const grpcioSteps = [
   { step: "login", token_type: "Bearer" },
   {

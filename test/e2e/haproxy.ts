@@ -29,7 +29,7 @@ export async function openHaproxy(options: ProxyOptions): Promise<Proxy> {
     plainPorts: 1,
     async prepare(ports) {
       await writeFile(path("flowgate.cfg"), configure(deployed, directory, ports, options));
-      // In the foreground.
+      // Run in the foreground.
       return [haproxy, "-db", "-f", path("flowgate.cfg")];
     },
     dispose: () => rm(directory, { recursive: true }),
@@ -50,7 +50,7 @@ function configure(deployed: string, directory: string, ports: Ports, options: P
   return options.edit?.(config) ?? config;
 }
 
-/** One line takes the place of another. */
+/** Replaces one line with another. */
 const overTls = [
   ["#default-server ", "default-server "],
   ["server a 127.0.0.1:8080 proto h2", ""],

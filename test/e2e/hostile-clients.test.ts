@@ -1,11 +1,11 @@
 import { connect as connectHttp2 } from "node:http2";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openRaw } from "../server/raw.ts";
+import { openRaw } from "../server/raw-connection.ts";
 import { scrape } from "./scrape.ts";
 import { eventually, type Service, startService } from "./service.ts";
 import { user } from "./users.ts";
 
-// Without a token, and whatever it breaks off: the process lives.
+// Clients without a token that abort calls must not crash the process.
 
 let service: Service;
 let metricsUrl: string;
@@ -17,7 +17,7 @@ afterAll(() => service?.[Symbol.asyncDispose]());
 
 const inFlight = async () => (await scrape(metricsUrl)).sum("flowgate_requests_in_flight");
 
-/** Answered as long as the client likes. */
+/** A stream without an end. */
 const watch = { path: "/grpc.health.v1.Health/Watch", type: "application/connect+json", body: "\0\0\0\0\u0002{}" };
 
 const begun: [string, { path: string; type: string }][] = [
@@ -30,7 +30,7 @@ const begun: [string, { path: string; type: string }][] = [
 const head = (path: string, type: string, length: number) =>
   `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n`;
 
-test.each(begun)("%s that waits behind a stream, and never comes to its end", async (_what, { path, type }) => {
+test.each(begun)("%s that waits behind a stream, and never ends", async (_what, { path, type }) => {
   using raw = await openRaw(service.port);
   raw.write(`${head(watch.path, watch.type, watch.body.length)}${watch.body}${head(path, type, 500)}{`);
   await raw.until(/200 OK/);
@@ -40,7 +40,7 @@ test.each(begun)("%s that waits behind a stream, and never comes to its end", as
   expect((await service.send("GET", "/healthz")).status).toBe(200);
 });
 
-test.each(begun)("%s over HTTP/2 that never comes to its end", async (_what, { path, type }) => {
+test.each(begun)("%s over HTTP/2 that never ends", async (_what, { path, type }) => {
   const session = connectHttp2(service.url).on("error", () => {});
   for (const [target, contentType, body] of [
     [watch.path, watch.type, watch.body],

@@ -29,11 +29,11 @@ const rules = [
 ];
 const adminAuth = { users: [user("admin", "*"), user("guest", "read")] };
 
-/** How a client connects: over TLS with a certificate, or from an address. */
+/** How a client connects: with TLS and a certificate, or from an address. */
 type Connecting = SecureContextOptions & { readonly localAddress?: string };
 type Caller = (service: Service, headers?: Record<string, string>, connecting?: Connecting) => Promise<string>;
 
-/** Gives the name by which a caller is known, or why it is not let in; the same over every protocol. */
+/** Returns the authenticated name of a caller, or the reason of its rejection; equal over all protocols. */
 const callers: Record<string, Caller> = {
   async "REST over HTTP/1.1"(service, headers = {}, connecting = {}) {
     const { get } = service.url.startsWith("https:") ? https : http;
@@ -82,7 +82,7 @@ function callRpc(createTransport: (baseUrl: string, nodeOptions: object) => Tran
   };
 }
 
-/** REST tells no more of the reason than its challenge does. */
+/** The reason over REST, which has only the challenge. */
 function readRest(status: number, challenge: string | undefined, body: string): string {
   if (status === 401) {
     const error = /error="(\w+)"/.exec(challenge ?? "")?.[1];
@@ -91,7 +91,7 @@ function readRest(status: number, challenge: string | undefined, body: string): 
   return (JSON.parse(body) as { user?: { username: string } }).user?.username ?? "anonymous";
 }
 
-/** What all of them say; where they differ, all that is said. REST has one challenge for two reasons. */
+/** The common result, or all results if they differ. REST has the same challenge for two reasons. */
 async function everyone(...parameters: Parameters<Caller>): Promise<string> {
   const told = new Set<string>();
   const ofRest = new Set<string>();
@@ -104,7 +104,7 @@ async function everyone(...parameters: Parameters<Caller>): Promise<string> {
   return agree ? only : `RPC: ${[...told].join()}; REST: ${[...ofRest].join()}`;
 }
 
-/** The code by which a connection fails. */
+/** The error code of a failed connection. */
 async function failure(call: Promise<unknown>): Promise<string | undefined> {
   return call.then(
     () => undefined,
@@ -148,7 +148,7 @@ describe("by client certificate", () => {
 
   const identity = { source: "certificate", rules };
 
-  test("a workload is who its certificate says, over every protocol", async () => {
+  test("a workload is identified by its certificate, over every protocol", async () => {
     await using service = await start({ identity });
     expect(await everyone(service, {}, clientOf(deployer))).toBe(deployer);
     expect(await everyone(service, {}, clientOf(reader))).toBe(reader);
@@ -156,13 +156,13 @@ describe("by client certificate", () => {
     expect(await everyone(service, {}, clientOf())).toBe("no_token");
     expect(await everyone(service, {}, { ca: authority.cert })).toBe("no_token");
     expect(await everyone(service, {}, clientOf(deployer, reader))).toBe("invalid_identity");
-    // A header is no one's word here.
+    // Headers are ignored here.
     const forged = { "x-forwarded-client-cert": `URI=${deployer}` };
     expect(await everyone(service, forged, clientOf(reader))).toBe(reader);
     expect(await everyone(service, forged, { ca: authority.cert })).toBe("no_token");
   });
 
-  test("a token, if there is one, decides alone", async () => {
+  test("a token takes precedence", async () => {
     await using service = await start({ identity });
     const guest = bearer(await login(service, { username: "guest", scope: "read" }));
     expect(await everyone(service, guest, clientOf(deployer))).toBe("guest");
@@ -176,19 +176,19 @@ describe("by client certificate", () => {
     expect((await tryDeploy(as(reader), { flows: [] })).status).toBe(401);
     expect((await tryDeploy(as(deployer), { flows: [] })).status).toBe(200);
     await service.untilLogged(new RegExp(`"by":"${deployer}"`));
-    // A workload with a rule is someone, and may do what any user may.
+    // A workload with a rule is authenticated, like a user.
     const token = guest.authorization.slice("Bearer ".length);
     const revoke = { headers: form, body: `token=${token}` };
     expect((await as(stranger).send("POST", "/auth/revoke", revoke)).status).toBe(401);
     expect((await as(reader).send("POST", "/auth/revoke", revoke)).status).toBe(200);
   });
 
-  test("nothing of it counts unless it is switched on", async () => {
+  test("is ignored unless it is configured", async () => {
     await using service = await start({});
     expect(await everyone(service, {}, clientOf(deployer))).toBe("no_token");
   });
 
-  test("who has no rule may do nothing where there is no adminAuth", async () => {
+  test("a workload without a rule has no permissions without adminAuth", async () => {
     await using service = await start({ identity, adminAuth: undefined, host: "127.0.0.1" });
     expect(service.log()).toContain("Authentication: on, for workloads with a SPIFFE ID\n");
     expect(await everyone(service, {}, clientOf(reader))).toBe(reader);
@@ -196,7 +196,7 @@ describe("by client certificate", () => {
     expect(await everyone(service, bearer("A".repeat(43)), clientOf(deployer))).toBe("invalid_token");
   });
 
-  test("a session that is resumed is still the workload's", async () => {
+  test("a resumed session still identifies the workload", async () => {
     await using service = await start({ identity });
     const agent = new https.Agent({ maxCachedSessions: 10, ...clientOf(deployer) });
     const resumed: boolean[] = [];
@@ -209,7 +209,7 @@ describe("by client certificate", () => {
     expect(resumed).toContain(true);
   });
 
-  test("SIGHUP takes rotated files at once", async () => {
+  test("SIGHUP reloads rotated files at once", async () => {
     await using service = await start({ identity });
     const next = createAuthority("Next");
     const young = { ca: authority.cert, ...next.issue({ uris: [reader] }) };
@@ -222,7 +222,7 @@ describe("by client certificate", () => {
     expect(await failure(call(service, {}, clientOf(reader)))).toBe("ECONNRESET");
   });
 
-  test("files that can't be used keep it from starting", async () => {
+  test("does not start with files that can't be used", async () => {
     const tls = { certFile: "/nowhere/tls.crt", keyFile: "/nowhere/tls.key" };
     await expect(startService({ config: { adminAuth, tls } })).rejects.toThrow(
       "flowgate: Flowgate cannot start: tls.certFile: /nowhere/tls.crt can't be read (ENOENT)\n",
@@ -230,19 +230,19 @@ describe("by client certificate", () => {
   });
 });
 
-describe("by the word of a proxy", () => {
+describe("by a forwarded certificate", () => {
   const identity = { source: "forwarded", rules };
   const config = { adminAuth, identity, trustedProxies: ["127.0.0.1"] };
   const proxy = { localAddress: "127.0.0.1" };
   const forger = { localAddress: "127.0.0.2" };
   const xfcc = (value: string) => ({ "x-forwarded-client-cert": value });
 
-  test("a workload is who a trusted proxy says, over every protocol, and no one else's word counts", async () => {
+  test("a workload is identified by a trusted proxy only, over every protocol", async () => {
     await using service = await startService({ config });
     const said = xfcc(`By=spiffe://example.org/gateway;Hash=00;Subject="CN=a,b";URI=${deployer}`);
     expect(await everyone(service, said, proxy)).toBe(deployer);
     expect(await everyone(service, said, forger)).toBe("no_token");
-    // That of a forger through a proxy that appends to it.
+    // Forged by a client, through a proxy that appends to it.
     expect(await everyone(service, xfcc(`URI=${deployer},By=spiffe://example.org/gateway;URI=${reader}`), proxy)).toBe(
       reader,
     );
@@ -251,11 +251,11 @@ describe("by the word of a proxy", () => {
     expect(await everyone(service, xfcc(`x=",URI=${deployer}`), proxy)).toBe("invalid_identity");
     expect(await everyone(service, xfcc(`URI=${deployer};URI=${reader}`), forger)).toBe("no_token");
     expect(await everyone(service, {}, proxy)).toBe("no_token");
-    // What is forwarded for someone else does not make the peer any other.
+    // X-Forwarded-For does not affect which peer is trusted.
     expect(await everyone(service, { ...said, "x-forwarded-for": "127.0.0.1" }, forger)).toBe("no_token");
   });
 
-  test("a header that is there twice is no one's word", async () => {
+  test("a repeated header is rejected", async () => {
     await using service = await startService({ config });
     const said = `URI=${deployer}`;
     const request = http.get(`${service.url}/settings`, {
@@ -271,14 +271,14 @@ describe("by the word of a proxy", () => {
     session.destroy();
   });
 
-  test("nothing of it counts unless it is switched on", async () => {
+  test("is ignored unless it is configured", async () => {
     await using service = await startService({ config: { adminAuth, trustedProxies: ["127.0.0.1"] } });
     expect(await everyone(service, xfcc(`URI=${deployer}`), proxy)).toBe("no_token");
   });
 });
 
 describe("failed logins are counted by the address", () => {
-  /** Whether a 51st one is still tried, when each says that it comes from elsewhere. */
+  /** Whether a 51st attempt is still checked if each has another forwarded address. */
   async function outcome(trustedProxies: string[], forwardedFor: (at: number) => string): Promise<number> {
     await using service = await startService({ config: { adminAuth, trustedProxies } });
     const attempt = async (at: number): Promise<number> => {
@@ -289,19 +289,19 @@ describe("failed logins are counted by the address", () => {
     for (let at = 0; at < 50; at++) {
       expect(await attempt(at)).toBe(400);
     }
-    // Awaited before the service is disposed.
+    // Must be awaited before the service is disposed.
     return await attempt(50);
   }
 
-  test("of the peer, whatever an untrusted one says of others", async () => {
+  test("of the peer, if it is not trusted", async () => {
     expect(await outcome([], (at) => `192.0.2.${at}`)).toBe(429);
   });
 
-  test("that a trusted proxy tells", async () => {
+  test("that a trusted proxy forwards", async () => {
     expect(await outcome(["127.0.0.1"], (at) => `192.0.2.${at}`)).toBe(400);
   });
 
-  test("that the nearest trusted proxy tells, not those that a client has put before it", async () => {
+  test("that the nearest trusted proxy forwards, not those that a client has sent", async () => {
     expect(await outcome(["127.0.0.1"], (at) => `192.0.2.${at}, 198.51.100.1`)).toBe(429);
   });
 });

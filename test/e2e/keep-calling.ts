@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { eventually } from "./service.ts";
 
-/** Repeats a call without a pause, and collects the outcomes. */
+/** Repeats a call continuously, and collects the outcomes. */
 export function keepCalling(once: () => Promise<unknown>) {
   const outcomes: unknown[] = [];
   const over = new AbortController();
@@ -12,12 +12,12 @@ export function keepCalling(once: () => Promise<unknown>) {
   };
   const ended = loop();
   return {
-    /** Resolves when there are so many more. */
+    /** Resolves after this many further outcomes. */
     async more(count: number): Promise<void> {
       const enough = outcomes.length + count;
       await eventually(async () => expect(outcomes.length).toBeGreaterThanOrEqual(enough));
     },
-    /** Each kind of outcome. */
+    /** The distinct outcomes. */
     async end(): Promise<unknown[]> {
       over.abort();
       await ended;

@@ -6,7 +6,7 @@ import { json, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Service, startService } from "./service.ts";
 
-// Large deployments are decoded and checked on a thread: all is as with small ones.
+// Large deployments are decoded and checked on a thread, with the same results as small ones.
 
 let service: Service;
 beforeAll(async () => {
@@ -17,7 +17,7 @@ afterAll(() => service?.[Symbol.asyncDispose]());
 type Node = { readonly id: string; readonly type: string; readonly [property: string]: unknown };
 type Deployment = { readonly flows: readonly Node[]; readonly rev?: string; readonly credentials?: JsonObject };
 
-/** Behind the others, so that the paths of faults are the same. */
+/** Placed after the others, so that error paths are the same. */
 const padding: readonly Node[] = Array.from({ length: 500 }, (_, index) => ({
   id: `padding ${index}`,
   type: "comment",
@@ -28,7 +28,7 @@ const sizes = { small: [], large: padding } as const satisfies Record<string, re
 
 type Answered = { readonly rev?: string | undefined; readonly failure?: unknown };
 
-/** v1 has no place for credentials and a revision beside the flows. */
+/** v1 does not support credentials and a revision beside the flows. */
 async function postV1({ flows, rev }: Deployment): Promise<Answered> {
   const headers = { ...json, ...(rev !== undefined && { "if-match": `"${rev}"` }) };
   const { status, body } = await service.send("POST", "/flows", { headers, body: JSON.stringify(flows) });
@@ -90,7 +90,7 @@ const refused: Readonly<Record<string, Deployment>> = {
 };
 
 describe.each(Object.entries(senders))("over %s", (_name, send) => {
-  test.each(Object.entries(refused))("%s is refused as in a small one", async (_what, deployment) => {
+  test.each(Object.entries(refused))("%s is rejected as in a small one", async (_what, deployment) => {
     const [small, large] = await Promise.all(
       Object.values(sizes).map((more) => send({ ...deployment, flows: [...deployment.flows, ...more] })),
     );
@@ -98,7 +98,7 @@ describe.each(Object.entries(senders))("over %s", (_name, send) => {
     expect(large).toEqual(small);
   });
 
-  test("what was sent comes back, and the next one can replace it", async () => {
+  test("the flows are returned unchanged, and the next deployment can replace them", async () => {
     const flows = [{ id: "first", type: "t", label: 7, nested: { a: [null, 1.5] } }, ...padding];
     expect((await send({ flows })).failure).toBeUndefined();
     const { body, headers } = await service.send("GET", "/flows");
@@ -118,20 +118,24 @@ const documents: readonly [what: string, body: string | Buffer][] = [
   ["what is no array", '{"flows":7}'],
 ];
 
-test.each(documents)("%s is answered as in a small body", async (_what, body) => {
+test.each(documents)("%s gets the same response as in a small body", async (_what, body) => {
   const large = Buffer.concat([Buffer.from(body), Buffer.alloc(100_000, " ")]);
   const targets = ["/flows", "/flowgate.v1.FlowsService/SetFlows"];
   for (const target of targets) {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       [body, large].map((each) => service.send("POST", target, { headers: json, body: each })),
     );
-    const [one, other] = answers.map((answer) => [answer.status, answer.headers["content-type"], answer.body]);
+    const [one, other] = responses.map((response) => [
+      response.status,
+      response.headers["content-type"],
+      response.body,
+    ]);
     expect(one?.[0]).toBe(400);
     expect(other).toEqual(one);
   }
 });
 
-test("bytes that are no message are answered as in a small one", async () => {
+test("invalid bytes get the same response as in a small message", async () => {
   const send = (body: Buffer) =>
     service.send("POST", "/flowgate.v1.FlowsService/SetFlows", {
       headers: { "content-type": "application/proto" },
@@ -142,7 +146,7 @@ test("bytes that are no message are answered as in a small one", async () => {
   expect([large.status, large.body]).toEqual([small.status, small.body]);
 });
 
-test("an unknown type of deployment is answered as in a small one, and a reload is one", async () => {
+test("an unknown deployment type and a reload get the same response as in a small one", async () => {
   const transport = rpcProtocols.gRPC(service.url);
   const flows = padding.map(({ id, type, ...properties }) => ({ id, type, properties: properties as JsonObject }));
   const send = (nodes: typeof flows, deploymentType: DeploymentType) =>
@@ -157,11 +161,11 @@ test("an unknown type of deployment is answered as in a small one, and a reload 
   expect((await service.send("GET", "/flows")).json()).toEqual([]);
 });
 
-test("of large forced deployments that race all are accepted, with the credentials of those before", async () => {
+test("large forced deployments that race are all accepted, with the credentials of previous ones", async () => {
   await postV1({ flows: [] });
   const nodes = Array.from({ length: 6 }, (_, index) => ({ id: `own ${index}`, type: "t" }));
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     nodes.map(({ id }) => postV2({ flows: [...nodes, ...padding], credentials: { [id]: { password: id } } })),
   );
-  expect(new Set(answers.map(({ rev }) => rev)).size).toBe(nodes.length);
+  expect(new Set(responses.map(({ rev }) => rev)).size).toBe(nodes.length);
 });

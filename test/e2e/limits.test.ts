@@ -3,7 +3,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { openRaw } from "../server/raw.ts";
+import { openRaw } from "../server/raw-connection.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 import { form, json, v2 } from "./rest.ts";
@@ -22,8 +22,8 @@ async function rev(): Promise<string> {
   return ((await service.send("GET", "/flows", { headers: v2 })).json() as { rev: string }).rev;
 }
 
-// Clients that mean none write as many hours as there is room for: no timer waits so long.
-describe("a deadline without end is none", () => {
+// Clients that want no deadline send the maximum number of hours, which exceeds the longest timer.
+describe("the maximum deadline means none", () => {
   test.each([
     ["REST", "/flows", { "grpc-timeout": "99999999H" }, "[]"],
     ["Connect", "/flowgate.v1.FlowsService/SetFlows", { "connect-timeout-ms": "9999999999" }, "{}"],
@@ -40,7 +40,7 @@ describe("a deadline without end is none", () => {
   });
 });
 
-describe("a deadline that is over", () => {
+describe("a deadline that passes", () => {
   const targets = [
     ["REST", "/flows", "Service-API-Version: v2\r\n", JSON.stringify({ flows: [tab("late")] })],
     [
@@ -51,7 +51,7 @@ describe("a deadline that is over", () => {
     ],
   ] as const;
 
-  /** Sends a deployment, the end of it only once `enough` is. */
+  /** Sends a deployment, and its end only after `enough` resolves. */
   async function deploySlowly(target: (typeof targets)[number], more: string, enough: Promise<unknown>) {
     const [, path, header, body] = target;
     using raw = await openRaw(service.port);
@@ -64,7 +64,7 @@ describe("a deadline that is over", () => {
     return await raw.until(/HTTP\/1.1 \d+[^]*\r\n\r\n[^]*}/);
   }
 
-  /** Resolves after a deadline of so many ms, if it began now. */
+  /** Resolves after a deadline of this many ms that begins now. */
   async function after(timeoutMs: number): Promise<void> {
     using raw = await openRaw(service.port);
     const head = `POST /flows HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n`;
@@ -72,20 +72,20 @@ describe("a deadline that is over", () => {
     expect(await raw.until(/}/)).toMatch(/^HTTP\/1.1 504 .*deadline_exceeded/s);
   }
 
-  test.each(targets)("before the deployment has begun, leaves all as it was: %s", async (protocol) => {
+  test.each(targets)("before the deployment has begun, changes nothing: %s", async (protocol) => {
     const target = protocol === "REST" ? targets[0] : targets[1];
     const before = await rev();
     expect(await deploySlowly(target, "Connect-Timeout-Ms: 50\r\n", after(200))).toMatch(
       /HTTP\/1.1 504 .*deadline_exceeded/s,
     );
-    // No call is made once the time is up: it never becomes a deployment.
+    // After the deadline, the implementation is not called, so that there is no deployment.
     expect((await scrape(service.url)).sum("flowgate_deployments_total", { outcome: "canceled" })).toBe(0);
-    // What came late would have made another one active by now.
+    // A late deployment would be active by now.
     await deploy(service, { flows: [], rev: before });
     expect(await deploySlowly(target, "", after(200))).toMatch(/HTTP\/1.1 200 .*"rev"/s);
   });
 
-  test("when the deployment is committed, its answer tells so, and the runtime goes on", async () => {
+  test("after the deployment is committed, is reported in the response, and does not stop the runtime", async () => {
     const hanging = (id: string) => [tab("t"), functionNode(id, { z: "t", initialize: "for (;;);" })];
     const over = { "connect-timeout-ms": "1500" };
     const reply = await tryDeploy(service, { flows: hanging("rest") }, "full", over);
@@ -99,7 +99,7 @@ describe("a deadline that is over", () => {
 });
 
 describe("the options", () => {
-  test("limit the headers of the whole service, and how long they may take", async () => {
+  test("limit the headers of the whole service, and their timeout", async () => {
     const large = await service.send("GET", "/settings", { headers: { "x-large": "x".repeat(5_000) } });
     expect([large.status, large.json()]).toEqual([431, expect.objectContaining({ code: "headers_too_large" })]);
     using raw = await openRaw(service.port);
@@ -107,7 +107,7 @@ describe("the options", () => {
     expect(await raw.closed()).toMatch(/^HTTP\/1.1 408 /);
   });
 
-  test("limit tokens' requests less than those for flows", async () => {
+  test("limit token requests independently of those for flows", async () => {
     await using closed = await startService({ config: { adminAuth: { users: [user("admin", "*")] } } });
     const username = "x".repeat(70_000);
     const reply = await closed.send("POST", "/auth/token", { headers: form, body: `username=${username}` });

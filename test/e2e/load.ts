@@ -9,17 +9,17 @@ import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
 import { FlowsService, retryInterceptor, SettingsService } from "@flowgate/client";
 
-/** What became of the calls, by the client that made them. */
+/** The outcomes of calls, by client. */
 export type Tally = { ok: number; readonly failed: string[] };
 
-/** Calls without a pause, until they are stopped. */
+/** Continuous calls, until they are stopped. */
 export type Load = {
   readonly tallies: Readonly<Record<string, Tally>>;
-  /** Resolves when all that was under way has ended. */
+  /** Resolves when all calls in flight have ended. */
   stop(): Promise<void>;
 };
 
-/** How many of each are always under way. */
+/** The number of concurrent calls of each kind. */
 export const callsAtOnce = {
   "grpc-js": 30,
   "our client, gRPC": 22,
@@ -33,7 +33,7 @@ export const streamsAtOnce = { "watches of grpc-js": 10, "watches of our client"
 
 type Name = keyof typeof callsAtOnce | keyof typeof streamsAtOnce;
 
-/** Puts load on the service at this port, from clients of many kinds; `ca` signs its certificate, if it has one. */
+/** Calls the service at this port with various clients; `ca` has signed its certificate, if it has TLS. */
 export function startLoad(port: number, ca?: string): Load {
   const baseUrl = `${ca === undefined ? "http" : "https"}://127.0.0.1:${port}`;
   const trust = ca === undefined ? {} : { ca };
@@ -53,7 +53,7 @@ export function startLoad(port: number, ca?: string): Load {
         } catch (error) {
           if (!stopping.signal.aborted) {
             tally.failed.push(describe(error));
-            // A service that is gone is not hammered.
+            // Avoids a busy loop after the service has stopped.
             await new Promise(setImmediate);
           }
         }
@@ -64,7 +64,7 @@ export function startLoad(port: number, ca?: string): Load {
   const calls = (name: keyof typeof callsAtOnce, once: () => Promise<void>) => repeat(name, callsAtOnce[name], once);
 
   const channel = ca === undefined ? credentials.createInsecure() : credentials.createSsl(Buffer.from(ca));
-  // Node refuses an address as the name of a TLS server.
+  // Node rejects an IP address as the name of a TLS server.
   const grpcJs = new Client(`127.0.0.1:${port}`, channel, { "grpc.ssl_target_name_override": "localhost" });
   clients.add({ [Symbol.dispose]: () => grpcJs.close() });
   calls("grpc-js", () => callGrpcJs(grpcJs, SettingsService.method.getSettings));
@@ -131,7 +131,7 @@ function callGrpcJs(client: Client, method: DescMethodUnary): Promise<void> {
   });
 }
 
-/** One watch from its begin to its end, which must be as a service ends it that leaves: told, and UNAVAILABLE. */
+/** One watch, which must end like that of a draining service: with NOT_SERVING, then UNAVAILABLE. */
 async function watch(statuses: AsyncIterable<{ status: Status }>): Promise<void> {
   let told: Status | undefined;
   try {
@@ -151,7 +151,7 @@ function watchGrpcJs(client: Client, stopping: AbortSignal): Promise<void> {
   const call = client.makeServerStreamRequest(
     `/${Health.typeName}/Watch`,
     asIs,
-    // A status is its only field.
+    // Its only field is the status.
     (bytes: Buffer) => ({ status: (bytes[1] ?? 0) as Status }),
     Buffer.alloc(0),
   );
@@ -170,7 +170,7 @@ function watchGrpcJs(client: Client, stopping: AbortSignal): Promise<void> {
   return watch(statuses());
 }
 
-/** So many URLs that a process outlives several restarts; each line of the output is one of its calls. */
+/** The number of URLs per curl process, which lasts several restarts; each line of its output is one call. */
 const urlsOfCurl = 20_000;
 
 async function runCurls(url: string, atOnce: number, tally: Tally, stopping: AbortSignal): Promise<void> {

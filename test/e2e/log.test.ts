@@ -18,7 +18,7 @@ function linesOf(service: Service, chosen: (line: Line) => boolean): Line[] {
     .filter(chosen);
 }
 
-test("the start is a line of the log too, beside those for people", async () => {
+test("the start is logged too, in addition to the text on stdout", async () => {
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as Line;
   await using service = await startService({ config: { metrics: { port: 0 } } });
   await service.untilLogged(/"msg":"started"/);
@@ -33,7 +33,7 @@ test("the start is a line of the log too, beside those for people", async () => 
   ]);
 });
 
-test("a state of the runtime is told when it changes, and what flows say is never taken for it", async () => {
+test("state changes of the runtime are logged, and can't be forged by flows", async () => {
   await using service = await startService();
   const running = "the flow runtime is running";
   const forger = functionNode("f", { z: "T", initialize: `node.log("${running}"); node.warn("forged")` });
@@ -46,7 +46,7 @@ test("a state of the runtime is told when it changes, and what flows say is neve
   expect(linesOf(service, ({ msg }) => msg === "deployed")).toHaveLength(3);
 });
 
-test("failed logins are told of once they are too many, without the name that was typed", async () => {
+test("a lockout after failed logins is logged, without the user name", async () => {
   await using service = await startService({ config: { adminAuth: { users: [user("admin", "*")] } } });
   const fail = (username: string) =>
     service.send("POST", "/auth/token", {
@@ -57,7 +57,7 @@ test("failed logins are told of once they are too many, without the name that wa
     await fail("mistyped-password");
   }
   await fail("another");
-  // And all others come in.
+  // Other users can still log in.
   await deploy(service, { flows: [] }, "full", bearer(await login(service, {})));
   await service.untilLogged(/"msg":"deployed"/);
   expect(linesOf(service, ({ msg }) => /failed logins/.test(String(msg)))).toMatchObject([

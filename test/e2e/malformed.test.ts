@@ -9,7 +9,7 @@ import { SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { json, v2 } from "./rest.ts";
 import { type Service, startService } from "./service.ts";
 
-// Whatever is sent: the answer says that it is the client's fault, nothing changes, and the process lives.
+// Malformed input must cause a client error, no change, and no crash.
 
 const limit = 1024 * 1024;
 const setFlows = "/flowgate.v1.FlowsService/SetFlows";
@@ -40,7 +40,7 @@ type Bytes = string | Buffer;
 const node = (properties: string) => `[{"id":"a","type":"b",${properties}}]`;
 const bytes = (...parts: Bytes[]) => Buffer.concat(parts.map((part) => Buffer.from(part as string)));
 
-/** Documents that no JSON reader may take, or no protocol could carry; written for the nodes of a request. */
+/** Texts that are not valid JSON, or can't be represented in all protocols, used as the nodes of a request. */
 const documents: Readonly<Record<string, { nodes: Bytes; reason: "invalid_json" | "invalid_flows" }>> = {
   "truncated JSON": { nodes: '[{"id":"a","ty', reason: "invalid_json" },
   "a trailing comma": { nodes: '[{"id":"a","type":"b"},]', reason: "invalid_json" },
@@ -103,13 +103,13 @@ describe("JSON over REST", () => {
     ["a v1 body with the header of v2", v2, "[]", v2Expected],
     ["a long v1 body with the header of v2", v2, long, v2Expected],
     ["a body of neither version", {}, '"x"', "flows: must be an array"],
-  ])("%s: the error says what to change", async (_name, headers, body, message) => {
+  ])("%s: the error describes what to change", async (_name, headers, body, message) => {
     const reply = await service.send("POST", "/flows", { headers: { ...json, ...headers }, body });
     expect([reply.status, reply.json()]).toEqual([400, { code: "invalid_flows", message }]);
     await expectUnharmed();
   });
 
-  test("malformed JSON in the shape of the other version is malformed JSON", async () => {
+  test("malformed JSON in the form of the other version is reported as malformed JSON", async () => {
     const reply = await service.send("POST", "/flows", { headers: json, body: '{"flows":[' });
     expect(reply.json()).toMatchObject({ code: "invalid_json" });
   });
@@ -184,7 +184,7 @@ describe("JSON over Connect", () => {
   });
 });
 
-/** What REST holds beside id and type, Connect holds in properties and values. */
+/** Properties other than id and type, which Connect has in properties and values. */
 function nodesOverConnect(nodes: Bytes): Bytes {
   return typeof nodes === "string"
     ? nodes
@@ -212,7 +212,7 @@ const field = (number: number, ...content: Uint8Array[]): Buffer => {
 };
 const text = (number: number, value: string): Buffer => field(number, Buffer.from(value));
 
-/** A node's `properties` with so many objects within each other, written by hand: no encoder would. */
+/** A node's `properties` with this many nested objects, encoded by hand, as encoders limit the depth. */
 function deepStruct(levels: number): Buffer {
   let struct: Buffer = Buffer.alloc(0);
   for (let level = 0; level < levels; level += 1) {
@@ -255,7 +255,7 @@ const binaries: Readonly<Record<string, Buffer>> = {
 
 const good = Buffer.from(toBinary(SetFlowsRequestSchema, create(SetFlowsRequestSchema, {})));
 
-/** What is wrong with how a message is wrapped. */
+/** Messages with an invalid envelope. */
 const wrappings: Readonly<Record<string, { encoding?: string; body: Buffer; codes: Code[] }>> = {
   "a compression that is unknown": {
     encoding: "snappy",
@@ -337,7 +337,7 @@ describe("binary", () => {
   });
 });
 
-/** Gives the status by its name. */
+/** Returns the name of the status. */
 async function overGrpc(body: Buffer, encoding?: string): Promise<string | undefined> {
   const session = connectHttp2(service.url);
   try {
@@ -385,14 +385,14 @@ describe("compressed Connect", () => {
   });
 });
 
-describe("a length that lies", () => {
+describe("an incorrect length", () => {
   const target = [
     ["REST", "/flows", "application/json", "[]"],
     ["Connect", setFlows, "application/json", "{}"],
     ["gRPC-Web", setFlows, "application/grpc-web+proto", "\0\0\0\0\0"],
   ] as const;
 
-  test.each(target)("over %s: more than is sent changes nothing", async (_protocol, path, type, body) => {
+  test.each(target)("over %s: one longer than the body changes nothing", async (_protocol, path, type, body) => {
     const socket = connect({ port: service.port, host: "127.0.0.1" });
     socket.write(
       `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\nContent-Length: 100\r\n\r\n${body}`,
@@ -403,15 +403,15 @@ describe("a length that lies", () => {
     expect(await activeRev()).toBe(rev);
   });
 
-  test("less than is sent: what is left is another request, and no valid one", async () => {
+  test("one shorter than the body makes the rest an invalid request", async () => {
     const socket = connect({ port: service.port, host: "127.0.0.1" });
     socket.write(
       `POST /flows HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n[]\r\n\r\n`,
     );
-    let answers = "";
-    socket.on("data", (chunk: Buffer) => (answers += chunk.toString()));
+    let responses = "";
+    socket.on("data", (chunk: Buffer) => (responses += chunk.toString()));
     await once(socket, "close");
-    expect(new Set(answers.match(/HTTP\/1\.1 \d+/g))).toEqual(new Set(["HTTP/1.1 400"]));
+    expect(new Set(responses.match(/HTTP\/1\.1 \d+/g))).toEqual(new Set(["HTTP/1.1 400"]));
     await expectUnharmed();
   });
 
@@ -424,13 +424,13 @@ describe("a length that lies", () => {
   ])("%s", async (_name, header) => {
     const socket = connect({ port: service.port, host: "127.0.0.1" });
     socket.write(`POST /flows HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${header}\r\n[]`);
-    const [answer] = (await once(socket, "data")) as [Buffer];
+    const [response] = (await once(socket, "data")) as [Buffer];
     socket.destroy();
-    expect(answer.toString()).toMatch(/^HTTP\/1\.1 4\d\d /);
+    expect(response.toString()).toMatch(/^HTTP\/1\.1 4\d\d /);
     await expectUnharmed();
   });
 
-  test("a body far beyond the limit is answered before it is all sent, announced or not", async () => {
+  test("a body far beyond the limit is rejected before it is completely sent, with a length or chunked", async () => {
     for (const framing of ["Content-Length: 1000000000", "Transfer-Encoding: chunked"]) {
       const socket = connect({ port: service.port, host: "127.0.0.1" });
       socket.on("error", () => {});
@@ -441,15 +441,15 @@ describe("a length that lies", () => {
           socket.write(`10000\r\n${chunk}\r\n`);
         }
       }
-      const [answer] = (await once(socket, "data")) as [Buffer];
+      const [response] = (await once(socket, "data")) as [Buffer];
       socket.destroy();
-      expect(answer.toString()).toMatch(/^HTTP\/1\.1 413 /);
+      expect(response.toString()).toMatch(/^HTTP\/1\.1 413 /);
     }
     await expectUnharmed();
   });
 });
 
-test("clients that leave in the middle of a body, or of an answer, do no harm", async () => {
+test("clients that disconnect during a body or a response do no harm", async () => {
   const leavers = Array.from({ length: 20 }, async (_, index) => {
     const socket = connect({ port: service.port, host: "127.0.0.1" });
     await once(socket, "connect");
@@ -464,7 +464,7 @@ test("clients that leave in the middle of a body, or of an answer, do no harm", 
   expect(await activeRev()).toBe(rev);
 });
 
-test("a query that Connect can't read is the client's fault", async () => {
+test("an invalid query of Connect is a client error", async () => {
   const getFlows = "/flowgate.v1.FlowsService/GetFlows";
   for (const query of [
     "",

@@ -14,7 +14,7 @@ import { Health, HealthCheckRequestSchema } from "../../gen/grpc/health/v1/healt
 import { deploy, tryDeploy } from "./deploy.ts";
 import { functionNode, installTeller, tab, teller } from "./flow-builders.ts";
 import { createAuthority, issueServer } from "../certificates.ts";
-import { openRaw } from "../server/raw.ts";
+import { openRaw } from "../server/raw-connection.ts";
 import { bearer, json, send, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Scrape, parseScrape, scrape } from "./scrape.ts";
@@ -30,18 +30,18 @@ const adminAuth = {
   ],
 };
 
-describe("what a service has done", () => {
+describe("the metrics of a service", () => {
   const secrets: string[] = [];
   let service: Service;
   let token: Record<string, string>;
   let seen: Scrape;
-  /** Of a service with \`tls\`, which has some more. */
+  /** The metrics of a service with \`tls\`, which has additional ones. */
   let secured: Scrape;
 
   beforeAll(async () => {
     secured = await scrapeSecured();
     service = await startService({
-      // One address of clients; its tokens are plenty.
+      // All clients have the same address.
       config: { adminAuth, limits: { bodyBytes: 100_000 }, credentialSecret: "the secret of all credentials" },
       prepare: installTeller,
     });
@@ -60,7 +60,7 @@ describe("what a service has done", () => {
       passwordOf("admin"),
       "the secret of all credentials",
     );
-    // The same call, good and refused, over each protocol.
+    // The same call, successful and rejected, over each protocol.
     for (const protocol of rpcProtocolNames) {
       const transport = rpcProtocols[protocol](service.url);
       await call(transport, FlowsService.method.getFlows, {}, token);
@@ -94,7 +94,7 @@ describe("what a service has done", () => {
     await tryDeploy(service, { flows, credentials: { $: secret("an encrypted form") } }, "full", token);
     await deploy(service, { flows: [tab("T"), { id: "m", type: "nowhere", z: "T", x: 1, y: 1 }] }, "full", token);
 
-    // A request counts when it is over, which the client may know of first.
+    // A request is counted at its end, which the client may detect first.
     seen = await eventually(async () => {
       const now = await scrape(service.url, token);
       expect(now.sum("flowgate_deployments_total")).toBe(12);
@@ -110,13 +110,13 @@ describe("what a service has done", () => {
     ["grpc", 1],
     ["grpc-web", 1],
     ["rest", 1],
-  ])("calls over %s are told apart by what became of them", (protocol, times) => {
+  ])("calls over %s are counted by outcome", (protocol, times) => {
     const count = (labels: object): number => seen.sum("flowgate_requests_total", { protocol, ...labels });
     const isRest = protocol === "rest";
     expect({
       ok: count({ method: getFlows, code: "ok" }),
       unauthenticated: count({ method: getFlows, code: "unauthenticated" }),
-      // Of Connect over GET it is none.
+      // Connect over GET has none.
       invalid: count({ method: setFlows, code: "invalid_argument" }),
     }).toEqual({
       ok: times,
@@ -126,15 +126,15 @@ describe("what a service has done", () => {
     });
   });
 
-  test("what leads to no call counts as other, by the code that its status stands for", () => {
+  test("requests that are not calls count as other, with the code of their status", () => {
     const count = (code: string): number => seen.sum("flowgate_requests_total", { method: "other", code });
     expect(count("not_found")).toBe(1);
     expect(count("unimplemented")).toBe(1);
-    // What was no request at all.
+    // Bytes that were not a valid request.
     expect(count("invalid_argument")).toBe(1);
   });
 
-  test("what is refused before the gate counts for the RPC that it is for", () => {
+  test("calls rejected before the gate count for their RPC", () => {
     const labels = { method: getFlows, protocol: "connect", code: "invalid_argument" };
     expect(seen.sum("flowgate_requests_total", labels)).toBe(1);
     expect(seen.sum("flowgate_requests_total", { method: setFlows, code: "resource_exhausted" })).toBe(1);
@@ -142,7 +142,7 @@ describe("what a service has done", () => {
     expect(seen.sum("flowgate_requests_total", { method: issueToken, code: "unauthenticated" })).toBe(1);
   });
 
-  test("each request has its place in the histogram", () => {
+  test("each request is in the histogram", () => {
     const total = seen.sum("flowgate_requests_total");
     expect(total).toBeGreaterThan(30);
     expect(seen.sum("flowgate_request_duration_seconds_count")).toBe(total);
@@ -153,7 +153,7 @@ describe("what a service has done", () => {
     expect(seen.sum("flowgate_connections")).toBeGreaterThanOrEqual(1);
   });
 
-  test("deployments are told apart by type and outcome", () => {
+  test("deployments are counted by type and outcome", () => {
     const count = (type: string, outcome: string): number => seen.sum("flowgate_deployments_total", { type, outcome });
     expect(count("full", "running")).toBe(1);
     expect(count("nodes", "running")).toBe(1);
@@ -161,23 +161,23 @@ describe("what a service has done", () => {
     expect(count("reload", "running")).toBe(1);
     expect(count("full", "conflict")).toBe(1);
     expect(count("full", "not_running")).toBe(1);
-    // Those over RPC, and a broken encrypted form.
+    // Those over RPC, and one with an invalid encrypted form.
     expect(count("full", "refused")).toBe(6);
     expect(seen.sum("flowgate_deployment_duration_seconds_count")).toBe(12);
   });
 
-  test("the store's operations are timed", () => {
+  test("the operations of the store are measured", () => {
     const count = (operation: string, outcome: string): number =>
       seen.sum("flowgate_store_duration_seconds_count", { operation, outcome });
     expect(count("flows.commit", "ok")).toBe(4);
     expect(count("flows.commit", "refused")).toBe(1);
     expect(count("flows.reload", "ok")).toBe(1);
     expect(count("tokens.insert", "ok")).toBe(1);
-    // Each token but once: then it is known.
+    // Each token only once: then it is cached.
     expect(count("tokens.find", "ok")).toBeGreaterThan(0);
   });
 
-  test("certificates and handshakes are told of where there is TLS, and only there", () => {
+  test("certificates and handshakes are reported only with TLS", () => {
     const notAfter = secured.sum("flowgate_certificate_not_after_seconds");
     expect(notAfter).toBe(new X509Certificate(issued.cert).validToDate.getTime() / 1000);
     expect(secured.sum("flowgate_tls_handshake_failures_total", { reason: "not_tls" })).toBe(1);
@@ -185,7 +185,7 @@ describe("what a service has done", () => {
     expect(seen.types.has("flowgate_tls_handshake_failures_total")).toBe(false);
   });
 
-  test("what is counted by a known reason is there from the start, with 0", async () => {
+  test("counters with known reasons are exported from the start, with 0", async () => {
     const page = await readFile(new URL("../../docs/metrics.md", import.meta.url), "utf8");
     const valuesOf = (name: string, label: string, { samples }: Scrape = seen): string[] =>
       samples.filter((sample) => sample.name === name).map(({ labels }) => labels[label] ?? "");
@@ -199,7 +199,7 @@ describe("what a service has done", () => {
     }
   });
 
-  test("exactly one state of the runtime is the one that it is in", () => {
+  test("exactly one state of the runtime is 1", () => {
     const states = seen.samples.filter(({ name }) => name === "flowgate_runtime_state");
     expect(Object.fromEntries(states.map(({ labels, value }) => [labels["state"], value]))).toEqual({
       starting: 0,
@@ -214,9 +214,9 @@ describe("what a service has done", () => {
     expect(seen.sum("flowgate_build_info")).toBe(1);
   });
 
-  test("a runtime that dies shows as a restart, one that a deployment has asked for does not", async () => {
+  test("a crash of the runtime is counted as a restart, a restart by a deployment is not", async () => {
     const before = await service.childPids();
-    // Its flows have failed: a new process looks for what was missing.
+    // Its flows have failed, so that a new process looks for missing modules.
     await deploy(service, { flows: [] }, "reload", token);
     expect(await service.childPids()).not.toEqual(before);
     expect((await scrape(service.url, token)).sum("flowgate_runtime_restarts_total")).toBe(0);
@@ -228,7 +228,7 @@ describe("what a service has done", () => {
     });
   });
 
-  test("no label holds what a client has sent", () => {
+  test("no label contains input of a client", () => {
     expect(secrets.length).toBeGreaterThan(10);
     const found = (words: readonly string[]): string[] => words.filter((word) => seen.text.includes(word));
     expect(found(secrets)).toEqual([]);
@@ -241,7 +241,7 @@ describe("what a service has done", () => {
     expect(series.length).toBeLessThan(250);
   });
 
-  test("docs/metrics.md has each metric, its type, its labels and its meaning", async () => {
+  test("docs/metrics.md has each metric with its type, labels and description", async () => {
     const page = await readFile(new URL("../../docs/metrics.md", import.meta.url), "utf8");
     const table = page
       .split("| name | type | labels | meaning |\n|---|---|---|---|\n")[1]
@@ -258,7 +258,7 @@ describe("what a service has done", () => {
     expect(others.filter((name) => !seen.types.has(name))).toEqual([]);
   });
 
-  test("the dashboard asks for metrics and labels that there are", async () => {
+  test("the dashboard uses existing metrics and labels", async () => {
     const file = await readFile(new URL("../../deploy/grafana/flowgate.json", import.meta.url), "utf8");
     const dashboard = JSON.parse(file) as Dashboard;
     expect(dashboard.schemaVersion).toBeGreaterThanOrEqual(36);
@@ -270,7 +270,7 @@ describe("what a service has done", () => {
       expect(unknownIn(expr, seen)).toEqual([]);
     }
     expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
-    // And the check finds what is not there.
+    // The check detects missing ones.
     expect(unknownIn("sum by (nothing) (rate(flowgate_request_total{nowhere='x'}[5m]))", seen)).toEqual([
       "flowgate_request_total",
       "nothing",
@@ -286,7 +286,7 @@ describe("what a service has done", () => {
 const authority = createAuthority();
 const issued = issueServer(authority);
 
-/** After one client that spoke no TLS. */
+/** Scrapes a service with TLS, after a client without TLS. */
 async function scrapeSecured(): Promise<Scrape> {
   const directory = await mkdtemp(join(tmpdir(), "flowgate-metrics-"));
   const tls = { certFile: join(directory, "tls.crt"), keyFile: join(directory, "tls.key") };
@@ -306,13 +306,13 @@ async function scrapeSecured(): Promise<Scrape> {
   }
 }
 
-describe("a call that is refused before anyone looks at it counts for its RPC, over the HTTP API too", () => {
+describe("a call that is rejected by a guard counts for its RPC, over the HTTP API too", () => {
   const of = (rpc: string, protocol: string, code: string) => ({ method: `flowgate.v1.${rpc}`, protocol, code });
 
-  test("to shed load", async () => {
+  test("by load shedding", async () => {
     await using service = await startService({ config: { limits: { inFlight: 1 } } });
     const others = { method: "other", code: "unavailable" };
-    // Until it was ready, /readyz was of those.
+    // These include /readyz until it was ready.
     const before = (await scrape(service.url)).sum("flowgate_requests_total", others);
     using busy = await openRaw(service.port);
     busy.write(
@@ -331,7 +331,7 @@ describe("a call that is refused before anyone looks at it counts for its RPC, o
     });
   });
 
-  test("by a wrong name, and from a foreign page", async () => {
+  test("by its Host, and by its Origin", async () => {
     await using service = await startService();
     expect((await service.send("GET", "/flows", { headers: { host: "evil.example" } })).status).toBe(421);
     expect((await service.send("POST", "/flows", { headers: { origin: "https://evil.example" } })).status).toBe(403);
@@ -343,7 +343,7 @@ describe("a call that is refused before anyone looks at it counts for its RPC, o
   });
 });
 
-test("a deployment that the store can't take is an error, not its caller's fault", async () => {
+test("a deployment that the store can't commit is a server error", async () => {
   await using service = await startService();
   using other = new DatabaseSync(join(service.dataDir, "flowgate.db"));
   other.exec("BEGIN IMMEDIATE");
@@ -371,7 +371,7 @@ function labelsOf({ samples }: Scrape, metric: string): readonly string[] {
   return Object.keys(own[0]?.labels ?? {}).filter((label) => label !== "le");
 }
 
-/** The metrics and labels of an expression that the scrape does not have. */
+/** The metrics and labels in an expression that are missing in the scrape. */
 function unknownIn(expr: string, seen: Scrape): string[] {
   const names = new Set([...seen.types.keys(), ...seen.samples.map(({ name }) => name)]);
   const labels = new Set(["instance", ...seen.samples.flatMap(({ labels }) => Object.keys(labels))]);
@@ -384,8 +384,8 @@ function unknownIn(expr: string, seen: Scrape): string[] {
   return [...metrics.filter((name) => !names.has(name)), ...used.filter((label) => !labels.has(label))];
 }
 
-describe("who may read them", () => {
-  test("with adminAuth, whoever has metrics.read", async () => {
+describe("access to metrics", () => {
+  test("with adminAuth, requires metrics.read", async () => {
     await using service = await startService({ config: { adminAuth } });
     const read = (headers: Record<string, string>, path = "/metrics") => service.send("GET", path, { headers });
     for (const username of ["admin", "reader", "scraper"]) {
@@ -407,7 +407,7 @@ describe("who may read them", () => {
     expect(await read(bearer(admin), `/metrics?access_token=${admin}`)).toMatchObject({ status: 401, body: "" });
   });
 
-  test("without adminAuth, whoever reaches the port; they are only read", async () => {
+  test("without adminAuth, is open to all clients, read-only", async () => {
     await using service = await startService();
     const got = await service.send("GET", "/metrics?with=query");
     expect(got.status).toBe(200);
@@ -420,7 +420,7 @@ describe("who may read them", () => {
     expect(posted.headers.allow).toBe("GET, HEAD");
   });
 
-  test("on a port of their own, whoever reaches that, and no one on the other", async () => {
+  test("on a separate port, is open there, and closed on the other port", async () => {
     await using service = await startService({ config: { adminAuth, metrics: { port: 0 } } });
     const [, url = ""] =
       /Metrics, for everyone who reaches them: (http:\/\/127\.0\.0\.1:\d+)\/metrics/.exec(service.log()) ?? [];
@@ -434,7 +434,7 @@ describe("who may read them", () => {
     expect(await service.stop()).toBe(0);
   });
 
-  test("a port of their own that can't be had keeps the service from starting", async () => {
+  test("the service does not start if the separate port can't be opened", async () => {
     await using taken = await startService();
     await expect(startService({ config: { metrics: { port: taken.port } } })).rejects.toThrow(
       `Port ${taken.port} on 127.0.0.1 is in use: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
@@ -444,14 +444,14 @@ describe("who may read them", () => {
     );
   });
 
-  test("switched off, no one: nothing is measured", async () => {
+  test("is closed if metrics are disabled", async () => {
     await using service = await startService({ config: { metrics: { enabled: false } } });
     expect((await service.send("GET", "/metrics")).status).toBe(404);
     expect(await deploy(service, { flows: [tab("T")] }, "full", v2)).toBeTypeOf("string");
   });
 });
 
-test("a stream that its client gives up counts as canceled, in every protocol", async () => {
+test("a stream that its client cancels counts as canceled, in every protocol", async () => {
   await using service = await startService();
   for (const name of ["gRPC", "gRPC-Web", "Connect"] as const) {
     const giveUp = new AbortController();
@@ -479,7 +479,7 @@ test("a stream that its client gives up counts as canceled, in every protocol", 
   }
 });
 
-test("the RPC protocols' own refusals have their codes", async () => {
+test("rejections by the RPC protocols have their codes", async () => {
   await using service = await startService({ config: { adminAuth } });
   const outcome = await call(rpcProtocols.gRPC(service.url), AuthService.method.issueToken, {
     clientId: "service-admin",

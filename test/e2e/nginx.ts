@@ -37,7 +37,7 @@ export async function openNginx(options: ProxyOptions): Promise<Proxy> {
   });
 }
 
-/** What a system's own nginx.conf does. One process, in the foreground, that writes nowhere else. */
+/** Replaces the system's nginx.conf: one process, in the foreground, that writes only to its folder. */
 function around(directory: string): string {
   const folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
   return `

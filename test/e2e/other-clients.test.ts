@@ -19,9 +19,9 @@ import { bearer } from "./rest.ts";
 import { type Service, startService } from "./service.ts";
 import { login, user } from "./users.ts";
 
-// Clients that others have made, and that were not built with our .proto files.
+// Third-party clients that were not built with the .proto files of Flowgate.
 
-// A machine that is busy with other tests would have calls shed.
+// On a machine busy with other tests, calls would be shed.
 const config = { adminAuth: { users: [user("admin", "*")] }, limits: { eventLoopDelayMs: 0 } };
 let service: Service;
 let token: string;
@@ -38,7 +38,7 @@ describe("buf curl, by reflection", { timeout: 60_000 }, () => {
     run("buf", "curl", "--http2-prior-knowledge", ...args, `${service.url}${path}`);
   const withToken = () => ["-H", `authorization: Bearer ${token}`, "--reflect-header", "*"];
 
-  test("is shown nothing without a token", async () => {
+  test("is rejected without a token", async () => {
     const { stdout, stderr } = await bufCurl("", "--list-services");
     expect(stdout).toBe("");
     expect(stderr).toContain("you are not authenticated");
@@ -86,8 +86,8 @@ describe("@grpc/grpc-js", () => {
     using client = open();
     const ask = (name: string) =>
       new Promise<Status | undefined>((resolve, reject) => {
-        client.makeUnaryRequest(pathOf(check), encode, decode, name, (error, answer) =>
-          error === null ? resolve(answer?.status) : reject(error),
+        client.makeUnaryRequest(pathOf(check), encode, decode, name, (error, response) =>
+          error === null ? resolve(response?.status) : reject(error),
         );
       });
     expect(await ask("")).toBe(Status.SERVING);
@@ -95,7 +95,7 @@ describe("@grpc/grpc-js", () => {
     await expect(ask("nothing")).rejects.toMatchObject({ code: status.NOT_FOUND });
   });
 
-  test("watches health until it has enough of it", async () => {
+  test("watches health until it cancels", async () => {
     using client = open();
     const stream = client.makeServerStreamRequest(pathOf(watch), encode, decode, "");
     const [first] = (await once(stream, "data")) as [HealthCheckResponse];
@@ -107,7 +107,7 @@ describe("@grpc/grpc-js", () => {
 });
 
 describe.skipIf(isMissing("python3-grpcio", hasGrpcio))("grpcio of Python", () => {
-  test("learns by reflection, logs in, deploys, reads, is refused, and watches the service to its end", async () => {
+  test("uses reflection, logs in, deploys, reads, is rejected, and watches the service until it stops", async () => {
     await using other = await startService({ config: { ...config, reflection: "open" } });
     const client = startGrpcio(`127.0.0.1:${other.port}`);
     await client.untilWatching();
@@ -151,7 +151,7 @@ describe.skipIf(isMissing("h2load of nghttp2-client", existsSync("/usr/bin/h2loa
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), "flowgate-h2load-"));
     await writeFile(join(directory, "empty.json"), "{}");
-    // A gRPC message of no bytes.
+    // An empty gRPC message.
     await writeFile(join(directory, "empty.grpc"), new Uint8Array(5));
   });
   afterAll(() => rm(directory, { recursive: true }));
@@ -174,7 +174,7 @@ describe.skipIf(isMissing("h2load of nghttp2-client", existsSync("/usr/bin/h2loa
       ["-d", "empty.grpc", "-H", "content-type: application/grpc", "-H", "te: trailers"],
       "/grpc.health.v1.Health/Check",
     ],
-  ])("%s some thousand times, and each is answered", async (_, args, path) => {
+  ])("%s some thousand times, each successfully", async (_, args, path) => {
     const { stdout } = await run(
       "h2load",
       `--requests=${total}`,
@@ -186,7 +186,7 @@ describe.skipIf(isMissing("h2load of nghttp2-client", existsSync("/usr/bin/h2loa
     );
     expect(stdout).toContain(`${total} succeeded, 0 failed, 0 errored, 0 timeout`);
     expect(stdout).toContain(`status codes: ${total} 2xx, 0 3xx, 0 4xx, 0 5xx`);
-    // An error over gRPC is a 200 as well, but has no data.
+    // An error over gRPC has the status 200 too, but no data.
     expect(Number(/\((\d+)\) data$/m.exec(stdout)?.[1])).toBeGreaterThanOrEqual(2 * total);
   });
 });

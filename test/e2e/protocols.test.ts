@@ -41,7 +41,7 @@ const tokens = { good: "", readOnly: "", narrow: "", expired: "", revoked: "" };
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), "flowgate-e2e-protocols-"));
   {
-    // Of an earlier life: tokens survive a restart, and so does the end of theirs.
+    // Issued before a restart: tokens and their revocations survive it.
     await using earlier = await startService({
       dataDir,
       config: { adminAuth: { ...adminAuth, tokenLifetimeSeconds: 1 } },
@@ -106,12 +106,12 @@ type Refusal = {
   readonly status: number;
   readonly code: Code;
   readonly reason: string;
-  /** Where RPC says another. */
+  /** The code over RPC, if it differs. */
   readonly rpcReason?: unknown;
   readonly message?: string | RegExp;
-  /** REST has no body then. */
+  /** Over REST, the response then has no body. */
   readonly challenge?: string;
-  /** REST has RFC 6749's body. */
+  /** Over REST, the body is that of RFC 6749. */
   readonly isOAuth?: boolean;
   readonly headers?: Record<string, unknown>;
 };
@@ -119,11 +119,11 @@ type Refusal = {
 type Row = {
   readonly name: string;
   readonly as?: Role;
-  /** Several where REST can say it in several ways. */
+  /** Several if REST has several forms. */
   readonly rest: readonly Rest[];
-  /** Absent where RPC has no way to say it. */
+  /** Absent if RPC has no equivalent. */
   readonly rpc?: Rpc;
-} & ({ readonly answer: unknown; readonly headers?: Record<string, unknown> } | { readonly refusal: Refusal });
+} & ({ readonly response: unknown; readonly headers?: Record<string, unknown> } | { readonly refusal: Refusal });
 
 function rpc<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
@@ -207,10 +207,10 @@ const without = (name: keyof TokenParameters) =>
 
 const login_: Row[] = [
   {
-    name: "the scheme is told to everyone",
+    name: "the login scheme is public",
     rest: [["GET", "/auth/login"]],
     rpc: rpc(AuthService.method.getLogin, {}),
-    answer: {
+    response: {
       type: "credentials",
       prompts: [
         { id: "username", type: "text", label: "Username" },
@@ -222,7 +222,7 @@ const login_: Row[] = [
 
 const token = { access_token: expect.stringMatching(/^[\w-]{43}$/), expires_in: 604_800, token_type: "Bearer" };
 const issued = {
-  answer: token,
+  response: token,
   headers: { "cache-control": "no-store", pragma: "no-cache", "content-type": "application/json" },
 };
 
@@ -244,7 +244,7 @@ const issuing: Row[] = [
         ["POST", "/auth/token", json, JSON.stringify(without(name))],
       ],
       ...(name === "scope"
-        ? { ...issued, answer: { ...token, scope: "*" } }
+        ? { ...issued, response: { ...token, scope: "*" } }
         : invalidRequest(`The parameter ${name} is missing or empty.`)),
     },
     {
@@ -263,10 +263,10 @@ const issuing: Row[] = [
     { name: `${name} null`, ...issueJson({ ...tokenParameters(), [name]: null }), ...invalidRequest() },
   ]),
   {
-    name: "a token of all that the user may, where no scope is asked for",
+    name: "a token with all permissions of the user, without a scope",
     ...issueBy(null, { username: "reader", password: passwordOf("reader"), clientId: "service-admin" }),
     ...issued,
-    answer: { ...token, scope: "read" },
+    response: { ...token, scope: "read" },
   },
   { name: "a client that authenticates by HTTP Basic", ...issueBy(basic("service-admin:")), ...issued },
   {
@@ -293,14 +293,14 @@ const issuing: Row[] = [
   { name: "a bad escape", ...issueForm(`${encode({})}%zz`), ...invalidRequest() },
   { name: "escaped bytes that are no UTF-8", ...issueForm(`${encode({})}%ff%fe`), ...invalidRequest() },
   {
-    name: "bytes that are no UTF-8",
+    name: "bytes that are not UTF-8",
     rest: [["POST", "/auth/token", form, Buffer.concat([Buffer.from(encode({})), Buffer.from([0xff])])]],
     ...invalidRequest(),
   },
   { name: "a JSON array", ...issueJson([]), ...invalidRequest() },
   { name: "malformed JSON", rest: [["POST", "/auth/token", json, "{"]], ...invalidRequest() },
   {
-    name: "a key of JSON repeated",
+    name: "a duplicate JSON key",
     rest: [["POST", "/auth/token", json, JSON.stringify(tokenParameters()).replace("{", '{"scope":"*",')]],
     ...invalidRequest(),
   },
@@ -343,14 +343,14 @@ const issuing: Row[] = [
 
 const revoking: Row[] = [
   {
-    name: "a token that is unknown",
+    name: "an unknown token",
     as: "good",
     rest: [
       ["POST", "/auth/revoke", form, "token=unknown"],
       ["POST", "/auth/revoke", json, '{"token":"unknown"}'],
     ],
     rpc: rpc(AuthService.method.revokeToken, { token: "unknown" }),
-    answer: undefined,
+    response: undefined,
     headers: { "content-length": "0" },
   },
   {
@@ -375,7 +375,7 @@ const revoking: Row[] = [
     refusal: { status: 400, code: Code.InvalidArgument, reason: "invalid_request", isOAuth: true },
   },
   {
-    name: "a revocation of another content type",
+    name: "a revocation with another content type",
     as: "good",
     rest: [["POST", "/auth/revoke", { "content-type": "text/plain" }, "token=a"]],
     refusal: { status: 415, code: Code.Unknown, reason: "invalid_request", isOAuth: true },
@@ -441,7 +441,7 @@ const reading: Row[] = [
     as: "good",
     rest: [["GET", "/settings"]],
     rpc: rpc(SettingsService.method.getSettings, {}),
-    answer: {
+    response: {
       version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
       apiVersions: ["v1", "v2"],
       runtime: {
@@ -454,18 +454,18 @@ const reading: Row[] = [
     },
   },
   {
-    name: "the settings, as far as a token goes",
+    name: "the settings, with a restricted token",
     as: "readOnly",
     rest: [["GET", "/settings"]],
     rpc: rpc(SettingsService.method.getSettings, {}),
-    answer: expect.objectContaining({ user: { username: "admin", permissions: ["read"] } }),
+    response: expect.objectContaining({ user: { username: "admin", permissions: ["read"] } }),
   },
   {
     name: "the flows, with their revision",
     as: "readOnly",
     rest: [["GET", "/flows", v2]],
     rpc: rpc(FlowsService.method.getFlows, {}),
-    answer: { flows: [], rev: expect.any(String) },
+    response: { flows: [], rev: expect.any(String) },
     headers: { etag: expect.stringMatching(/^"[^"]+"$/), vary: "Service-API-Version" },
   },
   {
@@ -475,7 +475,7 @@ const reading: Row[] = [
       ["GET", "/flows"],
       ["GET", "/flows", { "SERVICE-API-version": "v1" }],
     ],
-    answer: [],
+    response: [],
     headers: { etag: expect.stringMatching(/^"[^"]+"$/) },
   },
 ];
@@ -490,7 +490,7 @@ const headerFaults: Row[] = [
     rest: [
       ["GET", "/flows", { "service-api-version": version }],
       ["POST", "/flows", versioned(version), "[]"],
-      // Before anything else is looked at.
+      // Before anything else is checked.
       ["POST", "/flows", { ...versioned(version), "content-type": "text/plain" }, "{"],
       ["POST", "/flows", { ...versioned(version), "service-deployment-type": "no" }, "{"],
     ],
@@ -511,7 +511,7 @@ const headerFaults: Row[] = [
 type NodeInit = MessageInitShape<typeof NodeSchema>;
 type SetFlowsInit = MessageInitShape<typeof SetFlowsRequestSchema>;
 
-/** What is wrong with the nodes of a request, and where. */
+/** Invalid nodes, with the message and path of their error. */
 function nodesFault(name: string, path: string, nodes: unknown, rpcNodes?: NodeInit[]): Row {
   return bodyFault(name, path, { flows: nodes }, rpcNodes && { flows: rpcNodes }, [
     ["POST", "/flows", json, JSON.stringify(nodes)],
@@ -549,7 +549,7 @@ const instanceNode = (id: string, of: string, z: string): NodeInit => ({
   properties: { z },
 });
 
-/** As many objects within each other. */
+/** This many nested objects. */
 function nested(levels: number): object {
   return levels === 1 ? {} : { a: nested(levels - 1) };
 }
@@ -686,7 +686,7 @@ const plain = (status: number, reason: string, headers: Record<string, unknown> 
 
 const httpFaults: Row[] = [
   {
-    name: "a path that leads nowhere",
+    name: "an unknown path",
     rest: [
       ["GET", "/nowhere"],
       ["GET", "/flows/"],
@@ -710,7 +710,7 @@ const httpFaults: Row[] = [
     ...plain(405, "method_not_allowed", { allow }),
   })),
   {
-    name: "an answer that nothing but HTML would do for",
+    name: "a response in HTML only",
     as: "good",
     rest: [
       ["GET", "/flows", { accept: "text/html" }],
@@ -720,7 +720,7 @@ const httpFaults: Row[] = [
     ...plain(406, "not_acceptable"),
   },
   {
-    name: "flows of another content type",
+    name: "flows with another content type",
     as: "good",
     rest: [
       ["POST", "/flows", { "content-type": "text/plain" }, "[]"],
@@ -746,7 +746,7 @@ const httpFaults: Row[] = [
       status: 413,
       code: Code.ResourceExhausted,
       reason: expect.stringMatching(/too_large$/),
-      // Connect refuses it by itself, and gives none.
+      // Connect itself rejects it, without a reason.
       rpcReason: expect.any(String),
     },
   },
@@ -761,7 +761,7 @@ async function restAnswer(row: Row, [method, path, headers = {}, body]: Rest): P
   });
 }
 
-/** An answer of RPC in the shape of REST. */
+/** Converts an RPC response to the form of REST. */
 function toRest({ message }: { message: { $typeName: string } }, method: Row): unknown {
   switch (message.$typeName) {
     case "flowgate.v1.RevokeTokenResponse":
@@ -793,10 +793,10 @@ const schemas = new Map<string, DescMessage>(
   [...AuthService.methods, ...SettingsService.methods].map(({ output }) => [output.typeName, output]),
 );
 
-/** What REST answers for a row; its headers apart. */
+/** The expected REST response of a row, without headers. */
 function replyTo(row: Row): { status: number; type: unknown; body: unknown } {
   if (!("refusal" in row)) {
-    return { status: 200, type: row.answer === undefined ? undefined : "application/json", body: row.answer };
+    return { status: 200, type: row.response === undefined ? undefined : "application/json", body: row.response };
   }
   const { status, reason, message, challenge, isOAuth } = row.refusal;
   if (challenge !== undefined) {
@@ -818,10 +818,10 @@ function headersOf(row: Row): Record<string, unknown> {
   return challenge === undefined ? headers : { ...headers, "www-authenticate": challenge };
 }
 
-/** What RPC answers for a row. */
+/** The expected RPC response of a row. */
 function outcomeOf(row: Row): unknown {
   if (!("refusal" in row)) {
-    return { answer: row.answer };
+    return { response: row.response };
   }
   const { code, message } = row.refusal;
   const { "cache-control": _cacheControl, pragma: _pragma, ...metadata } = headersOf(row);
@@ -870,7 +870,7 @@ test.for(rpcRows)("over $protocol: $name", async ({ protocol, row }) => {
 
 function readOutcome(outcome: Outcome<DescMessage>, row: Row): unknown {
   if (!("refused" in outcome)) {
-    return { answer: toRest(outcome, row) };
+    return { response: toRest(outcome, row) };
   }
   const { code, reason, message, metadata } = outcome.refused;
   return { code: Code[code], reason: reason ?? "none", message, metadata: Object.fromEntries(metadata) };
@@ -885,7 +885,7 @@ async function made(protocol: string, row: Row): Promise<Outcome<DescMessage>> {
 }
 
 describe("logins that fail", () => {
-  test("an unknown user and a wrong password are refused with the same bytes", async () => {
+  test("an unknown user and a wrong password get identical responses", async () => {
     const bodies = new Set<string>();
     const wrong = [
       { username: "forgetful", password: "wrong" },
@@ -922,11 +922,11 @@ describe("logins that fail", () => {
         },
       });
     }
-    // A success clears the count, so that the user is not locked here after the fifth protocol.
+    // A success resets the count, so that the user is not locked out after the fifth protocol.
     await login(service, {});
   });
 
-  test("after 5 of them a user is locked, whether there is one or not", async () => {
+  test("5 of them lock a user out, whether it exists or not", async () => {
     const statuses: number[] = [];
     for (let tries = 0; tries < 6; tries += 1) {
       const body = encode({ username: "a name that none has", password: "wrong" });
@@ -936,7 +936,7 @@ describe("logins that fail", () => {
   });
 });
 
-test("a token is of no use once its revocation is answered, over whatever protocol", async () => {
+test("a token is invalid after its revocation over any protocol", async () => {
   const ways: [string, (token: string) => Promise<unknown>][] = [
     ["form", (t) => service.send("POST", "/auth/revoke", { headers: { ...form, ...bearer(t) }, body: `token=${t}` })],
     [
@@ -961,7 +961,7 @@ test("a token is of no use once its revocation is answered, over whatever protoc
   }
 });
 
-describe("refusal comes before the body is read", () => {
+describe("calls are rejected before the body is read", () => {
   test.each([
     ["REST", "/flows", "application/json"],
     ["Connect", "/flowgate.v1.FlowsService/SetFlows", "application/proto"],
@@ -1010,7 +1010,7 @@ describe("revisions", () => {
     };
   const auth = () => bearer(tokens.good);
 
-  test("what is given and not the active one is refused, and names the active one", async () => {
+  test("a revision that is not the active one is rejected, with the active one in the error", async () => {
     const { rev } = await active();
     for (const given of ["", "other", `${rev} `, rev.toUpperCase()]) {
       const reply = await deploy({ flows: [tab], rev: given });
@@ -1088,7 +1088,7 @@ describe("revisions", () => {
   });
 });
 
-test("HEAD and OPTIONS are answered as HTTP has it", async () => {
+test("HEAD and OPTIONS follow HTTP", async () => {
   const headers = bearer(tokens.good);
   const get = await service.send("GET", "/flows", { headers });
   const head = await service.send("HEAD", "/flows", { headers });
@@ -1111,7 +1111,7 @@ describe("without adminAuth", () => {
   });
   afterAll(() => open?.[Symbol.asyncDispose]());
 
-  test("everyone may do everything, and no token is issued", async () => {
+  test("all clients have all permissions, and no token is issued", async () => {
     expect((await open.send("GET", "/auth/login")).json()).toEqual({});
     expect((await open.send("POST", "/flows", { headers: json, body: "[]" })).status).toBe(204);
     const settings = (await open.send("GET", "/settings")).json();
@@ -1138,7 +1138,7 @@ describe("without adminAuth", () => {
     });
   });
 
-  test("GET of an RPC that changes something is refused", async () => {
+  test("GET of an RPC with side effects is rejected", async () => {
     const reply = await open.send("GET", "/flowgate.v1.FlowsService/SetFlows?message=%7B%7D&encoding=json&connect=v1");
     expect([reply.status, reply.headers.allow]).toEqual([405, "POST"]);
   });

@@ -6,7 +6,7 @@ import { createClient } from "@connectrpc/connect";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
-import { openRaw } from "../server/raw.ts";
+import { openRaw } from "../server/raw-connection.ts";
 import { grpcioSteps, hasGrpcio, startGrpcio } from "./grpcio.ts";
 import { haproxy, openHaproxy } from "./haproxy.ts";
 import { keepCalling } from "./keep-calling.ts";
@@ -25,19 +25,19 @@ import {
 import { bearer } from "./rest.ts";
 import { startService } from "./service.ts";
 import { login, user } from "./users.ts";
-import { ask, transportsOf, type Way } from "./way.ts";
+import { sendRequest, transportsOf, type HttpClient } from "./http-client.ts";
 
 const adminAuth = { users: [user("admin", "*")], default: { permissions: "settings.read" } };
 const open = { nginx: openNginx, HAProxy: openHaproxy };
 type Name = keyof typeof open;
 const names = Object.keys(open) as Name[];
-const wayNames = ["HTTP/1.1", "h2c", "HTTP/1.1 over TLS", "HTTP/2 over TLS"];
+const clientNames = ["HTTP/1.1", "h2c", "HTTP/1.1 over TLS", "HTTP/2 over TLS"];
 const isThere = existsSync(nginx) && existsSync(haproxy);
 
 let directory: string;
-/** A service without `tls`, and one with it. */
+/** A service without and one with `tls`. */
 const behind = {} as Record<"plain" | "tls", Behind>;
-/** Before the first, and before the second, where they ask for client certificates as well. */
+/** In front of the first, and in front of the second, where they also request client certificates. */
 const proxies = { plain: {}, tls: {} } as Record<"plain" | "tls", Record<Name, Proxy>>;
 const opened = new AsyncDisposableStack();
 
@@ -73,12 +73,12 @@ function before(name: Name, { service }: Behind, options: Partial<ProxyOptions> 
   return open[name]({ upstreams: [service.port], ...options });
 }
 
-function wayTo(proxy: Proxy, name: string): Way {
-  const way = proxy.ways.find((way) => way.name === name);
-  if (way === undefined) {
+function clientOf(proxy: Proxy, name: string): HttpClient {
+  const httpClient = proxy.httpClients.find((httpClient) => httpClient.name === name);
+  if (httpClient === undefined) {
     throw new Error(`${proxy.name} has no ${name}`);
   }
-  return way;
+  return httpClient;
 }
 
 const runsCheck = Object.entries(checks) as [CheckName, Check][];
@@ -86,9 +86,9 @@ const runsCheck = Object.entries(checks) as [CheckName, Check][];
 describe.skipIf(isMissing("nginx and HAProxy", isThere))("the configurations of deploy/", () => {
   describe.each(names)("%s", (name) => {
     describe.each(["plain", "tls"] as const)("before a service: %s", (upstream) => {
-      describe.each(wayNames)("from a client: %s", (wayName) => {
+      describe.each(clientNames)("from a client: %s", (clientName) => {
         test.each(runsCheck)("%s", async (_, check) => {
-          const checked = check(wayTo(proxies[upstream][name], wayName), behind[upstream]);
+          const checked = check(clientOf(proxies[upstream][name], clientName), behind[upstream]);
           await expect(checked).resolves.toBeUndefined();
         });
       });
@@ -98,22 +98,22 @@ describe.skipIf(isMissing("nginx and HAProxy", isThere))("the configurations of 
       });
     });
 
-    test.each(wayNames.filter((wayName) => wayName.endsWith("TLS")))(
+    test.each(clientNames.filter((clientName) => clientName.endsWith("TLS")))(
       "names workloads to the service by their certificates: %s",
-      async (wayName) => {
-        await expect(checkClientCertificates(wayTo(proxies.tls[name], wayName))).resolves.toBeUndefined();
+      async (clientName) => {
+        await expect(checkClientCertificates(clientOf(proxies.tls[name], clientName))).resolves.toBeUndefined();
       },
     );
 
-    test("tells clients apart, so that one who may not log in does not keep others out", async () => {
+    test("forwards client addresses, so that the lockout of one client does not affect others", async () => {
       const addresses = { nginx: ["127.0.1.1", "127.0.1.2"], HAProxy: ["127.0.2.1", "127.0.2.2"] } as const;
-      const checked = checkLoginLimit(wayTo(proxies.plain[name], "HTTP/1.1"), addresses[name]);
+      const checked = checkLoginLimit(clientOf(proxies.plain[name], "HTTP/1.1"), addresses[name]);
       await expect(checked).resolves.toBeUndefined();
     });
 
-    test("takes targets in absolute form, and offers to upgrade", async () => {
+    test("accepts targets in absolute form, and Upgrade", async () => {
       using raw = await openRaw(proxies.plain[name].ports.http);
-      const { host } = new URL(wayTo(proxies.plain[name], "HTTP/1.1").url);
+      const { host } = new URL(clientOf(proxies.plain[name], "HTTP/1.1").url);
       raw.write(`GET http://${host}/settings HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
       expect(await raw.until(/}/)).toMatch(/^HTTP\/1.1 200 .*"apiVersions"/s);
       using upgrading = await openRaw(proxies.plain[name].ports.http);
@@ -122,34 +122,41 @@ describe.skipIf(isMissing("nginx and HAProxy", isThere))("the configurations of 
       expect(await upgrading.until(/}/)).toMatch(/^HTTP\/1.1 200 .*"apiVersions"/s);
     });
 
-    test("is refused by a service whose certificate has another name, and by one of another authority", async () => {
+    test("rejects a service whose certificate has another name or another authority", async () => {
       for (const change of [
         ["flowgate.internal", "other.internal"],
         ["ca.crt", "workloads.crt"],
       ] as const) {
         const edit = (config: string) => replace(config, [change]);
         await using proxy = await before(name, behind.tls, { upstreamTls: true, edit });
-        const { status } = await ask(wayTo(proxy, "HTTP/1.1"), "GET", "/settings");
+        const { status } = await sendRequest(clientOf(proxy, "HTTP/1.1"), "GET", "/settings");
         expect([502, 503]).toContain(status);
       }
     });
   });
 });
 
-type RequestError = readonly [fault: string, name: Name, from: string, to: string, found: CheckName, wayName: string];
+type RequestError = readonly [
+  fault: string,
+  name: Name,
+  from: string,
+  to: string,
+  found: CheckName,
+  clientName: string,
+];
 const unary = "unary calls, and the details of their errors";
 const streams = "streams, and their end when the client leaves";
-const bothWays = "streams both ways at once";
+const bothDirections = "streams in both directions";
 const large = "large bodies, and refusals of larger ones";
 const paths = "paths as they were sent";
 const certificate = "no word of a client about its certificate";
 const calledBy = "the name by which the client calls";
 const address = "the client's address";
 
-describe.skipIf(!isThere)("a configuration that is not as it should be is found out", () => {
+describe.skipIf(!isThere)("the checks detect an incorrect configuration", () => {
   test.each<RequestError>([
     ["gRPC over HTTP/1.1", "nginx", "grpc_pass grpc:", "proxy_pass http:", unary, "h2c"],
-    ["Connect's streams over HTTP/1.1", "nginx", "|connect\\+", "", bothWays, "h2c"],
+    ["Connect's streams over HTTP/1.1", "nginx", "|connect\\+", "", bothDirections, "h2c"],
     ["one pool for both versions of HTTP", "nginx", "grpc://flowgate_http2", "grpc://flowgate", unary, "h2c"],
     ["bodies collected first", "nginx", "proxy_request_buffering off;", "", "deadlines", "HTTP/1.1"],
     ["a limit of its own", "nginx", "client_max_body_size ", "client_max_body_size 1m; #", large, "HTTP/1.1"],
@@ -192,25 +199,25 @@ describe.skipIf(!isThere)("a configuration that is not as it should be is found 
       calledBy,
       "HTTP/1.1",
     ],
-  ])("%s (%s): %j", async (_, name, from, to, found, wayName) => {
+  ])("%s (%s): %j", async (_, name, from, to, found, clientName) => {
     const edit = (config: string) => replace(config, [[from, to]]);
     await using proxy = await before(name, behind.plain, { edit });
-    const checked = checks[found](wayTo(proxy, wayName), { ...behind.plain, patienceMs: 1_000 });
+    const checked = checks[found](clientOf(proxy, clientName), { ...behind.plain, timeoutMs: 1_000 });
     await expect(checked).rejects.toBeInstanceOf(Error);
   });
 
-  test.each(names)("a word that it does not know (%s)", async (name) => {
+  test.each(names)("an unknown directive (%s)", async (name) => {
     const edit = (config: string) => `${config}\nflowgates on;\n`;
     await expect(before(name, behind.plain, { edit })).rejects.toThrow(/unknown (directive|keyword) ["']flowgates["']/);
   });
 });
 
-describe.skipIf(!isThere)("programs of others", () => {
+describe.skipIf(!isThere)("third-party clients", () => {
   const caFile = () => join(directory, "ca.crt");
 
   test.each(names)("buf curl, by reflection over TLS (%s)", async (name) => {
     for (const protocol of ["grpc", "grpcweb", "connect"]) {
-      const { url } = wayTo(proxies.plain[name], "HTTP/2 over TLS");
+      const { url } = clientOf(proxies.plain[name], "HTTP/2 over TLS");
       const args = ["--protocol", protocol, "--cacert", caFile(), "--data", '{"service":"flowgate.v1.FlowsService"}'];
       const { stdout, stderr } = await run("buf", "curl", ...args, `${url}/grpc.health.v1.Health/Check`);
       expect([protocol, stderr]).toEqual([protocol, ""]);
@@ -224,16 +231,16 @@ describe.skipIf(!isThere)("programs of others", () => {
       const body = join(directory, "flows.json");
       await writeFile(body, JSON.stringify([{ id: "t", type: "tab", info: "x".repeat(1_000_000) }]));
       const { token } = behind.plain;
-      const ways = [
-        ["--http1.1", wayTo(proxies.plain[name], "HTTP/1.1").url, "1.1"],
-        ["--http2-prior-knowledge", wayTo(proxies.plain[name], "h2c").url, "2"],
-        ["--http1.1", wayTo(proxies.plain[name], "HTTP/1.1 over TLS").url, "1.1"],
-        ["--http2", wayTo(proxies.plain[name], "HTTP/2 over TLS").url, "2"],
+      const httpClients = [
+        ["--http1.1", clientOf(proxies.plain[name], "HTTP/1.1").url, "1.1"],
+        ["--http2-prior-knowledge", clientOf(proxies.plain[name], "h2c").url, "2"],
+        ["--http1.1", clientOf(proxies.plain[name], "HTTP/1.1 over TLS").url, "1.1"],
+        ["--http2", clientOf(proxies.plain[name], "HTTP/2 over TLS").url, "2"],
       ];
       const told = ["-sS", "--cacert", caFile(), "-w", "%{http_version} %{http_code}", "--data-binary", `@${body}`];
       const headers = [`Authorization: ${bearer(token).authorization}`, "Content-Type: application/json"];
-      for (const [flag = "", url = "", version = ""] of ways) {
-        // Not over HTTP/2, where nginx never says to continue.
+      for (const [flag = "", url = "", version = ""] of httpClients) {
+        // Not over HTTP/2, where nginx never sends 100 Continue.
         const all = version === "2" ? headers : [...headers, "Expect: 100-continue"];
         const args = [flag, ...told, ...all.flatMap((header) => ["-H", header])];
         const { stdout, stderr } = await run("curl", ...args, `${url}/flows`);
@@ -249,7 +256,7 @@ describe.skipIf(!isThere)("programs of others", () => {
     );
     const metadata = new Metadata();
     metadata.set("authorization", bearer(behind.plain.token).authorization);
-    const answer = await new Promise((resolve, reject) => {
+    const response = await new Promise((resolve, reject) => {
       const path = `/${SettingsService.typeName}/GetSettings`;
       const bytes = (from: Buffer) => from;
       client.makeUnaryRequest(path, bytes, bytes, Buffer.alloc(0), metadata, (error, value) =>
@@ -257,7 +264,7 @@ describe.skipIf(!isThere)("programs of others", () => {
       );
     });
     client.close();
-    expect(answer).toContain("admin");
+    expect(response).toContain("admin");
   });
 
   test.skipIf(isMissing("h2load", existsSync("/usr/bin/h2load"))).each(names)("h2load (%s)", async (name) => {
@@ -266,7 +273,7 @@ describe.skipIf(!isThere)("programs of others", () => {
     await writeFile(body, new Uint8Array(5));
     const args = [`--requests=${total}`, "--clients=4", "--max-concurrent-streams=8"];
     const grpc = ["-d", body, "-H", "content-type: application/grpc", "-H", "te: trailers"];
-    const { url } = wayTo(proxies.plain[name], "h2c");
+    const { url } = clientOf(proxies.plain[name], "h2c");
     for (const [path, ...more] of [["/settings"], ["/flowgate.v1.SettingsService/GetSettings", ...grpc]]) {
       const { stdout } = await run("h2load", ...args, ...more, `${url}${path}`);
       expect(stdout).toContain(`status codes: ${total} 2xx, 0 3xx, 0 4xx, 0 5xx`);
@@ -275,7 +282,7 @@ describe.skipIf(!isThere)("programs of others", () => {
   });
 });
 
-describe.skipIf(!isThere)("a service of two that leaves while calls go on", () => {
+describe.skipIf(!isThere)("one of two services that drains during calls", () => {
   const config = { trustedProxies: ["127.0.0.1"], drain: { delayMs: 3_000 }, limits: { eventLoopDelayMs: 0 } };
   const carelessly: Record<Name, (config: string) => string> = {
     nginx: (config) => replace(config, [["_next_upstream   error timeout", "_next_upstream off"]]),
@@ -286,24 +293,25 @@ describe.skipIf(!isThere)("a service of two that leaves while calls go on", () =
       ]),
   };
 
-  test("costs no call, unless the proxy is told to be careless", async () => {
+  test("fails no call, unless health checks and retries are disabled", async () => {
     await using stack = new AsyncDisposableStack();
     const services = await Promise.all([startService({ config }), startService({ config })]);
     services.forEach((service) => stack.use(service));
     const upstreams = services.map(({ port }) => port);
     const careful: ReturnType<typeof keepCalling>[] = [];
     const careless: ReturnType<typeof keepCalling>[] = [];
-    const read = (way: Way) => keepCalling(async () => (await ask(way, "GET", "/settings")).status);
+    const read = (httpClient: HttpClient) =>
+      keepCalling(async () => (await sendRequest(httpClient, "GET", "/settings")).status);
     for (const name of names) {
       const proxy = stack.use(await open[name]({ upstreams }));
-      careful.push(...proxy.ways.map(read));
-      const { gRPC: grpc } = transportsOf(wayTo(proxy, "h2c"));
+      careful.push(...proxy.httpClients.map(read));
+      const { gRPC: grpc } = transportsOf(clientOf(proxy, "h2c"));
       if (grpc !== undefined) {
         const client = createClient(SettingsService, grpc);
         careful.push(keepCalling(async () => (await client.getSettings({})) && 200));
       }
       const other = stack.use(await open[name]({ upstreams, edit: carelessly[name] }));
-      careless.push(read(wayTo(other, "HTTP/1.1")));
+      careless.push(read(clientOf(other, "HTTP/1.1")));
     }
     const all = [...careful, ...careless];
     await Promise.all(all.map((calls) => calls.more(10)));
@@ -315,12 +323,12 @@ describe.skipIf(!isThere)("a service of two that leaves while calls go on", () =
   });
 });
 
-// It ends the service, and so comes last.
+// Last, since it stops the service.
 describe.skipIf(!isThere || isMissing("python3-grpcio", hasGrpcio))("grpcio of Python", () => {
-  test("deploys, reads, is refused, and watches the service to its end", async () => {
+  test("deploys, reads, is rejected, and watches the service until it stops", async () => {
     const clients = [];
     for (const name of names) {
-      const client = startGrpcio(new URL(wayTo(proxies.plain[name], "h2c").url).host);
+      const client = startGrpcio(new URL(clientOf(proxies.plain[name], "h2c").url).host);
       await client.untilWatching();
       clients.push(client);
     }

@@ -13,22 +13,22 @@ import { call } from "./rpc.ts";
 import { scrape } from "./scrape.ts";
 import { eventually, type Service } from "./service.ts";
 import { tokenParameters } from "./users.ts";
-import { ask, transportsOf, type Way } from "./way.ts";
+import { sendRequest, transportsOf, type HttpClient } from "./http-client.ts";
 
-/** What is behind the proxy. */
+/** The service behind the proxy. */
 export type Behind = {
   readonly service: Service;
   readonly metricsUrl: string;
-  /** Of one who may do everything. */
+  /** A token with all permissions. */
   readonly token: string;
-  /** How long a message of a stream is waited for. */
-  readonly patienceMs?: number;
+  /** How long to wait for a message of a stream. */
+  readonly timeoutMs?: number;
 };
 
-/** Rejects where what should come through a proxy does not. */
-export type Check = (way: Way, behind: Behind) => Promise<void>;
+/** Rejects if something does not work through the proxy. */
+export type Check = (httpClient: HttpClient, behind: Behind) => Promise<void>;
 
-/** What each service of these checks is told. */
+/** The configuration of the services in these checks. */
 export const proxiedConfig = {
   trustedProxies: ["127.0.0.1"],
   hosts: ["flows.example"],
@@ -49,48 +49,48 @@ const tooLarge = "x".repeat(3_500_000);
 const grpcHeaders = { "content-type": "application/grpc", te: "trailers" };
 const settings = "/flowgate.v1.SettingsService/GetSettings";
 const watch = `/${Health.typeName}/Watch`;
-/** A message of no bytes, as gRPC, gRPC-Web and Connect's streams frame it. */
+/** An empty message in an envelope of gRPC, gRPC-Web and Connect streams. */
 const emptyMessage = new Uint8Array(5);
 
-/** gRPC needs HTTP/2 from the client on. */
-const hasGrpc = ({ httpVersion }: Way): boolean => httpVersion === "2";
+/** gRPC requires HTTP/2 from the client. */
+const hasGrpc = ({ httpVersion }: HttpClient): boolean => httpVersion === "2";
 
-async function checkRest(way: Way, { token }: Behind): Promise<void> {
+async function checkRest(httpClient: HttpClient, { token }: Behind): Promise<void> {
   const own = bearer(token);
-  const flows = await ask(way, "GET", "/flows", { headers: own });
+  const flows = await sendRequest(httpClient, "GET", "/flows", { headers: own });
   expect(flows.status).toBe(200);
   const { etag = "" } = flows.headers;
   expect(etag).toMatch(/^"[^"]+"$/);
-  const head = await ask(way, "HEAD", "/flows", { headers: own });
+  const head = await sendRequest(httpClient, "HEAD", "/flows", { headers: own });
   expect(head).toMatchObject({ status: 200, body: "", headers: { etag } });
-  const same = await ask(way, "GET", "/flows", { headers: { ...own, "if-none-match": etag } });
+  const same = await sendRequest(httpClient, "GET", "/flows", { headers: { ...own, "if-none-match": etag } });
   expect(same).toMatchObject({ status: 304, body: "", headers: { etag } });
 
-  const refused = await ask(way, "GET", "/flows");
+  const refused = await sendRequest(httpClient, "GET", "/flows");
   expect(refused).toMatchObject({
     status: 401,
     body: "",
     headers: { "www-authenticate": 'Bearer realm="flowgate"' },
   });
-  const unknown = await ask(way, "GET", "/nowhere", { headers: own });
+  const unknown = await sendRequest(httpClient, "GET", "/nowhere", { headers: own });
   expect([unknown.status, unknown.json()]).toEqual([404, expect.objectContaining({ code: "not_found" })]);
-  const wrong = await ask(way, "DELETE", "/flows", { headers: own });
+  const wrong = await sendRequest(httpClient, "DELETE", "/flows", { headers: own });
   expect(wrong).toMatchObject({ status: 405, headers: { allow: "GET, POST, HEAD, OPTIONS" } });
   const stale = { headers: { ...own, ...json, ...v2 }, body: JSON.stringify({ flows: [], rev: "stale" }) };
-  const conflict = await ask(way, "POST", "/flows", stale);
+  const conflict = await sendRequest(httpClient, "POST", "/flows", stale);
   expect([conflict.status, conflict.json()]).toEqual([409, expect.objectContaining({ code: "version_mismatch" })]);
 }
 
-async function checkForm(way: Way): Promise<void> {
+async function checkForm(httpClient: HttpClient): Promise<void> {
   const body = new URLSearchParams(tokenParameters()).toString();
-  const answer = await ask(way, "POST", "/auth/token", { headers: form, body });
-  expect(answer).toMatchObject({ status: 200, headers: { "cache-control": "no-store" } });
-  expect(answer.json()).toMatchObject({ token_type: "Bearer" });
+  const httpResponse = await sendRequest(httpClient, "POST", "/auth/token", { headers: form, body });
+  expect(httpResponse).toMatchObject({ status: 200, headers: { "cache-control": "no-store" } });
+  expect(httpResponse.json()).toMatchObject({ token_type: "Bearer" });
 }
 
-async function checkUnary(way: Way, { token }: Behind): Promise<void> {
+async function checkUnary(httpClient: HttpClient, { token }: Behind): Promise<void> {
   const own = bearer(token);
-  for (const [protocol, transport] of Object.entries(transportsOf(way))) {
+  for (const [protocol, transport] of Object.entries(transportsOf(httpClient))) {
     const read = await call(transport, SettingsService.method.getSettings, {}, own);
     expect([protocol, read]).toEqual([
       protocol,
@@ -104,24 +104,24 @@ async function checkUnary(way: Way, { token }: Behind): Promise<void> {
   }
 }
 
-async function checkStreams(way: Way, { metricsUrl, patienceMs = 10_000 }: Behind): Promise<void> {
-  for (const [protocol, transport] of Object.entries(transportsOf(way))) {
+async function checkStreams(httpClient: HttpClient, { metricsUrl, timeoutMs = 10_000 }: Behind): Promise<void> {
+  for (const [protocol, transport] of Object.entries(transportsOf(httpClient))) {
     const cancelled = async () => (await scrape(metricsUrl)).sum("flowgate_requests_total", { code: "canceled" });
     const before = await cancelled();
     const leaving = new AbortController();
-    const signal = AbortSignal.any([leaving.signal, AbortSignal.timeout(patienceMs)]);
+    const signal = AbortSignal.any([leaving.signal, AbortSignal.timeout(timeoutMs)]);
     const statuses = createClient(Health, transport).watch({}, { signal })[Symbol.asyncIterator]();
     const first = await statuses.next();
     expect([protocol, first]).toMatchObject([protocol, { value: { status: Status.SERVING } }]);
     leaving.abort();
     await expect(statuses.next()).rejects.toMatchObject({ code: Code.Canceled });
-    await eventually(async () => expect([protocol, await cancelled()]).toEqual([protocol, before + 1]), patienceMs);
+    await eventually(async () => expect([protocol, await cancelled()]).toEqual([protocol, before + 1]), timeoutMs);
   }
 }
 
-// HTTP/1.1 has none.
-async function checkBothWays(way: Way, { patienceMs = 10_000 }: Behind): Promise<void> {
-  for (const [protocol, transport] of Object.entries(way.httpVersion === "2" ? transportsOf(way) : {})) {
+// HTTP/1.1 has no bidirectional streams.
+async function checkBidirectional(httpClient: HttpClient, { timeoutMs = 10_000 }: Behind): Promise<void> {
+  for (const [protocol, transport] of Object.entries(httpClient.httpVersion === "2" ? transportsOf(httpClient) : {})) {
     if (protocol !== "Connect" && protocol !== "gRPC") {
       continue;
     }
@@ -131,51 +131,62 @@ async function checkBothWays(way: Way, { patienceMs = 10_000 }: Behind): Promise
       await answered.promise;
       yield { messageRequest: { case: "listServices", value: "" } } as const;
     };
-    const signal = AbortSignal.timeout(patienceMs);
-    let answers = 0;
+    const signal = AbortSignal.timeout(timeoutMs);
+    let responses = 0;
     for await (const _ of createClient(ServerReflection, transport).serverReflectionInfo(questions(), { signal })) {
-      answers++;
+      responses++;
       answered.resolve();
     }
-    expect([protocol, answers]).toEqual([protocol, 2]);
+    expect([protocol, responses]).toEqual([protocol, 2]);
   }
 }
 
-// The client waits for the service to say so: it has no deadline of its own.
-async function checkDeadlines(way: Way, { token, patienceMs = 20_000 }: Behind): Promise<void> {
+// The service reports the deadline: the client does not enforce its own.
+async function checkDeadlines(httpClient: HttpClient, { token, timeoutMs = 20_000 }: Behind): Promise<void> {
   const rest = async () => {
     const headers = { ...bearer(token), ...json, "x-server-timeout": "0.2" };
-    const answer = await ask(way, "POST", "/flows", { headers, body: "[", unfinished: true, patienceMs });
-    expect([answer.status, answer.json()]).toEqual([504, expect.objectContaining({ code: "deadline_exceeded" })]);
+    const httpResponse = await sendRequest(httpClient, "POST", "/flows", {
+      headers,
+      body: "[",
+      unfinished: true,
+      timeoutMs,
+    });
+    expect([httpResponse.status, httpResponse.json()]).toEqual([
+      504,
+      expect.objectContaining({ code: "deadline_exceeded" }),
+    ]);
   };
   const connect = async () => {
     const headers = { "content-type": "application/connect+proto", "connect-timeout-ms": "200" };
-    const { body } = await ask(way, "POST", watch, { headers, body: emptyMessage });
+    const { body } = await sendRequest(httpClient, "POST", watch, { headers, body: emptyMessage });
     expect(body).toContain('"code":"deadline_exceeded"');
   };
   const grpcWeb = async () => {
     const headers = { "content-type": "application/grpc-web+proto", "grpc-timeout": "200m" };
-    const { body } = await ask(way, "POST", watch, { headers, body: emptyMessage });
+    const { body } = await sendRequest(httpClient, "POST", watch, { headers, body: emptyMessage });
     expect(body.toLowerCase()).toContain(`grpc-status: ${Code.DeadlineExceeded}`);
   };
   const grpc = async () => {
     const headers = { ...grpcHeaders, "grpc-timeout": "200m" };
-    const { trailers } = await ask(way, "POST", watch, { headers, body: emptyMessage });
+    const { trailers } = await sendRequest(httpClient, "POST", watch, { headers, body: emptyMessage });
     expect(trailers).toMatchObject({ "grpc-status": String(Code.DeadlineExceeded) });
   };
-  await Promise.all([rest(), connect(), grpcWeb(), ...(hasGrpc(way) ? [grpc()] : [])]);
+  await Promise.all([rest(), connect(), grpcWeb(), ...(hasGrpc(httpClient) ? [grpc()] : [])]);
 }
 
-async function checkLargeBodies(way: Way, { token }: Behind): Promise<void> {
+async function checkLargeBodies(httpClient: HttpClient, { token }: Behind): Promise<void> {
   const own = { ...bearer(token), ...json };
-  const stored = await ask(way, "POST", "/flows", { headers: own, body: JSON.stringify(node(large)) });
+  const stored = await sendRequest(httpClient, "POST", "/flows", { headers: own, body: JSON.stringify(node(large)) });
   expect(stored.status).toBe(204);
-  const read = await ask(way, "GET", "/flows", { headers: own });
+  const read = await sendRequest(httpClient, "GET", "/flows", { headers: own });
   expect(read.json()).toEqual(node(large));
-  const refused = await ask(way, "POST", "/flows", { headers: own, body: JSON.stringify(node(tooLarge)) });
+  const refused = await sendRequest(httpClient, "POST", "/flows", {
+    headers: own,
+    body: JSON.stringify(node(tooLarge)),
+  });
   expect([refused.status, refused.json()]).toEqual([413, expect.objectContaining({ code: "payload_too_large" })]);
 
-  const { gRPC: grpc } = transportsOf(way);
+  const { gRPC: grpc } = transportsOf(httpClient);
   if (grpc !== undefined) {
     const flows = (info: string) => ({ flows: [{ id: "t", type: "tab", properties: { info } }] });
     const { setFlows, getFlows } = FlowsService.method;
@@ -186,28 +197,28 @@ async function checkLargeBodies(way: Way, { token }: Behind): Promise<void> {
   }
 }
 
-async function checkPaths(way: Way, { service }: Behind): Promise<void> {
+async function checkPaths(httpClient: HttpClient, { service }: Behind): Promise<void> {
   const marker = String(Math.random());
   const path = `/${marker}%2Fa%20b/%66lows//c/..;d`;
-  expect(await ask(way, "GET", path)).toMatchObject({ status: 404 });
+  expect(await sendRequest(httpClient, "GET", path)).toMatchObject({ status: 404 });
   expect(await logged(service, marker)).toMatchObject({ path });
 }
 
-async function checkAddress(way: Way, { service }: Behind): Promise<void> {
+async function checkAddress(httpClient: HttpClient, { service }: Behind): Promise<void> {
   for (const protocol of [{}, grpcHeaders]) {
-    if (protocol === grpcHeaders && !hasGrpc(way)) {
+    if (protocol === grpcHeaders && !hasGrpc(httpClient)) {
       continue;
     }
     const marker = String(Math.random());
-    const asking = { headers: { ...protocol, "x-forwarded-for": "192.0.2.1" }, from: "127.0.0.3" };
-    expect((await ask(way, "GET", `/${marker}`, asking)).status).toBeLessThan(500);
+    const options = { headers: { ...protocol, "x-forwarded-for": "192.0.2.1" }, from: "127.0.0.3" };
+    expect((await sendRequest(httpClient, "GET", `/${marker}`, options)).status).toBeLessThan(500);
     expect(await logged(service, marker)).toMatchObject({ client: "127.0.0.3" });
   }
 }
 
-// Where the service has `tls` it does not ask for the Host.
-async function checkName(way: Way, { service }: Behind): Promise<void> {
-  const name = way.httpVersion === "2" ? ":authority" : "host";
+// A service with `tls` does not check the Host.
+async function checkName(httpClient: HttpClient, { service }: Behind): Promise<void> {
+  const name = httpClient.httpVersion === "2" ? ":authority" : "host";
   const forwarded = { "x-forwarded-host": "other.example" };
   const stranger = service.url.startsWith("https:") ? 200 : 421;
   for (const [host, status] of [
@@ -215,48 +226,54 @@ async function checkName(way: Way, { service }: Behind): Promise<void> {
     ["evil.example", stranger],
   ] as const) {
     const headers = { ...forwarded, [name]: host };
-    expect(await ask(way, "GET", "/settings", { headers })).toMatchObject({ status });
-    if (hasGrpc(way)) {
-      const answer = await ask(way, "POST", settings, {
+    expect(await sendRequest(httpClient, "GET", "/settings", { headers })).toMatchObject({ status });
+    if (hasGrpc(httpClient)) {
+      const httpResponse = await sendRequest(httpClient, "POST", settings, {
         headers: { ...headers, ...grpcHeaders },
         body: emptyMessage,
       });
-      const grpcStatus = answer.trailers["grpc-status"] ?? answer.headers["grpc-status"];
+      const grpcStatus = httpResponse.trailers["grpc-status"] ?? httpResponse.headers["grpc-status"];
       expect(grpcStatus === "0").toBe(status === 200);
     }
   }
 }
 
-async function checkOrigin(way: Way): Promise<void> {
-  const own = new URL(way.url).origin;
+async function checkOrigin(httpClient: HttpClient): Promise<void> {
+  const own = new URL(httpClient.url).origin;
   for (const [origin, status] of [
     [own, 200],
     [`${own}0`, 403],
     ["https://evil.example", 403],
   ] as const) {
-    expect([origin, (await ask(way, "GET", "/settings", { headers: { origin } })).status]).toEqual([origin, status]);
+    expect([origin, (await sendRequest(httpClient, "GET", "/settings", { headers: { origin } })).status]).toEqual([
+      origin,
+      status,
+    ]);
   }
 }
 
-async function checkForgedCertificate(way: Way): Promise<void> {
+async function checkForgedCertificate(httpClient: HttpClient): Promise<void> {
   const headers = { "x-forwarded-client-cert": "URI=spiffe://example.org/reader" };
-  expect(await userOf(way, headers)).toBeUndefined();
-  if (hasGrpc(way)) {
-    const answer = await ask(way, "POST", settings, { headers: { ...grpcHeaders, ...headers }, body: emptyMessage });
-    expect(answer.trailers).toMatchObject({ "grpc-status": "0" });
-    expect(answer.body).not.toContain("spiffe:");
+  expect(await userOf(httpClient, headers)).toBeUndefined();
+  if (hasGrpc(httpClient)) {
+    const httpResponse = await sendRequest(httpClient, "POST", settings, {
+      headers: { ...grpcHeaders, ...headers },
+      body: emptyMessage,
+    });
+    expect(httpResponse.trailers).toMatchObject({ "grpc-status": "0" });
+    expect(httpResponse.body).not.toContain("spiffe:");
   }
 }
 
-async function checkKeepAlive(way: Way, { token }: Behind): Promise<void> {
-  if (way.httpVersion !== "1.1") {
+async function checkKeepAlive(httpClient: HttpClient, { token }: Behind): Promise<void> {
+  if (httpClient.httpVersion !== "1.1") {
     return;
   }
-  const secure = way.url.startsWith("https:");
-  const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: 1, ...way.tls });
+  const secure = httpClient.url.startsWith("https:");
+  const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: 1, ...httpClient.tls });
   const reused: boolean[] = [];
   for (let i = 0; i < 3; i++) {
-    const request: ClientRequest = (secure ? httpsGet : httpGet)(`${way.url}/settings`, {
+    const request: ClientRequest = (secure ? httpsGet : httpGet)(`${httpClient.url}/settings`, {
       agent,
       headers: bearer(token),
     });
@@ -270,13 +287,13 @@ async function checkKeepAlive(way: Way, { token }: Behind): Promise<void> {
   expect(reused).toEqual([false, true, true]);
 }
 
-/** By what they are about. */
+/** The checks by topic. */
 export const checks = {
   "REST, with its statuses and headers": checkRest,
   "a login by form": checkForm,
   "unary calls, and the details of their errors": checkUnary,
   "streams, and their end when the client leaves": checkStreams,
-  "streams both ways at once": checkBothWays,
+  "streams in both directions": checkBidirectional,
   deadlines: checkDeadlines,
   "large bodies, and refusals of larger ones": checkLargeBodies,
   "paths as they were sent": checkPaths,
@@ -289,22 +306,28 @@ export const checks = {
 
 export type CheckName = keyof typeof checks;
 
-/** What the service logs of the request whose path has this in it. */
+/** The log line of the request whose path contains the marker. */
 async function logged(service: Service, marker: string): Promise<object> {
   const line = new RegExp(`^.*${marker}.*"request completed".*$`, "m");
   await service.untilLogged(line);
   return JSON.parse(line.exec(service.log())?.[0] ?? "") as object;
 }
 
-/** Who the service takes the client for. */
-async function userOf(way: Way, headers: Readonly<Record<string, string>> = {}): Promise<string | undefined> {
-  const answer = await ask(way, "GET", "/settings", { headers });
-  return (answer.json() as { user?: { username: string } }).user?.username;
+/** The user that the service identifies. */
+async function userOf(
+  httpClient: HttpClient,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<string | undefined> {
+  const httpResponse = await sendRequest(httpClient, "GET", "/settings", { headers });
+  return (httpResponse.json() as { user?: { username: string } }).user?.username;
 }
 
-/** Of proxies that ask for client certificates. */
-export async function checkClientCertificates(way: Way): Promise<void> {
-  const as = (name: string): Way => ({ ...way, tls: { ...way.tls, ...workloads.issue({ name }) } });
+/** For proxies that request client certificates. */
+export async function checkClientCertificates(httpClient: HttpClient): Promise<void> {
+  const as = (name: string): HttpClient => ({
+    ...httpClient,
+    tls: { ...httpClient.tls, ...workloads.issue({ name }) },
+  });
   expect(await userOf(as("reader"))).toBe("spiffe://example.org/reader");
   const forged = { "x-forwarded-client-cert": "URI=spiffe://example.org/other" };
   expect(await userOf(as("reader"), forged)).toBe("spiffe://example.org/reader");
@@ -313,11 +336,14 @@ export async function checkClientCertificates(way: Way): Promise<void> {
   }
 }
 
-/** Failed logins of one client do not count for another; both have these addresses. */
-export async function checkLoginLimit(way: Way, [one, other]: readonly [one: string, other: string]): Promise<void> {
+/** Failed logins of one client do not count for another one with another address. */
+export async function checkLoginLimit(
+  httpClient: HttpClient,
+  [one, other]: readonly [one: string, other: string],
+): Promise<void> {
   const attempt = async (from: string, at: number): Promise<number> => {
     const body = new URLSearchParams(tokenParameters({ username: `u${at} of ${from}`, password: "wrong" })).toString();
-    return (await ask(way, "POST", "/auth/token", { headers: form, body, from })).status;
+    return (await sendRequest(httpClient, "POST", "/auth/token", { headers: form, body, from })).status;
   };
   const statuses = new Set<number>();
   for (let at = 0; at < 50; at++) {

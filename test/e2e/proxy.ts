@@ -5,39 +5,39 @@ import { connect, createServer } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import { createAuthority, issueServer } from "../certificates.ts";
 import { eventually } from "./service.ts";
-import type { Way } from "./way.ts";
+import type { HttpClient } from "./http-client.ts";
 
-/** Who vouches for the proxies, and for services that have `tls`. */
+/** The authority of the proxies, and of services with `tls`. */
 export const authority = createAuthority();
 export const proxyCertificate = issueServer(authority);
-/** The certificate of a service with `tls` has the name that the configurations of deploy/ ask for. */
+/** The certificate of a service with `tls`, with the name that the configurations of deploy/ expect. */
 export const serviceCertificate = issueServer(authority, { dnsNames: ["flowgate.internal", "localhost"] });
-/** Who vouches for clients that show a certificate to a proxy. */
+/** The authority of client certificates. */
 export const workloads = createAuthority("Workloads");
 
 export type ProxyOptions = {
-  /** The ports of the services behind it, of one or two. */
+  /** The ports of the one or two services behind the proxy. */
   readonly upstreams: readonly number[];
-  /** Whether those speak TLS. */
+  /** Whether the services have TLS. */
   readonly upstreamTls?: boolean;
-  /** Whether it asks for client certificates. */
+  /** Whether the proxy requests client certificates. */
   readonly clientCertificates?: boolean;
-  /** A change that someone makes to the configuration. */
+  /** A change of the configuration. */
   readonly edit?: (config: string) => string;
 };
 
-/** A proxy of the system's, with its configuration of deploy/: addresses, files and what is optional are changed. */
+/** An installed proxy with its configuration of deploy/, where addresses, files and optional parts are changed. */
 export type Proxy = AsyncDisposable & {
   readonly name: string;
-  /** Where it takes HTTP/1.1, and where HTTP/2, without TLS, if it does; and both over TLS. */
+  /** Clients over HTTP/1.1 and HTTP/2, without TLS (if supported) and with TLS. */
   readonly ports: Ports;
-  readonly ways: readonly Way[];
+  readonly httpClients: readonly HttpClient[];
   log(): string;
 };
 
 export type Ports = { readonly http: number; readonly h2c: number; readonly tls: number };
 
-/** Replaces all that stands there; throws where nothing does, for then a test would test something else. */
+/** Replaces all occurrences; throws if there is none, since the test would then test something else. */
 export function replace(config: string, changes: readonly (readonly [from: string, to: string])[]): string {
   return changes.reduce((text, [from, to]) => {
     if (!text.includes(from)) {
@@ -53,14 +53,14 @@ export function readDeployed(path: string): Promise<string> {
 
 type Starting = {
   readonly name: string;
-  /** Gives the command line for these ports. */
+  /** Returns the command line for these ports. */
   readonly prepare: (ports: Ports) => Promise<readonly [program: string, ...args: string[]]>;
-  /** How many ports there are without TLS: one for both versions of HTTP, one for each, or none. */
+  /** The number of ports without TLS: one for both HTTP versions, one for each, or none. */
   readonly plainPorts: 0 | 1 | 2;
   readonly dispose: () => Promise<void>;
 };
 
-/** Starts it, on other ports where someone was quicker to take these, and resolves once it listens. */
+/** Starts the proxy, on other ports if these are in use, and resolves once it listens. */
 export async function startProxy({ name, prepare, plainPorts, dispose }: Starting): Promise<Proxy> {
   for (let attempt = 1; ; attempt++) {
     const tls = await freePort();
@@ -94,7 +94,7 @@ export async function startProxy({ name, prepare, plainPorts, dispose }: Startin
     return {
       name,
       ports,
-      ways: waysTo(ports).filter(({ tls }) => tls !== undefined || plainPorts > 0),
+      httpClients: waysTo(ports).filter(({ tls }) => tls !== undefined || plainPorts > 0),
       log: () => log,
       async [Symbol.asyncDispose]() {
         await stop();
@@ -104,7 +104,7 @@ export async function startProxy({ name, prepare, plainPorts, dispose }: Startin
   }
 }
 
-function waysTo({ http, h2c, tls }: Ports): Way[] {
+function waysTo({ http, h2c, tls }: Ports): HttpClient[] {
   const secure: SecureContextOptions = { ca: authority.cert };
   return [
     { name: "HTTP/1.1", url: `http://127.0.0.1:${http}`, httpVersion: "1.1" },
@@ -116,11 +116,11 @@ function waysTo({ http, h2c, tls }: Ports): Way[] {
 
 const found = new Set<number>();
 
-/** Below those that the system gives out by itself, so that no one takes it by accident. */
+/** A port below the ephemeral range, so that no other process gets it by chance. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 20_000);
-    // One that was found before is free until its proxy listens.
+    // A port found before is still free until its proxy listens.
     if (found.has(port)) {
       continue;
     }

@@ -12,7 +12,7 @@ export type Reply = {
 
 export type Sending = {
   readonly headers?: Readonly<Record<string, string>>;
-  /** As it is; the Content-Type is for the caller to say. */
+  /** Sent unchanged; the caller must set the Content-Type. */
   readonly body?: string | Uint8Array;
   /** For an https URL. */
   readonly tls?: SecureContextOptions;
@@ -20,7 +20,7 @@ export type Sending = {
 
 const agent = new Agent({ keepAlive: false });
 
-/** Sends one request over HTTP/1.1, exactly as told. */
+/** Sends one request over HTTP/1.1 unchanged. */
 export function send(
   url: string,
   method: string,

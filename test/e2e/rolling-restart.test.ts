@@ -11,7 +11,7 @@ import { callsAtOnce, type Load, startLoad, streamsAtOnce, type Tally } from "./
 import { eventually, type Service, startService } from "./service.ts";
 import { openVirtualIp } from "./virtual-ip.ts";
 
-/** A few are quick; RESTARTS=20 takes minutes on two cores. */
+/** The number of restarts. RESTARTS=20 takes minutes on two cores. */
 const restarts = Number(process.env["RESTARTS"] ?? 2);
 
 type Place = {
@@ -20,7 +20,7 @@ type Place = {
 };
 
 const config = {
-  // Longer than it takes the address to notice, as in a cluster, on the busiest of machines.
+  // Long enough for the virtual IP to be updated, even on a busy machine.
   drain: { delayMs: 4_000, graceMs: 60_000 },
   // A machine that is busy with other tests would have calls shed.
   limits: { eventLoopDelayMs: 0 },
@@ -36,7 +36,7 @@ async function withTls(folder: string): Promise<Place> {
   return { ca, start: () => startService({ config: { ...config, tls }, tls: { ca } }) };
 }
 
-/** Resolves when the instance says that it leaves. */
+/** Resolves when the instance reports that it is draining. */
 async function untilLeaving({ url: baseUrl }: Service, { ca }: Place): Promise<void> {
   const transport = createGrpcTransport({ baseUrl, ...(ca && { nodeOptions: { ca } }) });
   const statuses = createClient(Health, transport).watch({});
@@ -47,10 +47,10 @@ async function untilLeaving({ url: baseUrl }: Service, { ca }: Place): Promise<v
   }
 }
 
-/** Ends an instance while another one is ready; resolves with its exit code. */
+/** Stops an instance while another one is ready; resolves with its exit code. */
 type End = (old: Service, switchOver: () => void, place: Place) => Promise<number | null>;
 
-/** As an orchestrator does it, which takes the instance out of the address when it says that it leaves. */
+/** Like an orchestrator, which removes an instance from the virtual IP when it reports that it is draining. */
 const leave: End = async (old, switchOver, place) => {
   const leaving = untilLeaving(old, place).then(switchOver);
   const [code] = await Promise.all([old.stop(), leaving]);
@@ -89,7 +89,7 @@ async function underLoad(times: number, end: End, place: Place): Promise<Load["t
   return load.tallies;
 }
 
-/** Resolves when each kind of client has got through since now. */
+/** Resolves when each kind of client has made a further successful call. */
 async function everyoneCalls({ tallies }: Load): Promise<void> {
   const callers = Object.keys(callsAtOnce).map((name) => tallies[name] as Tally);
   const before = callers.map(({ ok }) => ok);
@@ -101,7 +101,7 @@ async function everyoneCalls({ tallies }: Load): Promise<void> {
 const failures = (tallies: Load["tallies"]) =>
   Object.entries(tallies).flatMap(([name, { failed }]) => failed.map((failure) => `${name}: ${failure}`));
 
-/** Each as it should be: told that the service leaves, and UNAVAILABLE. */
+/** The expected end of each watch: NOT_SERVING, then UNAVAILABLE. */
 const endedWatches = (tallies: Load["tallies"]): number =>
   Object.keys(streamsAtOnce).reduce((total, name) => total + (tallies[name]?.ok ?? 0), 0);
 
@@ -110,7 +110,7 @@ if (!hasCurl) {
   process.stderr.write("The tests of rolling restarts are skipped: curl is not installed.\n");
 }
 
-describe.skipIf(!hasCurl)("100 calls and 20 streams at once", () => {
+describe.skipIf(!hasCurl)("100 concurrent calls and 20 streams", () => {
   const sum = (counts: object): number =>
     Object.values(counts).reduce<number>((total, count) => total + Number(count), 0);
 

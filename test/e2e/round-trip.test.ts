@@ -5,7 +5,7 @@ import { json, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Service, startService } from "./service.ts";
 
-// What was sent comes back, whichever way it was sent and is read.
+// Flows are returned unchanged, over all combinations of protocols.
 
 let service: Service;
 beforeAll(async () => {
@@ -47,7 +47,7 @@ function nested(levels: number): JsonObject {
 }
 
 const text = JSON.stringify(nodes);
-// As another client would write it: escapes, blanks, exponents.
+// The same JSON in another notation: escapes, whitespace, exponents.
 const otherText = ` ${text.replaceAll("é", "\\u00e9").replaceAll(",", " ,\n").replaceAll("/", "\\/")} `;
 
 const senders: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -89,21 +89,21 @@ test.each(Object.entries(senders))("sent over %s", async (_name, sendIt) => {
   }
 });
 
-test("the order of keys stays too, and how it was written does not matter", async () => {
+test("the order of keys is kept, whatever the notation", async () => {
   await service.send("POST", "/flows", { headers: json, body: text });
   const { body } = await service.send("GET", "/flows");
   const keys = (document: string) => (JSON.parse(document) as object[]).map((node) => Object.keys(node));
   expect(keys(body)).toEqual(keys(text));
 });
 
-test("blanks, escapes and a charset make no difference", async () => {
+test("whitespace, escapes and a charset make no difference", async () => {
   const headers = { "content-type": 'application/json; charset="UTF-8"' };
   const reply = await service.send("POST", "/flows", { headers, body: otherText.replaceAll(" ,\\n", ",") });
   expect(reply.status).toBe(204);
   expect((await service.send("GET", "/flows")).json()).toEqual(JSON.parse(otherText));
 });
 
-test("10,000 nodes come back", async () => {
+test("10,000 nodes are returned unchanged", async () => {
   const nodes = Array.from({ length: 10_000 }, (_, index) => ({
     id: `n${index}`,
     type: "comment",
@@ -118,7 +118,7 @@ test("10,000 nodes come back", async () => {
 });
 
 describe("entity tags", () => {
-  test("what has not changed is not sent again", async () => {
+  test("unchanged flows are not sent again", async () => {
     await service.send("POST", "/flows", { headers: json, body: '[{"id":"a","type":"tab"}]' });
     const { headers: first } = await service.send("GET", "/flows");
     const etag = first.etag ?? "";

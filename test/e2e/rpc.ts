@@ -3,7 +3,7 @@ import { type Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
 
-/** Every way to make a call that is not REST. */
+/** All protocols other than REST. */
 export const rpcProtocols = {
   "Connect with JSON": (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
   Connect: (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: true }),
@@ -17,7 +17,7 @@ export const rpcProtocolNames = Object.keys(rpcProtocols) as RpcProtocol[];
 
 type Refused = {
   readonly code: Code;
-  /** Of the google.rpc.ErrorInfo detail. */
+  /** The reason of the google.rpc.ErrorInfo detail. */
   readonly reason: string | undefined;
   readonly message: string;
   readonly metadata: Headers;
@@ -25,7 +25,7 @@ type Refused = {
 
 export type Outcome<O extends DescMessage> = { readonly message: MessageShape<O> } | { readonly refused: Refused };
 
-/** Makes one call, and gives what came of it. */
+/** Makes one call, and returns its outcome. */
 export async function call<I extends DescMessage, O extends DescMessage>(
   transport: Transport,
   method: DescMethodUnary<I, O>,

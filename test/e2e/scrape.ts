@@ -6,7 +6,7 @@ type Sample = {
   readonly value: number;
 };
 
-/** One scrape, parsed as Prometheus' text format 0.0.4 is. */
+/** One scrape, parsed from Prometheus' text format 0.0.4. */
 export type Scrape = {
   readonly text: string;
   /** The type of each metric, by its name. */
@@ -25,7 +25,7 @@ export async function scrape(url: string, headers: Readonly<Record<string, strin
   return parseScrape(reply.body);
 }
 
-/** Throws where a line is none of the format. */
+/** Throws if a line is invalid. */
 export function parseScrape(text: string): Scrape {
   const types = new Map<string, string>();
   const help = new Map<string, string>();
@@ -55,7 +55,7 @@ function parseSample(line: string): Sample {
   const match = /^([a-z_][a-z0-9_]*)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)$/i.exec(line);
   const [, name, labels = "", text = ""] = match ?? [];
   const value = Number(text.replace("Inf", "Infinity"));
-  // Of what was never observed; Prometheus reads it in any case.
+  // A metric without observations; Prometheus accepts it.
   if (name === undefined || (Number.isNaN(value) && !/^nan$/i.test(text))) {
     throw new Error(`this is no line of the text format: ${line}`);
   }

@@ -12,8 +12,8 @@ import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Service, startService } from "./service.ts";
 import { tokenParameters, user } from "./users.ts";
 
-// A service at its most talkative gets secrets in every place that there is for one, and in those that
-// there is none for. None of them may be found again.
+// A service at the most verbose log level gets secrets in every place intended for one, and in other
+// places. None of them may appear in its output.
 
 const secrets = new Map<string, string>();
 function secret(name: string, fixed?: string): string {
@@ -22,17 +22,17 @@ function secret(name: string, fixed?: string): string {
   return value;
 }
 
-/** No encoding changes them. */
+/** Texts that no encoding changes. */
 function randomLetters(length: number): string {
   return Array.from(randomBytes(length), (byte) => String.fromCodePoint(97 + (byte % 26))).join("");
 }
 
 let service: Service;
-const answers: string[] = [];
+const responses: string[] = [];
 
 async function exchange(method: string, path: string, sending: Sending = {}): Promise<Reply> {
   const reply = await service.send(method, path, sending);
-  answers.push(JSON.stringify(reply.headers), reply.body);
+  responses.push(JSON.stringify(reply.headers), reply.body);
   return reply;
 }
 
@@ -82,11 +82,11 @@ async function exercise(): Promise<void> {
   const reader = bearer(await issue("reader", "read", "token of reader"));
   const deploy = async (deployment: { flows: Node[]; credentials?: object }, type = "full", headers = admin) => {
     const reply = await tryDeploy(service, deployment, type, headers);
-    answers.push(JSON.stringify(reply.headers), reply.body);
+    responses.push(JSON.stringify(reply.headers), reply.body);
   };
   const withInline = (credentials: object) => flows.map((node) => (node.id === "a" ? { ...node, credentials } : node));
 
-  // Logins that fail, and all that can be wrong with them.
+  // Failed logins, with all kinds of errors.
   const wrong = tokenParameters({ username: "admin", password: secret("a wrong password") });
   for (const changes of [
     {},
@@ -123,10 +123,10 @@ async function exercise(): Promise<void> {
     await exchange("POST", "/flowgate.v1.AuthService/IssueToken", { headers: json, body });
   }
   await exchange("POST", "/auth/token", { headers: { "content-type": "text/plain" }, body: password });
-  // As a key it is named where it is one of the flows', but not here.
+  // Keys of flows appear in errors, but other keys do not.
   await exchange("POST", "/auth/token", { headers: json, body: `{"${password}":1,"${password}":1}` });
 
-  // In addresses and headers that are none for secrets.
+  // In URLs and headers that are not intended for secrets.
   const query = secret("a password in a query string");
   for (const path of [
     "/auth/token",
@@ -155,7 +155,7 @@ async function exercise(): Promise<void> {
   await exchange("POST", "/flows", { headers: { ...admin, ...json, "service-deployment-type": header }, body: "[]" });
   await exchange("GET", "/flows", { headers: { ...admin, cookie: header, "x-forwarded-for": header } });
 
-  // Credentials, in each form, and wrong in each way.
+  // Credentials in each form, with all kinds of errors.
   await deploy({ flows: withInline({ password: secret("an inline credential") }) });
   await deploy({ flows, credentials: { b: { user: "u", password: secret("a separate credential") } } }, "nodes");
   await deploy({ flows: withInline({ password: secret("a second inline credential") }) }, "flows");
@@ -205,7 +205,7 @@ async function exercise(): Promise<void> {
     ],
   });
   await deploy({ flows: withInline({ password: secret("the last credential") }) });
-  // A flow that fails never answers.
+  // A flow that fails never responds.
   service.get("/fails", admin).catch(() => "");
   await service.untilLogged(/a failure/);
 
@@ -241,7 +241,7 @@ async function exercise(): Promise<void> {
       ),
       await call(transport, FlowsService.method.getFlows, {}, admin),
     ];
-    answers.push(
+    responses.push(
       JSON.stringify(
         outcomes.map((outcome) =>
           "refused" in outcome ? { ...outcome.refused, code: Code[outcome.refused.code] } : outcome.message,
@@ -264,12 +264,12 @@ async function exercise(): Promise<void> {
   });
 }
 
-/** The names of the secrets that are in it, as they are or in base64 or hex. */
+/** The names of the secrets that occur in the bytes, as text, base64 or hex. */
 function findSecrets(content: string | Buffer): string[] {
   const haystack = Buffer.from(content as string).toString("latin1");
   return [...secrets].flatMap(([name, value]) => {
     const bytes = Buffer.from(value);
-    // Base64 has three ways to write it, as what stands before has 0, 1 or 2 bytes too many. Of a short one they say little.
+    // A text has three forms within base64, depending on its offset modulo 3. Those of a short text are ambiguous.
     const base64 = (bytes.length < 12 ? [] : [0, 1, 2]).map((skip) =>
       bytes.subarray(skip, skip + 3 * Math.floor((bytes.length - skip) / 3)).toString("base64"),
     );
@@ -277,7 +277,7 @@ function findSecrets(content: string | Buffer): string[] {
   });
 }
 
-test("the search finds what is there", () => {
+test("the search finds secrets", () => {
   const value = secret("credentialSecret");
   for (const content of [
     value,
@@ -293,23 +293,25 @@ test("the search finds what is there", () => {
 });
 
 test("everything was exercised", () => {
-  expect(answers.length).toBeGreaterThan(150);
-  expect(answers.join("\n")).not.toContain('"code":"internal"');
+  expect(responses.length).toBeGreaterThan(150);
+  expect(responses.join("\n")).not.toContain('"code":"internal"');
   expect(service.log()).toContain('"level":"debug"');
   expect(service.log()).toContain("a failure");
 });
 
-test("no answer holds a secret", () => {
-  expect(answers.flatMap((answer) => findSecrets(answer).map((name) => [name, answer.slice(0, 200)]))).toEqual([]);
+test("no response contains a secret", () => {
+  expect(responses.flatMap((response) => findSecrets(response).map((name) => [name, response.slice(0, 200)]))).toEqual(
+    [],
+  );
 });
 
-test("no log holds a secret", () => {
+test("no log contains a secret", () => {
   const lines = service.log().split("\n");
   expect(lines.flatMap((line) => findSecrets(line).map((name) => [name, line.slice(0, 300)]))).toEqual([]);
 });
 
 describe("on disk and in the process table", () => {
-  test("no file below the data directory holds a secret, while it runs and after it has stopped", async () => {
+  test("no file below the data directory contains a secret, while it runs and after it has stopped", async () => {
     const search = async () => {
       const entries = await readdir(service.dataDir, { recursive: true, withFileTypes: true });
       const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));

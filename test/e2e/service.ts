@@ -11,37 +11,37 @@ import { type Reply, type Sending, send } from "./rest.ts";
 const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 export type ServiceOptions = {
-  /** Another way to start it than from its source. */
+  /** The command to start it. Defaults to its source. */
   readonly command?: readonly [program: string, ...args: string[]];
-  /** Its working directory; without it, the tests'. */
+  /** Its working directory. Defaults to that of the tests. */
   readonly cwd?: string;
-  /** What its configuration file says: an object, or YAML. */
+  /** Its configuration: an object, or YAML. */
   readonly config?: object | string;
-  /** Kept when the service is disposed; without it there is one of its own, which is not. */
+  /** Kept when the service is disposed. Defaults to a temporary one, which is removed. */
   readonly dataDir?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** How its own `send` connects, where the configuration has `tls`. */
+  /** How `send` connects if the configuration has `tls`. */
   readonly tls?: SecureContextOptions;
   /** Called before it starts, with the data directory. */
   readonly prepare?: (dataDir: string) => Promise<void>;
 };
 
-/** `flowgate`, started as a user starts it. */
+/** A `flowgate` process, started like by a user. */
 export type Service = AsyncDisposable & {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
   readonly dataDir: string;
-  /** All that it has printed. */
+  /** Its complete output. */
   log(): string;
   /** Resolves once it has printed this. */
   untilLogged(pattern: RegExp): Promise<void>;
   send(method: string, path: string, sending?: Sending): Promise<Reply>;
-  /** What the HTTP-in nodes of its flows answer; `headers` are for the question where they listen. */
+  /** Requests an HTTP-in node of its flows; `headers` are for the request of its port. */
   get(path: string, headers?: Readonly<Record<string, string>>): Promise<string>;
-  /** The processes that it has started and that run still. */
+  /** Its running child processes. */
   childPids(): Promise<number[]>;
-  /** Stops it in order, by SIGTERM unless told otherwise, and gives its exit code. */
+  /** Stops it with a signal (SIGTERM by default), and returns its exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
   kill9(): Promise<void>;
 };
@@ -152,7 +152,7 @@ async function untilReady(service: Service): Promise<Service> {
   return service;
 }
 
-/** Tries until it no longer throws; for what a service can only be asked about. Gives up after `withinMs`. */
+/** Retries until it no longer throws, for state that can only be polled. Gives up after `withinMs`. */
 export async function eventually<T>(look: () => Promise<T>, withinMs = 20_000): Promise<T> {
   const untilMs = performance.now() + withinMs;
   for (;;) {
@@ -167,7 +167,7 @@ export async function eventually<T>(look: () => Promise<T>, withinMs = 20_000): 
   }
 }
 
-/** Of a process that is no zombie. */
+/** Whether a process exists and is not a zombie. */
 async function readStat(pid: number): Promise<{ parent: number } | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
   const [, state, parent] = /\) (\S) (\d+)/.exec(stat) ?? [];

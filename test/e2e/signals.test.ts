@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { startService } from "./service.ts";
 
-test("SIGUSR1 opens no debugger, and does no harm", async () => {
+test("SIGUSR1 does not open a debugger, and does no harm", async () => {
   await using service = await startService();
   process.kill(service.pid, "SIGUSR1");
   expect((await service.send("GET", "/healthz")).status).toBe(200);
@@ -15,7 +15,7 @@ test("SIGUSR1 opens no debugger, and does no harm", async () => {
   expect(service.log()).not.toContain("Debugger");
 });
 
-test("SIGHUP without files of tls reloads nothing, and does no harm", async () => {
+test("SIGHUP without tls reloads nothing, and does no harm", async () => {
   await using service = await startService();
   process.kill(service.pid, "SIGHUP");
   await service.untilLogged(/"level":"info".*"msg":"nothing to reload: /);
@@ -23,7 +23,7 @@ test("SIGHUP without files of tls reloads nothing, and does no harm", async () =
   expect(await service.stop()).toBe(0);
 });
 
-test("a reader that has stopped reading the log does not keep the service from stopping", async () => {
+test("the service stops even if its log is no longer read", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-signals-"));
   const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
   const service = spawn(process.execPath, [program, "--port", "0", "--runtime-port", "0", "--data-dir", dataDir], {
@@ -33,7 +33,7 @@ test("a reader that has stopped reading the log does not keep the service from s
     const [head] = (await once(service.stdout, "data")) as [Buffer];
     const url = /http:\/\/[\d.:]+/.exec(head.toString())?.[0] ?? "";
     service.stdout.pause();
-    // Each deployment is a line of the log; those with a long name of a type that is missing are long ones.
+    // Each deployment logs a line, which is long if it has the long name of a missing type.
     const flows = JSON.stringify([{ id: "a", type: "x".repeat(4000), x: 1, y: 1, wires: [] }]);
     for (let at = 0; at < 60; at += 1) {
       const reply = await fetch(`${url}/flows`, {

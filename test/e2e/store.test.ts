@@ -7,7 +7,7 @@ import { deploy } from "./deploy.ts";
 import { tab } from "./flow-builders.ts";
 import { startService } from "./service.ts";
 
-test("a store that is not in the data directory is served, backed up and restored by its URL", async () => {
+test("a store outside of the data directory can be served, backed up and restored by its URL", async () => {
   const folder = await mkdtemp(join(tmpdir(), "flowgate-e2e-store-"));
   try {
     const [dataDir, database, copy] = [join(folder, "data"), join(folder, "db", "flows.db"), join(folder, "copy.db")];
@@ -27,7 +27,7 @@ test("a store that is not in the data directory is served, backed up and restore
       await using service = await startService({ dataDir, config: { store } });
       expect((await service.send("GET", "/flows")).json()).toEqual([tab("early")]);
     }
-    // A copy moves from one place to another.
+    // A copy can be restored at another path.
     const elsewhere = join(folder, "elsewhere");
     await mkdir(elsewhere, { mode: 0o700 });
     await copyFile(join(dataDir, "credential.key"), join(elsewhere, "credential.key"));

@@ -12,14 +12,14 @@ import { login, passwordOf, user } from "./users.ts";
 
 const setFlows = "flowgate.v1.FlowsService/SetFlows";
 
-/** Trace headers of a caller; each `nth` begins a trace of its own. */
+/** Trace headers of a caller; each `nth` has its own trace. */
 function caller(nth: number, flags = "01") {
   const traceId = nth.toString(16).padStart(32, "a");
   const spanId = nth.toString(16).padStart(16, "b");
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${flags}`, tracestate: "vendor=some" } };
 }
 
-/** What a service has logged: one object a line. */
+/** The log of a service: one object per line. */
 function linesOf(service: Service): Record<string, unknown>[] {
   return service
     .log()
@@ -28,7 +28,7 @@ function linesOf(service: Service): Record<string, unknown>[] {
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** The spans of a trace as a tree of names, beside those that it stands below. */
+/** The spans of a trace as a tree of names, with the parent of the root. */
 function treeOf(spans: readonly CollectedSpan[], parentSpanId: string): unknown {
   return spans
     .filter((span) => span.parentSpanId === parentSpanId)
@@ -39,7 +39,7 @@ function treeOf(spans: readonly CollectedSpan[], parentSpanId: string): unknown 
     });
 }
 
-/** What the log tells of spans that were lost. */
+/** The logged numbers of lost spans. */
 const lostIn = (service: Service): Record<string, unknown>[] =>
   linesOf(service).filter(({ msg }) => msg === "spans could not be exported (tracing.endpoint)");
 
@@ -89,9 +89,9 @@ describe("with a collector", () => {
     await deploy(service, { flows }, "full", { ...token, ...unsampled.headers });
     const nowhere = [tab("T"), { id: "m", type: "nowhere", z: "T", x: 1, y: 1 }];
     await deploy(service, { flows: nowhere }, "nodes", { ...token, ...missing.headers });
-    // A new process looks for what was missing.
+    // A new process looks for missing modules.
     await deploy(service, { flows: [] }, "reload", { ...token, ...reloaded.headers });
-    // An unknown type of deployment is the caller's fault.
+    // An unknown deployment type is a client error.
     await call(
       rpcProtocols.gRPC(service.url),
       FlowsService.method.setFlows,
@@ -101,7 +101,7 @@ describe("with a collector", () => {
     await service.send("GET", "/settings", {
       headers: { ...token, traceparent: `00-${"0".repeat(32)}-${"0".repeat(16)}-01` },
     });
-    // The end sends what is left.
+    // Shutdown sends the buffered spans.
     await service.stop();
   });
   afterAll(async () => {
@@ -125,7 +125,7 @@ describe("with a collector", () => {
     },
   );
 
-  test("the server's span tells of the protocol as the conventions have it", () => {
+  test("the server's span describes the protocol by the conventions", () => {
     const attributesOf = (name: string) =>
       ofTrace(calls.get(name) ?? caller(0)).find(({ kind }) => kind === 2)?.attributes;
     expect(attributesOf("REST")).toEqual({
@@ -141,7 +141,7 @@ describe("with a collector", () => {
     expect(attributesOf("Connect")).toMatchObject({ "rpc.system": "connect_rpc", "http.response.status_code": 200 });
   });
 
-  test("a deployment that lost the race shows where it ended, and is no fault of the server", () => {
+  test("a deployment that lost a race has the failed span, which is not a server error", () => {
     expect(treeOf(ofTrace(refused), refused.spanId)).toEqual([[setFlows, ["store.commit"]]]);
     const [server, commit] = ["POST", undefined].map((method) =>
       ofTrace(refused).find(({ attributes }) => attributes["http.request.method"] === method),
@@ -150,21 +150,21 @@ describe("with a collector", () => {
     expect(commit).toMatchObject({ status: 2, attributes: { "error.type": "version_mismatch" } });
   });
 
-  test("a call that the gate refuses is a trace too", () => {
+  test("a call that the gate rejects is traced too", () => {
     expect(ofTrace(unauthenticated)).toMatchObject([
       { name: "flowgate.v1.FlowsService/GetFlows", attributes: { "http.response.status_code": 401 } },
     ]);
   });
 
-  test("a refused gRPC call has its code", () => {
+  test("a rejected gRPC call has its code", () => {
     expect(ofTrace(failed)).toMatchObject([{ status: 0, attributes: { "rpc.grpc.status_code": 3 } }]);
   });
 
-  test("what the caller does not record is not recorded", () => {
+  test("traces that the caller does not record are not recorded", () => {
     expect(ofTrace(unsampled)).toEqual([]);
   });
 
-  test("flows that the runtime can't start show there", () => {
+  test("flows that the runtime can't start have a failed span", () => {
     expect(treeOf(ofTrace(missing), missing.spanId)).toEqual(deployed);
     const named = (name: string) => ofTrace(missing).find((span) => span.name === name);
     expect(named("runtime.start")).toMatchObject({ status: 2, attributes: { "error.type": "failed" } });
@@ -174,18 +174,18 @@ describe("with a collector", () => {
     });
   });
 
-  test("a process that had to be started for it stands in the trace", () => {
+  test("the start of a process is part of the trace", () => {
     expect(treeOf(ofTrace(reloaded), reloaded.spanId)).toEqual([
       [setFlows, ["store.reload", ["runtime.apply", ["runtime.boot", "runtime.start"]]]],
     ]);
   });
 
-  test("trace headers that are not valid begin a new trace", () => {
+  test("invalid trace headers begin a new trace", () => {
     const roots = collector.spans.filter(({ name }) => name === "flowgate.v1.SettingsService/GetSettings");
     expect(roots.filter(({ attributes }) => attributes["http.request.method"] === "GET").at(-1)?.parentSpanId).toBe("");
   });
 
-  test("the log's lines bear the ids of the spans", () => {
+  test("log lines have the ids of the spans", () => {
     const from = calls.get("REST") ?? caller(0);
     const [server] = ofTrace(from).filter(({ kind }) => kind === 2);
     const [apply] = ofTrace(from).filter(({ name }) => name === "runtime.apply");
@@ -195,11 +195,11 @@ describe("with a collector", () => {
     expect(spanOf("deployed")).toBe(server?.spanId);
     expect(spanOf("request completed")).toBe(server?.spanId);
     expect(spanOf("the flow runtime is running")).toBe(apply?.spanId);
-    // What a flow says while it starts.
+    // The log of a flow while it starts.
     expect(spanOf("started")).toBe(start?.spanId);
   });
 
-  test("the resource names the service, and what the environment knows of it", () => {
+  test("the resource has the service and the attributes of the environment", () => {
     expect(collector.spans[0]?.resource).toMatchObject({
       "service.name": "gate",
       "service.version": "0.2.0",
@@ -207,7 +207,7 @@ describe("with a collector", () => {
     });
   });
 
-  test("no secret is in a span, and none of the collector's in the log", () => {
+  test("no span contains a secret, and the log none of the collector", () => {
     const sent = Buffer.concat(collector.requests.map(({ bytes }) => bytes)).toString("latin1");
     expect(sent).toContain("flowgate.v1.AuthService/IssueToken");
     for (const secret of [passwordOf("admin"), "admin", "Bearer", "127.0.0.1"]) {
@@ -221,8 +221,8 @@ describe("with a collector", () => {
   });
 });
 
-describe("without one", () => {
-  test("the SDK is not loaded, and the caller's ids stand in the log all the same", async () => {
+describe("without a collector", () => {
+  test("the SDK is not loaded, but the log has the caller's ids", async () => {
     const watch = `import { registerHooks } from "node:module";
       registerHooks({ load(url, context, next) {
         if (/@opentelemetry|telemetry.exporter/.test(url)) process.stderr.write("loaded " + url + "\\n");
@@ -250,16 +250,16 @@ describe("without one", () => {
       "trace_id",
     );
 
-    // And where one is configured, it is.
+    // With a collector, it is loaded.
     await using collector = await openCollector();
     expect((await loaded({ tracing: { endpoint: collector.endpoint } })).packages).toContain(
       "@opentelemetry/sdk-trace",
     );
   });
 
-  test("one that never answers holds up neither a request nor the end", { timeout: 20_000 }, async () => {
+  test("a collector that never responds delays neither a request nor the shutdown", { timeout: 20_000 }, async () => {
     await using collector = await openCollector(() => {});
-    // The exporter itself would wait for an hour.
+    // The exporter's own timeout would be an hour.
     const env = { OTEL_EXPORTER_OTLP_TIMEOUT: "3600000" };
     await using service = await startService({ config: { tracing: { endpoint: collector.endpoint } }, env });
     await deploy(service, { flows: [tab("T")] });
@@ -268,10 +268,10 @@ describe("without one", () => {
     expect(lostIn(service)).toMatchObject([{ lost: 4, cause: "the collector did not respond in time" }]);
   });
 
-  test("one that refuses connections holds up neither, and the log tells how many spans are lost", async () => {
+  test("a collector that refuses connections delays neither, and the log has the number of lost spans", async () => {
     const collector = await openCollector();
     await collector[Symbol.asyncDispose]();
-    // The exporter itself would try again for an hour.
+    // The exporter itself would retry for an hour.
     const env = { OTEL_EXPORTER_OTLP_TIMEOUT: "3600000" };
     await using service = await startService({ config: { tracing: { endpoint: collector.endpoint } }, env });
     await deploy(service, { flows: [tab("T")] });

@@ -2,7 +2,7 @@ import bcrypt from "bcryptjs";
 import type { Service } from "./service.ts";
 import { form } from "./rest.ts";
 
-/** Cheap to verify: how dear a hash is has its own tests. */
+/** A hash that is cheap to verify; costs have their own tests. */
 export function user(username: string, permissions: string | string[], password = passwordOf(username)) {
   return { username, permissions, password: bcrypt.hashSync(password, 4) };
 }

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** An address before the instances of a service, as kube-proxy makes one: it knows connections, and nothing of HTTP. */
+/** A virtual IP in front of the instances of a service, like that of kube-proxy: it forwards TCP connections. */
 export type VirtualIp = AsyncDisposable & {
   readonly port: number;
-  /** New connections go to this port from now on; those that are stay where they are. */
+  /** Forwards new connections to this port. Existing ones stay. */
   sendTo(port: number): void;
 };
 
@@ -18,7 +18,7 @@ export async function openVirtualIp(): Promise<VirtualIp> {
   });
   const join = (from: Socket, to: Socket): void => {
     sockets.add(from);
-    // An end passes through as an end, and a reset, or a connection that is refused, as a reset.
+    // An end is forwarded as an end, and a reset or a refused connection as a reset.
     from.on("error", () => to.resetAndDestroy());
     from.on("close", () => sockets.delete(from));
     from.pipe(to);

@@ -1,6 +1,6 @@
 type Instruction = { readonly name: string; readonly value: string };
 
-/** Of one image that is built on the way, or of the last one. */
+/** One build stage. */
 export type Stage = {
   readonly from: string;
   readonly as: string | undefined;
@@ -9,7 +9,7 @@ export type Stage = {
 
 export type Copy = { readonly from: string | undefined; readonly sources: readonly string[]; readonly target: string };
 
-/** Comments are left out, and continued lines are joined. */
+/** Removes comments, and joins continued lines. */
 export function parseDockerfile(text: string): Stage[] {
   const lines = text
     .replaceAll(/^#.*\n/gm, "")
@@ -36,12 +36,12 @@ export function parseCopy(value: string): Copy {
   return { from, sources: paths.slice(0, -1), target: paths.at(-1) ?? "" };
 }
 
-/** The value of the last instruction of this name. */
+/** The argument of the last instruction of this name. */
 export function last({ instructions }: Stage, name: string): string | undefined {
   return instructions.findLast((instruction) => instruction.name === name)?.value;
 }
 
-/** What a reader would object to. `context` are the paths that .dockerignore lets through. */
+/** The problems of a Dockerfile. `context` are the paths that .dockerignore includes. */
 export function findProblems(text: string, context: ReadonlySet<string>): string[] {
   const stages = parseDockerfile(text);
   const image = stages.at(-1);

@@ -17,11 +17,11 @@ import { openStage, root } from "./stage.ts";
 const text = readFileSync(join(root, "Dockerfile"), "utf8");
 const context = readContext(root);
 
-test("the Dockerfile is one that nothing is to be said against", () => {
+test("the Dockerfile passes the check", () => {
   expect(findProblems(text, context)).toEqual([]);
 });
 
-test("the image's Node is the one that this is tested with", () => {
+test("the image has the Node version of the tests", () => {
   const { devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     devDependencies: { node: string };
   };
@@ -41,7 +41,7 @@ test.each([
   ["ENV FLOWGATE_HOST", "ENV DB_PASSWORD=x FLOWGATE_HOST", "it would stay in the image"],
   [/ENTRYPOINT .*/, "ENTRYPOINT node main.js", "a shell would be process 1"],
   ["EXPOSE", "RUN chmod 777 /opt\nEXPOSE", "the service's user could change what comes after USER"],
-])("that check finds %s made to %s", (from, to, problem) => {
+])("the check detects %s changed to %s", (from, to, problem) => {
   const broken = text.replace(from, to);
   expect(broken).not.toBe(text);
   expect(findProblems(broken, context).join("\n")).toContain(problem);
@@ -49,7 +49,7 @@ test.each([
 
 const mounts = { "/": "ro", "/var/lib/flowgate": "rw" };
 
-/** What the kernel says of a process. */
+/** The kernel's status of a process. */
 function readLimits(pid: number) {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const valueOf = (key: string) =>
@@ -65,7 +65,7 @@ function readLimits(pid: number) {
   };
 }
 
-test("what it builds is the service: as its user, as process 1, and on a root that is read-only", async () => {
+test("the built image runs the service as its user, as process 1, and on a read-only root", async () => {
   await using stage = await openStage();
   const image = buildImage(stage, stage.empty);
   if (!isolated) {
@@ -101,7 +101,7 @@ test("what it builds is the service: as its user, as process 1, and on a root th
   await ask(service.port);
   await expect(ask(1)).rejects.toMatchObject({ code: 1 });
 
-  // What stops unshare does not stop it.
+  // A signal to unshare does not stop the service.
   if (isolated) process.kill(pid, "SIGTERM");
   expect(await service.stop()).toBe(0);
 }, 240_000);

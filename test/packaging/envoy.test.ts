@@ -4,9 +4,9 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { root } from "./stage.ts";
 
-// test/e2e/envoy.test.ts runs it. Its text is checked where there is no Envoy, and for what a run does not show.
+// test/e2e/envoy.test.ts runs Envoy. Here, the configuration is checked as text, also without Envoy.
 const text = readFileSync(join(root, "deploy/envoy/flowgate.yaml"), "utf8");
-/** As someone changes it whose service has `tls`. */
+/** The configuration changed for a service with `tls`. */
 const overTls = text.replaceAll(/^ {6}#(?=\S| {2})/gm, "      ");
 
 type Socket = { address: { socket_address: { port_value: number } } };
@@ -41,7 +41,7 @@ type Config = {
   };
 };
 
-/** What a reader would object to. */
+/** The problems of a configuration. */
 function findProblems(yaml: string): string[] {
   const { listeners, clusters } = (parse(yaml) as Config).static_resources;
   const [chain] = listeners[0]?.filter_chains ?? [];
@@ -84,7 +84,7 @@ function findProblems(yaml: string): string[] {
   return Object.keys(rules).filter((rule) => rules[rule] === false);
 }
 
-test("Envoy's configuration is one that nothing is to be said against, with and without tls", () => {
+test("Envoy's configuration passes the check, with and without tls", () => {
   expect(overTls).not.toBe(text);
   expect(findProblems(text)).toEqual([]);
   expect(findProblems(overTls)).toEqual([]);
@@ -109,7 +109,7 @@ test.each([
   ["[h2, http/1.1]", "[http/1.1]", "HTTP/2 is not offered"],
   ["cluster: flowgate", "cluster: other", "a cluster is called by several names"],
   ["match_typed_subject_alt_names", "match", "the service's certificate is not checked"],
-])("that check finds %s made to %s", (from, to, problem) => {
+])("the check detects %s changed to %s", (from, to, problem) => {
   expect(overTls).toContain(from);
   expect(findProblems(overTls.replace(from, to))).toContain(problem);
 });

@@ -13,7 +13,7 @@ import { type Stage, openStage } from "./stage.ts";
 
 let stage: Stage;
 let executable: string;
-/** Its path needs quotes, for Node's flags are one argument here. */
+/** The path needs quotes, since all flags of Node are a single argument here. */
 let dataDir: string;
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => stage[Symbol.asyncDispose]());
 
-/** In an empty folder and with nothing on its path; flags of Node's in the environment must do nothing. */
+/** Runs in an empty folder, without a PATH; flags of Node in the environment must have no effect. */
 function start(options: ServiceOptions = {}): Promise<Service> {
   const env = { PATH: "", NODE_OPTIONS: "--require=/nowhere.js" };
   return startService({ command: [executable], cwd: stage.empty, dataDir, env, ...options });
@@ -34,14 +34,14 @@ async function runExecutable(args: readonly string[]) {
   return promisify(execFile)(executable, args, { cwd: stage.empty, env: {} }).catch((error: unknown) => error);
 }
 
-/** Where it has unpacked what it holds. */
+/** The folder of the unpacked files. */
 async function programFolder(): Promise<string> {
   const programs = join(dataDir, "program");
   const [folder = ""] = await readdir(programs);
   return join(programs, folder);
 }
 
-test("tells its version, help and faults without unpacking anything", async () => {
+test("prints its version, help and errors without unpacking anything", async () => {
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
   expect(await runExecutable(["--version"])).toMatchObject({ stdout: `${version}\n` });
   expect(await runExecutable(["--help"])).toMatchObject({
@@ -54,9 +54,9 @@ test("tells its version, help and faults without unpacking anything", async () =
   expect(await readdir(stage.empty)).toEqual([]);
 });
 
-test("is the whole service: logins, deployments, flows, its pages, and an end in order", async () => {
+test("is the complete service: logins, deployments, flows, its pages, and an orderly shutdown", async () => {
   await using service = await start({ config: { adminAuth: { users: [user("admin", "*")] } } });
-  // A bcrypt hash, which is verified on a thread of its own.
+  // A bcrypt hash, which is verified on a worker thread.
   const authorization = bearer(await login(service, { username: "admin" }));
   await deploy(service, { flows: endpoint("/hello", "msg.payload = `Hello`") }, "full", authorization);
   expect(await service.get("/hello", authorization)).toBe("Hello");
@@ -72,7 +72,7 @@ test("is the whole service: logins, deployments, flows, its pages, and an end in
   expect(await service.stop()).toBe(0);
 }, 240_000);
 
-/** What an expression comes to inside of a flow, or the code of its error. */
+/** The value of an expression evaluated in a flow, or its error code. */
 async function outcome(service: Service, expression: string): Promise<unknown> {
   const code = `${escape} const load = (name) => host.getBuiltinModule(name);
     try { msg.payload = { value: ${expression} }; } catch (error) { msg.payload = { code: error.code }; }`;
@@ -82,7 +82,7 @@ async function outcome(service: Service, expression: string): Promise<unknown> {
 
 const denied = { code: "ERR_ACCESS_DENIED" };
 
-test("its flows are as confined as elsewhere", async () => {
+test("its flows are restricted as in the npm package", async () => {
   await using service = await start();
   for (const expression of [
     `load("fs").readFileSync("/etc/hostname")`,
@@ -97,7 +97,7 @@ test("its flows are as confined as elsewhere", async () => {
   ]) {
     expect([expression, await outcome(service, expression)]).toEqual([expression, denied]);
   }
-  // What it runs is not for it to change.
+  // Flows must not be able to change the unpacked program.
   const unpacked = JSON.stringify(join(await programFolder(), "dist/src/runtime/child.js"));
   expect(await outcome(service, `load("fs").writeFileSync(${unpacked}, "")`)).toEqual(denied);
   expect(await outcome(service, `host.kill(host.ppid, 0)`)).toEqual({ code: "EPERM" });
@@ -106,7 +106,7 @@ test("its flows are as confined as elsewhere", async () => {
   expect(await outcome(service, `load("fs").writeFileSync("mine", "") ?? 1`)).toEqual({ value: 1 });
 });
 
-test("its flows may do what the options allow", async () => {
+test("its flows have the permissions of the options", async () => {
   await using service = await start({
     config: { runtime: { allow: { fileSystemRead: ["/etc/hostname"], worker: true } } },
   });
@@ -114,7 +114,7 @@ test("its flows may do what the options allow", async () => {
   expect(await outcome(service, `new (load("worker_threads").Worker)("1", { eval: true }) && 1`)).toEqual({ value: 1 });
 });
 
-test("runs no program of flows without the permission model", async () => {
+test("does not run the runtime program without the permission model", async () => {
   await writeFile(join(stage.checkout, "program.cjs"), `console.log("it ran")`);
   const program = join(stage.checkout, "program.cjs");
   expect(await runExecutable(["flow-runtime", program])).toMatchObject({
@@ -127,7 +127,7 @@ test("runs no program of flows without the permission model", async () => {
   ).toMatchObject({ stdout: "it ran\n" });
 });
 
-test("mends what it has unpacked, and leaves nothing of other versions", async () => {
+test("repairs its unpacked files, and removes those of other versions", async () => {
   const folder = await programFolder();
   await truncate(join(folder, "dist/src/gateway.js"), 100);
   await writeFile(join(folder, "dist/src/runtime/child.js"), "throw new Error('changed')");

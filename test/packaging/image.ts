@@ -5,16 +5,16 @@ import { type Stage as DockerStage, last, parseCopy, parseDockerfile } from "./d
 import { linkModules, type Stage } from "./stage.ts";
 
 export type Image = {
-  /** The folder that stands for the image's root. */
+  /** The root folder of the image. */
   readonly root: string;
-  /** Runs its entry point as a container engine would, as far as `isolated` says. */
+  /** Runs its entry point like a container engine, isolated if `isolated` is set. */
   readonly command: readonly [program: string, ...args: string[]];
   readonly env: Readonly<Record<string, string>>;
-  /** Its part of the Dockerfile. */
+  /** Its stage of the Dockerfile. */
   readonly stage: DockerStage;
 };
 
-/** The paths that .dockerignore lets through, which must name each of them. */
+/** The paths that .dockerignore includes explicitly. */
 export function readContext(checkout: string): Set<string> {
   const lines = readFileSync(join(checkout, ".dockerignore"), "utf8").split("\n");
   const [all, ...excepted] = lines.filter((line) => line !== "" && !line.startsWith("#"));
@@ -24,7 +24,7 @@ export function readContext(checkout: string): Set<string> {
   return new Set(excepted.map((line) => line.slice(1)).filter((path) => existsSync(join(checkout, path))));
 }
 
-/** Whether a process can get a root of its own here: that is for root, and not in every container. */
+/** Whether a process can have its own root here, which requires root, and is not possible in every container. */
 export const isolated = (() => {
   try {
     execFileSync("unshare", ["--mount", "--pid", "--fork", "mount", "--make-rprivate", "/"], { stdio: "ignore" });
@@ -35,8 +35,8 @@ export const isolated = (() => {
 })();
 
 /**
- * Does what the Dockerfile says, without a container engine: each stage is a folder. The base image is this
- * machine's /usr and Node, and what is installed to build is taken from the checkout.
+ * Executes the Dockerfile without a container engine: each stage is a folder. The base image is this
+ * machine's /usr and Node, and build dependencies are copied from the checkout.
  */
 export function buildImage({ checkout }: Stage, folder: string): Image {
   const context = readContext(checkout);
@@ -107,7 +107,7 @@ function entryCommand(image: DockerStage, root: string): Image["command"] {
   return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", script];
 }
 
-/** What the image has of its base: places for this machine's. */
+/** Mount points for the parts of this machine that form the base image. */
 function prepareRoot(root: string): void {
   for (const folder of ["usr", "proc", "dev", "tmp", "etc"]) {
     mkdirSync(join(root, folder), { recursive: true });
@@ -118,7 +118,7 @@ function prepareRoot(root: string): void {
   }
 }
 
-/** A script that makes a root of this folder, and does there what `then` and the words say. */
+/** A script that makes this folder the root, and runs `then` with the arguments there. */
 function writeScript(root: string, then: string, ...words: readonly string[]): string {
   const script = `${root}.${words[0]?.replaceAll(/\W/g, "-").slice(0, 20) ?? ""}.sh`;
   const quoted = words.map((word) => `'${word.replaceAll("'", String.raw`'\''`)}'`).join(" ");

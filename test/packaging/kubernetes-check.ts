@@ -1,4 +1,4 @@
-/** The parts of Kubernetes objects that refer to each other; all else is left to `unknown`. */
+/** The parts of Kubernetes objects that refer to each other; all others are `unknown`. */
 export type Manifest = {
   kind: string;
   metadata: { name: string; labels?: Labels };
@@ -46,7 +46,7 @@ export type Kustomization = {
   images: { name: string; newName: string; newTag: string }[];
 };
 
-/** The one pod that all the manifests are about. */
+/** The only pod of the manifests. */
 export function podOf(manifests: readonly Manifest[]): { labels: Labels; pod: Pod; container: Container } {
   const template = manifests.find(({ kind }) => kind === "StatefulSet")?.spec?.template;
   const container = template?.spec.containers[0];
@@ -60,7 +60,7 @@ export function probesOf({ startupProbe, livenessProbe, readinessProbe }: Contai
   return [startupProbe, livenessProbe, readinessProbe];
 }
 
-/** What names something that is not there, and what the `restricted` profile would not admit. */
+/** Finds references to missing objects, and violations of the `restricted` profile. */
 export function findProblems(manifests: readonly Manifest[], { secretGenerator, images }: Kustomization): string[] {
   const { labels, pod, container } = podOf(manifests);
   const problems: string[] = [];

@@ -15,7 +15,7 @@ const read = (name: string) => readFile(join(folder, name), "utf8");
 const kustomization = parse(await read("kustomization.yaml")) as Kustomization;
 const configuration = await read("flowgate.yaml");
 
-/** Fresh ones, which a test may break. */
+/** A new copy of the manifests, which a test may change. */
 async function readManifests(): Promise<Manifest[]> {
   const texts = await Promise.all([...kustomization.resources, "flow-egress.yaml"].map(read));
   return texts.flatMap((text) =>
@@ -29,11 +29,11 @@ async function readManifests(): Promise<Manifest[]> {
 const manifests = await readManifests();
 const { pod, container } = podOf(manifests);
 
-/** As who follows the file's first line leaves it. */
+/** The file after the edit that its first line describes. */
 const completed = configuration.replace(/password: .*/, `password: "${bcrypt.hashSync("secret", 4)}"`);
 const options = parseOptions(parse(completed) as OptionsInput);
 
-test("the pod that restores is to the volume what the service's is", async () => {
+test("the pod that restores has the same access to the volume as the service", async () => {
   const { metadata, spec } = parse(await read("restore.yaml")) as { metadata: { name: string }; spec: typeof pod };
   const [restore] = spec.containers;
   expect(spec.securityContext).toEqual(pod.securityContext);
@@ -48,12 +48,12 @@ test("the pod that restores is to the volume what the service's is", async () =>
   expect(guide).toContain(`kubectl -n flowgate delete pod ${metadata.name}\n`);
 });
 
-test("every file is applied, but for those that are for the user to choose", async () => {
+test("every file is applied, except for optional ones", async () => {
   const chosen = ["flow-egress.yaml", "flowgate.yaml", "kustomization.yaml", "restore.yaml"];
   expect((await readdir(folder)).toSorted()).toEqual([...kustomization.resources, ...chosen].toSorted());
 });
 
-test("what a manifest refers to is there, and the pod is one that a restricted namespace admits", () => {
+test("all references are valid, and a restricted namespace admits the pod", () => {
   expect(findProblems(manifests, kustomization)).toEqual([]);
 });
 
@@ -80,13 +80,13 @@ test.each<[string, (manifests: Manifest[]) => void, string]>([
     (all) => all.forEach(({ spec }) => delete spec?.egress?.[0]?.to?.[0]?.ipBlock?.except),
     "lets flows reach 169.254.0.0/16",
   ],
-])("that check finds %s", async (_name, breakIt, problem) => {
+])("the check detects %s", async (_name, breakIt, problem) => {
   const broken = await readManifests();
   breakIt(broken);
   expect(findProblems(broken, kustomization).join("\n")).toContain(problem);
 });
 
-test("the configuration is refused for its password alone, until that is a hash", () => {
+test("the configuration is valid once the password is a hash", () => {
   const refused = (() => {
     try {
       parseOptions(parse(configuration) as OptionsInput);
@@ -98,7 +98,7 @@ test("the configuration is refused for its password alone, until that is a hash"
   expect(refused.problems.map(({ path }) => path.join("."))).toEqual(["adminAuth.users.0.password"]);
 });
 
-test("the pod's ports, folders and variables are the configuration's", () => {
+test("the pod's ports, folders and variables match the configuration", () => {
   const ports = Object.fromEntries(container.ports.map(({ name, containerPort }) => [name, containerPort]));
   expect(ports).toEqual({ api: options.port, flows: options.runtime.port, metrics: options.metrics.port });
   for (const { name, port, targetPort } of manifests.flatMap(({ kind, spec }) =>
@@ -115,14 +115,14 @@ test("the pod's ports, folders and variables are the configuration's", () => {
   expect([options.host, options.runtime.host, options.metrics.host]).toEqual(["0.0.0.0", "0.0.0.0", "0.0.0.0"]);
 });
 
-test("the pod is given the time to drain", () => {
+test("the pod has enough time to drain", () => {
   const { drain, runtime } = options;
   expect(drain.delayMs).toBeGreaterThan(0);
   const neededMs = drain.delayMs + drain.graceMs + runtime.nodeCloseTimeoutMs;
   expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(neededMs);
 });
 
-test("the API's port is announced as HTTP/2 without TLS, which carries all of its protocols", () => {
+test("the port of the API is declared as HTTP/2 without TLS, which supports all of its protocols", () => {
   const service = manifests.find(({ kind, metadata }) => kind === "Service" && metadata.name === "flowgate");
   expect(service?.spec?.ports?.map(({ name, appProtocol }) => [name, appProtocol])).toEqual([
     ["api", "kubernetes.io/h2c"],
@@ -130,7 +130,7 @@ test("the API's port is announced as HTTP/2 without TLS, which carries all of it
   ]);
 });
 
-test("the image's user, version and place of data are the manifests'", async () => {
+test("the image's user, version and data directory match the manifests", async () => {
   const dockerfile = await readFile(join(root, "Dockerfile"), "utf8");
   const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as { version: string };
   const { runAsUser, runAsGroup, fsGroup } = pod.securityContext as Record<string, number>;
@@ -141,7 +141,7 @@ test("the image's user, version and place of data are the manifests'", async () 
   expect(kustomization.images.map(({ newTag }) => newTag)).toEqual([version]);
 });
 
-test("a service with this configuration answers the probes, and shows its metrics", async () => {
+test("a service with this configuration passes the probes, and serves its metrics", async () => {
   await using service = await startService({
     config: completed.replaceAll("0.0.0.0", "127.0.0.1").replace("delayMs: 5000", "delayMs: 0"),
     env: { FLOWGATE_METRICS_PORT: "0" },

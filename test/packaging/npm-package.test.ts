@@ -8,7 +8,7 @@ import { type Stage, openStage, root } from "./stage.ts";
 
 let stage: Stage;
 
-/** As in a user's shell, and not as in a script of npm's; Node 26 first, for npm may come with an older one. */
+/** The environment of a user's shell instead of an npm script, with Node 26 first on the PATH, since npm may have an older one. */
 const env = {
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"))),
   PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
@@ -21,12 +21,12 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => stage[Symbol.asyncDispose]());
 
-test("is installed into an empty folder, and tells its version there", async () => {
+test("can be installed into an empty folder, and prints its version there", async () => {
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
   expect(await stage.run("npx", ["flowgate", "--version"], { cwd: stage.empty, env })).toBe(`${version}\n`);
 });
 
-test("is the whole service: deployments, flows, its pages, and an end in order", async () => {
+test("is the complete service: deployments, flows, its pages, and an orderly shutdown", async () => {
   await using service = await startService({
     command: [join(stage.empty, "node_modules/.bin/flowgate")],
     cwd: stage.empty,

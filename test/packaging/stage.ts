@@ -13,13 +13,13 @@ export type Stage = AsyncDisposable & {
   readonly checkout: string;
   /** An empty folder. */
   readonly empty: string;
-  /** Runs a program in the checkout, or elsewhere, and gives what it prints; throws where it fails. */
+  /** Runs a program in the checkout, or in another folder, and returns its output; throws if it fails. */
   run(file: string, args: readonly string[], options?: { cwd?: string; env?: NodeJS.ProcessEnv }): Promise<string>;
   /** Builds and packs the packages of this repository; returns the paths of their archives. */
   pack(): Promise<string[]>;
 };
 
-/** Where a test may build: in the checkout itself it would take the package from under others. */
+/** A copy of the checkout to build in, since a build in the checkout itself would interfere with other tests. */
 export async function openStage(): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), "flowgate-packaging-"));
   const checkout = join(folder, "checkout");

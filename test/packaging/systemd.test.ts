@@ -16,11 +16,11 @@ if (!isThere) {
   process.stderr.write("systemd-analyze is not installed: the unit's checks are skipped.\n");
 }
 
-/** What systemd-analyze says of a unit, with its exit code. */
+/** The output of systemd-analyze for a unit, with its exit code. */
 async function analyze(text: string, ...args: string[]): Promise<{ code: number; stderr: string }> {
   const folder = await mkdtemp(join(tmpdir(), "flowgate-unit-"));
   const path = join(folder, "flowgate.service");
-  // It has to be a program that is there.
+  // The program must exist.
   await writeFile(path, text.replace("/usr/local/bin/flowgate", process.execPath));
   try {
     const { stderr } = await promisify(execFile)("/usr/bin/systemd-analyze", [...args, path]);
@@ -32,14 +32,14 @@ async function analyze(text: string, ...args: string[]): Promise<{ code: number;
   }
 }
 
-test.runIf(isThere)("systemd understands every line of the unit", async () => {
+test.runIf(isThere)("systemd accepts every line of the unit", async () => {
   expect(await analyze(unit, "verify")).toMatchObject({ code: 0, stderr: "" });
   const misspelt = await analyze(unit.replace("ProtectHome", "ProtectHomes"), "verify");
   expect(misspelt.stderr).toContain("ProtectHomes");
 });
 
-test.runIf(isThere)("the unit leaves the service little to abuse", async () => {
-  // In tenths: 1.5 of 10.
+test.runIf(isThere)("the unit restricts the service", async () => {
+  // In tenths: an exposure level of 1.5 out of 10.
   const audit = ["security", "--offline=true", "--threshold=15"];
   expect(await analyze(unit, ...audit)).toMatchObject({ code: 0 });
   for (const line of [/^SystemCallFilter=.*\n/gm, /^CapabilityBoundingSet=.*\n/m, /^RestrictNamespaces=.*\n/m]) {
@@ -49,12 +49,12 @@ test.runIf(isThere)("the unit leaves the service little to abuse", async () => {
   }
 });
 
-/** The values of a key, in their order. */
+/** The values of a key, in order. */
 function valuesOf(key: string): string[] {
   return [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
 }
 
-test("what the unit asks of the service is there", () => {
+test("the paths and commands of the unit exist", () => {
   const [, ...args] = valuesOf("ExecStart")[0]?.split(" ") ?? [];
   expect(parseArguments(args)).toMatchObject({ kind: "start" });
   const variables = valuesOf("Environment").flatMap((line) => line.split(" ").map((pair) => pair.split("=")));
@@ -67,12 +67,12 @@ test("what the unit asks of the service is there", () => {
   });
 });
 
-test("the unit gives the service the time to drain", () => {
+test("the unit gives the service enough time to drain", () => {
   const { drain, runtime } = parseOptions({});
   const neededMs = drain.delayMs + drain.graceMs + runtime.nodeCloseTimeoutMs;
   expect(Number(valuesOf("TimeoutStopSec")[0]) * 1000).toBeGreaterThan(neededMs);
 });
 
-test("the unit lets V8 compile", () => {
+test("the unit allows V8 to compile code", () => {
   expect(valuesOf("MemoryDenyWriteExecute")).toEqual([]);
 });

@@ -15,7 +15,7 @@ import { peerKey } from "../../src/auth/principal.ts";
 import { FlowgateError } from "../../src/errors.ts";
 import { openServer, type ServerOptions } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
-import { openRaw } from "./raw.ts";
+import { openRaw } from "./raw-connection.ts";
 
 const megabyte = 1024 * 1024;
 
@@ -72,13 +72,13 @@ async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
 }
 
 describe.each(transports)("%s", (name, transport) => {
-  test("calls an implementation, which knows its peer", async () => {
+  test("calls an implementation with the peer in its context", async () => {
     await using server = await open();
     const { type } = await createClient(AuthService, transport(server.url)).getLogin({});
     expect(type).toBe(`${name === "Connect GET" ? "GET" : "POST"} 127.0.0.1`);
   });
 
-  test("learns nothing of an unexpected failure but where to look, and the log has it whole", async () => {
+  test("reports an unexpected error only with the request id, and logs it completely", async () => {
     await using server = await open();
     const log = vi.spyOn(console, "error");
     const failure = await failureOf(
@@ -93,14 +93,14 @@ describe.each(transports)("%s", (name, transport) => {
     expect(log).not.toHaveBeenCalled();
   });
 
-  test("is told when the gate itself fails, and the log has it whole", async () => {
+  test("reports an unexpected error of the gate, and logs it completely", async () => {
     await using server = await open({ gate: () => Promise.reject(new RangeError("the database")) });
     const failure = await failureOf(createClient(AuthService, transport(server.url)).getLogin({}));
     expect(failure.code).toBe(Code.Internal);
     expect(server.lines).toMatchObject([{ err: { type: "RangeError" } }]);
   });
 
-  test("is refused a large message before it is read, and calls again", async () => {
+  test("rejects a large message before it is read, and serves the next call", async () => {
     let closed = true;
     await using server = await open({ gate: () => (closed ? refuse() : undefined) });
     const client = createClient(AuthService, transport(server.url));
@@ -112,7 +112,7 @@ describe.each(transports)("%s", (name, transport) => {
     await client.revokeToken({ token: "x" });
   });
 
-  test("is told that a message is too large", async () => {
+  test("reports that a message is too large", async () => {
     await using server = await open();
     const client = createClient(AuthService, transport(server.url));
     const failure = await failureOf(client.revokeToken({ token: "x".repeat(2 * megabyte) }));
@@ -121,7 +121,7 @@ describe.each(transports)("%s", (name, transport) => {
   });
 });
 
-test("@grpc/grpc-js calls, is refused, and calls again", async () => {
+test("serves and rejects calls of @grpc/grpc-js", async () => {
   let closed = true;
   await using server = await open({ gate: () => (closed ? refuse() : undefined) });
   const client = new grpc.Client(`127.0.0.1:${server.port}`, grpc.credentials.createInsecure());
@@ -133,7 +133,7 @@ test("@grpc/grpc-js calls, is refused, and calls again", async () => {
         (message: Uint8Array) => Buffer.from(message),
         (bytes: Buffer) => bytes,
         toBinary(input, create(RevokeTokenRequestSchema, { token })),
-        (error, answer) => (error === null ? resolve(answer) : reject(error)),
+        (error, httpResponse) => (error === null ? resolve(httpResponse) : reject(error)),
       );
     });
   await expect(call("x".repeat(20 * megabyte))).rejects.toMatchObject({ code: grpc.status.UNAUTHENTICATED });
@@ -147,7 +147,7 @@ describe("an upload that is not read", () => {
   const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/proto\r\n`;
   const chunk = Buffer.alloc(megabyte, "x");
 
-  test("is answered while it is sent, and the connection serves the next request", async () => {
+  test("gets its response while it is sent, and the connection serves the next request", async () => {
     await using server = await open({ gate: refuse });
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     const ports = [];
@@ -167,25 +167,25 @@ describe("an upload that is not read", () => {
   test.each([
     ["with Expect, by a client that does not wait", "Expect: 100-continue\r\n"],
     ["with Connection: close", "Connection: close\r\n"],
-  ])("is answered before the connection ends: %s", async (_what, header) => {
+  ])("gets its response before the connection closes: %s", async (_what, header) => {
     await using server = await open({ gate: refuse });
     using raw = await openRaw(server.port);
     raw.write(`${head}${header}Content-Length: ${20 * megabyte}\r\n\r\n`);
     for (let i = 0; i < 20; i++) {
       raw.write(chunk);
     }
-    const answer = await raw.closed();
-    expect(answer).toMatch(/^HTTP\/1.1 401 .*Connection: close.*a token is needed/is);
+    const httpResponse = await raw.closed();
+    expect(httpResponse).toMatch(/^HTTP\/1.1 401 .*Connection: close.*a token is needed/is);
   });
 
-  test("is never asked for with 100 Continue", async () => {
+  test("does not get 100 Continue", async () => {
     await using server = await open({ gate: refuse });
     using raw = await openRaw(server.port);
     raw.write(`${head}Expect: 100-continue\r\nContent-Length: ${20 * megabyte}\r\n\r\n`);
     expect(await raw.closed()).toMatch(/^HTTP\/1.1 401 /);
   });
 
-  test("of unknown length is answered when it exceeds the limit, and the connection is kept", async () => {
+  test("of unknown length is rejected when it exceeds the limit, and the connection is kept", async () => {
     await using server = await open();
     using raw = await openRaw(server.port);
     raw.write(`${head}Transfer-Encoding: chunked\r\n\r\n`);
@@ -205,10 +205,10 @@ describe("outside of RPCs", () => {
     raw.write(request);
     return await raw.until(/}$/);
   }
-  const refusal = (answer: string) => ({
-    status: Number(answer.slice(9, 12)),
-    type: /content-type: (.*)\r/i.exec(answer)?.[1],
-    ...(JSON.parse(answer.slice(answer.indexOf("{"))) as { code: string; message: string }),
+  const parseError = (httpResponse: string) => ({
+    status: Number(httpResponse.slice(9, 12)),
+    type: /content-type: (.*)\r/i.exec(httpResponse)?.[1],
+    ...(JSON.parse(httpResponse.slice(httpResponse.indexOf("{"))) as { code: string; message: string }),
   });
 
   test.each([
@@ -227,7 +227,7 @@ describe("outside of RPCs", () => {
       "unknown",
     ],
     ["health is read only", "DELETE /healthz HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method_not_allowed"],
-    // A code that Connect knows: its clients read the body.
+    // One of Connect's codes: its clients read the body.
     ["an RPC by PUT", "PUT /flowgate.v1.AuthService/GetLogin HTTP/1.1\r\nHost: a\r\n\r\n", 405, "unknown"],
     [
       "an RPC in XML",
@@ -247,17 +247,17 @@ describe("outside of RPCs", () => {
       400,
       "invalid_request",
     ],
-  ])("is answered in one shape: %s", async (_what, request, status, code) => {
+  ])("errors have one format: %s", async (_what, request, status, code) => {
     const log = vi.spyOn(console, "error");
     await using server = await open();
-    const answer = await ask(server.port, request);
-    expect(refusal(answer)).toEqual({ status, type: "application/json", code, message: expect.any(String) });
-    expect(answer).not.toContain("s3cret");
-    expect(answer.includes("Allow: ")).toBe(status === 405);
+    const httpResponse = await ask(server.port, request);
+    expect(parseError(httpResponse)).toEqual({ status, type: "application/json", code, message: expect.any(String) });
+    expect(httpResponse).not.toContain("s3cret");
+    expect(httpResponse.includes("Allow: ")).toBe(status === 405);
     expect(log).not.toHaveBeenCalled();
   });
 
-  test("health and readiness tell what they know", async () => {
+  test("health and readiness report the state", async () => {
     let ready = false;
     await using server = await open({ ready: () => ({ ready, store: "the disk is full" }) });
     const get = async (path: string) => {
@@ -270,7 +270,7 @@ describe("outside of RPCs", () => {
     expect(await get("/readyz")).toEqual([200, { status: "ready" }]);
   });
 
-  test("an unexpected failure is answered without its inside", async () => {
+  test("the response to an unexpected error has no details", async () => {
     await using server = await open({
       ready: () => {
         throw new Error("the secret inside");
@@ -292,7 +292,7 @@ describe("request ids", () => {
     ["x".repeat(129), false],
     ["a b", false],
     ["é", false],
-  ])("are the client's where they are short printable ASCII: %s", async (id, taken) => {
+  ])("are the client's if they are short printable ASCII: %s", async (id, taken) => {
     await using server = await open();
     const response = await fetch(`${server.url}/healthz`, { headers: { "x-request-id": id } });
     const answered = response.headers.get("x-request-id");
@@ -360,7 +360,7 @@ describe("request ids", () => {
 });
 
 describe("the log", () => {
-  test("has completed requests at debug, without their query", async () => {
+  test("contains completed requests at level debug, without their query", async () => {
     const lines: unknown[] = [];
     const log = pino({ level: "debug", base: null }, { write: (line) => void lines.push(JSON.parse(line)) });
     await using server = await open({ log, ready: () => ({ ready: false }) });
@@ -374,7 +374,7 @@ describe("the log", () => {
     ]);
   });
 
-  test("strikes out what no one may read", () => {
+  test("redacts secrets", () => {
     const lines: string[] = [];
     const log = createLog({ level: "info", destination: { write: (line) => void lines.push(line) } });
     const secrets = { authorization: "s3cret", password: "s3cret", token: "s3cret", cookie: "s3cret" };
@@ -395,20 +395,20 @@ test.each(transports)("disposal lets a call in flight finish: %s", async (_name,
     },
     listener: { closeGraceMs: 60_000 },
   });
-  const answer = createClient(AuthService, transport(server.url)).getLogin({});
+  const httpResponse = createClient(AuthService, transport(server.url)).getLogin({});
   await arrived.promise;
   const disposed = server[Symbol.asyncDispose]();
   released.resolve();
-  expect(await answer).toMatchObject({ type: expect.stringContaining("127.0.0.1") });
+  expect(await httpResponse).toMatchObject({ type: expect.stringContaining("127.0.0.1") });
   await disposed;
 });
 
-test("a port in use is said so", async () => {
+test("rejects if the port is in use", async () => {
   await using server = await open();
   await expect(open({ port: server.port })).rejects.toMatchObject({ code: "EADDRINUSE" });
 });
 
-test("takes a target in absolute form", async () => {
+test("accepts a request target in absolute form", async () => {
   await using service = await open();
   const { hostname, port } = new URL(service.url);
   const ask = async (path: string): Promise<[number | undefined, string]> => {

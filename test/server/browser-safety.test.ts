@@ -19,11 +19,11 @@ import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_deta
 import { openServer, type ServerOptions } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
 import { send } from "../e2e/rest.ts";
-import { openRaw } from "./raw.ts";
+import { openRaw } from "./raw-connection.ts";
 
 const safe = { browserSafety: { hosts: ["flows.example"], checksTokens: false } } as const;
 
-/** Knows the calls that reached an implementation. */
+/** Records the calls that reached an implementation. */
 async function open(options: Partial<ServerOptions> = safe) {
   const calls: string[] = [];
   const routes = (router: ConnectRouter): void => {
@@ -78,7 +78,7 @@ describe("the Host", () => {
     "10.1.2.3:8080",
     "flows.example",
     "Flows.Example.:443",
-  ])("%s is ours", async (host) => {
+  ])("%s is accepted", async (host) => {
     await using server = await open();
     expect((await send(server.url, "GET", "/auth/login", { headers: { host } })).status).toBe(200);
   });
@@ -99,14 +99,14 @@ describe("the Host", () => {
     ["[localhost]", "[localhost]"],
     ["localhost..", "localhost.."],
     ["localhost:80:80", "localhost:80:80"],
-  ])("%j is not", async (host, told) => {
+  ])("%j is rejected", async (host, told) => {
     await using server = await open();
     const reply = await send(server.url, "GET", "/auth/login", { headers: { host } });
     expect([reply.status, reply.json()]).toEqual([421, misdirected(told)]);
     expect(server.calls).toEqual([]);
   });
 
-  test("may be any, where nothing is to be gained: the same request is served", async () => {
+  test("is not checked without browser safety: the same request is served", async () => {
     await using server = await open({});
     const reply = await send(server.url, "GET", "/auth/login", { headers: { host: "evil.example" } });
     expect([reply.status, reply.body]).toEqual([200, '{"type":"none"}']);
@@ -118,7 +118,7 @@ describe("the Host", () => {
     "GET HTTP://localhost@evil.example/auth/login HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "GET /auth/login HTTP/1.1\r\nHost: \r\n\r\n",
     "GET /auth/login HTTP/1.0\r\n\r\n",
-  ])("counts wherever the request names one: %j", async (request) => {
+  ])("is checked in every place of a request: %j", async (request) => {
     await using server = await open();
     using raw = await openRaw(server.port);
     raw.write(request);
@@ -126,7 +126,7 @@ describe("the Host", () => {
     expect(server.calls).toEqual([]);
   });
 
-  test("of a target in absolute form is taken where it is ours", async () => {
+  test("in a target in absolute form is accepted", async () => {
     await using server = await open();
     using raw = await openRaw(server.port);
     raw.write("GET http://localhost/auth/login HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -138,7 +138,7 @@ describe("the Host", () => {
     [{ ":authority": "localhost", host: "evil.example" }, 421],
     [{ ":authority": "evil.example", host: "localhost" }, 421],
     [{ ":authority": "localhost:80" }, 200],
-  ])("of HTTP/2 is the authority: %j", async (headers, status) => {
+  ])("over HTTP/2 is the authority: %j", async (headers, status) => {
     await using server = await open();
     const session = http2.connect(server.url);
     const stream = session.request({ ":path": "/auth/login", ...headers });
@@ -147,14 +147,14 @@ describe("the Host", () => {
     session.close();
   });
 
-  test("that a trusted proxy was called counts too", async () => {
+  test("forwarded by a trusted proxy is checked too", async () => {
     await using server = await open({ ...safe, trustedProxies: ["127.0.0.1"] });
     const ask = async (forwarded: string) =>
       (await send(server.url, "GET", "/auth/login", { headers: { "x-forwarded-host": forwarded } })).status;
     expect([await ask("flows.example"), await ask("evil.example")]).toEqual([200, 421]);
   });
 
-  test("of a probe may be any", async () => {
+  test("is not checked for health probes", async () => {
     await using server = await open();
     const headers = { host: "cluster_name" };
     expect((await send(server.url, "GET", "/healthz", { headers })).status).toBe(200);
@@ -210,7 +210,7 @@ const ownRequests: [string, Headers][] = [
 ];
 
 describe("a request", () => {
-  test.each(forgeries)("%s is refused, whatever it is for", async (_what, headers, told) => {
+  test.each(forgeries)("%s is rejected for every route", async (_what, headers, told) => {
     await using server = await open();
     for (const [method, path] of [
       ["GET", "/auth/login"],
@@ -227,7 +227,7 @@ describe("a request", () => {
     expect(server.calls).toEqual([]);
   });
 
-  test.each(forgeries)("%s is served, where nothing is to be gained", async (_what, headers) => {
+  test.each(forgeries)("%s is served without browser safety", async (_what, headers) => {
     await using server = await open({});
     const post = { headers: { ...headers, "content-type": "application/json" }, body: '{"token":"x"}' };
     expect((await send(server.url, "POST", "/auth/revoke", post)).status).toBe(200);
@@ -240,14 +240,14 @@ describe("a request", () => {
     expect((await send(server.url, "GET", "/docs", { headers })).status).toBe(200);
   });
 
-  test("that follows a link changes nothing: a form that is sent is no visit", async () => {
+  test("that submits a form is rejected, unlike one that follows a link", async () => {
     await using server = await open();
     const headers = { ...site("cross-site", visit), "content-type": "application/x-www-form-urlencoded" };
     expect((await send(server.url, "POST", "/auth/revoke", { headers, body: "token=x" })).status).toBe(403);
     expect(server.calls).toEqual([]);
   });
 
-  test("with an Authorization is for the gate to judge, only where it does", async () => {
+  test("with an Authorization passes only if the gate checks it", async () => {
     const headers = { host: "evil.example", origin: "http://evil.example", authorization: "Bearer x" };
     for (const [checksTokens, status] of [
       [true, 200],
@@ -260,7 +260,7 @@ describe("a request", () => {
     }
   });
 
-  test("by a browser with a client certificate is judged by its origin alone", async () => {
+  test("with a client certificate is checked by its origin alone", async () => {
     await using server = await open({ browserSafety: { checksTokens: true } });
     const ask = async (headers: Headers) => (await send(server.url, "GET", "/auth/login", { headers })).status;
     expect(await ask({ host: "mesh.internal" })).toBe(200);
@@ -268,7 +268,7 @@ describe("a request", () => {
     expect(await ask({ host: "mesh.internal", origin: "https://evil.example" })).toBe(403);
   });
 
-  test("that is refused is not read, and its connection ends where the body is long", async () => {
+  test("that is rejected is not read, and its connection closes if the body is long", async () => {
     await using server = await open();
     const head = "POST /auth/revoke HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\n";
     using long = await openRaw(server.port);
@@ -316,7 +316,7 @@ async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
 }
 
 describe.each(transports)("over %s", (_name, transport) => {
-  test("a refusal is an error like any other", async () => {
+  test("a rejection is an error of the protocol", async () => {
     await using server = await open();
     const client = createClient(AuthService, transport(server.url, { origin: "https://evil.example" }));
     const failure = await failureOf(client.revokeToken({ token: "x" }));
@@ -328,7 +328,7 @@ describe.each(transports)("over %s", (_name, transport) => {
     expect(server.calls).toEqual([]);
   });
 
-  test("a stream is refused alike", async () => {
+  test("a stream is rejected in the same way", async () => {
     await using server = await open();
     const watch = createClient(Health, transport(server.url, { origin: "https://evil.example" })).watch({});
     const failure = await failureOf(watch[Symbol.asyncIterator]().next());
@@ -338,14 +338,14 @@ describe.each(transports)("over %s", (_name, transport) => {
     ]);
   });
 
-  test("an origin that is listed may call", async () => {
+  test("a listed origin may call", async () => {
     await using server = await open({ ...safe, cors: { origins: ["https://app.example"], maxAgeSeconds: 5 } });
     await createClient(AuthService, transport(server.url, { origin: "https://app.example" })).revokeToken({});
     expect(server.calls).toEqual(["revokeToken"]);
   });
 });
 
-test("@grpc/grpc-js is told that its authority is none of ours", async () => {
+test("@grpc/grpc-js gets the error of an unknown authority", async () => {
   await using server = await open();
   const client = new grpc.Client(`127.0.0.1:${server.port}`, grpc.credentials.createInsecure(), {
     "grpc.default_authority": "evil.example",
@@ -442,13 +442,13 @@ describe("CORS", () => {
     },
   );
 
-  test("names the headers of the contract", async () => {
+  test("lists the headers of the contract", async () => {
     await using server = await open({ cors, routes: (router) => void router.service(FlowsService, {}) });
     const asked = await send(server.url, "OPTIONS", "/flows", { headers: { origin: app, ...preflight } });
     expect(asked.headers["access-control-allow-headers"]).toMatch(/Service-API-Version.*Service-Deployment-Type/i);
   });
 
-  test("lets no other origin read, nor a public page into a private network", async () => {
+  test("allows neither other origins nor access to a private network", async () => {
     await using server = await open({ cors });
     for (const origin of ["https://evil.example", "https://app.example:444", "http://app.example", "null"]) {
       const reply = await send(server.url, "GET", "/auth/login", { headers: { origin } });
@@ -460,14 +460,14 @@ describe("CORS", () => {
     expect(asked.headers).not.toHaveProperty("access-control-allow-private-network");
   });
 
-  test('"*" is any origin, and no answer depends on it', async () => {
+  test('"*" allows every origin, and responses do not vary by it', async () => {
     await using server = await open({ ...safe, cors: { origins: ["*"], maxAgeSeconds: 0 } });
     const reply = await send(server.url, "GET", "/auth/login", { headers: { origin: "https://evil.example" } });
     expect([reply.status, corsOf(reply.headers)]).toMatchObject([200, { "access-control-allow-origin": "*" }]);
     expect(reply.headers.vary ?? "").not.toContain("Origin");
   });
 
-  test("changes nothing about the Host", async () => {
+  test("does not affect the check of the Host", async () => {
     await using server = await open({ ...safe, cors });
     const headers = { host: "evil.example", origin: app };
     expect((await send(server.url, "GET", "/auth/login", { headers })).status).toBe(421);

@@ -3,50 +3,50 @@ import http2 from "node:http2";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { answer, serving } from "./exchanges.ts";
-import { listen } from "./limits.ts";
-import { openRaw } from "./raw.ts";
+import { okResponse, serving } from "./exchange-handler.ts";
+import { listen } from "./limited-listener.ts";
+import { openRaw } from "./raw-connection.ts";
 
 const getHead = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/** What a client from this address is answered; empty where it is refused. */
-async function ask(port: number, localAddress: string): Promise<{ answer: string; close: () => void }> {
+/** The response to a client from this address; empty if its connection is rejected. */
+async function ask(port: number, localAddress: string): Promise<{ response: string; close: () => void }> {
   const socket = connect({ port, host: "127.0.0.1", localAddress });
   socket.on("error", () => {});
   socket.write(getHead);
-  const answer = await new Promise<string>((resolve) => {
+  const response = await new Promise<string>((resolve) => {
     socket.once("data", (bytes: Buffer) => resolve(bytes.toString()));
     socket.once("close", () => resolve(""));
   });
-  return { answer, close: () => void socket.destroy() };
+  return { response, close: () => void socket.destroy() };
 }
 
 const served = /200 OK.*hello/s;
 
-describe("connections at once", () => {
+describe("concurrent connections", () => {
   test.each([
     ["of all sources", { connections: 2 }, "127.0.0.3"],
     ["of one source", { connectionsPerSource: 2 }, "127.0.0.1"],
-  ])("%s are so many, and more only as others end", async (_what, limits, third) => {
+  ])("%s are limited, and further ones are accepted when others have closed", async (_what, limits, third) => {
     await using server = await listen(limits);
     const first = await ask(server.port, "127.0.0.1");
     const second = await ask(server.port, third === "127.0.0.1" ? "127.0.0.1" : "127.0.0.2");
-    expect([first.answer, second.answer]).toEqual([expect.stringMatching(served), expect.stringMatching(served)]);
-    expect((await ask(server.port, third)).answer).toBe("");
+    expect([first.response, second.response]).toEqual([expect.stringMatching(served), expect.stringMatching(served)]);
+    expect((await ask(server.port, third)).response).toBe("");
     expect(server.reached).toEqual(Object.keys(limits));
     first.close();
     await expect.poll(() => server.connections()).toBe(1);
     const again = await ask(server.port, third);
-    expect(again.answer).toMatch(served);
+    expect(again.response).toMatch(served);
     again.close();
     second.close();
   });
 
-  test("of one source leave room for others", async () => {
+  test("of one client do not block others", async () => {
     await using server = await listen({ connectionsPerSource: 1 });
     const one = await ask(server.port, "127.0.0.1");
     const other = await ask(server.port, "127.0.0.2");
-    expect([one.answer, other.answer]).toEqual([expect.stringMatching(served), expect.stringMatching(served)]);
+    expect([one.response, other.response]).toEqual([expect.stringMatching(served), expect.stringMatching(served)]);
     one.close();
     other.close();
   });
@@ -54,23 +54,23 @@ describe("connections at once", () => {
   test.each([
     ["without the limit", { connectionsPerSource: 1_000 }],
     ["of a proxy", { connectionsPerSource: 1, isProxy: (address: string | undefined) => address === "127.0.0.1" }],
-  ])("%s are as many as come", async (_what, limits) => {
+  ])("%s are not limited", async (_what, limits) => {
     await using server = await listen(limits);
     const all = await Promise.all(Array.from({ length: 5 }, () => ask(server.port, "127.0.0.1")));
-    expect(all.map(({ answer }) => served.test(answer))).toEqual([true, true, true, true, true]);
+    expect(all.map(({ response }) => served.test(response))).toEqual([true, true, true, true, true]);
     all.forEach(({ close }) => close());
   });
 });
 
-describe("a connection that is old", () => {
-  test("takes no more calls, and those that it has finish (HTTP/2)", async () => {
+describe("a connection that reaches its maximum age", () => {
+  test("accepts no more calls, and finishes those in flight (HTTP/2)", async () => {
     const released = Promise.withResolvers<void>();
-    const late = serving((exchange) => void released.promise.then(() => exchange.send(answer("late"))));
+    const late = serving((exchange) => void released.promise.then(() => exchange.send(okResponse("late"))));
     await using server = await listen({ connectionAgeMs: 50 }, late);
     const session = http2.connect(`http://127.0.0.1:${server.port}`);
     const served = text(session.request({ ":path": "/" }));
     const [code, lastStreamId] = (await once(session, "goaway")) as [number, number];
-    // The first says that an end will come; what is on its way is served still.
+    // The first GOAWAY announces the shutdown; streams in transit are still served.
     expect([code, lastStreamId]).toEqual([http2.constants.NGHTTP2_NO_ERROR, 2 ** 31 - 1]);
     const [, taken] = (await once(session, "goaway")) as [number, number];
     expect(taken).toBe(1);
@@ -80,7 +80,7 @@ describe("a connection that is old", () => {
     expect(server.reached).toEqual(["connectionAgeMs"]);
   });
 
-  test("ends with its next answer (HTTP/1)", async () => {
+  test("closes with its next response (HTTP/1)", async () => {
     await using server = await listen({ connectionAgeMs: 50 });
     using raw = await openRaw(server.port);
     raw.write(getHead);
@@ -90,7 +90,7 @@ describe("a connection that is old", () => {
     expect(await raw.closed()).toMatch(/hello.*Connection: close.*hello$/s);
   });
 
-  test("lives on without the limit", async () => {
+  test("stays open without the limit", async () => {
     await using server = await listen({ connectionAgeMs: undefined });
     await using aging = await listen({ connectionAgeMs: 50 });
     using raw = await openRaw(server.port);

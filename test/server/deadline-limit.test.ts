@@ -6,7 +6,7 @@ import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
 import { json, send } from "../e2e/rest.ts";
 
-/** Its IssueToken takes until it is told to end, or its time is over. */
+/** Its IssueToken runs until it is released, or its deadline passes. */
 async function open(limits: { deadlineMs?: number }) {
   const finish = Promise.withResolvers<void>();
   const server = await openServer({
@@ -40,17 +40,17 @@ const transports: [string, (baseUrl: string) => Transport][] = [
 describe("a deadline of an hour", () => {
   const long = { "x-server-timeout": "3600", ...json };
 
-  test("is cut to limits.deadlineMs: REST", async () => {
+  test("is reduced to limits.deadlineMs: REST", async () => {
     await using server = await open({ deadlineMs: 50 });
     expect((await send(server.url, "POST", "/auth/token", { headers: long, body: "{}" })).status).toBe(504);
   });
 
-  test.each(transports)("is cut to limits.deadlineMs: %s", async (_protocol, transport) => {
+  test.each(transports)("is reduced to limits.deadlineMs: %s", async (_protocol, transport) => {
     await using server = await open({ deadlineMs: 50 });
     expect(await callFor(hourMs, transport(server.url))).toBe(Code.DeadlineExceeded);
   });
 
-  test("stays an hour where there is no limit", async () => {
+  test("stays an hour without the limit", async () => {
     await using server = await open({});
     const [[, connect], [, grpc]] = transports as [(typeof transports)[0], (typeof transports)[0]];
     const calls = [
@@ -58,30 +58,30 @@ describe("a deadline of an hour", () => {
       callFor(hourMs, connect(server.url)),
       callFor(hourMs, grpc(server.url)),
     ];
-    // What began after them is over before them.
+    // Calls that began later have already ended.
     expect(await callFor(100, grpc(server.url))).toBe(Code.DeadlineExceeded);
     server.finish();
     expect(await Promise.all(calls)).toMatchObject([{ status: 200 }, { accessToken: "a" }, { accessToken: "a" }]);
   });
 });
 
-/** By the headers alone: the client itself would give up. */
+/** Sets only the header, since the client would enforce the deadline itself. */
 async function callFor(timeoutMs: number, transport: Transport): Promise<unknown> {
   const { issueToken } = createClient(AuthService, transport);
   const headers = { "connect-timeout-ms": `${timeoutMs}`, "grpc-timeout": `${timeoutMs}m` };
   return issueToken({}, { headers }).catch((error: ConnectError) => error.code);
 }
 
-describe("a deadline that is over when the call comes", () => {
+describe("a deadline that has passed when the call arrives", () => {
   const over = { "connect-timeout-ms": "0", "grpc-timeout": "0m", "x-server-timeout": "0" };
 
-  test("lets not even a short call begin: REST", async () => {
+  test("prevents even a short call:  REST", async () => {
     await using server = await open({});
     const { "grpc-timeout": _grpc, "connect-timeout-ms": _connect, ...rest } = over;
     expect((await send(server.url, "GET", "/auth/login", { headers: rest })).status).toBe(504);
   });
 
-  test.each(transports)("lets not even a short call begin: %s", async (_protocol, transport) => {
+  test.each(transports)("prevents even a short call:  %s", async (_protocol, transport) => {
     await using server = await open({});
     const { getLogin } = createClient(AuthService, transport(server.url));
     await expect(getLogin({}, { headers: over })).rejects.toMatchObject({ code: Code.DeadlineExceeded });

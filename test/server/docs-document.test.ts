@@ -10,7 +10,7 @@ import { createSchemaCheck, problemOf, schemaPaths } from "../../packages/transc
 const text = await readFile(documentUrl, "utf8");
 const document = JSON.parse(text) as OpenApiDocument;
 
-test("openapi.json is what `npm run openapi` writes", async () => {
+test("openapi.json is the output of `npm run openapi`", async () => {
   expect(await formatDocument()).toBe(text);
 });
 
@@ -18,7 +18,7 @@ test("openapi.json is valid OpenAPI 3.1, by the official schema", async () => {
   expect(await problemOf(document)).toBeUndefined();
 });
 
-test("the official schema finds what is wrong", async () => {
+test("the official schema detects errors", async () => {
   const { info: _, ...rest } = document;
   expect(await problemOf(rest)).toContain("info");
   expect(
@@ -26,7 +26,7 @@ test("the official schema finds what is wrong", async () => {
   ).toBeDefined();
 });
 
-test("every schema of it compiles, and refers to what there is", () => {
+test("every schema compiles, with valid references", () => {
   const check = createSchemaCheck(document);
   const paths = schemaPaths(document);
   expect(paths.length).toBeGreaterThan(40);
@@ -36,7 +36,7 @@ test("every schema of it compiles, and refers to what there is", () => {
   expect(() => check(["components", "schemas", "Missing"], undefined)).toThrow("can't resolve reference");
 });
 
-test("each example fits its schema", () => {
+test("each example is valid by its schema", () => {
   const check = createSchemaCheck(document);
   let count = 0;
   for (const [path, item] of Object.entries(document.paths)) {
@@ -63,7 +63,7 @@ test("each example fits its schema", () => {
   expect(count).toBe(countExamples());
 });
 
-test("every operation has examples, a summary, and says who may call it", () => {
+test("every operation has examples, a summary and its permission", () => {
   for (const operation of Object.values(document.paths).flatMap((item) => Object.values(item))) {
     expect(operation).toMatchObject({ summary: expect.stringMatching(/./), security: expect.any(Array) });
     expect([...Object.keys(examples), ...endpointOperations().map(({ operationId }) => operationId)]).toContain(

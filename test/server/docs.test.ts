@@ -26,20 +26,20 @@ const files = [
   ["/docs/favicon-32x32.png", "image/png"],
 ] as const;
 
-describe("the description of the API", () => {
+describe("the API description", () => {
   test("is the committed document, byte for byte", async () => {
     await using server = await open(true);
-    const answer = await fetch(`${server.url}/openapi.json`);
-    expect(await answer.text()).toBe(await readFile(new URL("../../openapi.json", import.meta.url), "utf8"));
+    const response = await fetch(`${server.url}/openapi.json`);
+    expect(await response.text()).toBe(await readFile(new URL("../../openapi.json", import.meta.url), "utf8"));
     expect(await (await fetch(`${server.url}/openapi.json`)).json()).toMatchObject({ servers: [{ url: "/" }] });
   });
 
-  test.each(files)("%s is served as %s, lets nothing else in, and is not sent twice", async (path, type) => {
+  test.each(files)("%s is served as %s, with a strict security policy and an ETag", async (path, type) => {
     await using server = await open(true);
-    const answer = await fetch(server.url + path);
-    expect(answer.status).toBe(200);
-    expect((await answer.bytes()).length).toBe(Number(answer.headers.get("content-length")));
-    expect(Object.fromEntries(answer.headers)).toMatchObject({
+    const response = await fetch(server.url + path);
+    expect(response.status).toBe(200);
+    expect((await response.bytes()).length).toBe(Number(response.headers.get("content-length")));
+    expect(Object.fromEntries(response.headers)).toMatchObject({
       "content-type": type,
       "content-security-policy":
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -52,7 +52,7 @@ describe("the description of the API", () => {
       "cache-control": "no-cache",
       etag: expect.stringMatching(/^"[\w-]{43}"$/),
     });
-    const etag = answer.headers.get("etag") ?? "";
+    const etag = response.headers.get("etag") ?? "";
     for (const [ifNoneMatch, status] of [
       [etag, 304],
       [`W/${etag}, "other"`, 304],
@@ -67,7 +67,7 @@ describe("the description of the API", () => {
     expect([head.status, await head.text(), head.headers.get("content-length")]).toEqual([
       200,
       "",
-      answer.headers.get("content-length"),
+      response.headers.get("content-length"),
     ]);
     const post = await fetch(server.url + path, { method: "POST" });
     expect([post.status, post.headers.get("allow"), await post.json()]).toEqual([
@@ -77,11 +77,11 @@ describe("the description of the API", () => {
     ]);
   });
 
-  test("/ redirects to the page, also below a path of a proxy, and to nothing where there is none", async () => {
+  test("/ redirects to the page, also below a path prefix of a proxy, and is 404 without docs", async () => {
     await using server = await open(true);
     for (const method of ["GET", "HEAD"]) {
-      const answer = await fetch(`${server.url}/`, { method, redirect: "manual" });
-      expect([answer.status, answer.headers.get("location"), await answer.text()]).toEqual([302, "docs", ""]);
+      const response = await fetch(`${server.url}/`, { method, redirect: "manual" });
+      expect([response.status, response.headers.get("location"), await response.text()]).toEqual([302, "docs", ""]);
     }
     expect((await fetch(server.url)).url).toBe(`${server.url}/docs`);
     expect((await fetch(server.url, { method: "POST" })).status).toBe(405);
@@ -89,7 +89,7 @@ describe("the description of the API", () => {
     expect((await fetch(`${without.url}/`)).status).toBe(404);
   });
 
-  test("names no other place to load from, and has no script inside", async () => {
+  test("has neither external resources nor inline scripts", async () => {
     await using server = await open(true);
     const page = await (await fetch(`${server.url}/docs`)).text();
     expect(page).not.toMatch(/https?:|src="\/\/|<script(?![^>]* src=)|<style| style=| on\w+=/i);
@@ -102,7 +102,7 @@ describe("the description of the API", () => {
     );
   });
 
-  test.each([undefined, false])("is not there where the option `docs` is %s", async (docs) => {
+  test.each([undefined, false])("is not served if the option `docs` is %s", async (docs) => {
     await using server = await open(docs);
     for (const [path] of files) {
       expect((await fetch(server.url + path)).status).toBe(404);

@@ -12,19 +12,21 @@ import { createListener } from "../../src/server/listener/listener.ts";
 import type { ListenerOptions } from "../../src/server/listener/options.ts";
 import { createLog } from "../../src/server/log.ts";
 import { eventually } from "../e2e/service.ts";
-import { answer, serving } from "./exchanges.ts";
+import { okResponse, serving } from "./exchange-handler.ts";
 import { flag, frame, framesIn, get, openRaw2, post, preface, type, uint32, untilFrame } from "./frames.ts";
-import { openRaw, type RawConnection } from "./raw.ts";
+import { openRaw, type RawConnection } from "./raw-connection.ts";
 
 const highestStreamId = 2 ** 31 - 1;
 
-/** Answers with how many requests came before, the first of them when it is released. */
+/** Responds with the number of previous requests, to the first one when it is released. */
 async function listen(options: Partial<ListenerOptions> = {}) {
   const released = Promise.withResolvers<void>();
   let count = 0;
   const handler = serving((exchange) => {
     const number = count++;
-    void (number === 0 ? released.promise : Promise.resolve()).then(() => exchange.send(answer(`answer ${number}`)));
+    void (number === 0 ? released.promise : Promise.resolve()).then(() =>
+      exchange.send(okResponse(`response ${number}`)),
+    );
   });
   const server = createListener(handler, { closeGraceMs: 60_000, ...options });
   server.listen(0, "127.0.0.1");
@@ -38,17 +40,17 @@ async function listen(options: Partial<ListenerOptions> = {}) {
   };
 }
 
-/** All frames of this type, once there are so many. */
+/** All frames of this type, once this many were received. */
 async function untilFrames(raw: RawConnection, wanted: number, count: number) {
   const find = (received: string) => framesIn(received).filter((frame) => frame.type === wanted);
-  return find(await raw.untilThat((received) => find(received).length >= count));
+  return find(await raw.untilTrue((received) => find(received).length >= count));
 }
 
 const lastStreamId = ({ payload }: { payload: Buffer }): number => payload.readUInt32BE(0);
 const acknowledgeSettings = frame(type.settings, flag.ack, 0);
 
 describe("an HTTP/2 connection", () => {
-  /** One that has a call in flight, and is told that it will end. */
+  /** Opens a connection with a call in flight that is notified of the shutdown. */
   async function told() {
     const listener = await listen();
     const raw = await openRaw2(listener.port);
@@ -60,7 +62,7 @@ describe("an HTTP/2 connection", () => {
     return { listener, raw, closed, goaway, ping };
   }
 
-  test("is told that it will end, then which calls were taken; one opened in between is served", async () => {
+  test("gets a shutdown notice, then the last stream id; a stream opened in between is served", async () => {
     const { listener, raw, closed, goaway, ping } = await told();
     expect(goaway?.payload).toEqual(Buffer.concat([uint32(highestStreamId), uint32(0)]));
     raw.write(get(3));
@@ -68,7 +70,7 @@ describe("an HTTP/2 connection", () => {
     raw.write(frame(type.ping, flag.ack, 0, ping.payload));
     const [, second] = await untilFrames(raw, type.goaway, 2);
     expect(second?.payload).toEqual(Buffer.concat([uint32(3), uint32(0)]));
-    // Not taken, as its client knows by now.
+    // Not processed, as the second GOAWAY has reported.
     raw.write(get(5));
     listener.release();
     expect((await untilFrame(raw, type.data, 1)).payload.toString()).toBe("answer 0");
@@ -78,7 +80,7 @@ describe("an HTTP/2 connection", () => {
     await closed;
   });
 
-  test("is told which calls were taken also when its client answers no PING", async () => {
+  test("gets the last stream id also if its client does not acknowledge PING", async () => {
     const { listener, raw, closed } = await told();
     const [, second] = await untilFrames(raw, type.goaway, 2);
     expect(second && lastStreamId(second)).toBe(1);
@@ -86,7 +88,7 @@ describe("an HTTP/2 connection", () => {
     await closed;
   });
 
-  test("that has begun when the server closes is served, and told", async () => {
+  test("that was opened when the server closes is served and notified", async () => {
     const listener = await listen();
     listener.release();
     using raw = await openRaw(listener.port);
@@ -101,7 +103,7 @@ describe("an HTTP/2 connection", () => {
     await closed;
   });
 
-  test("ends as soon as it has no calls", async () => {
+  test("closes as soon as it has no calls", async () => {
     const listener = await listen();
     const session = http2.connect(`http://127.0.0.1:${listener.port}`);
     await once(session, "remoteSettings");
@@ -110,7 +112,7 @@ describe("an HTTP/2 connection", () => {
     await expect(gone).resolves.toBeDefined();
   });
 
-  test("takes no others", async () => {
+  test("accepts no further streams", async () => {
     const { listener, closed } = await told();
     const [error] = (await once(connect(listener.port, "127.0.0.1"), "error").catch((error: unknown) => [error])) as [
       unknown,
@@ -130,56 +132,56 @@ function connectionsOf(server: ReturnType<typeof createListener>): Promise<numbe
 describe("an HTTP/1 connection", () => {
   const request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-  test("ends with its next answer once clients had better move, and others are still taken", async () => {
+  test("closes with its next response while draining, and new connections are still accepted", async () => {
     const draining = new AbortController();
     const listener = await listen({ drainSignal: draining.signal });
     listener.release();
     using raw = await openRaw(listener.port);
     raw.write(request);
-    expect(await raw.until(/answer 0/)).toMatch(/^Connection: keep-alive/im);
+    expect(await raw.until(/response 0/)).toMatch(/^Connection: keep-alive/im);
     draining.abort();
     raw.write(request);
-    expect(await raw.closed()).toMatch(/^Connection: close.*answer 1$/ims);
+    expect(await raw.closed()).toMatch(/^Connection: close.*response 1$/ims);
     using next = await openRaw(listener.port);
     next.write(request);
-    expect(await next.closed()).toMatch(/^Connection: close.*answer 2$/ims);
+    expect(await next.closed()).toMatch(/^Connection: close.*response 2$/ims);
     await listener.close();
   });
 
-  test("is served where a request has begun to come, or comes at once", async () => {
+  test("is served if a request has begun to arrive, or arrives at once", async () => {
     const listener = await listen();
     listener.release();
     using begun = await openRaw(listener.port);
     begun.write(request);
-    await begun.until(/answer 0/);
+    await begun.until(/response 0/);
     begun.write(request.slice(0, 20));
     using silent = await openRaw(listener.port);
     await eventually(async () => expect(await connectionsOf(listener.server)).toBe(2));
-    // A request that has come after the half one tells that the half one was read.
+    // A response to a later request shows that the partial request was read.
     using after = await openRaw(listener.port);
     after.write(request);
-    await after.until(/answer 1/);
+    await after.until(/response 1/);
     const closed = listener.close();
     begun.write(request.slice(20));
-    expect(await begun.closed()).toMatch(/answer 0.*^Connection: close.*answer 2$/ims);
+    expect(await begun.closed()).toMatch(/response 0.*^Connection: close.*response 2$/ims);
     silent.write(request);
-    expect(await silent.closed()).toMatch(/^Connection: close.*answer 3$/ims);
+    expect(await silent.closed()).toMatch(/^Connection: close.*response 3$/ims);
     await closed;
   });
 
-  test("that was idle is served where its next request comes as the server closes", async () => {
+  test("that was idle is served if its next request arrives as the server closes", async () => {
     const listener = await listen();
     listener.release();
     using raw = await openRaw(listener.port);
     raw.write(request);
-    await raw.until(/answer 0/);
-    // In its buffer now, and unread.
+    await raw.until(/response 0/);
+    // Received by now, but unread.
     raw.write(request);
     await listener.close();
-    expect(await raw.closed()).toMatch(/answer 0.*^Connection: close.*answer 1$/ims);
+    expect(await raw.closed()).toMatch(/response 0.*^Connection: close.*response 1$/ims);
   });
 
-  test("that is idle ends, and what comes later is not begun", async () => {
+  test("that is idle closes, and later requests are not processed", async () => {
     const listener = await listen();
     listener.release();
     const socket = connect({ port: listener.port, host: "127.0.0.1", allowHalfOpen: true });
@@ -214,7 +216,7 @@ const codeOf = (call: Promise<unknown>): Promise<Code | undefined> =>
   );
 
 describe("a server", () => {
-  test("that drains is not ready, and serves all the same", async () => {
+  test("that drains is not ready, but still serves calls", async () => {
     await using server = await open((router) => void router.service(AuthService, { getLogin: () => ({ type: "t" }) }));
     const before = createGrpcTransport({ baseUrl: server.url });
     await createClient(AuthService, before).getLogin({});
@@ -231,7 +233,7 @@ describe("a server", () => {
     }
   });
 
-  test("ends a watch after both GOAWAYs: it is told NOT_SERVING before", async () => {
+  test("ends a watch after both GOAWAY frames, with NOT_SERVING before", async () => {
     const server = await open((router) => void router.service(AuthService, {}));
     using raw = await openRaw2(server.port);
     raw.write(acknowledgeSettings);
@@ -266,7 +268,7 @@ describe("a server", () => {
   test.each([
     ["gRPC", (baseUrl: string) => createGrpcTransport({ baseUrl })],
     ["Connect over HTTP/2", (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "2" })],
-  ])("ends streams that only wait with UNAVAILABLE, whatever they wait for: %s", async (_name, transport) => {
+  ])("ends idle streams with UNAVAILABLE: %s", async (_name, transport) => {
     const arrived = Promise.withResolvers<void>();
     async function* serverReflectionInfo() {
       arrived.resolve();
@@ -285,7 +287,7 @@ describe("a server", () => {
     expect(await end).toBe(Code.Unavailable);
   });
 
-  test("cuts off after its grace what does not end, and says of how many connections", async () => {
+  test("closes the remaining connections after the grace period, and reports their number", async () => {
     const arrived = Promise.withResolvers<void>();
     const cut: number[] = [];
     const getLogin = async (): Promise<never> => {

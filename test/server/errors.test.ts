@@ -42,7 +42,7 @@ const clients = {
   "gRPC-Web": (baseUrl: string) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }),
 };
 
-/** A server that fails as `fail` says: in the gate for calls with the header x-gate, in the implementation otherwise. */
+/** A server that throws the result of `fail`: in the gate for calls with the header x-gate, otherwise in the implementation. */
 async function open(fail: (context: HandlerContext) => never) {
   const lines: string[] = [];
   const server = await openServer({
@@ -81,8 +81,8 @@ describe.each([
     });
     for (const [reason, [code, status]] of Object.entries(outcomes)) {
       const sent = { ...headers, "x-reason": reason };
-      const answer = await fetch(`${server.url}/flows`, { headers: sent });
-      expect([answer.status, await answer.json()]).toEqual([
+      const response = await fetch(`${server.url}/flows`, { headers: sent });
+      expect([response.status, await response.json()]).toEqual([
         status,
         { code: reason, message: "what is wrong: what to do" },
       ]);
@@ -96,7 +96,7 @@ describe.each([
     expect(server.lines).toEqual([]);
   });
 
-  test("headers and details reach the client, which gets the detail's own form over HTTP", async () => {
+  test("headers and details reach the client, over HTTP as the body of the detail", async () => {
     const detail = { error: TokenErrorReason.INVALID_GRANT, errorDescription: "The password is wrong." };
     await using server = await open(() => {
       throw new FlowgateError("invalid_grant", "The password is wrong.", {
@@ -104,8 +104,8 @@ describe.each([
         headers: { "retry-after": "7" },
       });
     });
-    const answer = await fetch(`${server.url}/flows`, { headers });
-    expect([answer.status, answer.headers.get("retry-after"), await answer.json()]).toEqual([
+    const response = await fetch(`${server.url}/flows`, { headers });
+    expect([response.status, response.headers.get("retry-after"), await response.json()]).toEqual([
       400,
       "7",
       { error: "invalid_grant", error_description: "The password is wrong." },
@@ -124,18 +124,18 @@ const oddKeys: [what: string, key: string, path: string][] = [
   ["a long name", "n".repeat(100_000), `flows[0].properties['${"n".repeat(64)}…']`],
 ];
 
-test.each(oddKeys)("a path with %s fits every protocol", async (_what, key, path) => {
+test.each(oddKeys)("a path with %s is valid in every protocol", async (_what, key, path) => {
   await using server = await open(() => expect.unreachable());
   const json = Buffer.from(`{"flows":[{"id":"a","type":"t","properties":{"${key}":1,"${key}":1}}]}`);
   const prefix = Buffer.alloc(5);
   prefix.writeUInt32BE(json.length, 1);
   const send = async (type: string, body: Buffer): Promise<[number, string]> => {
-    const answer = await fetch(`${server.url}/flowgate.v1.FlowsService/SetFlows`, {
+    const response = await fetch(`${server.url}/flowgate.v1.FlowsService/SetFlows`, {
       method: "POST",
       headers: { "content-type": type },
       body: Buffer.from(body),
     });
-    return [answer.status, await answer.text()];
+    return [response.status, await response.text()];
   };
 
   const [status, connect] = await send("application/json", json);

@@ -14,26 +14,26 @@ import {
   uint32,
   untilFrame,
 } from "./frames.ts";
-import { answer, readText, serving } from "./exchanges.ts";
-import { flood, hello, type Limit, listen } from "./limits.ts";
-import { openRaw, type RawConnection } from "./raw.ts";
+import { okResponse, readText, serving } from "./exchange-handler.ts";
+import { flood, hello, type Limit, listen } from "./limited-listener.ts";
+import { openRaw, type RawConnection } from "./raw-connection.ts";
 
 const rst = (streamId: number) => frame(type.rstStream, 0, streamId, uint32(errorCode.cancel));
 const repeat = (count: number, make: (at: number) => Buffer): Buffer =>
   Buffer.concat(Array.from({ length: count }, (_, at) => make(at)));
 
-/** Never answers. */
+/** Never responds. */
 const silent = serving((exchange) => void readText(exchange).catch(() => {}));
 
-/** The call that is made when the attack is over. */
+/** The call that is made after the attack. */
 const last = 1_000_001;
 
 type Flood = {
   readonly limit: Limit;
-  /** Whoever is below it is served. */
+  /** The limit under test. */
   readonly most: number;
   readonly bytes: Buffer;
-  /** What the service ends the connection with. */
+  /** The error code with which the service closes the connection. */
   readonly code: number;
   readonly handler?: ExchangeHandler;
 };
@@ -54,7 +54,7 @@ const floods: Record<string, Flood> = {
       frame(type.data, flag.endStream, 1),
     ]),
   },
-  // Refused by nghttp2, which tells no one.
+  // Rejected by nghttp2 without an event.
   "headers of too many fields": {
     ...overhead,
     bytes: repeat(3_000, (at) =>
@@ -75,7 +75,7 @@ const floods: Record<string, Flood> = {
     code: errorCode.internal,
     bytes: Buffer.concat([post(1), repeat(1_000, () => frame(type.data, 0, 1)), frame(type.data, flag.endStream, 1)]),
   },
-  // CVE-2025-8671: the server is made to reset what it is working on.
+  // CVE-2025-8671: makes the server reset streams that it is processing.
   "trailers that are none": {
     limit: "invalidFrames",
     most: 100,
@@ -94,9 +94,9 @@ const floods: Record<string, Flood> = {
 };
 
 describe("a flood of", () => {
-  test.each(Object.entries(floods))("%s ends its connection, and without the limit does not", async (_what, given) => {
+  test.each(Object.entries(floods))("%s closes its connection, but not without the limit", async (_what, given) => {
     const { limit, most, bytes, code, handler = hello } = given;
-    // The shorter a time limit, the more often all are looked at.
+    // A short timeout makes the checks of connections more frequent.
     const fields = { headerFields: 16, firstByteTimeoutMs: 400 };
     const answering: ExchangeHandler = (exchange, refusal) =>
       exchange.headers["x-last"] === undefined ? handler(exchange, refusal) : hello(exchange, refusal);
@@ -115,8 +115,8 @@ describe("a flood of", () => {
     }
   });
 
-  // nghttp2 takes eight; there is no switch.
-  test("CONTINUATION ends its connection, and a few do not", async () => {
+  // nghttp2 accepts eight; this is not configurable.
+  test("CONTINUATION frames closes its connection, but a few do not", async () => {
     await using server = await listen();
     const fragments = (count: number): Buffer =>
       Buffer.concat([
@@ -133,7 +133,7 @@ describe("a flood of", () => {
   });
 
   // An entry of the dynamic table (RFC 7541), named again and again: 4 KB a byte.
-  test("references to one large field is refused, and no memory is spent on it", async () => {
+  test("references to one large field is rejected without using memory", async () => {
     await using limited = await listen({ headerBytes: 16_384 });
     using raw = await openRaw2(limited.port);
     const large = Buffer.concat([
@@ -150,13 +150,13 @@ describe("a flood of", () => {
     await untilFrame(raw, type.data, 5);
   });
 
-  test("requests sent ahead ends its connection, and without the limit all are served", async () => {
+  test("pipelined requests closes its connection, and without the limit all are served", async () => {
     const pipelined = Buffer.from("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50));
     const released = Promise.withResolvers<void>();
     let calls = 0;
     const late = serving((exchange) => {
       calls++;
-      void released.promise.then(() => exchange.send(answer("hello")));
+      void released.promise.then(() => exchange.send(okResponse("hello")));
     });
     await using limited = await listen({ callsPerConnection: 10 }, late);
     using attacker = await openRaw(limited.port);
@@ -169,10 +169,10 @@ describe("a flood of", () => {
     using other = await openRaw(unlimited.port);
     other.write(pipelined);
     released.resolve();
-    await other.untilThat((received) => received.split("hello").length > 50);
+    await other.untilTrue((received) => received.split("hello").length > 50);
   });
 
-  test("chunk extensions is refused", async () => {
+  test("chunk extensions is rejected", async () => {
     await using server = await listen();
     using raw = await openRaw(server.port);
     raw.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -181,14 +181,16 @@ describe("a flood of", () => {
   });
 });
 
-test("what calls need besides their bytes is no flood", async () => {
+test("the control frames of normal calls stay within the budget", async () => {
   const size = 4 * 1024 * 1024;
-  const serve = serving((exchange) => void readText(exchange).then(() => exchange.send(answer(Buffer.alloc(size)))));
+  const serve = serving(
+    (exchange) => void readText(exchange).then(() => exchange.send(okResponse(Buffer.alloc(size)))),
+  );
   await using server = await listen({ overheadBytesPerSecond: 2_000, idleTimeoutMs: 20 }, serve);
   using raw = await openRaw2(server.port);
   let taken = 0;
   raw.socket.on("data", (chunk: Buffer) => {
-    // As eager clients do: a WINDOW_UPDATE, twice, for each piece.
+    // Two WINDOW_UPDATE frames per chunk, as some clients send.
     raw.write(Buffer.concat([0, 1].map((streamId) => frame(type.windowUpdate, 0, streamId, uint32(chunk.length)))));
     taken += chunk.length;
   });
@@ -199,7 +201,7 @@ test("what calls need besides their bytes is no flood", async () => {
   expect(server.reached).not.toContain("overheadBytesPerSecond");
 });
 
-describe("what was refused before it could be served", () => {
+describe("a request beyond a limit", () => {
   test.each<[string, Limit, Record<string, number>, (raw: RawConnection) => void, RegExp]>([
     [
       "a large header (HTTP/1)",
@@ -215,14 +217,14 @@ describe("what was refused before it could be served", () => {
       (raw) => raw.write(`GET / HTTP/1.1\r\nHost: a\r\n${"X: y\r\n".repeat(60)}\r\n`),
       /^HTTP\/1.1 431 .*headers_too_large/s,
     ],
-  ])("is answered, and without the limit is served: %s", async (_what, limit, limits, send, answer) => {
+  ])("gets an error response, and without the limit is served: %s", async (_what, limit, limits, send, response) => {
     await using limited = await listen(limits);
     await using unlimited = await listen();
     using one = await openRaw(limited.port);
     using other = await openRaw(unlimited.port);
     send(one);
     send(other);
-    await one.until(answer);
+    await one.until(response);
     expect(limited.reached).toEqual([limit]);
     await other.until(/hello/);
   });
@@ -237,7 +239,7 @@ describe("what was refused before it could be served", () => {
     using one = await openRaw2(limited.port);
     using other = await openRaw2(unlimited.port);
     for (const raw of [one, other]) {
-      // Limits hold once the client has said that it knows of them.
+      // Limits apply once the client has acknowledged the settings.
       await untilFrame(raw, type.settings, 0);
       raw.write(Buffer.concat([frame(type.settings, flag.ack, 0), request]));
     }
@@ -245,9 +247,9 @@ describe("what was refused before it could be served", () => {
     await untilFrame(other, type.data, 1);
   });
 
-  test("is a stream too many, and without the limit is served", async () => {
+  test("is reset if it is one stream too many, and without the limit is served", async () => {
     const released = Promise.withResolvers<void>();
-    const late = serving((exchange) => void released.promise.then(() => exchange.send(answer("hello"))));
+    const late = serving((exchange) => void released.promise.then(() => exchange.send(okResponse("hello"))));
     await using limited = await listen({ callsPerConnection: 2 }, late);
     await using unlimited = await listen({}, late);
     using one = await openRaw2(limited.port);

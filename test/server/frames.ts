@@ -1,4 +1,4 @@
-import { openRaw, type RawConnection } from "./raw.ts";
+import { openRaw, type RawConnection } from "./raw-connection.ts";
 
 /** RFC 9113, section 6. */
 export const type = {
@@ -64,8 +64,8 @@ export function headerBlock(
 
 /** RFC 7541, section 5.2, of up to some thousand bytes. */
 function string(text: string): Buffer {
-  const rest = text.length - 127;
-  const length = rest < 0 ? [text.length] : rest < 128 ? [127, rest] : [127, (rest % 128) | 128, rest >> 7];
+  const excess = text.length - 127;
+  const length = excess < 0 ? [text.length] : excess < 128 ? [127, excess] : [127, (excess % 128) | 128, excess >> 7];
   return Buffer.concat([Buffer.from(length), Buffer.from(text)]);
 }
 
@@ -73,19 +73,19 @@ export function get(streamId: number): Buffer {
   return frame(type.headers, flag.endStream | flag.endHeaders, streamId, headerBlock("GET"));
 }
 
-/** Its body is to come. */
+/** The body follows separately. */
 export function post(streamId: number, fields: readonly (readonly [string, string])[] = [], path = "/"): Buffer {
   return frame(type.headers, flag.endHeaders, streamId, headerBlock("POST", fields, path));
 }
 
-/** A connection that has said that it speaks HTTP/2, and its first SETTINGS. */
+/** Opens a connection, and sends the HTTP/2 preface and SETTINGS. */
 export async function openRaw2(port: number, settings: readonly Buffer[] = []): Promise<RawConnection> {
   const raw = await openRaw(port);
   raw.write(Buffer.concat([preface, frame(type.settings, 0, 0, Buffer.concat(settings))]));
   return raw;
 }
 
-/** The whole frames in what was received. */
+/** Parses the complete frames. */
 export function framesIn(received: string): Frame[] {
   const bytes = Buffer.from(received, "latin1");
   const frames: Frame[] = [];
@@ -104,15 +104,15 @@ export function framesIn(received: string): Frame[] {
   return frames;
 }
 
-/** The first frame that was received of this type, on this stream. */
+/** Waits for the first frame of this type on this stream. */
 export async function untilFrame(raw: RawConnection, wanted: number, streamId: number): Promise<Frame> {
   const find = (received: string): Frame | undefined =>
     framesIn(received).find((frame) => frame.type === wanted && frame.streamId === streamId);
-  const received = await raw.untilThat((received) => find(received) !== undefined);
+  const received = await raw.untilTrue((received) => find(received) !== undefined);
   return find(received) as Frame;
 }
 
-/** The error code that the connection was ended with; undefined where it ended without a word. */
+/** The error code of the last GOAWAY; undefined: there was none. */
 export function goawayCode(received: string): number | undefined {
   return framesIn(received)
     .findLast((frame) => frame.type === type.goaway)

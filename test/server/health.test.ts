@@ -38,7 +38,7 @@ import { toFailure } from "../../src/server/errors/failures.ts";
 import { createClientCounter } from "../../src/server/listener/client-counter.ts";
 import { createLog } from "../../src/server/log.ts";
 import { eventually } from "../e2e/service.ts";
-import { serveRoutes } from "./routed.ts";
+import { serveRoutes } from "./serve-routes.ts";
 
 const transports: [string, (baseUrl: string) => Transport][] = [
   [
@@ -56,7 +56,7 @@ const log = createLog({ level: "silent" });
 
 const notReady: Readiness = { ready: false, notServing: [FlowsService.typeName], runtime: "starting" };
 
-/** A server of two services whose readiness is for the test to say. */
+/** A server of two services whose readiness the test controls. */
 async function open(first: Readiness = { ready: true }) {
   let now = first;
   let listener = (): void => {};
@@ -79,7 +79,7 @@ async function open(first: Readiness = { ready: true }) {
   });
 }
 
-/** As openServer serves it, but the test holds the health itself. */
+/** Serves health like openServer, but with access to the Health object. */
 async function serveAlone(health: HealthOfProcess) {
   const watchers = createClientCounter(Infinity, () => false);
   const routes = createRpcRoutes({
@@ -96,7 +96,7 @@ async function serveAlone(health: HealthOfProcess) {
   return await serveRoutes(({ path }) => routes.get(path) as Route);
 }
 
-/** The service itself, whose errors become those of Connect as they do in the server. */
+/** The service implementation, with errors converted as in the server. */
 function inProcess(health: HealthOfProcess): Transport {
   const implementation = healthService(
     health,
@@ -126,7 +126,7 @@ function inProcess(health: HealthOfProcess): Transport {
 }
 
 type Watch = Disposable & {
-  /** The next status that the server tells. */
+  /** The next reported status. */
   next(): Promise<Status | undefined>;
 };
 
@@ -152,7 +152,7 @@ async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
 }
 
 describe.each(transports)("health over %s", (_, transport) => {
-  test("Check tells of the whole and of each service", async () => {
+  test("Check reports the server as a whole and each service", async () => {
     await using server = await open(notReady);
     const client = createClient(Health, transport(server.url));
     const check = async (service: string) => (await client.check({ service })).status;
@@ -165,7 +165,7 @@ describe.each(transports)("health over %s", (_, transport) => {
     expect(await check(FlowsService.typeName)).toBe(Status.SERVING);
   });
 
-  test("Check knows no other service, not by half of its name either", async () => {
+  test("Check rejects unknown services and partial names", async () => {
     await using server = await open();
     const client = createClient(Health, transport(server.url));
     for (const service of ["flowgate.v1", "FlowsService", `${FlowsService.typeName} `, "constructor"]) {
@@ -175,7 +175,7 @@ describe.each(transports)("health over %s", (_, transport) => {
     }
   });
 
-  test("List tells of all", async () => {
+  test("List reports all services", async () => {
     await using server = await open(notReady);
     const { statuses } = await createClient(Health, transport(server.url)).list({});
     expect(Object.entries(statuses).map(([name, { status }]) => [name, status])).toEqual([
@@ -186,7 +186,7 @@ describe.each(transports)("health over %s", (_, transport) => {
     ]);
   });
 
-  test("Watch tells at once, then of each change and of nothing else", async () => {
+  test("Watch reports the current status, then each change and nothing else", async () => {
     await using server = await open(notReady);
     const client = createClient(Health, transport(server.url));
     using whole = watch(client, "");
@@ -203,7 +203,7 @@ describe.each(transports)("health over %s", (_, transport) => {
     expect(await flows.next()).toBe(Status.NOT_SERVING);
   });
 
-  test("Watch of a service that there is none of goes on", async () => {
+  test("Watch of an unknown service stays open", async () => {
     const server = await open();
     using nothing = watch(createClient(Health, transport(server.url)), "example.v1.Nothing");
     expect(await nothing.next()).toBe(Status.SERVICE_UNKNOWN);
@@ -214,7 +214,7 @@ describe.each(transports)("health over %s", (_, transport) => {
     expect((await after).code).toBe(Code.Unavailable);
   });
 
-  test("while it drains nothing serves, and a watch is told so before it ends", async () => {
+  test("while draining, nothing is serving, and a watch reports that before it ends", async () => {
     const server = await open();
     const client = createClient(Health, transport(server.url));
     using auth = watch(client, AuthService.typeName);
@@ -224,7 +224,7 @@ describe.each(transports)("health over %s", (_, transport) => {
     const { statuses } = await client.list({});
     expect(new Set(Object.values(statuses).map(({ status }) => status))).toEqual(new Set([Status.NOT_SERVING]));
     expect((await client.check({})).status).toBe(Status.NOT_SERVING);
-    // There is no way back.
+    // Draining can't be undone.
     server.become({ ready: true });
     expect((await client.check({})).status).toBe(Status.NOT_SERVING);
     const end = failureOf(auth.next());
@@ -232,7 +232,7 @@ describe.each(transports)("health over %s", (_, transport) => {
     expect((await end).code).toBe(Code.Unavailable);
   });
 
-  test("a server that closes without having drained tells a watch both", async () => {
+  test("a watch reports NOT_SERVING also if the server closes without draining", async () => {
     const server = await open();
     using whole = watch(createClient(Health, transport(server.url)), "");
     expect(await whole.next()).toBe(Status.SERVING);
@@ -242,7 +242,7 @@ describe.each(transports)("health over %s", (_, transport) => {
     await closed;
   });
 
-  test("a watch that its client leaves is forgotten", async () => {
+  test("a watch ends when its client disconnects", async () => {
     const health = createHealth({ ready: () => ({ ready: true }) }, []);
     await using server = await serveAlone(health);
     const client = createClient(Health, transport(server.url));
@@ -264,7 +264,7 @@ describe.each(transports)("health over %s", (_, transport) => {
   });
 });
 
-test("/readyz tells what is missing, and that it drains", async () => {
+test("/readyz reports failed checks and draining", async () => {
   await using server = await open(notReady);
   const readyz = async () => {
     const reply = await fetch(`${server.url}/readyz`);
@@ -284,7 +284,7 @@ describe("watches", () => {
     return { health, client: createClient(Health, inProcess(health)) };
   }
 
-  test("are 1,000 at most, and leave nothing behind when their clients go", async () => {
+  test("are limited to 1,000, and release everything when their clients disconnect", async () => {
     const { health, client } = serve();
     const watches = Array.from({ length: 1_000 }, () => watch(client, ""));
     expect(new Set(await Promise.all(watches.map((each) => each.next())))).toEqual(new Set([Status.SERVING]));
@@ -301,7 +301,7 @@ describe("watches", () => {
     await eventually(async () => expect(health.subscriptions()).toBe(0));
   });
 
-  test("are 100 of one client at most, and others have theirs", async () => {
+  test("are limited to 100 per client, and do not block other clients", async () => {
     await using server = await open();
     const watches = (count: number, localAddress: string) => {
       const client = createClient(
@@ -329,7 +329,7 @@ describe("watches", () => {
     });
   });
 
-  test("that come too late are told of the end", async () => {
+  test("that begin after closing end at once", async () => {
     const { health, client } = serve();
     health.drain();
     health.close();
@@ -353,7 +353,7 @@ test.each([
   expect(outcome).toBe(expected);
 });
 
-test("a gateway serves all but the flows until they have started, and needs no token to tell so", async () => {
+test("a gateway reports all services but the flows as serving until they have started, without a token", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-health-"));
   try {
     const waits = join(dataDir, "runtime", "node_modules", "node-red-contrib-waits");

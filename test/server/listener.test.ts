@@ -7,17 +7,17 @@ import { describe, expect, test } from "vitest";
 import type { ExchangeHandler } from "../../src/server/listener/exchange.ts";
 import { createListener } from "../../src/server/listener/listener.ts";
 import type { ListenerOptions } from "../../src/server/listener/options.ts";
-import { answer, readText, serving } from "./exchanges.ts";
+import { okResponse, readText, serving } from "./exchange-handler.ts";
 import { frame, openRaw2, post, type } from "./frames.ts";
-import { openRaw } from "./raw.ts";
+import { openRaw } from "./raw-connection.ts";
 
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const settingsFrame = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 
-/** A frame of no length, of type SETTINGS, with ACK set, on stream 0. */
+/** An empty SETTINGS frame with ACK on stream 0. */
 const settingsAcknowledged = new RegExp(Buffer.from([0, 0, 0, 4, 1, 0, 0, 0, 0]).toString("latin1"));
 
-const hello = serving((exchange) => exchange.send(answer("hello")));
+const hello = serving((exchange) => exchange.send(okResponse("hello")));
 
 async function listen(handler: ExchangeHandler = hello, options: Partial<ListenerOptions> = {}) {
   const server = createListener(handler, { closeGraceMs: 2_000, ...options });
@@ -28,13 +28,13 @@ async function listen(handler: ExchangeHandler = hello, options: Partial<Listene
   return { server, port, close, [Symbol.asyncDispose]: close };
 }
 
-/** A handler that says when a request has come, and answers when told to. */
+/** A handler that signals the arrival of a request, and responds when it is released. */
 function held() {
   const arrived = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   const handler = serving((exchange) => {
     arrived.resolve();
-    void released.promise.then(() => exchange.send(answer("late")));
+    void released.promise.then(() => exchange.send(okResponse("late")));
   });
   return { handler, arrived: arrived.promise, release: released.resolve };
 }
@@ -163,11 +163,11 @@ describe("Host", () => {
     return await raw.closed();
   };
 
-  test.each(["Host: a\r\nHost: b\r\n", "Host: a\r\nX: y\r\nhOST: a\r\n", ""])("is there once: %j", async (hosts) => {
+  test.each(["Host: a\r\nHost: b\r\n", "Host: a\r\nX: y\r\nhOST: a\r\n", ""])("must occur once: %j", async (hosts) => {
     expect(await ask(hosts)).toMatch(/^HTTP\/1.1 400 /);
   });
 
-  test("that is there once is served", async () => {
+  test("that occurs once is served", async () => {
     expect(await ask("Host: a\r\nHosts: b\r\nX-Host: c\r\n")).toMatch(/^HTTP\/1.1 200 .*hello$/s);
   });
 });
@@ -194,7 +194,7 @@ describe("one port", () => {
     session.destroy();
   });
 
-  test("knows either protocol when its bytes come one by one", async () => {
+  test("detects both protocols when bytes arrive one by one", async () => {
     await using server = await listen();
     using one = await openRaw(server.port);
     for (const byte of "GET / HTTP/1.1\r\nHost: a\r\n\r\n") {
@@ -212,14 +212,14 @@ describe("one port", () => {
     expect(await two.until(settingsAcknowledged)).toMatch(settingsAcknowledged);
   });
 
-  test("takes a method that begins as the preface does for HTTP/1", async () => {
+  test("treats a method that begins like the preface as HTTP/1", async () => {
     await using server = await listen();
     using raw = await openRaw(server.port);
     raw.write("PRI / HTTP/1.1\r\nHost: a\r\n\r\n");
     expect(await raw.until(/}/)).toMatch(/^HTTP\/1.1 400 /);
   });
 
-  test("ignores Upgrade and answers as HTTP/1.1", async () => {
+  test("ignores Upgrade and responds over HTTP/1.1", async () => {
     await using server = await listen();
     for (const protocol of ["websocket", "h2c"]) {
       using raw = await openRaw(server.port);
@@ -229,19 +229,19 @@ describe("one port", () => {
   });
 });
 
-describe("a connection that is no good", () => {
+describe("an invalid connection", () => {
   test.each([
     ["sends nothing", ""],
     ["stops inside the preface", "PRI * HT"],
     ["stops one byte before the preface's end", preface.slice(0, -1)],
-  ])("is ended when it %s", async (_what, bytes) => {
+  ])("is closed when it %s", async (_what, bytes) => {
     await using server = await listen(hello, { firstByteTimeoutMs: 50 });
     using raw = await openRaw(server.port);
     raw.write(bytes);
     expect(await raw.closed()).toBe("");
   });
 
-  test("is ended when it half-closes before it has shown its protocol", async () => {
+  test("is closed when it half-closes before its protocol is detected", async () => {
     await using server = await listen();
     using raw = await openRaw(server.port);
     raw.socket.end("PR");
@@ -257,16 +257,16 @@ describe("a connection that is no good", () => {
       400,
       "invalid_request",
     ],
-  ])("is answered: %s", async (_what, bytes, status, code) => {
+  ])("gets an error response: %s", async (_what, bytes, status, code) => {
     await using server = await listen();
     using raw = await openRaw(server.port);
     raw.write(bytes);
-    const answer = await raw.closed();
-    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    expect(JSON.parse(answer.slice(answer.indexOf("{")))).toMatchObject({ code });
+    const httpResponse = await raw.closed();
+    expect(httpResponse).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(JSON.parse(httpResponse.slice(httpResponse.indexOf("{")))).toMatchObject({ code });
   });
 
-  test("is answered 408 when its header does not come to an end", async () => {
+  test("gets 408 when its header does not end", async () => {
     await using server = await listen(hello, { headersTimeoutMs: 50 });
     using raw = await openRaw(server.port);
     raw.write("GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ");
@@ -296,11 +296,11 @@ describe("a connection that is no good", () => {
     expect(await next.until(/hello/)).toMatch(/200 OK/);
   });
 
-  test("is refused a header over 16 KiB over HTTP/2", async () => {
+  test("is rejected with a header over 16 KiB over HTTP/2", async () => {
     await using server = await listen();
     const session = http2.connect(`http://127.0.0.1:${server.port}`);
     session.on("error", () => {});
-    // Limits hold once the client has seen them.
+    // Limits apply once the client has received them.
     await get2(session);
     const stream = session.request({ ":path": "/", "x-large": "x".repeat(40_000) });
     await expect(once(stream, "response")).rejects.toThrow(/ENHANCE_YOUR_CALM/);
@@ -308,7 +308,7 @@ describe("a connection that is no good", () => {
   });
 });
 
-test("a body that its client breaks off without an error is not taken for a whole one", async () => {
+test("a body that its client ends early without an error is not treated as complete", async () => {
   const outcome = Promise.withResolvers<string>();
   await using server = await listen(
     serving((exchange) => {
@@ -329,10 +329,10 @@ test("a body that its client breaks off without an error is not taken for a whol
 describe("Expect", () => {
   const head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
   const echo = serving((exchange) => {
-    void readText(exchange).then((body) => exchange.send(answer(`got ${body}`)));
+    void readText(exchange).then((body) => exchange.send(okResponse(`got ${body}`)));
   });
 
-  test("100-continue is answered when the body is read", async () => {
+  test("100-continue gets 100 Continue when the body is read", async () => {
     await using server = await listen(echo);
     using raw = await openRaw(server.port);
     raw.write(head);
@@ -341,11 +341,11 @@ describe("Expect", () => {
     expect(await raw.until(/got body/)).toMatch(/HTTP\/1.1 200 OK/);
   });
 
-  test("100-continue is not answered when the body is not read", async () => {
+  test("100-continue gets no 100 Continue when the body is not read", async () => {
     await using server = await listen(hello);
     using raw = await openRaw(server.port);
     raw.write(head);
-    // Whether the body still comes is the client's choice, so that no other request can follow it.
+    // The client may still send the body or not, so that no other request can follow on the connection.
     expect(await raw.closed()).toMatch(/^HTTP\/1.1 200 OK.*Connection: close.*hello/s);
   });
 
@@ -368,7 +368,7 @@ describe("Expect", () => {
 });
 
 describe("close", () => {
-  test("ends idle HTTP/1 connections, idle sessions, and those that have shown no protocol", async () => {
+  test("closes idle HTTP/1 connections, idle sessions, and connections without a detected protocol", async () => {
     const server = await listen(hello, { closeGraceMs: 60_000 });
     using idle = await openRaw(server.port);
     idle.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -385,13 +385,13 @@ describe("close", () => {
     expect(await goaway).toEqual([http2.constants.NGHTTP2_NO_ERROR, 2 ** 31 - 1, undefined]);
   });
 
-  test("lets calls in flight finish, and HTTP/1 knows that the connection ends", async () => {
+  test("lets calls in flight finish, with Connection: close over HTTP/1", async () => {
     for (const over of ["http1", "http2"]) {
       const { handler, arrived, release } = held();
       const server = await listen(handler, { closeGraceMs: 60_000 });
       const session = http2.connect(`http://127.0.0.1:${server.port}`);
       using raw = await openRaw(server.port);
-      const answer = over === "http2" ? get2(session) : raw.closed();
+      const httpResponse = over === "http2" ? get2(session) : raw.closed();
       if (over === "http1") {
         raw.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
       }
@@ -399,11 +399,11 @@ describe("close", () => {
       const closed = server.close();
       release();
       await closed;
-      expect(await answer).toMatch(over === "http2" ? /^late$/ : /Connection: close.*late/s);
+      expect(await httpResponse).toMatch(over === "http2" ? /^late$/ : /Connection: close.*late/s);
     }
   });
 
-  test("ends a connection whose response had begun before, when that is complete", async () => {
+  test("closes a connection whose response had already begun when that is complete", async () => {
     const released = Promise.withResolvers<void>();
     async function* body() {
       yield "begun";
@@ -411,7 +411,7 @@ describe("close", () => {
       yield "ended";
     }
     const server = await listen(
-      serving((exchange) => exchange.send(answer(body()))),
+      serving((exchange) => exchange.send(okResponse(body()))),
       { closeGraceMs: 60_000 },
     );
     using raw = await openRaw(server.port);
@@ -423,7 +423,7 @@ describe("close", () => {
     expect(await raw.closed()).toMatch(/ended/);
   });
 
-  test.each(["http1", "http2"])("ends calls that never finish after its grace: %s", async (over) => {
+  test.each(["http1", "http2"])("aborts calls that never finish after the grace period: %s", async (over) => {
     const { handler, arrived } = held();
     const server = await listen(handler, { closeGraceMs: 50 });
     using raw = await openRaw(server.port);
@@ -439,7 +439,7 @@ describe("close", () => {
     session.destroy();
   });
 
-  test("ends an HTTP/2 peer that reads GOAWAY and stays", async () => {
+  test("closes the connection of an HTTP/2 client that ignores GOAWAY", async () => {
     const server = await listen(hello, { closeGraceMs: 50 });
     using raw = await openRaw(server.port);
     raw.socket.allowHalfOpen = true;
@@ -449,7 +449,7 @@ describe("close", () => {
     await expect(server.close()).resolves.toBeUndefined();
   });
 
-  test("is quick for a server that never listened", async () => {
+  test("calls back at once if the server never listened", async () => {
     const server = createListener(hello);
     const error = await new Promise((resolve) => server.close(resolve));
     expect(error).toMatchObject({ code: "ERR_SERVER_NOT_RUNNING" });

@@ -26,7 +26,7 @@ import { createLog } from "../../src/server/log.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 import { eventually } from "../e2e/service.ts";
 import { json, send } from "../e2e/rest.ts";
-import { openRaw } from "./raw.ts";
+import { openRaw } from "./raw-connection.ts";
 
 /** `begun(n)` resolves once n calls have passed the gate. */
 async function open(inFlight: number, more: Partial<SheddingOptions> & { trustedProxies?: readonly string[] } = {}) {
@@ -102,8 +102,8 @@ async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
   );
 }
 
-describe("as many calls as limits.inFlight allows", () => {
-  test("are served; one more is refused, until one of them ends", async () => {
+describe("calls up to limits.inFlight", () => {
+  test("are served; one more is rejected until one of them ends", async () => {
     await using server = await open(2);
     using one = await openRaw(server.port);
     one.write(`${head("/auth/token", 2)}{`);
@@ -123,7 +123,7 @@ describe("as many calls as limits.inFlight allows", () => {
     await eventually(async () => expect((await login(server)).status).toBe(200));
   });
 
-  test("is no number at all when it is 0: the same call is served", async () => {
+  test("are unlimited if it is 0: the same call is served", async () => {
     await using server = await open(0);
     using one = await openRaw(server.port);
     one.write(`${head("/auth/token", 2)}{`);
@@ -140,7 +140,7 @@ describe("as many calls as limits.inFlight allows", () => {
     ["POST", "/auth/revoke"],
     ["POST", "/flowgate.v1.AuthService/RevokeToken"],
     ["POST", "/grpc.health.v1.Health/Check"],
-  ])("do not keep %s %s out", async (method, path) => {
+  ])("do not block %s %s", async (method, path) => {
     await using server = await open(1);
     using busy = await openRaw(server.port);
     busy.write(`${head("/auth/token", 2)}{`);
@@ -152,10 +152,10 @@ describe("as many calls as limits.inFlight allows", () => {
     expect((await login(server)).status).toBe(503);
   });
 
-  test("end also when their clients go away, over either version", async () => {
+  test("are released when their clients disconnect, over either HTTP version", async () => {
     await using server = await open(2);
     const lost = await openRaw(server.port);
-    // The second one waits behind the first for its answer.
+    // The response to the second one waits for that to the first.
     lost.write(`${head("/auth/token", 2)}{}${head("/auth/token", 2)}{}`);
     await server.begun(1);
     lost[Symbol.dispose]();
@@ -171,7 +171,7 @@ describe("as many calls as limits.inFlight allows", () => {
     expect((await login(server)).status).toBe(503);
     session.destroy();
     await eventually(async () => expect((await login(server)).status).toBe(200));
-    // No place was given back twice.
+    // No call was released twice.
     using three = await openRaw(server.port);
     three.write(`${head("/auth/token", 2)}{`);
     using four = await openRaw(server.port);
@@ -179,7 +179,7 @@ describe("as many calls as limits.inFlight allows", () => {
     await eventually(async () => expect((await login(server)).status).toBe(503));
   });
 
-  test("are not counted with streams, which have as many places of their own", async () => {
+  test("are counted separately from streams, which have the same limit", async () => {
     await using server = await open(1);
     const baseUrl = server.url;
     const watching = new AbortController();
@@ -205,7 +205,7 @@ describe("as many calls as limits.inFlight allows", () => {
     await Promise.allSettled(streams.map((stream) => stream.next()));
   });
 
-  test.each(transports)("refuse over %s with UNAVAILABLE, and say when to try again", async (name, transport) => {
+  test.each(transports)("cause UNAVAILABLE over %s, with the time to retry", async (name, transport) => {
     await using server = await open(1);
     using busy = await openRaw(server.port);
     busy.write(`${head("/auth/token", 2)}{`);
@@ -218,7 +218,7 @@ describe("as many calls as limits.inFlight allows", () => {
     expect(failure.metadata.get("grpc-retry-pushback-ms")).toBe(name.startsWith("gRPC") ? `${seconds}000` : null);
   });
 
-  test("delay what the retrying client sends, also calls that write; nothing of them fails", async () => {
+  test("only delay the calls of a retrying client, including writes", async () => {
     await using server = await open(12);
     const session = http2.connect(server.url);
     for (let place = 0; place < 12; place += 1) {
@@ -228,7 +228,7 @@ describe("as many calls as limits.inFlight allows", () => {
     const calls = (options: RetryOptions): Promise<unknown>[] =>
       transports.flatMap(([, transport]) => {
         const { issueToken } = createClient(AuthService, transport(server.url, [retryInterceptor(options)]));
-        // Each is told to come back after one, two or three seconds.
+        // Each gets a Retry-After of one, two or three seconds.
         return [1, 2, 3].map(() => issueToken({}));
       });
 
@@ -247,7 +247,7 @@ describe("as many calls as limits.inFlight allows", () => {
     ["application/connect+json; charset=utf-8", "application/connect+json"],
     ["application/connect+x,text/html", "application/json"],
     ["application/grpc,text/html", "application/grpc"],
-  ])("refuse %s as %s", async (sent, answered) => {
+  ])("reject %s as %s", async (sent, answered) => {
     await using server = await open(1);
     using busy = await openRaw(server.port);
     busy.write(`${head("/auth/token", 2)}{`);
@@ -258,7 +258,7 @@ describe("as many calls as limits.inFlight allows", () => {
     expect(reply.headers["content-type"]).toBe(answered);
   });
 
-  test("refuse before the body: it is neither read nor asked for", async () => {
+  test("cause a rejection before the body is read or 100 Continue is sent", async () => {
     await using server = await open(1);
     using busy = await openRaw(server.port);
     busy.write(`${head("/auth/token", 2)}{`);
@@ -274,15 +274,15 @@ describe("as many calls as limits.inFlight allows", () => {
   });
 });
 
-describe("as many calls as limits.inFlightPerSource allows to one client", () => {
-  /** What a client of this address is answered. */
+describe("calls of one client up to limits.inFlightPerSource", () => {
+  /** The response to a client of this address. */
   async function loginFrom(localAddress: string, { port }: { port: number }, headers = {}): Promise<Answered> {
     const asked = http.get({ port, host: "127.0.0.1", path: "/auth/login", localAddress, headers, agent: false });
     const [response] = (await once(asked, "response")) as [http.IncomingMessage];
     return { status: response.statusCode, body: await text(response) };
   }
 
-  /** Calls whose bodies do not end, as many as there are places. */
+  /** Calls whose bodies do not end, up to the limit. */
   async function fill(server: Awaited<ReturnType<typeof open>>, count: number, headers = {}): Promise<Disposable> {
     const session = http2.connect(server.url);
     for (let call = 0; call < count; call += 1) {
@@ -292,7 +292,7 @@ describe("as many calls as limits.inFlightPerSource allows to one client", () =>
     return { [Symbol.dispose]: () => session.destroy() };
   }
 
-  test("are served for it; those of others have their places still", async () => {
+  test("are served; calls of other clients are not blocked", async () => {
     await using server = await open(4, { inFlightPerSource: 2 });
     using calls = await fill(server, 2);
     const refused = await loginFrom("127.0.0.1", server);
@@ -304,14 +304,14 @@ describe("as many calls as limits.inFlightPerSource allows to one client", () =>
     await eventually(async () => expect((await loginFrom("127.0.0.1", server)).status).toBe(200));
   });
 
-  test("without the limit, one client takes the places of all", async () => {
+  test("without the limit, one client can block all others", async () => {
     await using server = await open(4, { inFlightPerSource: 0 });
     using _calls = await fill(server, 4);
     expect((await loginFrom("127.0.0.2", server)).status).toBe(503);
     expect(server.shed).toEqual(["in_flight"]);
   });
 
-  test("are counted behind a trusted proxy for the client that it tells, and else for no one", async () => {
+  test("are counted behind a trusted proxy for the forwarded client only", async () => {
     await using server = await open(9, { inFlightPerSource: 2, trustedProxies: ["127.0.0.1"] });
     const [one, other] = ["192.0.2.1", "192.0.2.2"].map((address) => ({ "x-forwarded-for": address }));
     using _calls = await fill(server, 2, one);
@@ -322,7 +322,7 @@ describe("as many calls as limits.inFlightPerSource allows to one client", () =>
   });
 });
 
-describe("a path that is spelled otherwise", () => {
+describe("another spelling of a path", () => {
   const grpcHead = { ":method": "POST", "content-type": "application/grpc", te: "trailers" };
 
   test.each([
@@ -330,7 +330,7 @@ describe("a path that is spelled otherwise", () => {
     ["/grpc.health.v1.Health/Watch#", true],
     ["/grpc.reflection.v1.ServerReflection/%53erverReflectionInfo", false],
     ["/grpc.reflection.v1.ServerReflection/ServerReflectionInfo#", false],
-  ])("takes the places of what it leads to: %s", async (path, endStream) => {
+  ])("counts as a call of its route: %s", async (path, endStream) => {
     await using server = await open(1);
     const session = http2.connect(server.url);
     const stream = session.request({ ...grpcHead, ":path": path });
@@ -350,7 +350,7 @@ type Answered = { readonly status: number | undefined; readonly body: string };
 
 type Said = { readonly url?: string; readonly turn?: true; readonly shed?: string };
 
-/** A server in a process of its own, whose event loop the test can keep busy. */
+/** A server in its own process, whose event loop the test can block. */
 async function startBusy(eventLoopDelayMs: number) {
   const child = fork(fileURLToPath(new URL("../fixtures/server/busy.ts", import.meta.url)), [String(eventLoopDelayMs)]);
   const exited = once(child, "exit");
@@ -360,7 +360,7 @@ async function startBusy(eventLoopDelayMs: number) {
   return {
     url,
     shed,
-    /** Resolves when that many turns of its event loop were long. */
+    /** Resolves when this many turns of its event loop were long. */
     async keepBusy(turns: number) {
       child.send("busy");
       for (let count = 0; count < turns;) {
@@ -376,8 +376,8 @@ async function startBusy(eventLoopDelayMs: number) {
   };
 }
 
-describe("an event loop that runs late", () => {
-  test("has calls refused until it no longer does, but not what is needed then", async () => {
+describe("an overloaded event loop", () => {
+  test("makes calls be rejected until it recovers, apart from exempt ones", async () => {
     await using server = await startBusy(100);
     expect((await login(server)).status).toBe(200);
     await server.keepBusy(4);
@@ -397,7 +397,7 @@ describe("an event loop that runs late", () => {
     expect(new Set(server.shed)).toEqual(new Set(["event_loop"]));
   });
 
-  test("has none refused where the limit is 0: the same call is served", async () => {
+  test("is ignored if the limit is 0: the same call is served", async () => {
     await using server = await startBusy(0);
     await server.keepBusy(4);
     expect((await login(server)).status).toBe(200);

@@ -31,10 +31,10 @@ async function open(tokens: typeof issueToken = issueToken) {
   });
 }
 
-/** Fields that no message has, of two bytes each. */
+/** Unknown fields of two bytes each. */
 const unknownFields = (length: number) => Buffer.alloc(length, Buffer.from([0x78, 0]));
 
-/** One message in an envelope of gRPC's, compressed. */
+/** One compressed message in a gRPC envelope. */
 function envelope(message: Buffer): Buffer {
   const body = gzipSync(message);
   const head = Buffer.alloc(5);
@@ -65,11 +65,11 @@ const smallStreams = [
   ["/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", 4096],
 ] as const;
 
-describe("a message that is small when it comes, and large when it is read", () => {
+describe("a message that is small on the wire and large in memory", () => {
   const post = (url: string, path: string, body: Buffer) =>
     send(url, "POST", path, { headers: { "content-type": "application/proto", "content-encoding": "gzip" }, body });
 
-  test.each(small)("is refused by %s", async (path, most) => {
+  test.each(small)("is rejected by %s", async (path, most) => {
     await using server = await open();
     const reply = await post(server.url, path, gzipSync(unknownFields(limit)));
     expect([reply.status, reply.json()]).toMatchObject([
@@ -79,7 +79,7 @@ describe("a message that is small when it comes, and large when it is read", () 
     expect((await post(server.url, path, gzipSync(unknownFields(most)))).status).not.toBe(429);
   });
 
-  test.each([...small, ...smallStreams])("is refused over gRPC by %s", async (path, most) => {
+  test.each([...small, ...smallStreams])("is rejected over gRPC by %s", async (path, most) => {
     await using server = await open();
     const large = [Code.ResourceExhausted, expect.stringMatching(/^the request message is larger than \d+ bytes$/)];
     expect(await callGrpc(server.url, path, unknownFields(2 * most))).toEqual(large);
@@ -88,7 +88,7 @@ describe("a message that is small when it comes, and large when it is read", () 
   test.each<[string, typeof issueToken, string, number]>([
     ["SetFlows, which has to take large ones", issueToken, "/flowgate.v1.FlowsService/SetFlows", 16_384],
     ["a method without max_body_bytes", withMethodRule(issueToken, {}), "/flowgate.v1.AuthService/IssueToken", 65_537],
-  ])("is taken by %s", async (_what, tokens, path, length) => {
+  ])("is accepted by %s", async (_what, tokens, path, length) => {
     await using server = await open(tokens);
     const reply = await post(server.url, path, gzipSync(unknownFields(2 * length)));
     expect(reply.status).toBe(200);

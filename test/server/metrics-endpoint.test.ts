@@ -6,9 +6,9 @@ import { createLog } from "../../src/server/log.ts";
 import { openMetricsServer } from "../../src/server/metrics-endpoint.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { send } from "../e2e/rest.ts";
-import { openRaw } from "./raw.ts";
+import { openRaw } from "./raw-connection.ts";
 
-/** Knows how often the metrics were rendered. */
+/** Counts how often the metrics were rendered. */
 async function open(hosts?: readonly string[]) {
   const rendered = { times: 0 };
   const metrics = createMetrics({ version: "1", deploymentTypes: [], sheddingReasons: [], limits: [] });
@@ -24,42 +24,42 @@ async function open(hosts?: readonly string[]) {
 }
 
 const scrape = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
-const answers = (count: number) => (received: string) =>
+const responses = (count: number) => (received: string) =>
   received.split("HTTP/1.1 200 OK").length > count && received.split("flowgate_connections 1\n").length > count;
 
-describe("the port of the metrics", () => {
-  test("renders them once for those who ask at once, and anew for who asks later", async () => {
+describe("the metrics port", () => {
+  test("renders once for concurrent scrapes, and again for later ones", async () => {
     await using server = await open();
     using raw = await openRaw(server.port);
     raw.write(scrape.repeat(10));
-    await raw.untilThat(answers(10));
+    await raw.untilTrue(responses(10));
     expect(server.rendered.times).toBe(1);
     raw.write(scrape);
-    await raw.untilThat(answers(11));
+    await raw.untilTrue(responses(11));
     expect(server.rendered.times).toBe(2);
   });
 
-  test("ends a connection that asks for more than it takes", async () => {
+  test("closes a connection whose client does not read its responses", async () => {
     await using server = await open();
     using raw = await openRaw(server.port);
     raw.write(scrape.repeat(11));
-    expect(answers(1)(await raw.closed())).toBe(false);
+    expect(responses(1)(await raw.closed())).toBe(false);
     expect((await send(server.url, "GET", "/metrics")).status).toBe(200);
   });
 
-  test("answers to its own names alone, where those are given", async () => {
+  test("rejects other hosts if hosts are configured", async () => {
     const ask = (url: string, host: string) => send(url, "GET", "/metrics", { headers: { host } });
     await using checked = await open(["flows.example"]);
     for (const host of ["flows.example", "localhost:1", "127.0.0.1"]) {
       expect((await ask(checked.origin, host)).status).toBe(200);
     }
     const refused = await ask(checked.origin, "evil.example");
-    expect([refused.status, refused.body]).toEqual([421, expect.stringContaining("its option hosts")]);
+    expect([refused.status, refused.body]).toEqual([421, expect.stringContaining("the option hosts")]);
     await using open_ = await open();
     expect((await ask(open_.origin, "evil.example")).status).toBe(200);
   });
 
-  test("answers HTTP/2 too, by :authority", async () => {
+  test("checks :authority over HTTP/2", async () => {
     await using server = await open(["flows.example"]);
     for (const [authority, status] of [
       ["flows.example", 200],

@@ -46,7 +46,7 @@ const transports: [string, (baseUrl: string) => Transport][] = [
 ];
 const versions = [
   ["v1", ReflectionV1],
-  // Of the same shape: for these tests the one stands for the other.
+  // Both versions have the same messages.
   ["v1alpha", ReflectionV1Alpha as unknown as typeof ReflectionV1],
 ] as const;
 
@@ -68,7 +68,7 @@ async function open(reflection?: boolean, level: "info" | "debug" = "info") {
 
 type Question = MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"] & {};
 
-/** One stream; a question is sent when it is asked. */
+/** One reflection stream; requests are sent one by one. */
 function openStream(
   transport: Transport,
   version: typeof ReflectionV1 = ReflectionV1,
@@ -83,18 +83,18 @@ function openStream(
     }
   }
   const client = createClient(version, transport);
-  const answers = client.serverReflectionInfo(requests(), { signal: left.signal, headers })[Symbol.asyncIterator]();
+  const responses = client.serverReflectionInfo(requests(), { signal: left.signal, headers })[Symbol.asyncIterator]();
   return {
     async ask(question: Question): Promise<ServerReflectionResponse> {
       ask.resolve(question);
-      const { value } = await answers.next();
+      const { value } = await responses.next();
       return value as ServerReflectionResponse;
     },
-    /** Waits for an answer, without a question. */
-    next: () => answers.next(),
+    /** Waits for a response, without a request. */
+    next: () => responses.next(),
     async end(): Promise<void> {
       ask.resolve(undefined);
-      expect((await answers.next()).done).toBe(true);
+      expect((await responses.next()).done).toBe(true);
     },
     [Symbol.dispose]: () => left.abort(),
   };
@@ -102,12 +102,12 @@ function openStream(
 
 function filesOf({ messageResponse }: ServerReflectionResponse) {
   if (messageResponse.case !== "fileDescriptorResponse") {
-    throw new Error(`the answer has no files but ${JSON.stringify(messageResponse)}`);
+    throw new Error(`the response has no files but ${JSON.stringify(messageResponse)}`);
   }
   return messageResponse.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes));
 }
 
-const namesOf = (answer: ServerReflectionResponse): string[] => filesOf(answer).map(({ name }) => name);
+const namesOf = (httpResponse: ServerReflectionResponse): string[] => filesOf(httpResponse).map(({ name }) => name);
 
 async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
   return ConnectError.from(
@@ -139,7 +139,7 @@ describe.each(transports)("reflection over %s", (_, transport) => {
     await stream.end();
   });
 
-  test.each(versions)("%s gives files that a client can work with, with their options", async (_, version) => {
+  test.each(versions)("%s returns usable files with their options", async (_, version) => {
     await using server = await open(true);
     const stream = openStream(transport(server.url), version);
     const file = filesOf(await stream.ask({ case: "fileContainingSymbol", value: "flowgate.v1.FlowsService" }));
@@ -175,7 +175,7 @@ describe.each(transports)("reflection over %s", (_, transport) => {
     expect(server.lines).toEqual([]);
   });
 
-  test("a client that leaves is no failure", async () => {
+  test("the disconnect of a client is not logged as an error", async () => {
     await using server = await open(true);
     {
       using stream = openStream(transport(server.url));
@@ -185,7 +185,7 @@ describe.each(transports)("reflection over %s", (_, transport) => {
     expect(server.lines).toEqual([]);
   });
 
-  test("there is none where it is off", async () => {
+  test("is not served if it is off", async () => {
     for (const reflection of [false, undefined]) {
       await using server = await open(reflection);
       using stream = openStream(transport(server.url));
@@ -204,7 +204,7 @@ function closureOf(file: DescFile, found: DescFile[] = []): DescFile[] {
   return found;
 }
 
-describe("a stream of questions", () => {
+describe("a stream of requests", () => {
   async function openOne() {
     const server = await open(true);
     const stream = openStream(createGrpcTransport({ baseUrl: server.url }));
@@ -217,7 +217,7 @@ describe("a stream of questions", () => {
     });
   }
 
-  test("gets each file once, but what it asks for in each case", async () => {
+  test("gets each dependency once, and requested files always", async () => {
     await using stream = await openOne();
     const first = namesOf(await stream.ask({ case: "fileByFilename", value: "flowgate/v1/flows.proto" }));
     expect(first).toContain("google/protobuf/descriptor.proto");
@@ -287,10 +287,10 @@ describe("a stream of questions", () => {
       },
     ],
     ["a message to extend", { case: "allExtensionNumbersOfType", value: "flowgate.v1.Nothing" }],
-  ])("is told that there is no such thing as %s, and goes on", async (_, question) => {
+  ])("gets NOT_FOUND for %s, and stays open", async (_, question) => {
     await using stream = await openOne();
-    const answer = await stream.ask(question);
-    expect(answer).toMatchObject({
+    const httpResponse = await stream.ask(question);
+    expect(httpResponse).toMatchObject({
       validHost: "the.host",
       originalRequest: { host: "the.host", messageRequest: question },
       messageResponse: { case: "errorResponse", value: { errorCode: Code.NotFound } },
@@ -299,7 +299,7 @@ describe("a stream of questions", () => {
     await stream.end();
   });
 
-  test("is told that nothing was asked, and goes on", async () => {
+  test("gets an error for an empty request, and stays open", async () => {
     await using stream = await openOne();
     expect((await stream.ask({ case: undefined })).messageResponse).toMatchObject({
       case: "errorResponse",
@@ -309,7 +309,7 @@ describe("a stream of questions", () => {
   });
 });
 
-test("a connection that breaks is no failure", async () => {
+test("a lost connection is not logged as an error", async () => {
   const server = await open(true, "debug");
   const session = connect(server.url);
   const stream = session.request({
@@ -322,7 +322,7 @@ test("a connection that breaks is no failure", async () => {
   stream.write(Uint8Array.of(0, 0, 0, 0, 2, 0x3a, 0));
   await once(stream, "data");
   session.destroy();
-  // Logged once it has noticed.
+  // Logged when the server has detected it.
   const [line] = await eventually(async () => {
     expect(server.lines).toHaveLength(1);
     return server.lines;
@@ -332,7 +332,7 @@ test("a connection that breaks is no failure", async () => {
   expect(server.lines).toHaveLength(1);
 });
 
-test("HTTP/1.1 can't carry it, and says so", async () => {
+test("is rejected over HTTP/1.1", async () => {
   await using server = await open(true);
   for (const contentType of ["application/connect+proto", "application/grpc-web+proto"]) {
     const reply = await fetch(`${server.url}/grpc.reflection.v1.ServerReflection/ServerReflectionInfo`, {
@@ -344,13 +344,13 @@ test("HTTP/1.1 can't carry it, and says so", async () => {
   }
 });
 
-describe("who may reflect", () => {
+describe("access to reflection", () => {
   const adminAuth = {
     users: [user("ada", ["settings.read"])],
     default: { permissions: "*" },
   };
 
-  /** The codes with no token, a bad one and a good one; undefined where the question was answered. */
+  /** The codes without a token, with an invalid one and with a valid one; undefined: success. */
   async function ask(options: OptionsInput) {
     const dataDir = await mkdtemp(join(tmpdir(), "flowgate-reflection-"));
     try {

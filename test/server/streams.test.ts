@@ -103,7 +103,7 @@ describe.each(transports)("streams over %s", (_name, transport) => {
     expect(metadata).toEqual({ header: "a", trailer: "3" });
   });
 
-  test("take many messages, and give one", async () => {
+  test("accept many messages, and return one", async () => {
     await using server = await open({
       async sum(messages) {
         let count = 0;
@@ -119,7 +119,7 @@ describe.each(transports)("streams over %s", (_name, transport) => {
     expect(count).toBe(50_003);
   });
 
-  test("that fail after a message say why, and what is a bug is logged once", async () => {
+  test("report an error after a message, and log an unexpected one once", async () => {
     const failures: Record<string, Error> = {
       bug: new TypeError("inside"),
       ours: new FlowgateError("version_mismatch", "the active revision is a"),
@@ -145,7 +145,7 @@ describe.each(transports)("streams over %s", (_name, transport) => {
     ]);
   });
 
-  test("that fail before a message, or give none, are no different", async () => {
+  test("report an error before the first message, or without any message", async () => {
     await using server = await open({
       // oxlint-disable-next-line eslint/require-yield -- it fails first
       async *list({ shelf }) {
@@ -160,14 +160,14 @@ describe.each(transports)("streams over %s", (_name, transport) => {
     expect([received, error?.code, error?.rawMessage]).toEqual([[], Code.NotFound, "no such shelf"]);
   });
 
-  test("refuse a message that is too large, the first one or a later one", async () => {
+  test("reject a message that is too large, the first one or a later one", async () => {
     await using server = await open({
       async *list() {
         yield {};
       },
       async sum(messages) {
         for await (const _message of messages) {
-          // Reads all.
+          // Reads all messages.
         }
         return {};
       },
@@ -225,7 +225,7 @@ describe.each(transports)("streams over %s", (_name, transport) => {
 
 const duplex = transports.filter(([name]) => /HTTP\/2|^gRPC(?!-Web over HTTP\/1)/.test(name));
 
-test.each(duplex)("both sides talk in turn over %s", async (_name, transport) => {
+test.each(duplex)("both sides send messages in turn over %s", async (_name, transport) => {
   await using server = await open({
     async *chat(messages) {
       for await (const { text } of messages) {
@@ -249,7 +249,7 @@ test.each(duplex)("both sides talk in turn over %s", async (_name, transport) =>
   expect(heard).toEqual(["heard one", "heard two", "heard three"]);
 });
 
-test("a slow client holds the implementation back", async () => {
+test("a slow client applies backpressure to the implementation", async () => {
   let made = 0;
   await using server = await open({
     async *list() {
@@ -267,7 +267,7 @@ test("a slow client holds the implementation back", async () => {
   });
   stream.end(Buffer.alloc(5));
   await once(stream, "response");
-  // It stops where the windows are full.
+  // It stops when the flow-control windows are exhausted.
   await expect
     .poll(async () => {
       const before = made;
@@ -279,7 +279,7 @@ test("a slow client holds the implementation back", async () => {
   session.destroy();
 });
 
-test("the context says which protocol and method a stream has", async () => {
+test("the context has the protocol and the method of a stream", async () => {
   const contexts: Pick<HandlerContext, "protocolName" | "requestMethod">[] = [];
   await using server = await open({
     async *list(_request, { protocolName, requestMethod }) {
@@ -294,7 +294,7 @@ test("the context says which protocol and method a stream has", async () => {
   expect(new Set(contexts.map(({ requestMethod }) => requestMethod))).toEqual(new Set(["POST"]));
 });
 
-test("a service may be registered with limits of its own", async () => {
+test("a service can be registered with its own limits", async () => {
   await using server = await openServer({
     host: "127.0.0.1",
     port: 0,
@@ -319,9 +319,9 @@ test("a service may be registered with limits of its own", async () => {
   expect((await collect(client.list({ shelf: "longer than ten" }))).error?.code).toBe(Code.ResourceExhausted);
 });
 
-describe("errors that carry what can't be sent", () => {
+describe("errors with content that can't be sent", () => {
   const failing = {
-    // As an error of another service that is rethrown: its metadata are that service's headers.
+    // Like a rethrown error of another service, whose metadata are that service's headers.
     "headers of a connection": new ConnectError("up", Code.Internal, {
       connection: "keep-alive",
       "transfer-encoding": "chunked",
@@ -329,7 +329,7 @@ describe("errors that carry what can't be sent", () => {
     "half a character": new ConnectError("x\ud800", Code.Internal),
   };
 
-  test.each(Object.entries(failing))("end the call and nothing else: %s", async (_what, error) => {
+  test.each(Object.entries(failing))("end only the call: %s", async (_what, error) => {
     await using server = await open({
       async *list({ shelf }) {
         if (shelf === "late") {
@@ -349,7 +349,7 @@ describe("errors that carry what can't be sent", () => {
   });
 });
 
-test("messages may come in chunks of any size", async () => {
+test("messages may arrive in chunks of any size", async () => {
   await using server = await open({
     async sum(messages) {
       const texts: string[] = [];

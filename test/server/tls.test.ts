@@ -23,7 +23,7 @@ import { silentObserver } from "../../src/telemetry/observer.ts";
 import { createAuthority, daysFromNow, type Issued, issueServer } from "../certificates.ts";
 import { isMissing, run } from "../e2e/program.ts";
 import { eventually } from "../e2e/service.ts";
-import { openRaw } from "./raw.ts";
+import { openRaw } from "./raw-connection.ts";
 
 const authority = createAuthority();
 const workloads = createAuthority("Workloads");
@@ -38,7 +38,7 @@ type Opening = {
   readonly nowMs?: () => number;
 };
 
-/** A server with its certificates in files of its own, which it looks at all the time. */
+/** A server with its certificates in temporary files, which it polls frequently. */
 async function open({
   server: issued = issueServer(authority),
   clientCa,
@@ -85,7 +85,7 @@ async function open({
     certificates,
     directory,
     clientCaFile: clientCaFile ?? "",
-    /** All that it has logged, once the pattern is in it. */
+    /** Waits until the log matches, and returns it. */
     logged: (pattern: RegExp) =>
       eventually(async () => {
         const log = lines.map(({ msg, reason = "" }) => `${msg} ${reason}`).join("\n");
@@ -103,15 +103,15 @@ async function open({
 type Answer = {
   readonly status: number;
   readonly body: string;
-  /** Whether the connection ends with it. */
+  /** Whether the response closes the connection. */
   readonly closes: boolean;
-  /** Of the server's certificate. */
+  /** The serial number of the server's certificate. */
   readonly serial: string;
-  /** Whether the connection took up a TLS session of before. */
+  /** Whether the connection resumed an earlier TLS session. */
   readonly resumed: boolean;
 };
 
-/** One request over HTTP/1.1, on a connection of its own. */
+/** One request over HTTP/1.1, on a new connection. */
 async function get(port: number, options: https.RequestOptions = client): Promise<Answer> {
   const request = https.get({ host: "127.0.0.1", port, path: "/auth/login", agent: false, ...options });
   const [response] = (await once(request, "response")) as [IncomingMessage];
@@ -153,7 +153,7 @@ test("serves grpc-js over TLS, with a client certificate too", async () => {
   const stub = new grpc.Client(
     `127.0.0.1:${server.port}`,
     grpc.credentials.createSsl(Buffer.from(authority.cert), Buffer.from(key), Buffer.from(cert)),
-    // It takes no address for the name in a certificate.
+    // It does not accept an IP address as the name in a certificate.
     { "grpc.ssl_target_name_override": "localhost" },
   );
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -168,7 +168,7 @@ test("serves grpc-js over TLS, with a client certificate too", async () => {
   stub.close();
 });
 
-/** What a client and the server agree on; undefined where the server refuses. */
+/** The negotiated protocol; undefined if the server rejects the client. */
 async function negotiate(port: number, options: tls.ConnectionOptions) {
   const socket = tls.connect({ host: "127.0.0.1", port, ...client, ...options });
   try {
@@ -192,7 +192,7 @@ test.each([
   expect(await negotiate(server.port, ALPNProtocols === undefined ? {} : { ALPNProtocols })).toMatchObject(expected);
 });
 
-test("speaks no TLS older than it was told", async () => {
+test("rejects TLS versions older than the minimum", async () => {
   const old = { maxVersion: "TLSv1.2" } as const;
   await using lenient = await open();
   expect(await negotiate(lenient.port, old)).toMatchObject({ version: "TLSv1.2" });
@@ -227,7 +227,7 @@ describe("disconnects", () => {
     expect(await slow.closed()).toBe("");
   });
 
-  test.each(["h2", "http/1.1"])("a client that has agreed on %s and then is silent", async (protocol) => {
+  test.each(["h2", "http/1.1"])("a client that has negotiated %s and sends nothing", async (protocol) => {
     await using server = await open(hasty);
     const socket = tls.connect({ host: "127.0.0.1", port: server.port, ...client, ALPNProtocols: [protocol] });
     socket.on("error", () => {}).resume();
@@ -240,7 +240,7 @@ describe("disconnects", () => {
     ["in the midst of it", (port) => leaveRaw(port, Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]))],
     ["after it", (port) => leaveSecure(port, "")],
     ["with its first request", (port) => leaveSecure(port, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")],
-  ])("a client that goes away %s, at once and beyond no limit", async (_when, leave) => {
+  ])("a client that disconnects %s, without reaching a limit", async (_when, leave) => {
     const reached: string[] = [];
     await using server = await open({
       options: { observer: { ...silentObserver, limitReached: (limit) => void reached.push(limit) } },
@@ -328,8 +328,8 @@ describe("a client without ALPN is served", () => {
   });
 });
 
-describe("a handshake that fails is counted by why", () => {
-  /** A client that does not trust the authority, and says so: Node's own would just go away. */
+describe("a failed handshake is counted by its reason", () => {
+  /** A client that does not trust the authority and sends an alert: Node's own would just disconnect. */
   const curl = "/usr/bin/curl";
   const { cert: stranger } = createAuthority("Stranger");
 
@@ -350,7 +350,7 @@ describe("a handshake that fails is counted by why", () => {
     await eventually(async () => expect(server.failures).toEqual([reason]));
   });
 
-  test.skipIf(isMissing("clients that refuse a certificate", existsSync(curl)))("refused", async () => {
+  test.skipIf(isMissing("clients that reject a certificate", existsSync(curl)))("refused", async () => {
     await using server = await open();
     await writeFile(join(server.directory, "stranger.crt"), stranger);
     const get = (ca: string) =>
@@ -369,7 +369,7 @@ describe("client certificates", () => {
     "not yet valid": workloads.issue({ from: daysFromNow(0.5) }),
   };
 
-  /** Which of them are let in over both versions. */
+  /** Which of them are accepted over both versions. */
   async function admitted(clientCertificate: TlsOptions["clientCertificate"]): Promise<string[]> {
     await using server = await open({
       ...(clientCertificate !== "none" && { clientCa: workloads.cert }),
@@ -396,20 +396,20 @@ describe("client certificates", () => {
     return names;
   }
 
-  test("let in only those with a good one, where one is required", async () => {
+  test("must be valid if they are required", async () => {
     expect(await admitted("require")).toEqual(["good"]);
   });
 
-  test("let in those without one too, where one is requested, but none with a bad one", async () => {
+  test("may be absent but not invalid if they are requested", async () => {
     expect(await admitted("request")).toEqual(["good", "none"]);
   });
 
-  test("are not asked for by default: what the refusals above are refused for is the certificate", async () => {
+  test("are not requested by default, so that the clients rejected above are accepted", async () => {
     expect(await admitted("none")).toEqual(Object.keys(certificates));
   });
 });
 
-test("a connection takes no more calls once its client's certificate has expired", async () => {
+test("a connection accepts no more calls once its client certificate has expired", async () => {
   await using server = await open({ clientCa: workloads.cert, clientCertificate: "require" });
   const brief = { ...client, ...workloads.issue({ to: new Date(Date.now() + 3_000) }) };
   const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
@@ -421,16 +421,16 @@ test("a connection takes no more calls once its client's certificate has expired
 
   await once(ending, "close");
   expect(await text(lasting.request({ ":path": "/auth/login" }))).toBe(login);
-  // HTTP/1.1 has no other place to say so than an answer.
+  // HTTP/1.1 can announce that only in a response.
   expect(await get(server.port, { ...brief, agent })).toMatchObject({ body: login, closes: true });
   expect((await failure(get(server.port, brief))).code).toBe("ECONNRESET");
-  // The agent has a session that was good, and takes it up.
+  // The agent has a session that was valid, and resumes it.
   expect((await failure(get(server.port, { ...brief, agent }))).code).toBe("ECONNRESET");
   lasting.destroy();
   agent.destroy();
 });
 
-/** Of a connection that is refused after the handshake: in TLS 1.3, the client has ended that by then. */
+/** The error of a connection that is rejected after the handshake: in TLS 1.3, the client has completed it by then. */
 async function failure(call: Promise<unknown>): Promise<NodeJS.ErrnoException> {
   return (await call.then(
     () => new Error("it was let in"),
@@ -438,7 +438,7 @@ async function failure(call: Promise<unknown>): Promise<NodeJS.ErrnoException> {
   )) as NodeJS.ErrnoException;
 }
 
-test("ends idle connections when it closes, and lets calls in flight finish", async () => {
+test("closes idle connections, and lets calls in flight finish", async () => {
   const arrived = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   const getLogin = async () => {
@@ -450,13 +450,13 @@ test("ends idle connections when it closes, and lets calls in flight finish", as
   const idle = tls.connect({ host: "127.0.0.1", port: server.port, ...client });
   await once(idle, "secureConnect");
   const session = http2.connect(server.url, client);
-  const answer = text(session.request({ ":path": "/auth/login" }));
+  const httpResponse = text(session.request({ ":path": "/auth/login" }));
   await arrived.promise;
   const closed = server[Symbol.asyncDispose]();
   idle.on("error", () => {}).resume();
   await once(idle, "close");
   released.resolve();
-  expect(await answer).toBe('{"type":"late"}');
+  expect(await httpResponse).toBe('{"type":"late"}');
   await closed;
 });
 
@@ -476,11 +476,11 @@ describe("at the start", () => {
       "tls.clientCaFile: must contain certificates in PEM format",
       { clientCa: "", clientCertificate: "require" as const },
     ],
-  ])("refuses files that can't be used: %s", async (message, opening) => {
+  ])("rejects files that can't be used: %s", async (message, opening) => {
     await expect(open(opening)).rejects.toMatchObject({ message });
   });
 
-  test("warns once a day of a certificate that ends within two weeks, until there is another one", async () => {
+  test("warns once a day of a certificate that expires within two weeks, until it is replaced", async () => {
     const clock = createClock();
     const ending = issueServer(authority, { from: daysFromNow(-70), to: daysFromNow(20) });
     await using server = await open({ server: ending, nowMs: () => clock.nowMs() });
@@ -499,12 +499,12 @@ describe("at the start", () => {
     const next = issueServer(authority, { to: daysFromNow(80) });
     await writeFile(server.keyFile, next.key);
     await writeFile(server.certFile, next.cert);
-    await server.logged(/read again/);
+    await server.logged(/were reloaded/);
     clock.setDays(15);
     expect(await warnings()).toBe(2);
   });
 
-  test("one that lives for days is not warned of before the last third of its life", async () => {
+  test("does not warn of a short-lived certificate before the last third of its validity", async () => {
     const clock = createClock();
     const short = issueServer(authority, { from: daysFromNow(-1), to: daysFromNow(5) });
     await using server = await open({ server: short, nowMs: () => clock.nowMs() });
@@ -524,7 +524,7 @@ describe("at the start", () => {
   });
 });
 
-/** A clock that is looked at each time that the files are. */
+/** A clock that is read at each poll of the files. */
 function createClock() {
   const startMs = Date.now();
   let days = 0;
@@ -553,7 +553,7 @@ function encrypted(): string {
 describe("when the files change", () => {
   const serialOf = ({ cert }: Issued): string => new X509Certificate(cert).serialNumber;
 
-  /** Its serial number, once new connections get this certificate. */
+  /** Waits until new connections get this certificate, and returns its serial number. */
   function served(port: number, issued: Issued): Promise<string> {
     return eventually(async () => {
       const { serial } = await get(port);
@@ -562,7 +562,7 @@ describe("when the files change", () => {
     });
   }
 
-  test("new connections get the new certificate, and open ones go on", async () => {
+  test("new connections get the new certificate, and open ones stay", async () => {
     await using server = await open();
     const session = http2.connect(server.url, client);
     const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
@@ -579,7 +579,7 @@ describe("when the files change", () => {
     agent.destroy();
   });
 
-  test("a certificate without its key is not taken, until the key is there too", async () => {
+  test("a certificate without its key is not used until the key is there too", async () => {
     const first = issueServer(authority);
     await using server = await open({ server: first });
     const next = issueServer(authority);
@@ -611,7 +611,7 @@ describe("when the files change", () => {
       },
       /tls\.certFile: the certificate has expired/,
     ],
-  ])("those that %s are not taken", async (_name, change, reason) => {
+  ])("files that %s are not used", async (_name, change, reason) => {
     const first = issueServer(authority);
     await using server = await open({ server: first });
     await change(server);
@@ -619,7 +619,7 @@ describe("when the files change", () => {
     expect((await get(server.port)).serial).toBe(serialOf(first));
   });
 
-  test("a link that is swapped on the way to them is seen, as Kubernetes does it", async () => {
+  test("a symbolic link replaced in their path is detected, as in Kubernetes", async () => {
     await using server = await open();
     const mount = join(server.directory, "mount");
     const version = async (name: string, { cert, key }: Issued): Promise<void> => {
@@ -641,7 +641,7 @@ describe("when the files change", () => {
     expect(await served(server.port, second)).toBe(serialOf(second));
   });
 
-  test("clients of an authority that is gone stay out, and those of the new one come in", async () => {
+  test("clients of a removed authority are rejected, and those of the new one accepted", async () => {
     await using server = await open({ clientCa: workloads.cert, clientCertificate: "require" });
     const others = createAuthority("Others");
     const [old, young] = [workloads.issue(), others.issue()];
@@ -655,7 +655,7 @@ describe("when the files change", () => {
     await eventually(async () => expect([await status(old), await status(young)]).toEqual([0, 200]));
   });
 
-  test("a session of before is not resumed past the authority that is gone", async () => {
+  test("a session is not resumed after its authority was removed", async () => {
     await using server = await open({ clientCa: workloads.cert, clientCertificate: "require" });
     const agent = new https.Agent({ maxCachedSessions: 10 });
     const old = { ...client, ...workloads.issue(), agent };

@@ -36,11 +36,11 @@ test.each([
   ["unknown", "10.0.0.1"],
   ["_hidden", "10.0.0.1"],
   ["", "10.0.0.1"],
-])("a proxy that tells of %j tells of %j", (ip, expected) => {
+])("a proxy that forwards %j means %j", (ip, expected) => {
   expect(parseClientAddress(ip, "10.0.0.1")).toBe(expected);
 });
 
-/** What a service on 127.0.0.1 takes for the client's address and the scheme, and whom it logs. */
+/** The client address and scheme that a service on 127.0.0.1 derives, and the client that it logs. */
 async function seen(localAddress: string, headers: Record<string, string>) {
   const logged: string[] = [];
   await using server = await openServer({
@@ -67,7 +67,7 @@ async function seen(localAddress: string, headers: Record<string, string>) {
   return `${type} ${logged.join()}`;
 }
 
-test("headers of a proxy count from those that are trusted, and from no one else", async () => {
+test("forwarded headers are used only from trusted proxies", async () => {
   const headers = { "x-forwarded-for": "198.51.100.1, 192.0.2.1, 10.0.0.1", "x-forwarded-proto": "https" };
   expect(await seen("127.0.0.1", headers)).toBe("192.0.2.1 https 192.0.2.1");
   expect(await seen("127.0.0.2", headers)).toBe("127.0.0.2 http 127.0.0.2");

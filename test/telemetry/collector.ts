@@ -7,7 +7,7 @@ import { buffer } from "node:stream/consumers";
 export type CollectedSpan = {
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty where it has none. */
+  /** Empty: the span is a root. */
   readonly parentSpanId: string;
   readonly traceState: string;
   readonly name: string;
@@ -21,7 +21,7 @@ export type CollectedSpan = {
   readonly resource: Readonly<Record<string, unknown>>;
 };
 
-/** An OpenTelemetry collector: takes OTLP over HTTP, in protobuf. */
+/** An OpenTelemetry collector that accepts OTLP over HTTP, in protobuf. */
 export type Collector = AsyncDisposable & {
   readonly endpoint: string;
   readonly spans: readonly CollectedSpan[];
@@ -32,21 +32,21 @@ export type Collector = AsyncDisposable & {
   }[];
 };
 
-/** `answer` is for a collector that does otherwise than to take the spans. */
-export async function openCollector(answer?: (response: ServerResponse) => void): Promise<Collector> {
+/** `respond` replaces the default response of the collector. */
+export async function openCollector(respond?: (response: ServerResponse) => void): Promise<Collector> {
   const spans: CollectedSpan[] = [];
   const requests: Collector["requests"][number][] = [];
-  const take = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const bytes = await buffer(request);
     requests.push({ path: request.url ?? "", headers: request.headers, bytes });
-    if (answer !== undefined) {
-      answer(response);
+    if (respond !== undefined) {
+      respond(response);
       return;
     }
     spans.push(...readSpans(bytes));
     response.writeHead(200, { "content-type": "application/x-protobuf" }).end();
   };
-  const server = createServer((request, response) => void take(request, response));
+  const server = createServer((request, response) => void handle(request, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {

@@ -10,7 +10,7 @@ import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { openServer } from "../../src/server/app.ts";
 import type { Route } from "../../src/server/pipeline/request-context.ts";
 import { openTracing } from "../../src/telemetry/tracing.ts";
-import { serveRoutes } from "../server/routed.ts";
+import { serveRoutes } from "../server/serve-routes.ts";
 
 afterEach(() => {
   trace.disable();
@@ -19,7 +19,7 @@ afterEach(() => {
 
 const log = pino({ level: "silent" });
 
-/** A server whose one implementation begins a span of its own, as an instrumentation would. */
+/** A server whose implementation starts its own span, like an instrumentation. */
 async function open() {
   const tracing = await openTracing(undefined, { version: "1", log });
   const server = await openServer({
@@ -43,7 +43,7 @@ async function open() {
   return server;
 }
 
-test("spans go to the provider that an embedder has registered, and its instrumentations' below them", async () => {
+test("spans go to the embedder's registered provider, and are parents of those of its instrumentations", async () => {
   const exporter = new InMemorySpanExporter();
   trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }));
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -52,7 +52,7 @@ test("spans go to the provider that an embedder has registered, and its instrume
   const connect = createConnectTransport({ baseUrl: server.url, httpVersion: "1.1" });
   await createClient(AuthService, connect).getLogin({});
   await fetch(`${server.url}/auth/login`);
-  // Its end waits for the responses to be closed.
+  // Disposing waits until the responses are closed.
   await server[Symbol.asyncDispose]();
 
   const spans = exporter.getFinishedSpans();
@@ -66,7 +66,7 @@ test("spans go to the provider that an embedder has registered, and its instrume
   }
 });
 
-test("a request's place is below the span that an embedder's instrumentation has for it", async () => {
+test("the span of a request is a child of that of the embedder's instrumentation", async () => {
   const provider = new TracerProvider();
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -91,7 +91,7 @@ test("a request's place is below the span that an embedder's instrumentation has
   expect(places).toEqual([outer.spanContext().spanId]);
 });
 
-test("where none is registered there are no spans", async () => {
+test("there are no spans without a registered provider", async () => {
   const tracing = await openTracing(undefined, { version: "1", log });
   expect(tracing.isOn).toBe(false);
   await using server = await open();

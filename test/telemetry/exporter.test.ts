@@ -21,9 +21,13 @@ function open(endpoint: string, sampleRatio = 1) {
 const refusing = (response: ServerResponse) =>
   void response.writeHead(403, "Forbidden").end("what the collector makes of the key of the collector");
 
-test("tells once that spans are lost, and with the status alone", async () => {
+test("logs lost spans once, with only the status", async () => {
   await using collector = await openCollector(refusing);
-  const warning = { level: 40, cause: "it answered 403", msg: "spans could not be exported (tracing.endpoint)" };
+  const warning = {
+    level: 40,
+    cause: "the collector responded with 403",
+    msg: "spans could not be exported (tracing.endpoint)",
+  };
   const exporter = open(collector.endpoint);
   for (let round = 0; round < 3; round += 1) {
     exporter.record();
@@ -31,7 +35,7 @@ test("tells once that spans are lost, and with the status alone", async () => {
   }
   expect(collector.requests.length).toBe(3);
   expect(exporter.lines).toEqual([{ ...warning, lost: 1 }]);
-  // The end tells of the others, and of those that are still to be sent.
+  // Shutdown logs the others, and those not sent yet.
   exporter.record();
   await exporter[Symbol.asyncDispose]();
   expect(exporter.lines).toEqual([
@@ -40,7 +44,7 @@ test("tells once that spans are lost, and with the status alone", async () => {
   ]);
 });
 
-test("the end tells of spans that there was no room for, too", async () => {
+test("shutdown logs spans that exceeded the queue too", async () => {
   await using collector = await openCollector(refusing);
   const exporter = open(collector.endpoint);
   for (let span = 0; span < 5000; span += 1) {
@@ -50,7 +54,7 @@ test("the end tells of spans that there was no room for, too", async () => {
   expect(exporter.lines.reduce((sum, { lost }) => sum + Number(lost), 0)).toBe(5000);
 });
 
-test("says nothing where all goes well", async () => {
+test("logs nothing if all spans are sent", async () => {
   await using collector = await openCollector();
   await using exporter = open(collector.endpoint);
   exporter.record();
@@ -59,7 +63,7 @@ test("says nothing where all goes well", async () => {
   expect(exporter.lines).toEqual([]);
 });
 
-test("records the part of the traces that it is told to", async () => {
+test("records the configured fraction of the traces", async () => {
   await using collector = await openCollector();
   await using none = open(collector.endpoint, 0);
   none.record();
@@ -74,7 +78,7 @@ test("records the part of the traces that it is told to", async () => {
   expect(collector.spans.length).toBeLessThan(300);
 });
 
-test("the end sends what is left", async () => {
+test("shutdown sends the buffered spans", async () => {
   await using collector = await openCollector();
   {
     await using exporter = open(collector.endpoint);

@@ -2,7 +2,7 @@ import { Histogram, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { Series, buckets, registerSamples } from "../../src/telemetry/series.ts";
 
-test("shows what prom-client's own histogram shows of the same observations", async () => {
+test("has the same output as prom-client's histogram for the same observations", async () => {
   const observations = [0, 0.0005, 0.001, 0.0011, 0.3, 0.5, 10, 10.1, 3600];
   const theirs = new Registry();
   const histogram = new Histogram({
@@ -27,7 +27,7 @@ test("shows what prom-client's own histogram shows of the same observations", as
   const sorted = (text: string) =>
     text
       .split("\n")
-      // Which label comes first means nothing.
+      // The order of labels is not significant.
       .map((line) => line.replace(/\{(.*)\}/, (_, labels: string) => `{${labels.split(",").toSorted().join(",")}}`));
   expect(sorted(await ours.metrics())).toEqual(sorted(await theirs.metrics()));
 });

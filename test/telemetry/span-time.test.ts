@@ -7,7 +7,7 @@ test("is Unix time, and never runs backwards between two readings", () => {
   expect(Math.abs((readings[0] ?? 0) - Date.now())).toBeLessThan(200);
 });
 
-test("follows the system's clock when that is set", () => {
+test("follows the system clock when that is set", () => {
   const setMs = Date.now() + 3_600_000;
   const clock = vi.spyOn(Date, "now").mockReturnValue(setMs);
   try {

@@ -6,7 +6,7 @@ import { createStoreMetrics } from "../../src/telemetry/stores.ts";
 const counts = async (registry: Registry): Promise<string[]> =>
   (await registry.metrics()).split("\n").filter((line) => line.includes("_count"));
 
-test("times what an operation promises, by how it ends, and hands its result on", async () => {
+test("measures operations by outcome, and returns their results", async () => {
   const registry = new Registry();
   const failures = [
     new FlowgateError("version_mismatch", "another one came first"),

@@ -8,9 +8,9 @@ const spanId = "b7ad6b7169203331";
 test.each([
   [`00-${traceId}-${spanId}-01`, `00-${traceId}-${spanId}-01`],
   [`00-${traceId}-${spanId}-00`, `00-${traceId}-${spanId}-00`],
-  // Only the flag that this version knows is taken over.
+  // Only the flag known in this version is kept.
   [`00-${traceId}-${spanId}-ff`, `00-${traceId}-${spanId}-01`],
-  // A later version: its first fields count.
+  // A later version: its first fields are used.
   [`01-${traceId}-${spanId}-01`, `00-${traceId}-${spanId}-01`],
   [`cc-${traceId}-${spanId}-01-what-the-future-brings`, `00-${traceId}-${spanId}-01`],
 ])("reads %s", (header, written) => {
@@ -39,11 +39,11 @@ test.each([
   ` 00-${traceId}-${spanId}-01`,
   `00-${traceId}-${spanId}-01\n`,
   [`00-${traceId}-${spanId}-01`],
-])("takes %j for no header at all", (header) => {
+])("ignores the invalid header %j", (header) => {
   expect(readTraceparent(ROOT_CONTEXT, header)).toBe(ROOT_CONTEXT);
 });
 
-test("a tracestate goes with it, and none that is not valid", () => {
+test("a valid tracestate is kept, an invalid one ignored", () => {
   const stateOf = (tracestate: unknown) =>
     trace
       .getSpanContext(readTraceparent(ROOT_CONTEXT, `00-${traceId}-${spanId}-01`, tracestate))
@@ -53,7 +53,7 @@ test("a tracestate goes with it, and none that is not valid", () => {
   expect(stateOf(undefined)).toBeUndefined();
 });
 
-test("outside of any trace there is nothing to write or to log", () => {
+test("there is no header and no log field outside of a trace", () => {
   expect(formatTraceparent(ROOT_CONTEXT)).toBeUndefined();
   expect(traceIds(ROOT_CONTEXT)).toEqual({});
 });

@@ -18,13 +18,13 @@ type Peer = AsyncDisposable & {
 
 type Refusal = (stream: http2.ServerHttp2Stream, at: number) => boolean;
 
-/** A server of the contract; `refuse` may end a stream before the implementation hears of it. */
+/** A server of the contract; `refuse` may reset a stream before the implementation is called. */
 async function openPeer(
   refuse: Refusal,
   fail: (at: number) => ConnectError | undefined = () => undefined,
 ): Promise<Peer> {
   const calls: string[] = [];
-  const answer = (name: string): object => {
+  const httpResponse = (name: string): object => {
     calls.push(name);
     const error = fail(calls.length);
     if (error !== undefined) {
@@ -35,8 +35,8 @@ async function openPeer(
   const handler = connectNodeAdapter({
     routes: (router) =>
       router
-        .service(FlowsService, { setFlows: () => answer("setFlows") })
-        .service(SettingsService, { getSettings: () => answer("getSettings") }),
+        .service(FlowsService, { setFlows: () => httpResponse("setFlows") })
+        .service(SettingsService, { getSettings: () => httpResponse("getSettings") }),
   });
   const sessions = new Set<http2.Http2Session>();
   const peer: Peer = {
@@ -87,21 +87,21 @@ const refuseFirst =
     return true;
   };
 
-test("a refused stream is tried again, also of a call that writes", async () => {
+test("retries a refused stream, also of a write", async () => {
   await using peer = await openPeer(refuseFirst(2));
   const { flows } = connect(peer.url, quick);
   await flows.setFlows({});
   expect(peer).toMatchObject({ streams: 3, calls: ["setFlows"] });
 });
 
-test("without the interceptor a refused stream fails its call", async () => {
+test("a refused stream fails its call without the interceptor", async () => {
   await using peer = await openPeer(refuseFirst(1));
   const { flows } = connect(peer.url, undefined);
   expect(await codeOf(flows.setFlows({}))).toBeDefined();
   expect(peer.streams).toBe(1);
 });
 
-test("a read is tried again where the server is unavailable, a write is not", async () => {
+test("retries a read if the server is unavailable, but not a write", async () => {
   const unavailable = (at: number): ConnectError | undefined =>
     at === 1 ? new ConnectError("draining", Code.Unavailable) : undefined;
   await using peer = await openPeer(() => false, unavailable);
@@ -115,7 +115,7 @@ test("a read is tried again where the server is unavailable, a write is not", as
   expect(other.calls).toEqual(["setFlows"]);
 });
 
-test("a read is tried again where its connection broke, a write is not", async () => {
+test("retries a read if its connection was lost, but not a write", async () => {
   const breakFirst: Refusal = (stream, at) => {
     if (at > 1) {
       return false;
@@ -132,7 +132,7 @@ test("a read is tried again where its connection broke, a write is not", async (
   expect(other).toMatchObject({ streams: 1, calls: [] });
 });
 
-test("a connection that could not be made is tried again", async () => {
+test("retries a call whose connection could not be established", async () => {
   const free = createServer().listen(0, "127.0.0.1");
   await once(free, "listening");
   const { port } = free.address() as AddressInfo;
@@ -153,7 +153,7 @@ test("a connection that could not be made is tried again", async () => {
   expect(tries).toBe(3);
 });
 
-test("other errors are told at once", async () => {
+test("reports other errors at once", async () => {
   await using peer = await openPeer(
     () => false,
     () => new ConnectError("no", Code.PermissionDenied),
@@ -162,13 +162,13 @@ test("other errors are told at once", async () => {
   expect(peer.calls).toHaveLength(1);
 });
 
-test("it gives up after so many tries", async () => {
+test("gives up after the configured number of attempts", async () => {
   await using peer = await openPeer(refuseFirst(100));
   expect(await codeOf(connect(peer.url, { ...quick, attempts: 4 }).settings.getSettings({}))).toBeDefined();
   expect(peer.streams).toBe(4);
 });
 
-test("a Retry-After that is too long is not waited for", async () => {
+test("does not retry if Retry-After is too long", async () => {
   await using peer = await openPeer(
     () => false,
     () => new ConnectError("overloaded", Code.Unavailable, { "retry-after": "3600" }),
@@ -177,7 +177,7 @@ test("a Retry-After that is too long is not waited for", async () => {
   expect(peer.calls).toHaveLength(1);
 });
 
-test("the call's deadline ends the tries", async () => {
+test("stops retrying at the deadline of the call", async () => {
   await using peer = await openPeer(refuseFirst(1000));
   const { settings } = connect(peer.url, { attempts: 1000, baseDelayMs: 1000 });
   expect(await codeOf(settings.getSettings({}, { timeoutMs: 50 }))).toBeOneOf([

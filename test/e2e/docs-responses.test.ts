@@ -10,7 +10,7 @@ import { login, tokenParameters, user } from "./users.ts";
 
 const described = await readFile(new URL("../../docs/api.md", import.meta.url), "utf8");
 
-test("what the service takes and answers is as /openapi.json says, and its error codes are in docs/api.md", async () => {
+test("requests and responses conform to /openapi.json, and the error codes are in docs/api.md", async () => {
   await using service = await startService({
     config: { adminAuth: { users: [user("admin", "*"), user("reader", "read")] } },
   });
@@ -67,7 +67,7 @@ test("what the service takes and answers is as /openapi.json says, and its error
   expect(Object.keys(read.responses["304"]?.headers ?? {}).map((name) => name.toLowerCase())).toContain("etag");
 });
 
-/** The code of an error, as docs/api.md writes it; empty for other replies. */
+/** The code of an error in the notation of docs/api.md; empty for other responses. */
 function codeOf({ status, body }: Reply): string {
   if (status < 400 || body === "") {
     return "";
@@ -78,7 +78,7 @@ function codeOf({ status, body }: Reply): string {
 
 type Exchange = { method: string; target: string; sending: Sending; reply: Reply };
 
-/** What of a request that was understood, and of its answer, the document does not say. */
+/** Checks a valid request and its response against the document, and returns the differences. */
 function problems(document: OpenApiDocument, check: SchemaCheck, { method, target, sending, reply }: Exchange) {
   const [path = ""] = target.split("?");
   const place = ["paths", path, method.toLowerCase()];
@@ -93,7 +93,7 @@ function problems(document: OpenApiDocument, check: SchemaCheck, { method, targe
     const value = type === "application/json" ? reply.json() : reply.body;
     found.push(check([...place, "responses", status, "content", type, "schema"], value));
   } else {
-    found.push(`the answer is ${type}`);
+    found.push(`the httpResponse is ${type}`);
   }
   const sent = sending.headers?.["content-type"] ?? "";
   if (reply.status < 300 && sending.body !== undefined) {

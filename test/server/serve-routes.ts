@@ -10,7 +10,7 @@ import { createRequestIds } from "../../src/server/request-id.ts";
 import { createClientReader } from "../../src/server/trusted-proxies.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 
-/** A pipeline without guards in front of these routes. */
+/** Serves routes by a pipeline without guards. */
 export async function serveRoutes(
   findRoute: (request: RequestContext) => Route,
   {

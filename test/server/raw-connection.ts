@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** A connection without a client's manners: what is written goes out as it is. */
+/** Opens a TCP connection whose bytes are sent unchanged. */
 export async function openRaw(port: number): Promise<RawConnection> {
   const socket = connect({ port, host: "127.0.0.1", noDelay: true });
   await once(socket, "connect");
@@ -11,11 +11,11 @@ export async function openRaw(port: number): Promise<RawConnection> {
 export interface RawConnection extends Disposable {
   readonly socket: Socket;
   write(data: string | Buffer): void;
-  /** Everything received so far, once it matches. */
+  /** Waits until the received text matches, and returns it. */
   until(pattern: RegExp): Promise<string>;
-  /** Everything received so far, once this holds of it. */
-  untilThat(holds: (received: string) => boolean): Promise<string>;
-  /** Everything received, once the server has ended the connection. */
+  /** Waits until the predicate is true for the received text, and returns it. */
+  untilTrue(holds: (received: string) => boolean): Promise<string>;
+  /** Waits until the connection is closed, and returns the received text. */
   closed(): Promise<string>;
 }
 
@@ -25,45 +25,45 @@ function createRaw(socket: Socket): RawConnection {
   const waiting = new Set<() => void>();
   socket.on("data", (chunk: Buffer) => {
     received += chunk.toString("latin1");
-    for (const look of waiting) {
-      look();
+    for (const check of waiting) {
+      check();
     }
   });
-  // A reset shows as a close.
+  // A reset is reported by the close event.
   socket.on("error", () => {});
   socket.on("close", () => {
     hasClosed = true;
-    for (const look of waiting) {
-      look();
+    for (const check of waiting) {
+      check();
     }
   });
-  const when = (condition: () => boolean, unless: () => boolean = () => false): Promise<string> =>
+  const waitFor = (condition: () => boolean, isHopeless: () => boolean = () => false): Promise<string> =>
     new Promise((resolve, reject) => {
-      const look = (): void => {
+      const check = (): void => {
         if (condition()) {
           resolve(received);
-        } else if (unless()) {
+        } else if (isHopeless()) {
           reject(new Error(`the connection ended after ${JSON.stringify(received)}`));
         } else {
-          waiting.add(look);
+          waiting.add(check);
         }
       };
-      look();
+      check();
     });
   return {
     socket,
     write: (data) => void socket.write(data),
     until: (pattern) =>
-      when(
+      waitFor(
         () => pattern.test(received),
         () => hasClosed,
       ),
-    untilThat: (holds) =>
-      when(
+    untilTrue: (holds) =>
+      waitFor(
         () => holds(received),
         () => hasClosed,
       ),
-    closed: () => when(() => hasClosed),
+    closed: () => waitFor(() => hasClosed),
     [Symbol.dispose]: () => void socket.destroy(),
   };
 }

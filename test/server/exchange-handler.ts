@@ -7,7 +7,7 @@ export function serving(serve: (exchange: Exchange) => void): ExchangeHandler {
 }
 
 /** A response of this body, with the status 200. */
-export function answer(body: TranscodingResponse["body"]): TranscodingResponse {
+export function okResponse(body: TranscodingResponse["body"]): TranscodingResponse {
   return { status: 200, headers: {}, body };
 }
 

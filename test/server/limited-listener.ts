@@ -5,32 +5,32 @@ import { promisify } from "node:util";
 import type { ExchangeHandler } from "../../src/server/listener/exchange.ts";
 import { createListener } from "../../src/server/listener/listener.ts";
 import type { ListenerLimits, ListenerOptions } from "../../src/server/listener/options.ts";
-import { answer, readText, serving } from "./exchanges.ts";
-import type { RawConnection } from "./raw.ts";
+import { okResponse, readText, serving } from "./exchange-handler.ts";
+import type { RawConnection } from "./raw-connection.ts";
 
 export type Limit = keyof ListenerLimits;
 
-export type Limited = AsyncDisposable & {
+export type LimitedListener = AsyncDisposable & {
   readonly port: number;
-  /** The limits that were reached so far. */
+  /** The limits reached so far. */
   readonly reached: readonly Limit[];
   connections(): Promise<number>;
 };
 
 export const hello = serving((exchange) => {
   void readText(exchange).then(
-    () => exchange.send(answer("hello")),
+    () => exchange.send(okResponse("hello")),
     () => {},
   );
 });
 
-/** A listener with no limits but these, as far as that can be. */
+/** A listener with only these limits; all others are set to a maximum. */
 export async function listen(
   limits: Partial<ListenerOptions> = {},
   handler: ExchangeHandler = hello,
-): Promise<Limited> {
+): Promise<LimitedListener> {
   const reached: Limit[] = [];
-  const server = createListener(handler, { ...off, onLimit: (limit) => void reached.push(limit), ...limits });
+  const server = createListener(handler, { ...noLimits, onLimit: (limit) => void reached.push(limit), ...limits });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   return {
@@ -41,7 +41,7 @@ export async function listen(
   };
 }
 
-const off: Partial<ListenerOptions> = {
+const noLimits: Partial<ListenerOptions> = {
   connections: 1_000_000,
   connectionsPerSource: 1_000_000,
   callsPerConnection: 1_000_000,
@@ -59,7 +59,7 @@ const off: Partial<ListenerOptions> = {
   closeGraceMs: 50,
 };
 
-/** Writes a piece every few ms, until the connection ends or someone disposes of it. */
+/** Writes a chunk every few ms, until the connection closes or the result is disposed. */
 export function drip(raw: RawConnection, next: () => Buffer | string): Disposable {
   const timer = setInterval(() => raw.write(next()), 5);
   const stop = (): void => clearInterval(timer);
@@ -68,8 +68,8 @@ export function drip(raw: RawConnection, next: () => Buffer | string): Disposabl
 }
 
 /**
- * Writes it, until the connection ends. Not all at once: nghttp2 by itself ends a connection that has 1,000 answers
- * to PING or SETTINGS waiting.
+ * Writes the bytes until the connection closes. In chunks, since nghttp2 itself closes a connection with 1,000 pending
+ * acknowledgements of PING or SETTINGS.
  */
 export async function flood(raw: RawConnection, bytes: Buffer): Promise<void> {
   const { socket } = raw;

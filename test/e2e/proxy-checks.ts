@@ -13,7 +13,7 @@ import { call } from "./rpc.ts";
 import { scrape } from "./scrape.ts";
 import { eventually, type Service } from "./service.ts";
 import { tokenParameters } from "./users.ts";
-import { ask, transportsOf, type Way } from "./way.ts";
+import { sendRequest, transportsOf, type Endpoint } from "./endpoint.ts";
 
 /** What is behind the proxy. */
 export type Behind = {
@@ -21,12 +21,12 @@ export type Behind = {
   readonly metricsUrl: string;
   /** Of one who may do everything. */
   readonly token: string;
-  /** How long a message of a stream is waited for. */
-  readonly patienceMs?: number;
+  /** Time limit for a message of a stream. */
+  readonly timeoutMs?: number;
 };
 
 /** Rejects where what should come through a proxy does not. */
-export type Check = (way: Way, behind: Behind) => Promise<void>;
+export type Check = (endpoint: Endpoint, behind: Behind) => Promise<void>;
 
 /** What each service of these checks is told. */
 export const proxiedConfig = {
@@ -53,44 +53,44 @@ const watch = `/${Health.typeName}/Watch`;
 const emptyMessage = new Uint8Array(5);
 
 /** gRPC needs HTTP/2 from the client on. */
-const hasGrpc = ({ httpVersion }: Way): boolean => httpVersion === "2";
+const hasGrpc = ({ httpVersion }: Endpoint): boolean => httpVersion === "2";
 
-async function checkRest(way: Way, { token }: Behind): Promise<void> {
+async function checkRest(endpoint: Endpoint, { token }: Behind): Promise<void> {
   const own = bearer(token);
-  const flows = await ask(way, "GET", "/flows", { headers: own });
+  const flows = await sendRequest(endpoint, "GET", "/flows", { headers: own });
   expect(flows.status).toBe(200);
   const { etag = "" } = flows.headers;
   expect(etag).toMatch(/^"[^"]+"$/);
-  const head = await ask(way, "HEAD", "/flows", { headers: own });
+  const head = await sendRequest(endpoint, "HEAD", "/flows", { headers: own });
   expect(head).toMatchObject({ status: 200, body: "", headers: { etag } });
-  const same = await ask(way, "GET", "/flows", { headers: { ...own, "if-none-match": etag } });
+  const same = await sendRequest(endpoint, "GET", "/flows", { headers: { ...own, "if-none-match": etag } });
   expect(same).toMatchObject({ status: 304, body: "", headers: { etag } });
 
-  const refused = await ask(way, "GET", "/flows");
+  const refused = await sendRequest(endpoint, "GET", "/flows");
   expect(refused).toMatchObject({
     status: 401,
     body: "",
     headers: { "www-authenticate": 'Bearer realm="flowgate"' },
   });
-  const unknown = await ask(way, "GET", "/nowhere", { headers: own });
+  const unknown = await sendRequest(endpoint, "GET", "/nowhere", { headers: own });
   expect([unknown.status, unknown.json()]).toEqual([404, expect.objectContaining({ code: "not_found" })]);
-  const wrong = await ask(way, "DELETE", "/flows", { headers: own });
+  const wrong = await sendRequest(endpoint, "DELETE", "/flows", { headers: own });
   expect(wrong).toMatchObject({ status: 405, headers: { allow: "GET, POST, HEAD, OPTIONS" } });
   const stale = { headers: { ...own, ...json, ...v2 }, body: JSON.stringify({ flows: [], rev: "stale" }) };
-  const conflict = await ask(way, "POST", "/flows", stale);
+  const conflict = await sendRequest(endpoint, "POST", "/flows", stale);
   expect([conflict.status, conflict.json()]).toEqual([409, expect.objectContaining({ code: "version_mismatch" })]);
 }
 
-async function checkForm(way: Way): Promise<void> {
+async function checkForm(endpoint: Endpoint): Promise<void> {
   const body = new URLSearchParams(tokenParameters()).toString();
-  const answer = await ask(way, "POST", "/auth/token", { headers: form, body });
+  const answer = await sendRequest(endpoint, "POST", "/auth/token", { headers: form, body });
   expect(answer).toMatchObject({ status: 200, headers: { "cache-control": "no-store" } });
   expect(answer.json()).toMatchObject({ token_type: "Bearer" });
 }
 
-async function checkUnary(way: Way, { token }: Behind): Promise<void> {
+async function checkUnary(endpoint: Endpoint, { token }: Behind): Promise<void> {
   const own = bearer(token);
-  for (const [protocol, transport] of Object.entries(transportsOf(way))) {
+  for (const [protocol, transport] of Object.entries(transportsOf(endpoint))) {
     const read = await call(transport, SettingsService.method.getSettings, {}, own);
     expect([protocol, read]).toEqual([
       protocol,
@@ -104,24 +104,24 @@ async function checkUnary(way: Way, { token }: Behind): Promise<void> {
   }
 }
 
-async function checkStreams(way: Way, { metricsUrl, patienceMs = 10_000 }: Behind): Promise<void> {
-  for (const [protocol, transport] of Object.entries(transportsOf(way))) {
+async function checkStreams(endpoint: Endpoint, { metricsUrl, timeoutMs = 10_000 }: Behind): Promise<void> {
+  for (const [protocol, transport] of Object.entries(transportsOf(endpoint))) {
     const cancelled = async () => (await scrape(metricsUrl)).sum("flowgate_requests_total", { code: "canceled" });
     const before = await cancelled();
     const leaving = new AbortController();
-    const signal = AbortSignal.any([leaving.signal, AbortSignal.timeout(patienceMs)]);
+    const signal = AbortSignal.any([leaving.signal, AbortSignal.timeout(timeoutMs)]);
     const statuses = createClient(Health, transport).watch({}, { signal })[Symbol.asyncIterator]();
     const first = await statuses.next();
     expect([protocol, first]).toMatchObject([protocol, { value: { status: Status.SERVING } }]);
     leaving.abort();
     await expect(statuses.next()).rejects.toMatchObject({ code: Code.Canceled });
-    await eventually(async () => expect([protocol, await cancelled()]).toEqual([protocol, before + 1]), patienceMs);
+    await eventually(async () => expect([protocol, await cancelled()]).toEqual([protocol, before + 1]), timeoutMs);
   }
 }
 
 // HTTP/1.1 has none.
-async function checkBothWays(way: Way, { patienceMs = 10_000 }: Behind): Promise<void> {
-  for (const [protocol, transport] of Object.entries(way.httpVersion === "2" ? transportsOf(way) : {})) {
+async function checkBidirectionalStreams(endpoint: Endpoint, { timeoutMs = 10_000 }: Behind): Promise<void> {
+  for (const [protocol, transport] of Object.entries(endpoint.httpVersion === "2" ? transportsOf(endpoint) : {})) {
     if (protocol !== "Connect" && protocol !== "gRPC") {
       continue;
     }
@@ -131,7 +131,7 @@ async function checkBothWays(way: Way, { patienceMs = 10_000 }: Behind): Promise
       await answered.promise;
       yield { messageRequest: { case: "listServices", value: "" } } as const;
     };
-    const signal = AbortSignal.timeout(patienceMs);
+    const signal = AbortSignal.timeout(timeoutMs);
     let answers = 0;
     for await (const _ of createClient(ServerReflection, transport).serverReflectionInfo(questions(), { signal })) {
       answers++;
@@ -142,40 +142,40 @@ async function checkBothWays(way: Way, { patienceMs = 10_000 }: Behind): Promise
 }
 
 // The client waits for the service to say so: it has no deadline of its own.
-async function checkDeadlines(way: Way, { token, patienceMs = 20_000 }: Behind): Promise<void> {
+async function checkDeadlines(endpoint: Endpoint, { token, timeoutMs = 20_000 }: Behind): Promise<void> {
   const rest = async () => {
     const headers = { ...bearer(token), ...json, "x-server-timeout": "0.2" };
-    const answer = await ask(way, "POST", "/flows", { headers, body: "[", unfinished: true, patienceMs });
+    const answer = await sendRequest(endpoint, "POST", "/flows", { headers, body: "[", unfinished: true, timeoutMs });
     expect([answer.status, answer.json()]).toEqual([504, expect.objectContaining({ code: "deadline_exceeded" })]);
   };
   const connect = async () => {
     const headers = { "content-type": "application/connect+proto", "connect-timeout-ms": "200" };
-    const { body } = await ask(way, "POST", watch, { headers, body: emptyMessage });
+    const { body } = await sendRequest(endpoint, "POST", watch, { headers, body: emptyMessage });
     expect(body).toContain('"code":"deadline_exceeded"');
   };
   const grpcWeb = async () => {
     const headers = { "content-type": "application/grpc-web+proto", "grpc-timeout": "200m" };
-    const { body } = await ask(way, "POST", watch, { headers, body: emptyMessage });
+    const { body } = await sendRequest(endpoint, "POST", watch, { headers, body: emptyMessage });
     expect(body.toLowerCase()).toContain(`grpc-status: ${Code.DeadlineExceeded}`);
   };
   const grpc = async () => {
     const headers = { ...grpcHeaders, "grpc-timeout": "200m" };
-    const { trailers } = await ask(way, "POST", watch, { headers, body: emptyMessage });
+    const { trailers } = await sendRequest(endpoint, "POST", watch, { headers, body: emptyMessage });
     expect(trailers).toMatchObject({ "grpc-status": String(Code.DeadlineExceeded) });
   };
-  await Promise.all([rest(), connect(), grpcWeb(), ...(hasGrpc(way) ? [grpc()] : [])]);
+  await Promise.all([rest(), connect(), grpcWeb(), ...(hasGrpc(endpoint) ? [grpc()] : [])]);
 }
 
-async function checkLargeBodies(way: Way, { token }: Behind): Promise<void> {
+async function checkLargeBodies(endpoint: Endpoint, { token }: Behind): Promise<void> {
   const own = { ...bearer(token), ...json };
-  const stored = await ask(way, "POST", "/flows", { headers: own, body: JSON.stringify(node(large)) });
+  const stored = await sendRequest(endpoint, "POST", "/flows", { headers: own, body: JSON.stringify(node(large)) });
   expect(stored.status).toBe(204);
-  const read = await ask(way, "GET", "/flows", { headers: own });
+  const read = await sendRequest(endpoint, "GET", "/flows", { headers: own });
   expect(read.json()).toEqual(node(large));
-  const refused = await ask(way, "POST", "/flows", { headers: own, body: JSON.stringify(node(tooLarge)) });
+  const refused = await sendRequest(endpoint, "POST", "/flows", { headers: own, body: JSON.stringify(node(tooLarge)) });
   expect([refused.status, refused.json()]).toEqual([413, expect.objectContaining({ code: "payload_too_large" })]);
 
-  const { gRPC: grpc } = transportsOf(way);
+  const { gRPC: grpc } = transportsOf(endpoint);
   if (grpc !== undefined) {
     const flows = (info: string) => ({ flows: [{ id: "t", type: "tab", properties: { info } }] });
     const { setFlows, getFlows } = FlowsService.method;
@@ -186,28 +186,28 @@ async function checkLargeBodies(way: Way, { token }: Behind): Promise<void> {
   }
 }
 
-async function checkPaths(way: Way, { service }: Behind): Promise<void> {
+async function checkPaths(endpoint: Endpoint, { service }: Behind): Promise<void> {
   const marker = String(Math.random());
   const path = `/${marker}%2Fa%20b/%66lows//c/..;d`;
-  expect(await ask(way, "GET", path)).toMatchObject({ status: 404 });
+  expect(await sendRequest(endpoint, "GET", path)).toMatchObject({ status: 404 });
   expect(await logged(service, marker)).toMatchObject({ path });
 }
 
-async function checkAddress(way: Way, { service }: Behind): Promise<void> {
+async function checkAddress(endpoint: Endpoint, { service }: Behind): Promise<void> {
   for (const protocol of [{}, grpcHeaders]) {
-    if (protocol === grpcHeaders && !hasGrpc(way)) {
+    if (protocol === grpcHeaders && !hasGrpc(endpoint)) {
       continue;
     }
     const marker = String(Math.random());
-    const asking = { headers: { ...protocol, "x-forwarded-for": "192.0.2.1" }, from: "127.0.0.3" };
-    expect((await ask(way, "GET", `/${marker}`, asking)).status).toBeLessThan(500);
+    const options = { headers: { ...protocol, "x-forwarded-for": "192.0.2.1" }, from: "127.0.0.3" };
+    expect((await sendRequest(endpoint, "GET", `/${marker}`, options)).status).toBeLessThan(500);
     expect(await logged(service, marker)).toMatchObject({ client: "127.0.0.3" });
   }
 }
 
 // Where the service has `tls` it does not ask for the Host.
-async function checkName(way: Way, { service }: Behind): Promise<void> {
-  const name = way.httpVersion === "2" ? ":authority" : "host";
+async function checkName(endpoint: Endpoint, { service }: Behind): Promise<void> {
+  const name = endpoint.httpVersion === "2" ? ":authority" : "host";
   const forwarded = { "x-forwarded-host": "other.example" };
   const stranger = service.url.startsWith("https:") ? 200 : 421;
   for (const [host, status] of [
@@ -215,9 +215,9 @@ async function checkName(way: Way, { service }: Behind): Promise<void> {
     ["evil.example", stranger],
   ] as const) {
     const headers = { ...forwarded, [name]: host };
-    expect(await ask(way, "GET", "/settings", { headers })).toMatchObject({ status });
-    if (hasGrpc(way)) {
-      const answer = await ask(way, "POST", settings, {
+    expect(await sendRequest(endpoint, "GET", "/settings", { headers })).toMatchObject({ status });
+    if (hasGrpc(endpoint)) {
+      const answer = await sendRequest(endpoint, "POST", settings, {
         headers: { ...headers, ...grpcHeaders },
         body: emptyMessage,
       });
@@ -227,36 +227,42 @@ async function checkName(way: Way, { service }: Behind): Promise<void> {
   }
 }
 
-async function checkOrigin(way: Way): Promise<void> {
-  const own = new URL(way.url).origin;
+async function checkOrigin(endpoint: Endpoint): Promise<void> {
+  const own = new URL(endpoint.url).origin;
   for (const [origin, status] of [
     [own, 200],
     [`${own}0`, 403],
     ["https://evil.example", 403],
   ] as const) {
-    expect([origin, (await ask(way, "GET", "/settings", { headers: { origin } })).status]).toEqual([origin, status]);
+    expect([origin, (await sendRequest(endpoint, "GET", "/settings", { headers: { origin } })).status]).toEqual([
+      origin,
+      status,
+    ]);
   }
 }
 
-async function checkForgedCertificate(way: Way): Promise<void> {
+async function checkForgedCertificate(endpoint: Endpoint): Promise<void> {
   const headers = { "x-forwarded-client-cert": "URI=spiffe://example.org/reader" };
-  expect(await userOf(way, headers)).toBeUndefined();
-  if (hasGrpc(way)) {
-    const answer = await ask(way, "POST", settings, { headers: { ...grpcHeaders, ...headers }, body: emptyMessage });
+  expect(await userOf(endpoint, headers)).toBeUndefined();
+  if (hasGrpc(endpoint)) {
+    const answer = await sendRequest(endpoint, "POST", settings, {
+      headers: { ...grpcHeaders, ...headers },
+      body: emptyMessage,
+    });
     expect(answer.trailers).toMatchObject({ "grpc-status": "0" });
     expect(answer.body).not.toContain("spiffe:");
   }
 }
 
-async function checkKeepAlive(way: Way, { token }: Behind): Promise<void> {
-  if (way.httpVersion !== "1.1") {
+async function checkKeepAlive(endpoint: Endpoint, { token }: Behind): Promise<void> {
+  if (endpoint.httpVersion !== "1.1") {
     return;
   }
-  const secure = way.url.startsWith("https:");
-  const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: 1, ...way.tls });
+  const secure = endpoint.url.startsWith("https:");
+  const agent = new (secure ? HttpsAgent : HttpAgent)({ keepAlive: true, maxSockets: 1, ...endpoint.tls });
   const reused: boolean[] = [];
   for (let i = 0; i < 3; i++) {
-    const request: ClientRequest = (secure ? httpsGet : httpGet)(`${way.url}/settings`, {
+    const request: ClientRequest = (secure ? httpsGet : httpGet)(`${endpoint.url}/settings`, {
       agent,
       headers: bearer(token),
     });
@@ -276,7 +282,7 @@ export const checks = {
   "a login by form": checkForm,
   "unary calls, and the details of their errors": checkUnary,
   "streams, and their end when the client leaves": checkStreams,
-  "streams both ways at once": checkBothWays,
+  "bidirectional streams": checkBidirectionalStreams,
   deadlines: checkDeadlines,
   "large bodies, and refusals of larger ones": checkLargeBodies,
   "paths as they were sent": checkPaths,
@@ -297,14 +303,14 @@ async function logged(service: Service, marker: string): Promise<object> {
 }
 
 /** Who the service takes the client for. */
-async function userOf(way: Way, headers: Readonly<Record<string, string>> = {}): Promise<string | undefined> {
-  const answer = await ask(way, "GET", "/settings", { headers });
+async function userOf(endpoint: Endpoint, headers: Readonly<Record<string, string>> = {}): Promise<string | undefined> {
+  const answer = await sendRequest(endpoint, "GET", "/settings", { headers });
   return (answer.json() as { user?: { username: string } }).user?.username;
 }
 
 /** Of proxies that ask for client certificates. */
-export async function checkClientCertificates(way: Way): Promise<void> {
-  const as = (name: string): Way => ({ ...way, tls: { ...way.tls, ...workloads.issue({ name }) } });
+export async function checkClientCertificates(endpoint: Endpoint): Promise<void> {
+  const as = (name: string): Endpoint => ({ ...endpoint, tls: { ...endpoint.tls, ...workloads.issue({ name }) } });
   expect(await userOf(as("reader"))).toBe("spiffe://example.org/reader");
   const forged = { "x-forwarded-client-cert": "URI=spiffe://example.org/other" };
   expect(await userOf(as("reader"), forged)).toBe("spiffe://example.org/reader");
@@ -314,10 +320,13 @@ export async function checkClientCertificates(way: Way): Promise<void> {
 }
 
 /** Failed logins of one client do not count for another; both have these addresses. */
-export async function checkLoginLimit(way: Way, [one, other]: readonly [one: string, other: string]): Promise<void> {
+export async function checkLoginLimit(
+  endpoint: Endpoint,
+  [one, other]: readonly [one: string, other: string],
+): Promise<void> {
   const attempt = async (from: string, at: number): Promise<number> => {
     const body = new URLSearchParams(tokenParameters({ username: `u${at} of ${from}`, password: "wrong" })).toString();
-    return (await ask(way, "POST", "/auth/token", { headers: form, body, from })).status;
+    return (await sendRequest(endpoint, "POST", "/auth/token", { headers: form, body, from })).status;
   };
   const statuses = new Set<number>();
   for (let at = 0; at < 50; at++) {

@@ -5,7 +5,7 @@ import { connect, createServer } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import { createAuthority, issueServer } from "../certificates.ts";
 import { eventually } from "./service.ts";
-import type { Way } from "./way.ts";
+import type { Endpoint } from "./endpoint.ts";
 
 /** Who vouches for the proxies, and for services that have `tls`. */
 export const authority = createAuthority();
@@ -29,9 +29,9 @@ export type ProxyOptions = {
 /** A proxy of the system's, with its configuration of deploy/: addresses, files and what is optional are changed. */
 export type Proxy = AsyncDisposable & {
   readonly name: string;
-  /** Where it takes HTTP/1.1, and where HTTP/2, without TLS, if it does; and both over TLS. */
+  /** The ports for HTTP/1.1 and HTTP/2 without TLS, if it has them, and for both over TLS. */
   readonly ports: Ports;
-  readonly ways: readonly Way[];
+  readonly endpoints: readonly Endpoint[];
   log(): string;
 };
 
@@ -94,7 +94,7 @@ export async function startProxy({ name, prepare, plainPorts, dispose }: Startin
     return {
       name,
       ports,
-      ways: waysTo(ports).filter(({ tls }) => tls !== undefined || plainPorts > 0),
+      endpoints: endpointsOf(ports).filter(({ tls }) => tls !== undefined || plainPorts > 0),
       log: () => log,
       async [Symbol.asyncDispose]() {
         await stop();
@@ -104,7 +104,7 @@ export async function startProxy({ name, prepare, plainPorts, dispose }: Startin
   }
 }
 
-function waysTo({ http, h2c, tls }: Ports): Way[] {
+function endpointsOf({ http, h2c, tls }: Ports): Endpoint[] {
   const secure: SecureContextOptions = { ca: authority.cert };
   return [
     { name: "HTTP/1.1", url: `http://127.0.0.1:${http}`, httpVersion: "1.1" },

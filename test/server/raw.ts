@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** A connection without a client's manners: what is written goes out as it is. */
+/** A raw TCP connection, which sends bytes as they are written. */
 export async function openRaw(port: number): Promise<RawConnection> {
   const socket = connect({ port, host: "127.0.0.1", noDelay: true });
   await once(socket, "connect");

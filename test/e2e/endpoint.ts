@@ -7,8 +7,8 @@ import type { SecureContextOptions } from "node:tls";
 import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 
-/** How a client comes to a service: which HTTP it speaks, and whether over TLS. */
-export type Way = {
+/** The URL, the HTTP version and the TLS options with which a client calls a service. */
+export type Endpoint = {
   readonly name: string;
   readonly url: string;
   readonly httpVersion: "1.1" | "2";
@@ -16,18 +16,18 @@ export type Way = {
   readonly tls?: SecureContextOptions;
 };
 
-type Asking = {
+type RequestOptions = {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** The body goes on, but no more of it comes. */
+  /** Does not end the body. */
   readonly unfinished?: boolean;
-  /** The client's own address. */
+  /** The local address of the client. */
   readonly from?: string;
-  /** How long it waits for the answer. */
-  readonly patienceMs?: number;
+  /** Defaults to 20 s. */
+  readonly timeoutMs?: number;
 };
 
-export type Answer = {
+export type EndpointResponse = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -35,20 +35,30 @@ export type Answer = {
   json(): unknown;
 };
 
-/** Makes one request on a connection of its own, exactly as told. */
-export function ask(way: Way, method: string, path: string, asking: Asking = {}): Promise<Answer> {
-  return (way.httpVersion === "2" ? askHttp2 : askHttp1)(way, method, path, asking);
+/** Sends one request on a new connection, without additional headers. */
+export function sendRequest(
+  endpoint: Endpoint,
+  method: string,
+  path: string,
+  options: RequestOptions = {},
+): Promise<EndpointResponse> {
+  return (endpoint.httpVersion === "2" ? sendHttp2 : sendHttp1)(endpoint, method, path, options);
 }
 
-async function askHttp1({ url, tls }: Way, method: string, path: string, asking: Asking): Promise<Answer> {
-  const { headers, body, unfinished = false, from, patienceMs = 20_000 } = asking;
+async function sendHttp1(
+  { url, tls }: Endpoint,
+  method: string,
+  path: string,
+  options: RequestOptions,
+): Promise<EndpointResponse> {
+  const { headers, body, unfinished = false, from, timeoutMs = 20_000 } = options;
   const { hostname, port, protocol } = new URL(url);
   const request = (protocol === "https:" ? https : http).request({
     ...tls,
-    // Not by its Host, which may be another's.
+    // Not derived from the Host header, which tests set to other names.
     servername: "localhost",
     ...(from !== undefined && { localAddress: from }),
-    signal: AbortSignal.timeout(patienceMs),
+    signal: AbortSignal.timeout(timeoutMs),
     agent: false,
     hostname,
     port,
@@ -56,7 +66,7 @@ async function askHttp1({ url, tls }: Way, method: string, path: string, asking:
     path,
     headers: { ...(body !== undefined && !unfinished && { "content-length": Buffer.byteLength(body) }), ...headers },
   });
-  // Who is answered early need not have sent everything.
+  // The response may arrive before the body is sent.
   const responded = once(request, "response") as Promise<[IncomingMessage]>;
   if (unfinished) {
     request.write(body);
@@ -66,22 +76,27 @@ async function askHttp1({ url, tls }: Way, method: string, path: string, asking:
   const [response] = await responded;
   request.on("error", () => {});
   const { statusCode: status = 0 } = response;
-  const answer = toAnswer(status, response.headers, await text(response), () => response.trailers);
+  const result = toResponse(status, response.headers, await text(response), () => response.trailers);
   request.destroy();
-  return answer;
+  return result;
 }
 
-async function askHttp2({ url, tls }: Way, method: string, path: string, asking: Asking): Promise<Answer> {
-  const { headers, body, unfinished = false, from, patienceMs = 20_000 } = asking;
+async function sendHttp2(
+  { url, tls }: Endpoint,
+  method: string,
+  path: string,
+  options: RequestOptions,
+): Promise<EndpointResponse> {
+  const { headers, body, unfinished = false, from, timeoutMs = 20_000 } = options;
   const session = http2.connect(url, { ...tls, ...(from !== undefined && { localAddress: from }) });
   session.on("error", () => {});
   try {
     const stream = session.request(
       { ":method": method, ":path": path, ...headers },
-      { signal: AbortSignal.timeout(patienceMs) },
+      { signal: AbortSignal.timeout(timeoutMs) },
     );
     let trailers: IncomingHttpHeaders = {};
-    stream.on("trailers", (given) => (trailers = given));
+    stream.on("trailers", (received) => (trailers = received));
     const responded = once(stream, "response") as Promise<[IncomingHttpHeaders]>;
     if (unfinished) {
       stream.write(body);
@@ -89,23 +104,23 @@ async function askHttp2({ url, tls }: Way, method: string, path: string, asking:
       stream.end(body);
     }
     const [response] = await responded;
-    return toAnswer(Number(response[":status"]), response, await text(stream), () => trailers);
+    return toResponse(Number(response[":status"]), response, await text(stream), () => trailers);
   } finally {
     session.destroy();
   }
 }
 
-function toAnswer(
+function toResponse(
   status: number,
   headers: IncomingHttpHeaders,
   body: string,
   trailers: () => IncomingHttpHeaders,
-): Answer {
+): EndpointResponse {
   return { status, headers, body, trailers: trailers(), json: () => JSON.parse(body) as unknown };
 }
 
-/** Every protocol of RPC that goes this way. */
-export function transportsOf({ url: baseUrl, httpVersion, tls = {} }: Way): Readonly<Record<string, Transport>> {
+/** Returns a transport for each RPC protocol that the endpoint supports. */
+export function transportsOf({ url: baseUrl, httpVersion, tls = {} }: Endpoint): Readonly<Record<string, Transport>> {
   const options = { baseUrl, httpVersion, nodeOptions: tls };
   return {
     "Connect with JSON": createConnectTransport({ ...options, useBinaryFormat: false }),

@@ -7,10 +7,10 @@ export function sqliteCode(error: unknown): number | undefined {
 }
 
 export const SQLITE_BUSY = 5;
-export const SQLITE_CORRUPT = 11;
+const SQLITE_CORRUPT = 11;
 export const SQLITE_FULL = 13;
 export const SQLITE_CONSTRAINT = 19;
-export const SQLITE_NOTADB = 26;
+const SQLITE_NOTADB = 26;
 
 /** Converts an error of SQLite that callers can act on to a `FlowgateError`; returns other errors unchanged. */
 export function toFlowgateError(error: unknown): unknown {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { mainPath, runCli, type Outcome } from "../cli/run-cli.ts";
 import { deploy } from "./deploy.ts";
-import { installTeller, tab, teller } from "./flow-builders.ts";
+import { installReporter, tab, reporter } from "./flow-builders.ts";
 import { isMissing, run as program } from "./program.ts";
 import { bearer, v2 } from "./rest.ts";
 import { startService } from "./service.ts";
@@ -27,10 +27,10 @@ test("a backup made under load can be restored elsewhere, with credentials and w
   let before: unknown;
   let token = "";
   {
-    await using service = await startService({ config, prepare: installTeller });
+    await using service = await startService({ config, prepare: installReporter });
     token = await login(service, {});
     const headers = bearer(token);
-    const flows = [tab("T"), teller("a", "T", { n: 1 })];
+    const flows = [tab("T"), reporter("a", "T", { n: 1 })];
     await deploy(service, { flows, credentials: { a: { password: "the secret" } } }, "full", headers);
     before = (await service.send("GET", "/flows", { headers: { ...headers, ...v2 } })).json();
 
@@ -55,14 +55,14 @@ test("a backup made under load can be restored elsewhere, with credentials and w
     expect(await readdir(folder.at("."))).not.toContain("backup.db-wal");
   }
   expect(await run("restore", file, dataDir)).toMatchObject({ code: 0, stderr: "" });
-  await installTeller(dataDir);
+  await installReporter(dataDir);
   await using restored = await startService({ config, dataDir });
   expect((await restored.send("GET", "/flows", { headers: bearer(token) })).status).toBe(401);
   const headers = bearer(await login(restored, {}));
   expect((await restored.send("GET", "/flows", { headers: { ...headers, ...v2 } })).json()).toMatchObject({
     flows: (before as { flows: unknown }).flows,
   });
-  expect(JSON.parse(await restored.get("/teller", headers))).toMatchObject({
+  expect(JSON.parse(await restored.get("/reporter", headers))).toMatchObject({
     credentials: { "the a": { password: "the secret" } },
   });
 });

@@ -62,10 +62,10 @@ test("a call that exceeds the grace period is aborted, and delays neither the fl
 
 test("a deployment that waits for the runtime gets a response, and stays committed", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-drain-"));
-  const waits = join(dataDir, "runtime", "node_modules", "node-red-contrib-waits");
+  const delayModule = join(dataDir, "runtime", "node_modules", "node-red-contrib-delay");
   const options = parseOptions({ port: 0, dataDir, runtime: { port: 0 }, log: { level: "silent" } });
   try {
-    await cp(fileURLToPath(new URL("../fixtures/e2e/node-red-contrib-waits", import.meta.url)), waits, {
+    await cp(fileURLToPath(new URL("../fixtures/e2e/node-red-contrib-delay", import.meta.url)), delayModule, {
       recursive: true,
     });
     const flows = [{ id: "t", type: "tab" }];
@@ -79,7 +79,7 @@ test("a deployment that waits for the runtime gets a response, and stays committ
     await eventually(async () => expect(await readFlows(first.url)).toEqual(flows));
     await first.drain();
     expect((await response).status).toBe(204);
-    await writeFile(join(waits, "go"), "");
+    await writeFile(join(delayModule, "go"), "");
     await using second = await openGateway(options);
     expect(await readFlows(second.url)).toEqual(flows);
   } finally {

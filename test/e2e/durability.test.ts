@@ -5,7 +5,7 @@ import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
-import { endpoint, functionNode, installTeller, type Node, tab, teller } from "./flow-builders.ts";
+import { endpoint, functionNode, installReporter, type Node, tab, reporter } from "./flow-builders.ts";
 import { v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { eventually, isRunning, type Service, startService } from "./service.ts";
@@ -60,10 +60,10 @@ test("acknowledged flows and credentials survive kill -9, and run", { timeout: 6
   const numbered = (n: number): Node[] => [
     ...endpoint("/n", `msg.payload = "${n}"`),
     tab("T"),
-    teller("a", "T", { n }),
+    reporter("a", "T", { n }),
   ];
   try {
-    await installTeller(dataDir);
+    await installReporter(dataDir);
     let n = 0;
     for (const deployments of [1, 7, 20]) {
       const acknowledged = new Map<string, number>();
@@ -96,7 +96,7 @@ test("acknowledged flows and credentials survive kill -9, and run", { timeout: 6
       const known = acknowledged.get(await activeRev(again));
       expect(known ?? newest + 1).toBe(active);
       expect((await again.send("GET", "/flows")).json()).toEqual(numbered(active));
-      expect(JSON.parse(await again.get("/teller"))).toMatchObject({
+      expect(JSON.parse(await again.get("/reporter"))).toMatchObject({
         credentials: { "the a": { password: `secret ${active}` } },
       });
       expect(await again.stop()).toBe(0);

@@ -38,14 +38,14 @@ export function counting(id: string, z: string, properties: Record<string, unkno
 
 export const startsEndpoint = endpoint("/starts", `msg.payload = global.get("starts") ?? {}`);
 
-/** A node whose credentials are in GET /teller, by its name. */
-export function teller(id: string, z: string, properties: Record<string, unknown> = {}): Node {
-  return { id, type: "teller", name: `the ${id}`, z, ...place, wires: [[]], ...properties };
+/** A node whose credentials are in GET /reporter, by its name. */
+export function reporter(id: string, z: string, properties: Record<string, unknown> = {}): Node {
+  return { id, type: "reporter", name: `the ${id}`, z, ...place, wires: [[]], ...properties };
 }
 
 /** Installs the type of that node in the runtime of a service, like npm. */
-export async function installTeller(dataDir: string): Promise<void> {
-  const source = new URL("../fixtures/e2e/node-red-contrib-teller", import.meta.url);
-  const target = join(dataDir, "runtime", "node_modules", "node-red-contrib-teller");
+export async function installReporter(dataDir: string): Promise<void> {
+  const source = new URL("../fixtures/e2e/node-red-contrib-reporter", import.meta.url);
+  const target = join(dataDir, "runtime", "node_modules", "node-red-contrib-reporter");
   await cp(source, target, { recursive: true });
 }

@@ -7,11 +7,11 @@ import {
   counting,
   endpoint,
   functionNode,
-  installTeller,
+  installReporter,
   type Node,
   startsEndpoint,
   tab,
-  teller,
+  reporter,
 } from "./flow-builders.ts";
 import { json, v2 } from "./rest.ts";
 import { call, rpcProtocols } from "./rpc.ts";
@@ -21,7 +21,7 @@ const secret = "the secret of credentials";
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ config: { credentialSecret: secret }, prepare: installTeller });
+  service = await startService({ config: { credentialSecret: secret }, prepare: installReporter });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
@@ -40,10 +40,10 @@ test("an endpoint is available after the response to its deployment, and changes
 });
 
 describe("credentials", () => {
-  const flows = [tab("T"), teller("a", "T"), teller("b", "T")];
+  const flows = [tab("T"), reporter("a", "T"), reporter("b", "T")];
   const inline = (id: string, credentials: object) =>
     flows.map((node) => (node.id === id ? { ...node, credentials } : node));
-  const seen = async () => (await getJson("/teller"))["credentials"];
+  const seen = async () => (await getJson("/reporter"))["credentials"];
   const start = () =>
     deploy(service, { flows, credentials: { a: { user: "u", password: "p" }, b: { user: "v", password: "q" } } });
 
@@ -114,7 +114,7 @@ describe("credentials", () => {
       a: {},
       b: { user: "enc", password: "in" },
     },
-    { name: "of a node that is gone: dropped", flows: [tab("T"), teller("a", "T")], a: before.a, b: undefined },
+    { name: "of a node that is gone: dropped", flows: [tab("T"), reporter("a", "T")], a: before.a, b: undefined },
   ];
 
   test.for(cases)("$name", async ({ flows: next = flows, credentials, type = "full", a, b }) => {
@@ -129,17 +129,17 @@ describe("credentials", () => {
 
   test("credentials of a removed node are not restored with it", async () => {
     await start();
-    await deploy(service, { flows: [tab("T"), teller("a", "T")] }, "nodes");
+    await deploy(service, { flows: [tab("T"), reporter("a", "T")] }, "nodes");
     await deploy(service, { flows }, "nodes");
     expect(await seen()).toEqual({ "the a": before.a, "the b": {} });
   });
 
   test("a change of credentials restarts only their node", async () => {
     await start();
-    const first = await getJson("/teller");
+    const first = await getJson("/reporter");
     await deploy(service, { flows: inline("a", { password: "changed" }) }, "nodes");
     await deploy(service, { flows: inline("a", { password: "changed" }) }, "nodes");
-    const then = await getJson("/teller");
+    const then = await getJson("/reporter");
     expect(started(first["starts"], then["starts"])).toEqual(["the a"]);
   });
 
@@ -169,11 +169,11 @@ describe("credentials", () => {
   });
 
   test("credentials survive a restart of the service", async () => {
-    await using first = await startService({ config: { credentialSecret: secret }, prepare: installTeller });
+    await using first = await startService({ config: { credentialSecret: secret }, prepare: installReporter });
     await deploy(first, { flows, credentials: { a: { user: "stays" } } });
     expect(await first.stop()).toBe(0);
     await using second = await startService({ config: { credentialSecret: secret }, dataDir: first.dataDir });
-    expect((JSON.parse(await second.get("/teller")) as { credentials: unknown }).credentials).toEqual({
+    expect((JSON.parse(await second.get("/reporter")) as { credentials: unknown }).credentials).toEqual({
       "the a": { user: "stays" },
       "the b": {},
     });
@@ -225,7 +225,7 @@ describe("flows that do not work", () => {
   beforeAll(async () => {
     service = await startService({
       config: { runtime: { deadlineMs: 2500, maxOldSpaceMb: 128, restart: { backoffMs: 50, safeModeAfter: 3 } } },
-      prepare: installTeller,
+      prepare: installReporter,
     });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
@@ -432,12 +432,12 @@ describe("flows that do not work", () => {
 
   test("a module installed later is found by reload", async () => {
     await using fresh = await startService();
-    const flows = [tab("T"), teller("a", "T")];
+    const flows = [tab("T"), reporter("a", "T")];
     await deploy(fresh, { flows, credentials: { a: { user: "u" } } });
-    expect(await readRuntime(fresh)).toMatchObject({ state: "failed", message: "missing node types: teller" });
-    await installTeller(fresh.dataDir);
+    expect(await readRuntime(fresh)).toMatchObject({ state: "failed", message: "missing node types: reporter" });
+    await installReporter(fresh.dataDir);
     await deploy(fresh, { flows: [] }, "reload");
     expect(await readRuntime(fresh)).toMatchObject({ state: "running" });
-    expect(JSON.parse(await fresh.get("/teller"))).toMatchObject({ credentials: { "the a": { user: "u" } } });
+    expect(JSON.parse(await fresh.get("/reporter"))).toMatchObject({ credentials: { "the a": { user: "u" } } });
   });
 });

@@ -57,7 +57,7 @@ export const grpcioSteps = [
     details: [{ reason: "version_mismatch", domain: "flowgate" }],
   },
   {
-    step: "nobody",
+    step: "unauthenticated",
     code: "UNAUTHENTICATED",
     message: expect.stringContaining("access token") as unknown,
     details: [{ reason: "no_token", domain: "flowgate" }, { challenge: 'Bearer realm="flowgate"' }],

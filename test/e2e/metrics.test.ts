@@ -12,7 +12,7 @@ import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { Health, HealthCheckRequestSchema } from "../../gen/grpc/health/v1/health_pb.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
-import { functionNode, installTeller, tab, teller } from "./flow-builders.ts";
+import { functionNode, installReporter, tab, reporter } from "./flow-builders.ts";
 import { createAuthority, issueServer } from "../certificates.ts";
 import { openRaw } from "../server/raw-connection.ts";
 import { bearer, json, send, v2 } from "./rest.ts";
@@ -43,7 +43,7 @@ describe("the metrics of a service", () => {
     service = await startService({
       // All clients have the same address.
       config: { adminAuth, limits: { bodyBytes: 100_000 }, credentialSecret: "the secret of all credentials" },
-      prepare: installTeller,
+      prepare: installReporter,
     });
     token = bearer(await login(service, {}));
     await exercise();
@@ -84,7 +84,7 @@ describe("the metrics of a service", () => {
     garbage.resume();
     await once(garbage, "close");
 
-    const flows = [tab("T"), teller("n", "T", { credentials: { password: secret("an inline credential") } })];
+    const flows = [tab("T"), reporter("n", "T", { credentials: { password: secret("an inline credential") } })];
     const rev = await deploy(service, { flows }, "full", token);
     secrets.push(rev);
     await deploy(service, { flows, credentials: { n: { password: secret("a credential") } } }, "nodes", token);

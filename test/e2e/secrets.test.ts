@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { tryDeploy } from "./deploy.ts";
-import { endpoint, installTeller, type Node, tab, teller } from "./flow-builders.ts";
+import { endpoint, installReporter, type Node, tab, reporter } from "./flow-builders.ts";
 import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Service, startService } from "./service.ts";
@@ -44,8 +44,8 @@ function encrypt(sets: object, key: string): string {
 
 const flows: Node[] = [
   tab("T"),
-  teller("a", "T"),
-  teller("b", "T"),
+  reporter("a", "T"),
+  reporter("b", "T"),
   ...endpoint("/fails", `throw new Error("a failure")`),
   { id: "debug", type: "debug", z: "T", x: 1, y: 1, complete: "true", console: true, tostatus: true, wires: [] },
 ];
@@ -60,7 +60,7 @@ beforeAll(async () => {
         users: [user("admin", "*", secret("password of admin")), user("reader", "read", secret("password of reader"))],
       },
     },
-    prepare: installTeller,
+    prepare: installReporter,
   });
   await exercise();
 }, 60_000);

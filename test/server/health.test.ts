@@ -356,8 +356,8 @@ test.each([
 test("a gateway reports all services but the flows as serving until they have started, without a token", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-health-"));
   try {
-    const waits = join(dataDir, "runtime", "node_modules", "node-red-contrib-waits");
-    await cp(fileURLToPath(new URL("../fixtures/e2e/node-red-contrib-waits", import.meta.url)), waits, {
+    const waits = join(dataDir, "runtime", "node_modules", "node-red-contrib-delay");
+    await cp(fileURLToPath(new URL("../fixtures/e2e/node-red-contrib-delay", import.meta.url)), waits, {
       recursive: true,
     });
     const hash = "$2b$04$abcdefghijklmnopqrstuuJ5ZcKXk0J4o0l3v0cX0b7cQ1V4kZ5mW";

@@ -107,7 +107,7 @@ describe("a malformed request behind another one", () => {
       await goOn.promise;
       yield Buffer.from("last");
     }
-    await using server = await listen(serving((exchange) => exchange.send(answer(parts()))));
+    await using server = await listen(serving((exchange) => exchange.send(okResponse(parts()))));
     using raw = await openRaw(server.port);
     raw.write(get);
     await raw.until(/first/);
@@ -130,7 +130,7 @@ describe("a malformed request behind another one", () => {
     }
     const serve = serving((exchange) => {
       exchange.observer = { closed: ended.resolve, interrupted: () => {} };
-      exchange.send(answer(parts()));
+      exchange.send(okResponse(parts()));
     });
     await using server = await listen(serve);
     using raw = await openRaw(server.port);

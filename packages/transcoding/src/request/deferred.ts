@@ -31,7 +31,7 @@ export function deferMessage(desc: DescMessage, source: Undecoded, decode: (byte
   const settle = (): Record<string, unknown> => {
     if (decoded === undefined) {
       if (!undecoded.has(message)) {
-        throw new Error(`the request was boundFields undecoded: this ${desc.typeName} can't be read any more`);
+        throw new Error(`the request was taken undecoded: this ${desc.typeName} can't be read any more`);
       }
       decoded = decode(source.bytes);
       undecoded.delete(message);

@@ -6,6 +6,7 @@ import { RequestError } from "../http/request-error.ts";
 import { mediaTypeOf } from "../http/media-type.ts";
 import { compressPieces } from "./compress.ts";
 import { addVary } from "../http/vary.ts";
+import { parseWeights } from "../http/weights.ts";
 
 /** How answers are compressed. */
 export type CompressionOptions = {
@@ -149,13 +150,9 @@ function mayCompress(headers: TranscodingResponse["headers"]): boolean {
 
 /** The negotiation of RFC 9110, section 12.5.3. */
 function chooseEncoding(acceptEncoding: string, encodings: readonly ContentEncoding[]): Choice {
-  const weights = new Map<string, number>();
-  for (const item of acceptEncoding.toLowerCase().split(",")) {
-    const [name = "", ...parameters] = item.split(";").map((part) => part.trim());
-    const q = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1";
-    // What is no weight asks for nothing.
-    weights.set(name === "x-gzip" ? "gzip" : name, /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(q) ? Number(q) : 0);
-  }
+  const weights = new Map(
+    parseWeights(acceptEncoding).map(({ name, weight }) => [name === "x-gzip" ? "gzip" : name, weight]),
+  );
   const any = weights.get("*");
   const identityWeight = weights.get("identity");
   let best: ContentEncoding | undefined;

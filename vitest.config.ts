@@ -1,11 +1,38 @@
 import { defineConfig } from "vitest/config";
 
+/** The transcoder compiles functions, and interprets them where code generation is forbidden. Its tests run in both forms. */
+const transcoding = "packages/transcoding/test";
+const env = { CODE_GENERATION: "forbidden" };
+
 export default defineConfig({
   test: {
-    include: ["{test,packages/*/test}/**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Most of the slow ones wait for processes that they start.
     maxWorkers: 3,
+    projects: [
+      { extends: true, test: { name: "default", include: ["{test,packages/*/test}/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "interpreted",
+          include: [`${transcoding}/**/*.test.ts`],
+          // Its programs are processes of their own.
+          exclude: [`${transcoding}/tutorial.test.ts`],
+          setupFiles: [`${transcoding}/forbid-code-generation.ts`],
+          env,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "no code generation",
+          // Fastify, which other tests use, generates code too.
+          include: [`${transcoding}/json*.test.ts`],
+          execArgv: ["--disallow-code-generation-from-strings"],
+          env,
+        },
+      },
+    ],
   },
 });

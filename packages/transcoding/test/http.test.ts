@@ -200,6 +200,9 @@ describe("bodies", () => {
     ["application/json;q=0, */*", 406],
     ["text/html, application/*;q=0.1", 200],
     ["*/*;q=0.1", 200],
+    ["text/html, *; q=.2, */*; q=.2", 200],
+    ["application/json;q=nonsense", 406],
+    ["application/json;q=2", 406],
   ])("an Accept of %s is answered %i", async (accept, status) => {
     await using server = await serve(flows());
     expect(await server.send("GET", "/flows", { headers: { accept } })).toMatchObject({ status });

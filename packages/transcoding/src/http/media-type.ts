@@ -1,3 +1,5 @@
+import { parseWeights, type WeightedName } from "./weights.ts";
+
 /** The media type of a Content-Type header (RFC 9110, section 8.3.1), in lower case and without parameters. */
 export function mediaTypeOf(contentType: string): string {
   const semicolon = contentType.indexOf(";");
@@ -12,19 +14,29 @@ export function isUtf8Charset(contentType: string): boolean {
 
 /** Whether an Accept header (RFC 9110, section 12.5.1) accepts a media type; the most specific media range decides. */
 export function accepts(accept: string | undefined, mediaType: string): boolean {
-  if (accept === undefined || accept === "*/*" || accept === "" || accept === mediaType) {
-    return true;
-  }
-  const [type] = mediaType.split("/");
-  let best = { specificity: -1, weight: 0 };
-  for (const range of accept.split(",")) {
-    const [name = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
-    const specificity = name === mediaType ? 2 : name === `${type}/*` ? 1 : name === "*/*" ? 0 : -1;
-    const q = parameters.find((parameter) => parameter.startsWith("q="));
-    const weight = q === undefined ? 1 : Number(q.slice(2));
-    if (specificity > best.specificity) {
-      best = { specificity, weight };
+  return (
+    accept === undefined ||
+    accept === "*/*" ||
+    accept === "" ||
+    accept === mediaType ||
+    rankOf(parseWeights(accept), mediaType) > 0
+  );
+}
+
+/**
+ * How much a client prefers a media type: first by the weight of the most specific range that includes it, then by how
+ * specific that range is. 0: it is not acceptable.
+ */
+export function rankOf(ranges: readonly WeightedName[], mediaType: string): number {
+  const group = `${mediaType.slice(0, mediaType.indexOf("/"))}/*`;
+  let specificity = 0;
+  let weight = 0;
+  for (const range of ranges) {
+    const specific = range.name === mediaType ? 3 : range.name === group ? 2 : range.name === "*/*" ? 1 : 0;
+    if (specific > specificity) {
+      specificity = specific;
+      weight = range.weight;
     }
   }
-  return best.specificity >= 0 && best.weight > 0;
+  return weight > 0 ? weight * 1000 + specificity / 10 : 0;
 }

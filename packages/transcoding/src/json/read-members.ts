@@ -4,95 +4,119 @@ import { compile, literal } from "./compile.ts";
 import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { expectedOf, plainCondition, scalarFromJson } from "./scalar.ts";
 
-/** How one key of an object is read. */
+/** How the member of an object under one key is read. */
 export type FieldReader = {
   readonly field: DescField;
   readonly read: Read;
-  /** A value that does not fit is none of the field's. */
+  /** A value of another type counts as an unknown member. */
   readonly lenient: boolean;
   readonly notNull: boolean;
-  /** Under one of its names the object must have it. */
+  /** The object must have a member under one of the field's names. */
   readonly required: boolean;
-  /** null is a value, and does not stand for an absent field. */
+  /** null is a value. For other fields it stands for an absent field. */
   readonly takesNull: boolean;
-  /** The other of its names, under which it must not stand too. */
+  /** The field's other name, under which the object must not have a second member. */
   readonly otherName: string | undefined;
   readonly reason: string | undefined;
 };
 
-/** What becomes of members that are none of the fields': they are refused, skipped, or kept for an inline field. */
-export type UnknownMembers = "refuse" | "skip" | "keep";
+/** What happens to members that belong to no field. "keep" is for messages with an inline field. */
+export type UnknownMembers = "reject" | "skip" | "keep";
 
-/** Sets the fields of a message from an object's members. Gives those that are kept; undefined where there are none. */
+/** Sets the fields of a message from an object's members. Returns the members to keep; undefined if there are none. */
 export type MembersReader = (
   message: Record<string, unknown>,
   value: Record<string, unknown>,
 ) => Record<string, unknown> | undefined;
 
 /** Compiles a function with a case for each key, such as `case "wires": if (item !== null) message["wires"] = read0(item);`. */
-export function compileMembers(
-  fields: ReadonlyMap<string, FieldReader>,
+export function compileMembersReader(
+  readers: ReadonlyMap<string, FieldReader>,
   unknownMembers: UnknownMembers,
 ): MembersReader {
-  const names = [...fields.values()].flatMap(({ field, otherName }) =>
+  const names = [...readers.values()].flatMap(({ field, otherName }) =>
     otherName === undefined ? [field.jsonName] : [],
   );
   const unknown = `unknown; ${names.length === 0 ? "there are no fields" : `the fields are ${names.join(", ")}`}`;
-  const refuse = (): never => {
+  const reject = (): never => {
     throw new ValueError(unknown);
   };
-  const leftOver = { refuse: "refuse();", skip: "", keep: "(open ??= {})[key] = item;" };
-  const required = [...new Set([...fields.values()].filter((reader) => reader.required).map(({ field }) => field))];
-  const missing = (at: number): never => {
-    const field = required[at] as DescField;
-    throw new ValueError("is missing", fields.get(field.jsonName)?.reason, [field.jsonName]);
+  const required = [...new Set([...readers.values()].filter((reader) => reader.required).map(({ field }) => field))];
+  const missing = (field: DescField): never => {
+    throw new ValueError("is missing", readers.get(field.jsonName)?.reason, [field.jsonName]);
   };
-  const given: Record<string, unknown> = { fits, missing, refuse, setCarefully, prependPath };
-  const cases = [...fields].map(([key, reader], at) => {
-    given[`reader${at}`] = reader;
-    given[`read${at}`] = reader.read;
-    const carefully = `setCarefully(message, reader${at}, item, value);`;
-    let statement = carefully;
+
+  const scope: Record<string, unknown> = { fits, missing, reject, required, setMember, prependPath };
+  const codeForUnknown = { reject: "reject();", skip: "", keep: "(rest ??= {})[key] = item;" };
+  const cases = [...readers].map(([key, reader], at) => {
+    scope[`reader${at}`] = reader;
+    scope[`read${at}`] = reader.read;
+    const set = `setMember(message, reader${at}, item, value);`;
+    let statement = set;
     if (reader.lenient) {
-      // Skipped is only what has no field.
-      statement = `if (fits(reader${at}, item)) ${carefully} else { ${leftOver[unknownMembers] || leftOver.refuse} }`;
+      // Only members without any field are skipped.
+      statement = `if (fits(reader${at}, item)) ${set} else { ${codeForUnknown[unknownMembers] || codeForUnknown.reject} }`;
     } else if (reader.otherName === undefined && reader.field.oneof === undefined) {
-      const set = `message[${literal(reader.field.localName)}] = ${readingOf(reader.field, `read${at}`)};`;
-      statement = `if (item !== null) ${set} else ${carefully}`;
+      const code = readingCode(reader.field, `read${at}`);
+      statement = `if (item !== null) message[${literal(reader.field.localName)}] = ${code}; else ${set}`;
     }
     const note = reader.required ? `has${required.indexOf(reader.field)} = true;` : "";
     return `case ${literal(key)}: ${note} ${statement} break;`;
   });
   return compile(
-    given,
+    scope,
     `return (message, value) => {
-      let open, key;
+      let rest, key;
       ${required.map((_field, index) => `let has${index} = false;`).join("\n")}
       try {
         for (key in value) {
           const item = value[key];
           switch (key) {
             ${cases.join("\n")}
-            default: ${leftOver[unknownMembers]}
+            default: ${codeForUnknown[unknownMembers]}
           }
         }
       } catch (error) {
         throw prependPath(key, error);
       }
-      ${required.map((_field, index) => `if (!has${index}) missing(${index});`).join("\n")}
-      return open;
+      ${required.map((_field, index) => `if (!has${index}) missing(required[${index}]);`).join("\n")}
+      return rest;
     };`,
-  ) as MembersReader;
+    (message, value) => {
+      let rest: Record<string, unknown> | undefined;
+      const found = new Set<DescField>();
+      for (const key in value) {
+        const item = value[key];
+        const reader = readers.get(key);
+        try {
+          if (reader !== undefined && (!reader.lenient || fits(reader, item))) {
+            setMember(message, reader, item, value);
+          } else if (unknownMembers === "keep") {
+            (rest ??= {})[key] = item;
+          } else if (unknownMembers === "reject" || reader !== undefined) {
+            reject();
+          }
+        } catch (error) {
+          throw prependPath(key, error);
+        }
+        if (reader !== undefined) {
+          found.add(reader.field);
+        }
+      }
+      const absent = required.find((field) => !found.has(field));
+      return absent === undefined ? rest : missing(absent);
+    },
+  );
 }
 
-/** The code of a value read. What JSON.parse gives is the value already, for most fields that there are. */
-function readingOf({ fieldKind, scalar }: DescField, read: string): string {
+/** The code that reads `item`. For most fields, what JSON.parse returns is the field's value already. */
+function readingCode({ fieldKind, scalar }: DescField, read: string): string {
   const isPlain = fieldKind === "scalar" ? plainCondition(scalar, "item") : undefined;
   return isPlain === undefined ? `${read}(item)` : `${isPlain} ? item : ${read}(item)`;
 }
 
-/** Where more is to be looked at than the value: null, both names, the other members of a oneof. */
-function setCarefully(message: Record<string, unknown>, reader: FieldReader, item: unknown, value: object): void {
+/** Sets any field, with the checks for null, for both names and for other members of a oneof. */
+function setMember(message: Record<string, unknown>, reader: FieldReader, item: unknown, value: object): void {
   const { field, reason, otherName } = reader;
   if (otherName !== undefined && Object.hasOwn(value, otherName)) {
     throw new ValueError("stands twice, by both of its names", reason);
@@ -101,14 +125,14 @@ function setCarefully(message: Record<string, unknown>, reader: FieldReader, ite
     assertNullable(reader);
     return;
   }
-  const rival = field.oneof && (message[field.oneof.localName] as { case?: string }).case;
-  if (rival !== undefined) {
-    throw new ValueError(`${rival} is given already, and only one of them can be`, reason);
+  const other = field.oneof && (message[field.oneof.localName] as { case?: string }).case;
+  if (other !== undefined) {
+    throw new ValueError(`${other} is given already, and only one of them can be`, reason);
   }
   setField(message, field, reader.read(item));
 }
 
-/** Where null stands for an absent field. */
+/** For null where it stands for an absent field. */
 export function assertNullable({ field, notNull, reason }: FieldReader): void {
   if (notNull) {
     throw new ValueError(`must be ${expectedOfField(field)}, not null`, reason);

@@ -10,7 +10,7 @@ import { createAnyReader } from "./any.ts";
 import { wideIntegersOf } from "./exact.ts";
 import { ValueError, type Read } from "./value-error.ts";
 import { createFieldReader } from "./read-field.ts";
-import { assertNullable, compileMembers, type FieldReader } from "./read-members.ts";
+import { assertNullable, compileMembersReader, type FieldReader } from "./read-members.ts";
 import { createWellKnownReader } from "./read-well-known.ts";
 import { asMessage } from "./struct.ts";
 import { isObject } from "./wide-integer.ts";
@@ -137,9 +137,9 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
     for (const { field: each } of twins) {
       fields.set(each.name, compileField(each, each.jsonName));
     }
-    const readMembers = compileMembers(
+    const readMembers = compileMembersReader(
       fields,
-      inline !== undefined ? "keep" : options.ignoreUnknown ? "skip" : "refuse",
+      inline !== undefined ? "keep" : options.ignoreUnknown ? "skip" : "reject",
     );
     return (value) => {
       if (!isObject(value)) {

@@ -161,9 +161,11 @@ export function plainCondition(type: ScalarType | undefined, variable: string): 
 
 type ItemsCheck = (items: readonly unknown[]) => boolean;
 
-const itemsChecks = new Map<string | undefined, ItemsCheck>([[undefined, () => false]]);
+const no: ItemsCheck = () => false;
 
-/** Whether all items of a repeated field are so; compiled once a condition. */
+const itemsChecks = new Map<string | undefined, ItemsCheck>([[undefined, no]]);
+
+/** Whether `plainCondition` is known to hold for all items of a repeated field. Compiled once for each condition. */
 export function plainItemsCheck(type: ScalarType | undefined): ItemsCheck {
   const condition = plainCondition(type, "item");
   let check = itemsChecks.get(condition);
@@ -177,7 +179,8 @@ export function plainItemsCheck(type: ScalarType | undefined): ItemsCheck {
         }
         return true;
       };`,
-    ) as ItemsCheck;
+      no,
+    );
     itemsChecks.set(condition, check);
   }
   return check;

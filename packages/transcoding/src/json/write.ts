@@ -9,19 +9,13 @@ import {
   type Message,
   type Registry,
 } from "@bufbuild/protobuf";
-import {
-  FeatureSet_FieldPresence,
-  hasCustomJsonRepresentation,
-  isWrapperDesc,
-  type FieldMask,
-  type Timestamp,
-} from "@bufbuild/protobuf/wkt";
+import { hasCustomJsonRepresentation, isWrapperDesc, type FieldMask, type Timestamp } from "@bufbuild/protobuf/wkt";
 import { FieldRuleSchema, type FieldRule } from "../../gen/transcoding/v1/annotations_pb.ts";
 import { enumNames, fieldRule, protoEnumNames, type EnumNames } from "../schema/rules.ts";
 import { createAnyWriter } from "./any.ts";
-import { compile, literal } from "./compile.ts";
-import { plainCondition, plainItemsCheck, scalarToJson, type Scalar } from "./scalar.ts";
+import { plainItemsCheck, scalarToJson, type Scalar } from "./scalar.ts";
 import { formatTimestamp } from "./well-known.ts";
+import { compileMembersWriter, setOwn } from "./write-members.ts";
 
 /** Gives the JSON value of a message or of a field's value. */
 export type JsonWriter = (value: unknown) => unknown;
@@ -148,41 +142,6 @@ function refuse(desc: DescField | DescEnum, value: unknown): never {
   throw new RangeError(`${desc.toString()} can't hold ${String(value)}`);
 }
 
-/**
- * Compiles what adds the keys of an inline field, but none that another field has for its name: who reads them would take
- * them for that one. What does not fit a lenient field is kept under its name, and so may stand in its place.
- */
-function createAssign(
-  fields: readonly DescField[],
-  { ruleOf }: Context,
-): (target: Record<string, unknown>, source: object) => void {
-  const namesOf = (some: readonly DescField[]): string[] => some.flatMap(({ name, jsonName }) => [name, jsonName]);
-  const declared = new Set(namesOf(fields.filter((field) => !ruleOf(field).lenient)));
-  const assignSome = (target: Record<string, unknown>, source: object): void => {
-    for (const [key, value] of Object.entries(source)) {
-      if (!declared.has(key) && !Object.hasOwn(target, key)) {
-        setOwn(target, key, value);
-      }
-    }
-  };
-  // `in` finds what is inherited too, which does no harm here, and is several times as fast.
-  const names = [...new Set(namesOf(fields))].map((name) => `${literal(name)} in source`);
-  const isSpecial = [...names, `Object.hasOwn(source, "__proto__")`].join(" || ");
-  return compile(
-    { assignSome },
-    `return (target, source) => { if (${isSpecial}) assignSome(target, source); else Object.assign(target, source); };`,
-  ) as ReturnType<typeof createAssign>;
-}
-
-/** A map from another protocol may have a key that would set the prototype. */
-function setOwn(target: Record<string, unknown>, key: string, value: unknown): void {
-  if (key === "__proto__") {
-    Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
-  } else {
-    target[key] = value;
-  }
-}
-
 function enumWriter(desc: DescEnum, { spellingOf }: Context): JsonWriter {
   if (desc.typeName === "google.protobuf.NullValue") {
     return () => null;
@@ -191,104 +150,16 @@ function enumWriter(desc: DescEnum, { spellingOf }: Context): JsonWriter {
   return (value) => nameOf.get(value as number) ?? (value === ((value as number) | 0) ? value : refuse(desc, value));
 }
 
-/**
- * Compiles a function with a statement for each field, such as `if (m.text !== "") r["text"] = m.text;`. The values of most fields
- * stand in JSON as they are.
- */
 function compileMessage(desc: DescMessage, context: Context): JsonWriter {
-  const { ruleOf } = context;
   if (hasCustomJsonRepresentation(desc)) {
     return writeWellKnown(desc, context);
   }
-  const inBody = desc.fields.filter((field) => ruleOf(field).header === "");
-  const declared = inBody.filter((field) => !ruleOf(field).inline);
-  const inline = inBody.filter((field) => ruleOf(field).inline);
-  const given: Record<string, unknown> = { assign: createAssign(declared, context), isEmpty, setOwn };
-  const statements = [...declared, ...inline].map((field, at) => {
-    const rule = ruleOf(field);
-    const { value, condition } = readerOf(field, rule);
-    given[`write${at}`] = fieldWriterIn(context, field);
-    const written = writingOf(field, value, `write${at}`);
-    return `if (${condition}) ${setterOf(field, rule, written)};`;
+  const writers = desc.fields.flatMap((field) => {
+    const { header, always, inline, lenient } = context.ruleOf(field);
+    return header === "" ? [{ field, write: fieldWriterIn(context, field), always, inline, lenient }] : [];
   });
-  return compile(given, `return (m) => { const r = {}; ${statements.join("\n")} return r; };`) as JsonWriter;
-}
-
-/** The code of a value written. */
-function writingOf({ fieldKind, scalar }: DescField, value: string, write: string): string {
-  if (fieldKind === "scalar" && (scalar === ScalarType.STRING || scalar === ScalarType.BOOL)) {
-    return value;
-  }
-  const isPlain = fieldKind === "scalar" ? plainCondition(scalar, value) : undefined;
-  return isPlain === undefined ? `${write}(${value})` : `${isPlain} ? ${value} : ${write}(${value})`;
-}
-
-function setterOf(field: DescField, { inline }: FieldRule, written: string): string {
-  if (inline) {
-    return `assign(r, ${written})`;
-  }
-  const key = literal(field.jsonName);
-  return field.jsonName === "__proto__" ? `setOwn(r, ${key}, ${written})` : `r[${key}] = ${written}`;
-}
-
-/** The code of a field's value in a message `m`, and of whether it is written: not where it is absent, or zero without presence. */
-function readerOf(field: DescField, { always }: FieldRule): { value: string; condition: string } {
-  const { oneof, localName } = field;
-  if (oneof !== undefined) {
-    const choice = `m[${literal(oneof.localName)}]`;
-    return { value: `${choice}.value`, condition: `${choice}.case === ${literal(localName)}` };
-  }
-  const value = `m[${literal(localName)}]`;
-  return { value, condition: always ? `${value} !== undefined` : conditionOf(field, value) };
-}
-
-function conditionOf(field: DescField, value: string): string {
-  switch (field.fieldKind) {
-    case "list":
-      return `${value}.length !== 0`;
-    case "map":
-      return `!isEmpty(${value})`;
-    case "message":
-      return `${value} !== undefined`;
-    default:
-      if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) {
-        // Absence is undefined; in proto2 and editions, the default that the prototype has.
-        return `${value} !== undefined && Object.hasOwn(m, ${literal(field.localName)})`;
-      }
-      return field.fieldKind === "enum"
-        ? `${value} !== ${field.enum.values[0]?.number ?? 0}`
-        : isSet(field.scalar, value);
-  }
-}
-
-function isSet(type: ScalarType, value: string): string {
-  switch (type) {
-    case ScalarType.STRING:
-      return `${value} !== ""`;
-    case ScalarType.BOOL:
-      return value;
-    case ScalarType.BYTES:
-      return `${value}.length !== 0`;
-    case ScalarType.DOUBLE:
-    case ScalarType.FLOAT:
-      return `!Object.is(${value}, 0)`;
-    case ScalarType.INT64:
-    case ScalarType.UINT64:
-    case ScalarType.SINT64:
-    case ScalarType.FIXED64:
-    case ScalarType.SFIXED64:
-      // A string, with the option jstype = JS_STRING.
-      return `${value} !== 0n && ${value} !== "0"`;
-    default:
-      return `${value} !== 0`;
-  }
-}
-
-function isEmpty(map: object): boolean {
-  for (const _key in map) {
-    return false;
-  }
-  return true;
+  const [declared, inline] = [writers.filter((writer) => !writer.inline), writers.filter((writer) => writer.inline)];
+  return compileMembersWriter([...declared, ...inline]) as JsonWriter;
 }
 
 function writeWellKnown(desc: DescMessage, context: Context): JsonWriter {

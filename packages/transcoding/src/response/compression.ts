@@ -6,6 +6,7 @@ import { RequestError } from "../http/request-error.ts";
 import { mediaTypeOf } from "../http/media-type.ts";
 import { compressStream } from "./compress.ts";
 import { addVary } from "../http/vary.ts";
+import { parseWeights } from "../http/weights.ts";
 
 /** The compression of responses. */
 export type CompressionOptions = {
@@ -146,13 +147,9 @@ function mayCompress(headers: TranscodingResponse["headers"]): boolean {
 
 /** Negotiates the content coding (RFC 9110, section 12.5.3). */
 function chooseEncoding(acceptEncoding: string, encodings: readonly ContentEncoding[]): Choice {
-  const weights = new Map<string, number>();
-  for (const item of acceptEncoding.toLowerCase().split(",")) {
-    const [name = "", ...parameters] = item.split(";").map((part) => part.trim());
-    const q = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1";
-    // An invalid weight counts as 0.
-    weights.set(name === "x-gzip" ? "gzip" : name, /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(q) ? Number(q) : 0);
-  }
+  const weights = new Map(
+    parseWeights(acceptEncoding).map(({ name, weight }) => [name === "x-gzip" ? "gzip" : name, weight]),
+  );
   const any = weights.get("*");
   const identityWeight = weights.get("identity");
   let best: ContentEncoding | undefined;

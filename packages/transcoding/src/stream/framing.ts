@@ -1,4 +1,6 @@
+import { rankOf } from "../http/media-type.ts";
 import { RequestError } from "../http/request-error.ts";
+import { parseWeights } from "../http/weights.ts";
 
 /** A format of a stream of messages in a response body. `json` is always a single line. */
 export type Framing = {
@@ -82,7 +84,7 @@ export function createNegotiator(
     if (accept === undefined || accept === "" || accept === "*/*") {
       return first;
     }
-    const ranges = parseAccept(accept);
+    const ranges = parseWeights(accept);
     let best: Framing | undefined;
     let bestRank = 0;
     for (const offer of offers) {
@@ -99,29 +101,4 @@ export function createNegotiator(
     }
     return best;
   };
-}
-
-type MediaRange = { readonly name: string; readonly weight: number };
-
-function parseAccept(accept: string): MediaRange[] {
-  return accept.split(",").map((range) => {
-    const [name = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
-    const q = parameters.find((parameter) => parameter.startsWith("q="));
-    return { name, weight: q === undefined ? 1 : Number(q.slice(2)) };
-  });
-}
-
-/** The rank of a media type, by weight and then by specificity of the media range; 0 if it is not accepted. */
-function rankOf(ranges: readonly MediaRange[], mediaType: string): number {
-  const group = `${mediaType.slice(0, mediaType.indexOf("/"))}/*`;
-  let specificity = 0;
-  let weight = 0;
-  for (const range of ranges) {
-    const exact = range.name === mediaType ? 3 : range.name === group ? 2 : range.name === "*/*" ? 1 : 0;
-    if (exact > specificity) {
-      specificity = exact;
-      weight = range.weight;
-    }
-  }
-  return weight > 0 ? weight * 1000 + specificity / 10 : 0;
 }

@@ -11,7 +11,7 @@ const document = await readFile(join(root, "packages/transcoding/docs/reference.
 
 type Block = {
   readonly language: string;
-  /** Where the block is a file of the project. */
+  /** The name of the file, if the block is one. */
   readonly file: string | undefined;
   readonly text: string;
 };
@@ -20,17 +20,17 @@ const blocks = [...document.matchAll(/^```(\w+)(?: file=(\S+))?\n(.*?)^```$/gms)
   ([, language = "", file, text = ""]): Block => ({ language, file, text }),
 );
 
-/** A call as the document shows it. */
-type Call = { readonly command: string; readonly answer: string };
+/** A documented command with its output. */
+type Call = { readonly command: string; readonly response: string };
 
-/** `$ command`, and below it the answer, up to the next. */
+/** `$ command`, followed by its output. */
 function readCalls(text: string): Call[] {
   return text
     .split(/^\$ /m)
     .slice(1)
     .map((call) => {
       const end = call.indexOf("\n");
-      return { command: call.slice(0, end), answer: call.slice(end + 1).trimEnd() };
+      return { command: call.slice(0, end), response: call.slice(end + 1).trimEnd() };
     });
 }
 
@@ -42,17 +42,17 @@ beforeAll(async () => {
 
 afterAll(() => project[Symbol.asyncDispose]());
 
-test("the tutorial gives the answers that it shows", async () => {
+test("the tutorial's commands print the documented output", async () => {
   await using server = await openServer(project.dir, "server.ts");
-  for (const { command, answer } of consoleBlocks("Tutorial").flatMap(({ text }) => readCalls(text))) {
-    expect(`$ ${command}\n${await run(command, project.dir, server.url)}`).toBe(`$ ${command}\n${answer}`);
+  for (const { command, response } of consoleBlocks("Tutorial").flatMap(({ text }) => readCalls(text))) {
+    expect(`$ ${command}\n${await run(command, project.dir, server.url)}`).toBe(`$ ${command}\n${response}`);
   }
 });
 
-test("the example without Fastify gives the answers that it shows", async () => {
+test("the commands for the example without Fastify print the documented output", async () => {
   await using server = await openServer(project.dir, "node-http.ts");
-  for (const { command, answer } of consoleBlocks("Without Fastify").flatMap(({ text }) => readCalls(text))) {
-    expect(`$ ${command}\n${await run(command, project.dir, server.url)}`).toBe(`$ ${command}\n${answer}`);
+  for (const { command, response } of consoleBlocks("Without Fastify").flatMap(({ text }) => readCalls(text))) {
+    expect(`$ ${command}\n${await run(command, project.dir, server.url)}`).toBe(`$ ${command}\n${response}`);
   }
 });
 
@@ -66,7 +66,7 @@ test("the project of the tutorial has no type errors", async () => {
   await expect(execute("tsc", ["-p", "."], project.dir)).resolves.toBe("");
 });
 
-test("the reference has a row for every option, and for no other", async () => {
+test("the reference has exactly one row for every option", async () => {
   const sources: [heading: string, file: string, type: string][] = [
     ["TranscoderOptions", "packages/transcoding/src/transcoder/options.ts", "TranscoderOptions"],
     [
@@ -82,13 +82,13 @@ test("the reference has a row for every option, and for no other", async () => {
   ];
   for (const [heading, file, type] of sources) {
     const keys = keysOf(await readFile(join(root, file), "utf8"), type);
-    // A request includes what its call needs to know.
+    // TranscodingRequest includes CallOrigin.
     const more = type === "TranscodingRequest" ? keysOf(await read(file), "CallOrigin") : [];
     expect({ heading, rows: rowsOf(heading).toSorted() }).toEqual({ heading, rows: [...keys, ...more].toSorted() });
   }
 });
 
-test("the reference has a row for every option of transcoding.v1, and for no other", async () => {
+test("the reference has exactly one row for every option of transcoding.v1", async () => {
   const proto = await read("packages/transcoding/proto/transcoding/v1/annotations.proto");
   const messages = [...proto.matchAll(/^message (\w+) \{\n(.*?)^\}/gms)];
   expect(messages.length).toBeGreaterThan(5);
@@ -98,14 +98,14 @@ test("the reference has a row for every option of transcoding.v1, and for no oth
   }
 });
 
-test("the presets that the document names are those that there are", async () => {
+test("the documented presets are the exported ones", async () => {
   const { presets } = await import("../src/index.ts");
   expect(rowsOf("presets")).toEqual(Object.keys(presets));
 });
 
 const read = (file: string): Promise<string> => readFile(join(root, file), "utf8");
 
-/** The names of the properties of an object type, where it is declared. */
+/** The property names in the declaration of an object type. */
 function keysOf(source: string, type: string): string[] {
   const start = source.indexOf(`export type ${type} =`);
   const body = source.slice(start, source.indexOf("\n};", start));
@@ -114,7 +114,7 @@ function keysOf(source: string, type: string): string[] {
   return keys;
 }
 
-/** The first cells of the table under a heading that names `name` as code. */
+/** The first cells of the table under the heading with `name` as code. */
 function rowsOf(name: string): string[] {
   const section = document.split(/^#{2,4} /m).find((each) => each.split("\n", 1)[0]?.includes(`\`${name}\``));
   if (section === undefined) {
@@ -123,7 +123,7 @@ function rowsOf(name: string): string[] {
   return [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, cell = ""]) => cell);
 }
 
-/** The calls under the heading, up to the next that is not below it. */
+/** The commands in the section of a heading. */
 function consoleBlocks(heading: string): Block[] {
   const [, level = "", rest = ""] = new RegExp(`^(#+) ${heading}$(.*)`, "ms").exec(document) ?? [];
   const section = rest.split(new RegExp(`^#{1,${level.length}} `, "m"), 1)[0] ?? "";
@@ -132,7 +132,7 @@ function consoleBlocks(heading: string): Block[] {
   return found;
 }
 
-/** The files of the document, generated code included, in a folder with the packages of this checkout. */
+/** The files of the document and generated code, in a folder with the packages of this checkout. */
 async function openProject(): Promise<AsyncDisposable & { readonly dir: string }> {
   const dir = await mkdtemp(join(tmpdir(), "transcoding-tutorial-"));
   const opened = { dir, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) };
@@ -166,7 +166,7 @@ async function execute(command: string, args: readonly string[], cwd: string): P
   return stdout;
 }
 
-/** What a command of the document prints, without what is another each time. */
+/** The output of a documented command, without parts that vary. */
 async function run(command: string, dir: string, url: string): Promise<string> {
   const here = command.replaceAll("http://127.0.0.1:8080", url).replaceAll(/^curl /g, "curl --silent --show-error ");
   const output = await execute("sh", ["-c", here], dir);

@@ -24,7 +24,7 @@ import {
 import * as fc from "fast-check";
 import { BodiesSchema, QueryMsgSchema } from "./gen/t/v1/vectors_pb.ts";
 
-/** Any message of at most eight fields, their extremes among them; without google.api.HttpBody. */
+/** Arbitrary messages with at most eight fields, including extreme values; without google.api.HttpBody. */
 export function anyMessage(
   desc: DescMessage,
   { depth = 2, without = () => false }: { depth?: number; without?: (field: DescField) => boolean } = {},
@@ -90,7 +90,7 @@ function anyItem(field: DescField, limits: Limits): fc.Arbitrary<unknown> {
     return anyScalar(field.scalar);
   }
   if (isWrapperDesc(message) && field.fieldKind === "message" && field.oneof === undefined) {
-    // In a field of its own, a wrapper is its bare value.
+    // A singular wrapper field has the type of the wrapped value.
     return anyScalar(message.fields[0].scalar);
   }
   return anyMessageItem(message, limits);
@@ -102,7 +102,7 @@ function anyMessageItem(message: DescMessage, limits: Limits): fc.Arbitrary<unkn
   }
   const json = fc
     .jsonValue({ maxDepth: 2 })
-    // JSON has no -0 as JSON.stringify writes it, and this key is refused.
+    // JSON.stringify does not write -0, and the key __proto__ is rejected.
     .map((value) => JSON.parse(JSON.stringify(value).replaceAll("__proto__", "proto")) as JsonValue);
   switch (message.typeName) {
     case AnySchema.typeName:
@@ -146,7 +146,7 @@ const packed: readonly DescMessage[] = [
   ValueSchema,
 ];
 
-/** All that stands in an Any of these messages. */
+/** The types in an Any of these messages. */
 export const anyTypes = createRegistry(...packed, AnySchema, EmptySchema, QueryMsgSchema, BodiesSchema);
 
 function anyAny(limits: Limits): fc.Arbitrary<Message> {
@@ -157,7 +157,7 @@ function anyAny(limits: Limits): fc.Arbitrary<Message> {
     fc.constant(anyPack(EmptySchema, create(EmptySchema))),
     ...choices.map((desc) =>
       anyMessageItem(desc, deeper).map((value) =>
-        // As the value of a field, a Struct is plain JSON.
+        // The value of a Struct field is a plain JSON object.
         anyPack(desc, desc === StructSchema ? fromJson(desc, value as JsonValue) : (value as Message)),
       ),
     ),
@@ -166,7 +166,7 @@ function anyAny(limits: Limits): fc.Arbitrary<Message> {
 
 const anyNanos = fc.oneof(fc.constantFrom(0, 1, 500_000_000, 999_999_999), fc.nat(999_999_999));
 
-/** Percent signs, slashes, what a query takes for signs, and characters of one to four bytes. */
+/** Percent signs, slashes, delimiters of queries, and characters of one to four bytes. */
 const anyText = fc.oneof(
   fc.string({ unit: "binary", maxLength: 8 }),
   fc

@@ -1,19 +1,19 @@
 import * as fc from "fast-check";
 import { type Segment, type Template, parseTemplate } from "../src/routing/template.ts";
 
-/** Any template: literals, escaped ones too, wildcards, one "**" at most, variables over some of them, a verb. */
+/** Arbitrary templates with (escaped) literals, wildcards, at most one "**", variables and a verb. */
 export function anyTemplate(): fc.Arbitrary<Template> {
   const segment = fc.oneof(literal(), fc.constant<Segment>({ kind: "*" }));
   return fc
     .record({
       before: fc.array(segment, { minLength: 1, maxLength: 5 }),
-      behind: fc.option(fc.array(literal(), { maxLength: 3 })),
+      after: fc.option(fc.array(literal(), { maxLength: 3 })),
       cuts: fc.array(fc.boolean(), { minLength: 9, maxLength: 9 }),
       variables: fc.array(fc.option(fc.stringMatching(/^[a-z_]{1,3}(\.[a-z]{1,3})?$/)), { minLength: 9, maxLength: 9 }),
       verb: fc.oneof(fc.constant(""), fc.stringMatching(/^[a-z0-9~]{1,5}$/)),
     })
-    .map(({ before, behind, cuts, variables, verb }) => {
-      const segments = [...before, ...(behind === null ? [] : [{ kind: "**" } as const, ...behind])];
+    .map(({ before, after, cuts, variables, verb }) => {
+      const segments = [...before, ...(after === null ? [] : [{ kind: "**" } as const, ...after])];
       const spans: Template["variables"][number][] = [];
       let start = 0;
       for (let end = 1; end <= segments.length; end++) {

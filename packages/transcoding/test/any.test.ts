@@ -13,7 +13,7 @@ import {
 } from "./gen/transcodingtest/v1/things_pb.ts";
 import { createTranscoder, type Transcoder, type TranscoderOptions } from "../src/index.ts";
 import { anyMessage, anyTypes } from "./any-message.ts";
-import { collect } from "./exchange.ts";
+import { collect } from "./serve-streams.ts";
 import { call, createEcho, createRequest } from "./service.ts";
 
 const url = (name: string): string => `type.googleapis.com/${name}`;
@@ -43,8 +43,8 @@ function createParcels(options: Omit<TranscoderOptions, "routes"> = {}): Echo {
   return { transcoder, seen };
 }
 
-/** A service that answers with an Any that no JSON was. */
-function answering(item: Message, options: Omit<TranscoderOptions, "routes"> = {}): { transcoder: Transcoder } {
+/** A service that returns an Any that was not read from JSON. */
+function createService(item: Message, options: Omit<TranscoderOptions, "routes"> = {}): { transcoder: Transcoder } {
   return {
     transcoder: createTranscoder({
       ...options,
@@ -106,7 +106,7 @@ describe("a message in an Any", () => {
     expect(await send(echo, "/anys", { item })).toEqual({ status: 200, body: { item } });
   });
 
-  test("stands wherever a message can: in lists, maps, oneofs, and alone", async () => {
+  test("can be in lists, maps, oneofs, and a singular field", async () => {
     const echo = createParcels();
     const any = { "@type": thing, small: 1 };
     const duration = { "@type": url("google.protobuf.Duration"), value: "1s" };
@@ -117,7 +117,7 @@ describe("a message in an Any", () => {
     expect(await send(echo, "/anys/items", [any, duration])).toEqual({ status: 200, body: [any, duration] });
   });
 
-  test("reaches the implementation as bytes of its type, under the URL that was sent", async () => {
+  test("is passed to the implementation in binary, with the type URL that was sent", async () => {
     const echo = createParcels();
     await send(echo, "/anys/item", { text: "t", "@type": "x.example/transcodingtest.v1.Thing" });
     const [parcel] = echo.seen;
@@ -137,27 +137,27 @@ describe("a message in an Any", () => {
     });
   });
 
-  test("has its type first", async () => {
-    const answer = await answering(anyPack(ThingSchema, create(ThingSchema, { text: "t" }))).transcoder.handle(
+  test("is written with its type first", async () => {
+    const response = await createService(anyPack(ThingSchema, create(ThingSchema, { text: "t" }))).transcoder.handle(
       createRequest("GET", "/anys"),
     );
-    expect(answer.body).toBe(`{"item":{"@type":"${thing}","text":"t"}}`);
+    expect(response.body).toBe(`{"item":{"@type":"${thing}","text":"t"}}`);
   });
 
-  test("comes in streams, too", async () => {
+  test("can be in streams, too", async () => {
     const { transcoder } = createParcels();
     const line = `{"item":{"@type":"${thing}","text":"t"}}\n`;
     const stream = createRequest("POST", "/anys/stream", line + line, "application/x-ndjson");
-    const answers = [
+    const responses = [
       await transcoder.handle({ ...stream, httpVersionMajor: 2 }),
       await transcoder.handle(createRequest("POST", "/anys/watch", line)),
     ];
-    for (const { body } of answers) {
+    for (const { body } of responses) {
       expect((await collect(body as AsyncIterable<string>)).join("")).toBe(line + line);
     }
   });
 
-  test("is a value of a map that a query gives as JSON", async () => {
+  test("can be a value of a map that a query contains as JSON", async () => {
     const echo = createParcels();
     const parcels = { a: { item: { "@type": thing, text: "t" } } };
     const target = `/anys?parcels=${encodeURIComponent(JSON.stringify(parcels))}`;
@@ -168,18 +168,18 @@ describe("a message in an Any", () => {
   });
 });
 
-test("any message comes back", async () => {
+test("any message is returned unchanged", async () => {
   const options = { registry: anyTypes };
   const echo = createEcho(QueryMsgSchema, { pattern: { case: "post", value: "/q" }, body: "any_value" }, options);
-  const answer = createEcho(AnySchema, { pattern: { case: "post", value: "/q" }, body: "*" });
+  const response = createEcho(AnySchema, { pattern: { case: "post", value: "/q" }, body: "*" });
   const bare = createEcho(AnySchema, { pattern: { case: "post", value: "/q" }, body: "*" }, options);
   await fc.assert(
     fc.asyncProperty(anyMessage(QueryMsgSchema), async (message) => {
       const any = anyPack(QueryMsgSchema, message as never);
-      const written = await call(answering(any, options), createRequest("GET", "/anys"));
+      const written = await call(createService(any, options), createRequest("GET", "/anys"));
       expect(written.status).toBe(200);
       const json = (written.body as { item: object }).item;
-      // JSON.stringify leaves out the sign of -0.
+      // JSON.stringify omits the sign of -0.
       const text = JSON.stringify(json, (_key, item: unknown) => (Object.is(item, -0) ? "-0" : item));
       expect(await call(echo, createRequest("POST", "/q", text))).toEqual({ status: 200, body: { anyValue: json } });
       expect(await call(bare, createRequest("POST", "/q", text))).toEqual({ status: 200, body: json });
@@ -189,7 +189,7 @@ test("any message comes back", async () => {
     }),
     { numRuns: 200 },
   );
-  expect(await call(answer, createRequest("POST", "/q", '{"@type":"x/t.v1.QueryMsg"}'))).toMatchObject({
+  expect(await call(response, createRequest("POST", "/q", '{"@type":"x/t.v1.QueryMsg"}'))).toMatchObject({
     body: { message: "['@type']: must name a known type, not x/t.v1.QueryMsg" },
   });
 });
@@ -231,13 +231,13 @@ describe("a request with an Any", () => {
       { "@type": url("transcodingtest.v1.Parcel"), byName: { "a b": { "@type": "x/y.Z" } } },
       "item.byName['a b']['@type']: must name a known type, not x/y.Z",
     ],
-  ])("%j is a fault", async (item, message) => {
+  ])("%j is a request error", async (item, message) => {
     const echo = createParcels();
     expect(await send(echo, "/anys", { item })).toEqual({ status: 400, body: { code: "invalid_argument", message } });
     expect(echo.seen).toEqual([]);
   });
 
-  test("with a field that the type does not have is refused by the names that it has", async () => {
+  test("with an unknown field is rejected with the known ones", async () => {
     const { status, body } = await send(createParcels(), "/anys/item", { "@type": thing, txet: "" });
     expect([status, body]).toMatchObject([
       400,
@@ -245,7 +245,7 @@ describe("a request with an Any", () => {
     ]);
   });
 
-  test("with a repeated key is refused, the type's too", async () => {
+  test("with a repeated key is rejected, also a repeated @type", async () => {
     const body = `{"item":{"@type":"${thing}","@type":"${thing}"}}`;
     expect(await send(createParcels(), "/anys", body)).toMatchObject({
       status: 400,
@@ -253,7 +253,7 @@ describe("a request with an Any", () => {
     });
   });
 
-  test("has the limit of depth of all bodies", async () => {
+  test("has the depth limit of all bodies", async () => {
     const nest = (levels: number): string =>
       `{"@type":"${url("google.protobuf.Any")}","value":`.repeat(levels - 1) + "{}" + "}".repeat(levels - 1);
     expect(await send(createParcels(), "/anys/item", nest(100))).toEqual({
@@ -263,7 +263,7 @@ describe("a request with an Any", () => {
     expect((await send(createParcels(), "/anys/item", nest(101))).status).toBe(400);
   });
 
-  test("may nest as deep as the limit can be set", async () => {
+  test("can be nested up to the maximum of the limit", async () => {
     const echo = createParcels({ maxDepth: 500 });
     const struct = (levels: number): string => '{"a":'.repeat(levels) + "{}" + "}".repeat(levels);
     const body = `{"@type":"${url("google.protobuf.Struct")}","value":${struct(498)}}`;
@@ -271,13 +271,13 @@ describe("a request with an Any", () => {
     expect(() => createParcels({ maxDepth: 501 })).toThrow("maxDepth must be a number from 1 to 500, not 501");
   });
 
-  test("names a long type shortly", async () => {
+  test("has a long type truncated in the error", async () => {
     const { body } = await send(createParcels(), "/anys/item", { "@type": `x/${"y".repeat(10_000)}` });
     expect((body as { message: string }).message.length).toBeLessThan(300);
   });
 });
 
-describe("an implementation's Any", () => {
+describe("an Any of a response", () => {
   const unknown = create(AnySchema, { typeUrl: url("none.None"), value: Uint8Array.of(8, 1) });
 
   test.each<[what: string, item: Message]>([
@@ -291,37 +291,39 @@ describe("an implementation's Any", () => {
       causes.push(cause);
       return { status, body: {} };
     };
-    expect(await call(answering(item), createRequest("GET", "/anys"))).toEqual({
+    expect(await call(createService(item), createRequest("GET", "/anys"))).toEqual({
       status: 500,
       body: { code: "internal", message: "internal error" },
     });
-    expect((await call(answering(item, { errors }), createRequest("GET", "/anys"))).status).toBe(500);
+    expect((await call(createService(item, { errors }), createRequest("GET", "/anys"))).status).toBe(500);
     expect(causes).toEqual([expect.any(Error)]);
   });
 
-  test("of an unknown type says to the one who made it which", async () => {
+  test("of an unknown type has the type in the error's cause", async () => {
     let cause: unknown;
     const errors: TranscoderOptions["errors"] = (error) => {
       ({ cause } = error);
       return {};
     };
-    await call(answering(unknown, { errors }), createRequest("GET", "/anys"));
+    await call(createService(unknown, { errors }), createRequest("GET", "/anys"));
     expect(cause).toEqual(
       new Error("the registry has no type for the google.protobuf.Any of type.googleapis.com/none.None"),
     );
   });
 
-  test("says its type also where an open object has a key of that name", async () => {
+  test("has its type also if an open object has a key of that name", async () => {
     const open = create(OpenThingResponseSchema, { id: "1", others: { "@type": "x", y: 1 } });
-    expect(await call(answering(anyPack(OpenThingResponseSchema, open)), createRequest("GET", "/anys"))).toEqual({
+    expect(await call(createService(anyPack(OpenThingResponseSchema, open)), createRequest("GET", "/anys"))).toEqual({
       status: 200,
       body: { item: { "@type": url("transcodingtest.v1.OpenThingResponse"), id: "1", tags: [], y: 1 } },
     });
   });
 
-  test("leaves out what is a header of its message elsewhere", async () => {
+  test("omits fields with the header option", async () => {
     const headers = create(GetHeadersResponseSchema, { speed: Speed.FAST, count: 3 });
-    expect(await call(answering(anyPack(GetHeadersResponseSchema, headers)), createRequest("GET", "/anys"))).toEqual({
+    expect(
+      await call(createService(anyPack(GetHeadersResponseSchema, headers)), createRequest("GET", "/anys")),
+    ).toEqual({
       status: 200,
       body: { item: { "@type": url("transcodingtest.v1.GetHeadersResponse"), speed: "fast" } },
     });
@@ -332,7 +334,7 @@ describe("the registry", () => {
   const options = { registry: createRegistry(file_google_protobuf_duration) };
   const duration = { "@type": url("google.protobuf.Duration"), value: "1s" };
 
-  test("is what an Any may hold, both ways", async () => {
+  test("has the types of an Any, in requests and responses", async () => {
     const echo = createParcels(options);
     expect(await send(echo, "/anys/item", duration)).toEqual({ status: 200, body: duration });
     expect(await send(echo, "/anys/item", { "@type": thing })).toMatchObject({
@@ -340,18 +342,18 @@ describe("the registry", () => {
       body: { message: `item['@type']: must name a known type, not ${thing}` },
     });
     const mine = anyPack(ThingSchema, create(ThingSchema));
-    expect((await call(answering(mine, options), createRequest("GET", "/anys"))).status).toBe(500);
-    expect((await call(answering(mine), createRequest("GET", "/anys"))).status).toBe(200);
+    expect((await call(createService(mine, options), createRequest("GET", "/anys"))).status).toBe(500);
+    expect((await call(createService(mine), createRequest("GET", "/anys"))).status).toBe(200);
   });
 
-  test("may have types that no service knows", async () => {
+  test("can have types that no service uses", async () => {
     const item = { "@type": url("t.v1.QueryMsg"), stringValue: "s" };
     expect((await send(createParcels(), "/anys/item", item)).status).toBe(400);
     const registry = createRegistry(QueryMsgSchema);
     expect(await send(createParcels({ registry }), "/anys/item", item)).toEqual({ status: 200, body: item });
   });
 
-  test("lets errors' details be plain JSON, whatever is in them", async () => {
+  test("applies to error details", async () => {
     const details: unknown[] = [];
     const transcoder = createTranscoder({
       errors(error) {
@@ -368,7 +370,7 @@ describe("the registry", () => {
     expect(details).toEqual([{ "@type": thing, large: "1", ratio: -0 }]);
   });
 
-  test("has the types of errors' details, too", async () => {
+  test("has the types of error details, too", async () => {
     const failing = (more: Omit<TranscoderOptions, "routes">): { transcoder: Transcoder } => ({
       transcoder: createTranscoder({
         ...more,

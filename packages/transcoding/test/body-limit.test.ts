@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { RulesService } from "./gen/transcodingtest/v1/invalid_pb.ts";
 import { openapi, type TranscoderOptions } from "../src/index.ts";
-import { json, serve } from "./send.ts";
+import { json, serve } from "./serve.ts";
 
 const selector = "transcodingtest.v1.RulesService.Call";
 const rule = { selector, pattern: { case: "post", value: "/v1/call" }, body: "*" } as const;
@@ -35,9 +35,9 @@ test.each<[what: string, options: TranscoderOptions, status: number, most?: numb
   ]);
 });
 
-test("is told by the description of the API", () => {
+test("is in the OpenAPI document", () => {
   const described = (maxBodyBytes: number) => JSON.stringify(openapi(options(maxBodyBytes), { info }));
   const info = { title: "t", version: "1" };
-  expect(described(50)).toContain("A body of more than 50 bytes is answered 413.");
-  expect(described(0)).not.toContain("is answered 413.");
+  expect(described(50)).toContain("At most 50 bytes; a larger body is rejected with 413.");
+  expect(described(0)).not.toContain("is rejected with 413.");
 });

@@ -4,7 +4,7 @@ import { codeOfStatus, statusOfCode } from "../src/index.ts";
 
 const codes = Object.values(Code).filter((code) => typeof code === "number");
 
-test("the status of each code leads back to a code of that status", () => {
+test("the status of each code maps back to a code with that status", () => {
   expect(codes).toHaveLength(16);
   for (const code of codes) {
     expect([code, statusOfCode(codeOfStatus(statusOfCode(code)))]).toEqual([code, statusOfCode(code)]);
@@ -27,6 +27,6 @@ test.each<[status: number, code: Code]>([
   [500, Code.Internal],
   [502, Code.Internal],
   [505, Code.Unimplemented],
-])("%d stands for code %d", (status, code) => {
+])("%d maps to code %d", (status, code) => {
   expect(codeOfStatus(status)).toBe(code);
 });

@@ -21,6 +21,6 @@ test.each<[service: DescService, problem: RegExp]>([
   [invalid.VariantService, /no variant has the default value "v3"/],
   [invalid.FaultService, /Plain has no \(transcoding.v1.error\) option/],
   [invalid.EtagService, /Plain has no scalar field "missing" for the ETag/],
-])("refuses at start-up %s", (service, problem) => {
+])("rejects at start-up %s", (service, problem) => {
   expect(() => createTranscoder({ routes: (router) => router.service(service, {}) })).toThrow(problem);
 });

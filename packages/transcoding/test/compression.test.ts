@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { FlowsService, GetFlowsResponseSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { createTranscoder, type TranscoderOptions } from "../src/index.ts";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
-import { json, serve, type Send } from "./send.ts";
+import { json, serve, type Send } from "./serve.ts";
 
 const decompress: Record<string, (bytes: Buffer) => Buffer> = {
   br: brotliDecompressSync,
@@ -14,7 +14,7 @@ const decompress: Record<string, (bytes: Buffer) => Buffer> = {
   identity: (bytes) => bytes,
 };
 
-/** A service whose GET /flows answers a label of so many characters. */
+/** A service whose GET /flows returns a label of the given length. */
 function flows(size: number, { headers = {}, frozen = false } = {}): Pick<TranscoderOptions, "routes"> {
   const response = create(GetFlowsResponseSchema, {
     rev: "r1",
@@ -41,7 +41,7 @@ const get = (send: Send, acceptEncoding?: string, more: Record<string, string> =
     headers: { ...more, ...(acceptEncoding === undefined ? {} : { "accept-encoding": acceptEncoding }) },
   });
 
-describe("an answer is compressed", () => {
+describe("a response is compressed", () => {
   test.each([
     [undefined, "identity"],
     ["gzip", "gzip"],
@@ -66,7 +66,7 @@ describe("an answer is compressed", () => {
     ["gzip;q=2", "identity"],
     ["gzip ; q=0.5 , br ; q=0.6", "br"],
     ["__proto__, constructor;q=1", "identity"],
-  ])("as Accept-Encoding %j asks: %s", async (acceptEncoding, encoding) => {
+  ])("according to Accept-Encoding %j: %s", async (acceptEncoding, encoding) => {
     await using server = await serve(flows(2000));
     const { status, headers, bytes } = await get(server.send, acceptEncoding);
     expect(status).toBe(200);
@@ -80,7 +80,7 @@ describe("an answer is compressed", () => {
   });
 
   test.each([["*;q=0"], ["identity;q=0"], ["identity;q=0, deflate"], ["*;q=0, deflate"]])(
-    "but not where %j leaves nothing: 406, before the implementation runs",
+    "but is 406 before the implementation runs if %j excludes all codings",
     async (acceptEncoding) => {
       let calls = 0;
       await using server = await serve({
@@ -98,7 +98,7 @@ describe("an answer is compressed", () => {
     },
   );
 
-  test("but not below the threshold, unless it may not be sent as it is", async () => {
+  test("but not below the threshold, unless identity is excluded", async () => {
     await using server = await serve(flows(10));
     const small = await get(server.send, "gzip");
     expect([small.headers["content-encoding"], small.headers["vary"], small.headers["etag"]]).toEqual([
@@ -112,7 +112,7 @@ describe("an answer is compressed", () => {
     expect((await get(eager.send, "gzip")).headers["content-encoding"]).toBe("gzip");
   });
 
-  test("but not where the option turns it off, or does not name the coding", async () => {
+  test("but not if the option disables it or does not contain the coding", async () => {
     await using off = await serve({ ...flows(2000), compression: false });
     const plain = await get(off.send, "gzip, identity;q=0");
     expect([plain.status, plain.headers["content-encoding"], plain.headers["vary"]]).toEqual([
@@ -124,29 +124,29 @@ describe("an answer is compressed", () => {
     expect((await get(only.send, "gzip, br, zstd")).headers["content-encoding"]).toBe("gzip");
   });
 
-  test("but not where the answer may not be transformed", async () => {
+  test("but not with no-transform", async () => {
     await using server = await serve(flows(2000, { headers: { "cache-control": "private, No-Transform" } }));
     const { headers } = await get(server.send, "gzip");
     expect([headers["content-encoding"], headers["vary"]]).toEqual([undefined, "Service-API-Version"]);
   });
 
-  test("in one Vary with the one that the implementation set", async () => {
+  test("with a single Vary that includes that of the implementation", async () => {
     await using server = await serve(flows(2000, { headers: { vary: "Cookie, accept-encoding" } }));
     expect((await get(server.send, "gzip")).headers["vary"]).toBe("Cookie, accept-encoding, Service-API-Version");
     await using any = await serve(flows(2000, { headers: { vary: "*" } }));
     expect((await get(any.send, "gzip")).headers["vary"]).toBe("*");
   });
 
-  test("once for a frozen message, whoever asks for it", async () => {
+  test("once for a frozen message", async () => {
     await using server = await serve(flows(100_000, { frozen: true }));
     const replies = await Promise.all(["gzip", "gzip", "br", "gzip", "zstd"].map((each) => get(server.send, each)));
     const all = replies.map(({ headers, bytes }) => decompress[String(headers["content-encoding"])]?.(bytes).length);
     expect(new Set(all).size).toBe(1);
-    // The gzip header holds no time (RFC 1952), so only the same bytes can tell; they came from one compression.
+    // The gzip header contains no time (RFC 1952), so identity of the bytes shows that they were compressed once.
     expect(replies[0]?.bytes.equals(replies[1]?.bytes ?? Buffer.of())).toBe(true);
   });
 
-  test("for HEAD, too: its headers are those of GET", async () => {
+  test("also for HEAD, whose headers are those of GET", async () => {
     await using server = await serve(flows(2000));
     const full = await get(server.send, "br");
     const head = await get(server.send, "br", {}, "HEAD");
@@ -157,7 +157,7 @@ describe("an answer is compressed", () => {
   });
 });
 
-describe("a compressed form has its own entity tag", () => {
+describe("a compressed response has its own entity tag", () => {
   test.each([
     ['"r1-gzip"', "gzip", 304, '"r1-gzip"'],
     ['"r1-gzip"', undefined, 304, '"r1-gzip"'],
@@ -177,14 +177,14 @@ describe("a compressed form has its own entity tag", () => {
     ]);
   });
 
-  test("and a 304 says nothing of a body that it does not have", async () => {
+  test("and a 304 has no headers about a body", async () => {
     await using server = await serve(flows(2000));
     const { bytes, headers } = await get(server.send, "gzip", { "if-none-match": '"r1-gzip"' });
     expect(bytes).toHaveLength(0);
     expect(Object.keys(headers).filter((name) => name.startsWith("content-"))).toEqual([]);
   });
 
-  test("a coding that is turned off has none", async () => {
+  test("a disabled coding has no entity tag", async () => {
     await using server = await serve({ ...flows(2000), compression: false });
     expect((await get(server.send, undefined, { "if-none-match": '"r1-gzip"' })).status).toBe(200);
     expect((await get(server.send, undefined, { "if-none-match": '"r1"' })).headers["vary"]).toBe(
@@ -193,7 +193,7 @@ describe("a compressed form has its own entity tag", () => {
   });
 });
 
-test("an encoding that there is not is refused at start-up", () => {
+test("an unknown encoding is rejected at start-up", () => {
   expect(() => createTranscoder({ ...flows(1), compression: { encodings: ["deflate" as never] } })).toThrow(
     "compression: the encodings must be br, gzip or zstd, not deflate",
   );

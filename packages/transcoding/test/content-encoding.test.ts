@@ -1,13 +1,17 @@
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { StreamsService, type Item } from "./gen/transcodingtest/v1/streams_pb.ts";
-import { serveStreams, type Streams } from "./exchange.ts";
+import { serveStreams, type Streams } from "./serve-streams.ts";
 import { detectsTruncatedZstd } from "./zstd.ts";
 
-/** What is sent, and what became of it. */
+/** A test service that records the received bodies. */
 async function sum(server: Streams, path: string, body: Uint8Array[], headers: Record<string, string>) {
-  const answer = await server.exchange("POST", path, { headers, body });
-  return { status: answer.status, headers: answer.headers, body: JSON.parse((await answer.read()).body) as unknown };
+  const response = await server.request("POST", path, { headers, body });
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: JSON.parse((await response.read()).body) as unknown,
+  };
 }
 
 const serve = (maxBodyBytes = 1000): Promise<Streams> =>
@@ -37,11 +41,11 @@ const codings: [string, (bytes: Buffer) => Buffer][] = [
   ["", (bytes) => bytes],
 ];
 
-describe("a body that is a stream", () => {
+describe("a streamed body", () => {
   const ndjson = { "content-type": "application/x-ndjson" };
   const lines = Buffer.from('{"count":1}\n'.repeat(10_000));
 
-  test.each(codings)("is decompressed as it arrives, whatever its length: %s", async (encoding, compress) => {
+  test.each(codings)("is decompressed as it arrives, without a size limit: %s", async (encoding, compress) => {
     await using server = await serve();
     const packed = compress(lines);
     const half = Math.floor(packed.length / 2);
@@ -58,7 +62,7 @@ describe("a body that is a stream", () => {
     ["zstd", detectsTruncatedZstd ? zstdCompressSync(lines).subarray(0, -9) : lines, 400, { code: "invalid_encoding" }],
     ["gzip", gzipSync(Buffer.alloc(50_000_000, " ")), 413, { message: "line 1: longer than 1000 bytes" }],
     ["deflate", deflateSync(lines), 415, { message: "the Content-Encoding must be one of gzip, br, zstd" }],
-  ])("that is not what %s says is refused", async (encoding, body, status, expected) => {
+  ])("that does not match %s is rejected", async (encoding, body, status, expected) => {
     await using server = await serve();
     const reply = await sum(server, "/streams/sum", [body], { ...ndjson, "content-encoding": encoding });
     expect(reply).toMatchObject({ status, body: expected });
@@ -66,7 +70,7 @@ describe("a body that is a stream", () => {
   });
 });
 
-describe("a body that is a document", () => {
+describe("a whole body", () => {
   const json = { "content-type": "application/json" };
 
   test.each(codings)("is decompressed: %s", async (encoding, compress) => {
@@ -78,7 +82,7 @@ describe("a body that is a document", () => {
     });
   });
 
-  test("that grows beyond the limit is refused before it is there", async () => {
+  test("that exceeds the limit when decompressed is rejected early", async () => {
     await using server = await serve();
     const body = gzipSync(Buffer.alloc(50_000_000, " "));
     await using roomy = await serve(100_000);
@@ -93,7 +97,7 @@ describe("a body that is a document", () => {
     }
   });
 
-  test("that is not what it says, or is cut off, is refused", async () => {
+  test("that is invalid or truncated is rejected", async () => {
     await using server = await serve();
     for (const body of [Buffer.from("{}"), gzipSync("{}").subarray(0, -4)]) {
       expect(await sum(server, "/streams/search", [body], { ...json, "content-encoding": "gzip" })).toMatchObject({

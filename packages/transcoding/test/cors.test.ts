@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { createTranscoder, type CorsOptions, type TranscoderOptions } from "../src/index.ts";
-import { serve } from "./send.ts";
+import { serve } from "./serve.ts";
 
 const page = "https://app.example";
 
@@ -34,7 +34,7 @@ describe("CORS", () => {
     });
   });
 
-  test("answers a preflight with the path's methods and the headers that there are", async () => {
+  test("responds to a preflight with the path's methods and the allowed headers", async () => {
     await using server = await serve(flows({ origins: [page], maxAgeSeconds: 60 }));
     const reply = await server.send("OPTIONS", "/flows", {
       headers: { ...preflight, "access-control-request-headers": "x-anything" },
@@ -57,7 +57,7 @@ describe("CORS", () => {
   test.each([
     ["GET", "Service-API-Version"],
     ["DELETE", undefined],
-  ])("allows a page the headers of the operation that it asks for: %s", async (method, own) => {
+  ])("allows the headers of the requested operation: %s", async (method, own) => {
     await using server = await serve(flows({ origins: [page] }));
     const headers = { origin: page, "access-control-request-method": method };
     const reply = await server.send("OPTIONS", "/flows", { headers });
@@ -67,7 +67,7 @@ describe("CORS", () => {
     );
   });
 
-  test("lets a page read an answer, an error, and a path that there is not", async () => {
+  test("lets a page read a response, an error, and a 404", async () => {
     await using server = await serve(flows({ origins: [page], exposeHeaders: ["ETag"] }));
     const headers = { origin: page, "content-type": "text/plain" };
     const expected = { "access-control-allow-origin": page, "access-control-expose-headers": "ETag" };
@@ -88,7 +88,7 @@ describe("CORS", () => {
   });
 
   test.each([["https://evil.example"], ["https://app.example.evil"], ["http://app.example"], ["null"], [""], ["*"]])(
-    "tells another origin nothing: %j",
+    "adds no headers for another origin: %j",
     async (origin) => {
       await using server = await serve(flows({ origins: [page], credentials: true }));
       const get = await server.send("GET", "/flows", { headers: { origin } });
@@ -102,7 +102,7 @@ describe("CORS", () => {
     },
   );
 
-  test("names the origin where credentials are allowed, and `*` only where every page may read", async () => {
+  test("sends the origin if credentials are allowed, and `*` only for any origin", async () => {
     await using named = await serve(flows({ origins: (origin) => origin.endsWith(".example"), credentials: true }));
     expect(corsHeaders((await named.send("GET", "/flows", { headers: { origin: page } })).headers)).toMatchObject({
       "access-control-allow-origin": page,
@@ -117,7 +117,7 @@ describe("CORS", () => {
     });
   });
 
-  test("marks an answer without an Origin as one of several", async () => {
+  test("adds Vary to a response without an Origin", async () => {
     await using server = await serve(flows({ origins: [page] }));
     expect(corsHeaders((await server.send("GET", "/flows")).headers)).toEqual({ vary: "Service-API-Version, Origin" });
   });
@@ -135,7 +135,7 @@ describe("CORS", () => {
       { origins: ["app.example"] },
       'cors: an origin must have a scheme, a host and no path, such as https://app.example, not "app.example"',
     ],
-  ])("refuses %j at start-up", (cors, message) => {
+  ])("rejects %j at start-up", (cors, message) => {
     expect(() => createTranscoder(flows(cors))).toThrow(message);
   });
 });

@@ -6,14 +6,14 @@ import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
 import { readTimeout } from "../src/call/deadline.ts";
 import { RequestError } from "../src/http/request-error.ts";
 import { createTranscoder, type TranscoderOptions, type TranscodingRequest } from "../src/index.ts";
-import { serveStreams, type HttpVersion } from "./exchange.ts";
-import { json, serve } from "./send.ts";
+import { serveStreams, type HttpVersion } from "./serve-streams.ts";
+import { json, serve } from "./serve.ts";
 import { createRequest } from "./service.ts";
 import { vectors } from "./vectors.ts";
 
 type Deadline = { header: string; value: string; expect: { ok: boolean; ms?: number } };
 
-/** A service whose GET /things/headers does this. */
+/** A service with this implementation of GET /things/headers. */
 function things(call: (context: HandlerContext) => unknown, more: Partial<TranscoderOptions> = {}): TranscoderOptions {
   return {
     ...more,
@@ -25,7 +25,7 @@ function things(call: (context: HandlerContext) => unknown, more: Partial<Transc
   };
 }
 
-/** Everything that was waiting for what is there already has run. */
+/** Resolves after all pending microtasks have run. */
 const allTurns = () => new Promise((resolve) => setImmediate(resolve));
 
 const request = (headers: Record<string, string>): TranscodingRequest => ({
@@ -44,7 +44,7 @@ const request = (headers: Record<string, string>): TranscodingRequest => ({
 describe("deadline vectors", () => {
   test.each(vectors<Deadline>("deadline"))("%s", (_id, { header, value, expect: { ok, ms } }) => {
     const timeout = readTimeout({ [header]: value }, Infinity);
-    // A fault is no number.
+    // A RequestError is not a number.
     expect(Math.abs(Number(timeout) - (ms ?? Number.NaN)) < 1e-9).toBe(ok);
   });
 });
@@ -93,7 +93,7 @@ describe("a deadline", () => {
     expect(readTimeout(headers, Infinity)).toBeInstanceOf(RequestError);
   });
 
-  test("that is malformed is 400 before the implementation runs, and after the gate", async () => {
+  test("that is malformed is 400 after the gate, before the implementation runs", async () => {
     let calls = 0;
     await using server = await serve(things(() => calls++));
     const headers = { "grpc-timeout": "soon" };
@@ -117,7 +117,7 @@ describe("a deadline", () => {
     expect(calls).toBe(0);
   });
 
-  test("is known to the implementation and the gate, and to nobody where there is none", async () => {
+  test("is passed to the implementation and the gate, or undefined", async () => {
     const seen: (number | undefined)[] = [];
     const options = things((context) => seen.push(context.timeoutMs()), {
       requestGate: (context) => void seen.push(context.timeoutMs()),
@@ -131,7 +131,7 @@ describe("a deadline", () => {
     expect(seen[1]).toBeGreaterThan(50_000);
   });
 
-  test("that is over aborts the signal with DEADLINE_EXCEEDED, and is 504", async () => {
+  test("that expires aborts the signal with DEADLINE_EXCEEDED, and is 504", async () => {
     const { promise: aborted, resolve } = Promise.withResolvers<unknown>();
     await using server = await serve(
       things(async ({ signal }) => {
@@ -147,7 +147,7 @@ describe("a deadline", () => {
     expect(await aborted).toMatchObject({ code: Code.DeadlineExceeded });
   });
 
-  test("does not wait for an implementation that does not look, and which may fail later", async () => {
+  test("does not wait for an implementation that ignores the signal and fails later", async () => {
     const { promise: late, reject } = Promise.withResolvers<never>();
     await using server = await serve(things(() => late));
     const reply = await server.send("GET", "/things/headers", { headers: { "x-server-timeout": "0.02" } });
@@ -157,7 +157,7 @@ describe("a deadline", () => {
     expect((await server.send("OPTIONS", "/things/headers")).status).toBe(204);
   });
 
-  test("asks for the shape of its error once, also where the implementation fails because of it", async () => {
+  test("formats its error once, also if the implementation fails as a consequence", async () => {
     const reasons: string[] = [];
     const failed = Promise.withResolvers<void>();
     const transcoder = createTranscoder(
@@ -183,7 +183,7 @@ describe("a deadline", () => {
     expect(reasons).toEqual(["deadline_exceeded"]);
   });
 
-  test("is the only thing that costs a timer, and ends with the call", async () => {
+  test("creates a timer only if it is set, and clears it with the call", async () => {
     const timers = () => process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
     const during: number[] = [];
     const transcoder = createTranscoder(things(() => during.push(timers())));
@@ -195,15 +195,15 @@ describe("a deadline", () => {
   });
 });
 
-test("a cap that no timer can keep is refused at start-up", () => {
+test("a maximum beyond that of timers is rejected at start-up", () => {
   expect(() => createTranscoder(things(() => {}, { maxTimeoutMs: 2 ** 31 }))).toThrow(
     "maxTimeoutMs must be a number from 1 to 2147483647, not 2147483648",
   );
 });
 
-describe("a call that waits before it begins", () => {
+describe("a call that is awaiting before the implementation runs", () => {
   type Waits = {
-    /** Where it waits. */
+    /** The step that is awaiting. */
     readonly options: Omit<TranscoderOptions, "routes">;
     readonly readBody: () => Promise<Uint8Array>;
     readonly reached: Promise<void>;
@@ -242,7 +242,7 @@ describe("a call that waits before it begins", () => {
   );
 
   function counted(calls: string[]): TranscoderOptions["routes"] {
-    const answer = (_request: unknown, { method }: HandlerContext) => {
+    const response = (_request: unknown, { method }: HandlerContext) => {
       calls.push(method.name);
       return {};
     };
@@ -251,12 +251,12 @@ describe("a call that waits before it begins", () => {
       yield {};
     };
     return (router) => {
-      router.rpc(ThingsService.method.echoThing, answer).rpc(ThingsService.method.getHeaders, answer);
+      router.rpc(ThingsService.method.echoThing, response).rpc(ThingsService.method.getHeaders, response);
       router.rpc(StreamsService.method.search, stream).rpc(StreamsService.method.list, stream);
     };
   }
 
-  test.each(rows)("for %s makes none when its time is up: %s", async (name, path) => {
+  test.each(rows)("for %s does not call the implementation after the deadline: %s", async (name, path) => {
     const calls: string[] = [];
     const { options, readBody, goOn } = waitFor(name);
     const transcoder = createTranscoder({ ...options, routes: counted(calls) });
@@ -269,27 +269,27 @@ describe("a call that waits before it begins", () => {
   });
 
   test.each(rows.filter(([name]) => name !== "an interceptor"))(
-    "for %s makes none when its client has gone: %s",
+    "for %s does not call the implementation if the client has disconnected: %s",
     async (name, path) => {
       const calls: string[] = [];
       const { options, readBody, reached, goOn } = waitFor(name);
       const transcoder = createTranscoder({ ...options, routes: counted(calls) });
-      let leave = (): void => {};
-      const answered = transcoder.handle({
+      let disconnect = (): void => {};
+      const response = transcoder.handle({
         ...createRequest("POST", path, "{}"),
         readBody,
         onAbort: (callback) => {
-          leave = callback;
+          disconnect = callback;
         },
       });
       await reached;
-      leave();
+      disconnect();
       goOn();
-      expect([(await answered).status, calls]).toEqual([499, []]);
+      expect([(await response).status, calls]).toEqual([499, []]);
     },
   );
 
-  test("that has no time at all is none", async () => {
+  test("with a timeout of 0 does not call the implementation", async () => {
     let calls = 0;
     const transcoder = createTranscoder(things(() => calls++));
     expect([(await transcoder.handle(request({ "x-server-timeout": "0" }))).status, calls]).toEqual([504, 0]);
@@ -299,7 +299,7 @@ describe("a call that waits before it begins", () => {
     ["HTTP/1.1", { connection: "keep-alive" }],
     ["HTTP/2", {}],
   ])("over %s", (version, alive) => {
-    test.each(paths)("its body may come behind the 504: %s", async (path) => {
+    test.each(paths)("can still receive its body after the 504: %s", async (path) => {
       const calls: string[] = [];
       const ended = Promise.withResolvers<void>();
       await using server = await serveStreams(version, {
@@ -310,50 +310,53 @@ describe("a call that waits before it begins", () => {
           return createContextValues();
         },
       });
-      const answered = Promise.withResolvers<void>();
-      const answer = await server.exchange("POST", path, {
+      const responded = Promise.withResolvers<void>();
+      const response = await server.request("POST", path, {
         headers: { ...alive, ...json, "content-length": "2", "connect-timeout-ms": "20" },
         body: (async function* () {
           yield "{";
-          await answered.promise;
+          await responded.promise;
           yield "}";
         })(),
       });
-      expect(answer.status).toBe(504);
-      answered.resolve();
+      expect(response.status).toBe(504);
+      responded.resolve();
       await ended.promise;
       await allTurns();
       expect(calls).toEqual([]);
     });
 
-    test.each(["/things/headers", "/streams/s/items"])("its client may go while the gate waits: %s", async (path) => {
-      const calls: string[] = [];
-      const { options, reached, goOn } = waitFor("the gate");
-      const gone = Promise.withResolvers<void>();
-      await using server = await serveStreams(version, {
-        routes: counted(calls),
-        requestGate: (context) => {
-          void context.values;
-          return options.requestGate?.(context);
-        },
-        contextValues: ({ raw }) => {
-          raw.once("close", gone.resolve);
-          return createContextValues();
-        },
-      });
-      const exchange = server.exchange("GET", path).catch(() => "no answer");
-      await reached;
-      await server[Symbol.asyncDispose]();
-      await gone.promise;
-      goOn();
-      await allTurns();
-      expect([calls, await exchange]).toEqual([[], "no answer"]);
-    });
+    test.each(["/things/headers", "/streams/s/items"])(
+      "is cancelled if the client disconnects during the gate: %s",
+      async (path) => {
+        const calls: string[] = [];
+        const { options, reached, goOn } = waitFor("the gate");
+        const disconnected = Promise.withResolvers<void>();
+        await using server = await serveStreams(version, {
+          routes: counted(calls),
+          requestGate: (context) => {
+            void context.values;
+            return options.requestGate?.(context);
+          },
+          contextValues: ({ raw }) => {
+            raw.once("close", disconnected.resolve);
+            return createContextValues();
+          },
+        });
+        const response = server.request("GET", path).catch(() => "no response");
+        await reached;
+        await server[Symbol.asyncDispose]();
+        await disconnected.promise;
+        goOn();
+        await allTurns();
+        expect([calls, await response]).toEqual([[], "no response"]);
+      },
+    );
   });
 });
 
-describe("a signal that is asked for late", () => {
-  test("aborts with the deadline that is over", async () => {
+describe("a signal that is accessed late", () => {
+  test("is aborted with the expired deadline", async () => {
     const { promise: late, resolve: wake } = Promise.withResolvers<void>();
     const { promise: asked, resolve: ask } = Promise.withResolvers<unknown[]>();
     const transcoder = createTranscoder(
@@ -367,7 +370,7 @@ describe("a signal that is asked for late", () => {
     expect(await asked).toMatchObject([true, { code: Code.DeadlineExceeded }]);
   });
 
-  test("aborts with the error of a call that failed, and of one that is over", async () => {
+  test("is aborted with the error of a failed call, and after a finished one", async () => {
     const contexts: HandlerContext[] = [];
     const error = new ConnectError("gone", Code.NotFound);
     const transcoder = createTranscoder(
@@ -386,25 +389,28 @@ describe("a signal that is asked for late", () => {
     ]);
   });
 
-  test.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("aborts where the client has gone: %s", async (version) => {
-    const started = Promise.withResolvers<void>();
-    const gone = Promise.withResolvers<void>();
-    const aborted = Promise.withResolvers<boolean>();
-    await using server = await serveStreams(version, {
-      ...things(async (context) => {
-        void context.values;
-        started.resolve();
-        await gone.promise;
-        aborted.resolve(context.signal.aborted);
-      }),
-      contextValues: ({ raw }) => {
-        raw.once("close", gone.resolve);
-        return createContextValues();
-      },
-    });
-    const exchange = server.exchange("GET", "/things/headers").catch(() => "no answer");
-    await started.promise;
-    await server[Symbol.asyncDispose]();
-    expect([await aborted.promise, await exchange]).toEqual([true, "no answer"]);
-  });
+  test.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])(
+    "is aborted if the client has disconnected: %s",
+    async (version) => {
+      const started = Promise.withResolvers<void>();
+      const disconnected = Promise.withResolvers<void>();
+      const aborted = Promise.withResolvers<boolean>();
+      await using server = await serveStreams(version, {
+        ...things(async (context) => {
+          void context.values;
+          started.resolve();
+          await disconnected.promise;
+          aborted.resolve(context.signal.aborted);
+        }),
+        contextValues: ({ raw }) => {
+          raw.once("close", disconnected.resolve);
+          return createContextValues();
+        },
+      });
+      const response = server.request("GET", "/things/headers").catch(() => "no response");
+      await started.promise;
+      await server[Symbol.asyncDispose]();
+      expect([await aborted.promise, await response]).toEqual([true, "no response"]);
+    },
+  );
 });

@@ -17,7 +17,7 @@ const v2 = { "service-api-version": "v2" };
 
 type Posting = { readonly headers?: Readonly<Record<string, string>>; readonly target?: string };
 
-/** Answers POST /flows by what the implementation does with its request; gives the request's own answer too. */
+/** Posts to /flows, with an implementation that passes its request to `set`, and returns the response. */
 async function post(
   body: string | Uint8Array,
   set: (request: SetFlowsRequest) => void,
@@ -63,16 +63,19 @@ describe("a deferred request", () => {
     expect(seen).toHaveLength(2);
   });
 
-  test.each(requests)("is the same message when it is decoded elsewhere: %s", async (_name, body, posting) => {
-    const expected: SetFlowsRequest[] = [];
-    await post(body, (request) => expected.push(request), posting, []);
-    const taken: EncodedRequest[] = [];
-    await post(body, (request) => taken.push(structuredClone(take(request))), posting);
-    const [{ bytes, format } = {}] = taken;
-    expect(await createRequestDecoder(method)(bytes as Uint8Array, format as never)).toEqual(expected[0]);
-  });
+  test.each(requests)(
+    "is the same message when it is decoded with createRequestDecoder: %s",
+    async (_name, body, posting) => {
+      const expected: SetFlowsRequest[] = [];
+      await post(body, (request) => expected.push(request), posting, []);
+      const taken: EncodedRequest[] = [];
+      await post(body, (request) => taken.push(structuredClone(take(request))), posting);
+      const [{ bytes, format } = {}] = taken;
+      expect(await createRequestDecoder(method)(bytes as Uint8Array, format as never)).toEqual(expected[0]);
+    },
+  );
 
-  test("can be taken once, and not be read afterwards", async () => {
+  test("can be taken once, and can't be read afterwards", async () => {
     await post("[]", (request) => {
       take(request);
       expect(() => request.flows).toThrow("the encoded request was taken");
@@ -81,7 +84,7 @@ describe("a deferred request", () => {
     expect.assertions(2);
   });
 
-  test("is decoded when a field is set, and can not be taken afterwards", async () => {
+  test("is decoded when a field is set, and can't be taken afterwards", async () => {
     await post("[]", (request) => {
       request.rev = "mine";
       expect(getEncodedRequest(request)).toBeUndefined();
@@ -98,7 +101,7 @@ describe("a deferred request", () => {
   });
 });
 
-const faults: [name: string, body: string, posting?: Posting][] = [
+const invalidRequests: [name: string, body: string, posting?: Posting][] = [
   ["no JSON", '[{"id":]'],
   ["a repeated key", '[{"id":"a","id":"b","type":"t"}]'],
   ["a misfit", '[{"id":7,"type":"t"}]'],
@@ -107,21 +110,24 @@ const faults: [name: string, body: string, posting?: Posting][] = [
   ["two revisions", '{"flows":[],"rev":"one"}', { headers: { ...v2, "if-match": '"two"' } }],
 ];
 
-describe("what is wrong with a deferred request", () => {
-  test.each(faults)("is answered as without: %s", async (_name, body, posting) => {
-    const expected = await post(body, () => {}, posting, []);
-    expect(expected.status).toBe(400);
-    expect(await post(body, (request) => void request.flows, posting)).toEqual(expected);
-  });
+describe("an invalid deferred request", () => {
+  test.each(invalidRequests)(
+    "has the same error response as one that is not deferred: %s",
+    async (_name, body, posting) => {
+      const expected = await post(body, () => {}, posting, []);
+      expect(expected.status).toBe(400);
+      expect(await post(body, (request) => void request.flows, posting)).toEqual(expected);
+    },
+  );
 
-  test.each(faults)("is found by who decodes it elsewhere: %s", async (_name, body, posting) => {
+  test.each(invalidRequests)("is rejected by createRequestDecoder: %s", async (_name, body, posting) => {
     const expected = await post(body, () => {}, posting, []);
     const taken: EncodedRequest[] = [];
     await post(body, (request) => taken.push(take(request)), posting);
     const [{ bytes, format } = {}] = taken;
     const decoded = (async () => createRequestDecoder(method)(bytes as Uint8Array, format as never))();
-    const fault = (await decoded.catch((error: unknown) => error)) as RequestError;
-    expect(fault).toBeInstanceOf(RequestError);
-    expect(JSON.parse(expected.body as string)).toMatchObject({ message: fault.message });
+    const error = (await decoded.catch((error: unknown) => error)) as RequestError;
+    expect(error).toBeInstanceOf(RequestError);
+    expect(JSON.parse(expected.body as string)).toMatchObject({ message: error.message });
   });
 });

@@ -3,11 +3,11 @@ import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { FlowsService, GetFlowsResponseSchema, type GetFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { setEncodedField } from "../src/index.ts";
-import { serve } from "./send.ts";
+import { serve } from "./serve.ts";
 
 const nodes = '[{"id":"a","type":"t","name":"Zoë"}]';
 
-/** Its flows can't be read: what is sent is made of the bytes. */
+/** A response whose flows can't be read, so that the body must consist of the encoded bytes. */
 function encoded(json: string, rev = "r1"): GetFlowsResponse {
   const response = create(GetFlowsResponseSchema, { rev });
   Object.defineProperty(response, "flows", {
@@ -25,7 +25,7 @@ function open(response: GetFlowsResponse) {
 test.each([
   ["small", nodes],
   ["large", `[${Array.from({ length: 2000 }, (_, index) => `{"id":"${index}","type":"é"}`).join()}]`],
-])("a %s field's own JSON is the body, or stands in it", async (_size, json) => {
+])("the encoded JSON of a %s field is the body, or part of it", async (_size, json) => {
   for (const response of [encoded(json), Object.freeze(encoded(json))]) {
     await using server = await open(response);
     const v1 = await server.send("GET", "/flows");
@@ -42,7 +42,7 @@ test.each([
   }
 });
 
-test("other fields are left out where they are empty", async () => {
+test("empty other fields are omitted", async () => {
   await using server = await open(encoded(nodes, ""));
   const { body } = await server.send("GET", "/flows", { headers: { "service-api-version": "v2" } });
   expect(body).toBe(`{"flows":${nodes}}`);

@@ -10,11 +10,11 @@ import { ParcelSchema } from "./gen/transcodingtest/v1/anys_pb.ts";
 import { StreamsService } from "./gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService, ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
 import { createTranscoder, type TranscoderOptions, type TranscodingError } from "../src/index.ts";
-import { form, json, serve } from "./send.ts";
+import { form, json, serve } from "./serve.ts";
 import { createRequest } from "./service.ts";
 import { vectors } from "./vectors.ts";
 
-/** A service whose GET /things/headers fails so; PUT /things/open succeeds. */
+/** A service whose GET /things/headers fails with this error; PUT /things/open succeeds. */
 function failing(error: unknown, more: Partial<TranscoderOptions> = {}): TranscoderOptions {
   return {
     ...more,
@@ -27,7 +27,7 @@ function failing(error: unknown, more: Partial<TranscoderOptions> = {}): Transco
   };
 }
 
-/** An error whose code is one that the type may not have. */
+/** An error with a code outside of the enum. */
 const withCode = (code: number) => Object.assign(new ConnectError("m"), { code });
 
 describe("status vectors", () => {
@@ -41,7 +41,7 @@ describe("status vectors", () => {
   );
 });
 
-test.each([0, 17, 99, -1, 1.5, Number.NaN])("a code beyond the table, %d, is 500", async (code) => {
+test.each([0, 17, 99, -1, 1.5, Number.NaN])("an unknown code, %d, is 500", async (code) => {
   for (const errors of ["plain", "problem", "status"] as const) {
     await using server = await serve(failing(withCode(code), { errors }));
     const reply = await server.send("GET", "/things/headers");
@@ -61,7 +61,7 @@ const details = [
   { "@type": "type.googleapis.com/google.protobuf.Duration", value: "3s" },
 ];
 
-describe("the shape of an error", () => {
+describe("the format of an error", () => {
   test.each([
     ["plain", "application/json", { code: "no_flow", message: "no flow" }],
     [
@@ -167,13 +167,13 @@ describe("the shape of an error", () => {
     [() => ({ status: 1000 })],
     [() => undefined as never],
     [() => ({ body: { n: 1n } })],
-  ])("of a function that fails is a plain 500: %s", async (errors) => {
+  ])("of a function that fails is a plain 500 response: %s", async (errors) => {
     await using server = await serve(failing(rich, { errors }));
     const reply = await server.send("GET", "/things/headers");
     expect([reply.status, JSON.parse(reply.body)]).toEqual([500, { code: "internal", message: "internal error" }]);
   });
 
-  test("of another name is refused at start-up", () => {
+  test("with an unknown name is rejected at start-up", () => {
     expect(() => createTranscoder(failing(rich, { errors: "xml" as never }))).toThrow(
       'errors must be "plain", "problem", "status" or a function, not xml',
     );
@@ -181,7 +181,7 @@ describe("the shape of an error", () => {
 });
 
 describe("details", () => {
-  test("that came over the wire are JSON where their type is known, and left out elsewhere", async () => {
+  test("that were received from another service are JSON if their type is known, and omitted otherwise", async () => {
     const error = new ConnectError("m", Code.Internal);
     error.details = [
       { type: "google.rpc.ErrorInfo", value: toBinary(ErrorInfoSchema, create(ErrorInfoSchema, { reason: "r" })) },
@@ -200,9 +200,9 @@ describe("details", () => {
     });
   });
 
-  test("whose type is only known to the implementation are JSON, too", async () => {
+  test("whose type is known to the implementation only are JSON, too", async () => {
     const error = new ConnectError("m", Code.Internal, undefined, [{ desc: TokenErrorSchema, value: {} }]);
-    // Without the option it would be an ordinary detail; with it, it is the answer.
+    // Without the option it is an ordinary detail; with it, it is the response.
     await using server = await serve(failing(error, { errors: "status" }));
     expect((await server.send("GET", "/things/headers")).body).not.toContain("details");
     expect(anyPack(DurationSchema, create(DurationSchema)).typeUrl).toBe(
@@ -210,44 +210,47 @@ describe("details", () => {
     );
   });
 
-  test.each(["plain", "problem", "status"] as const)("that are the answer win over %s", async (errors) => {
-    const error = new ConnectError("x", Code.ResourceExhausted, undefined, [
-      { desc: TokenErrorSchema, value: { error: TokenErrorReason.TEMPORARILY_UNAVAILABLE, retryAfter: 7 } },
-    ]);
-    await using server = await serve({
-      errors,
-      routes: (router) =>
-        void router.rpc(AuthService.method.issueToken, () => {
-          throw error;
-        }),
-    });
-    expect(await server.send("POST", "/auth/token", { headers: form, body: "" })).toMatchObject({
-      status: 429,
-      headers: { "retry-after": "7", "content-type": "application/json" },
-      body: '{"error":"temporarily_unavailable"}',
-    });
-    // And so does the shape that the method names for its faults.
-    expect(await server.send("POST", "/auth/token", { headers: json, body: "{" })).toMatchObject({
-      status: 400,
-      body: expect.stringContaining('"error":"invalid_request"'),
-    });
-  });
+  test.each(["plain", "problem", "status"] as const)(
+    "with the error option take precedence over %s",
+    async (errors) => {
+      const error = new ConnectError("x", Code.ResourceExhausted, undefined, [
+        { desc: TokenErrorSchema, value: { error: TokenErrorReason.TEMPORARILY_UNAVAILABLE, retryAfter: 7 } },
+      ]);
+      await using server = await serve({
+        errors,
+        routes: (router) =>
+          void router.rpc(AuthService.method.issueToken, () => {
+            throw error;
+          }),
+      });
+      expect(await server.send("POST", "/auth/token", { headers: form, body: "" })).toMatchObject({
+        status: 429,
+        headers: { "retry-after": "7", "content-type": "application/json" },
+        body: '{"error":"temporarily_unavailable"}',
+      });
+      // The same applies to the message in the method's request_error.
+      expect(await server.send("POST", "/auth/token", { headers: json, body: "{" })).toMatchObject({
+        status: 400,
+        body: expect.stringContaining('"error":"invalid_request"'),
+      });
+    },
+  );
 });
 
-/** The message as if its .proto had this for its (transcoding.v1.error) option. */
+/** A copy of the message with this (transcoding.v1.error) option. */
 function withErrorRule<D extends DescMessage>(desc: D, rule: MessageInitShape<typeof ErrorRuleSchema> = {}): D {
   const options = create(MessageOptionsSchema);
   setExtension(options, errorExtension, create(ErrorRuleSchema, rule));
   return { ...desc, proto: { ...desc.proto, options } };
 }
 
-/** A message that no answer can be: a map is its header. */
+/** A message that can't be a response, since a map has the header option. */
 const unsendable: DescMessage = {
   ...ThingSchema,
   fields: [{ ...ThingSchema.field.counts, proto: UnauthorizedSchema.field.challenge.proto }],
 };
 
-describe("a detail that is the answer, but can't be written,", () => {
+describe("a detail with the error option that can't be written", () => {
   const shape = withErrorRule(ThingSchema, { status: 409 });
   const details: [what: string, detail: ConnectError["details"][number]][] = [
     ["holds a time beyond the year 9999", { desc: shape, value: { at: { seconds: 10n ** 14n } } }],
@@ -275,8 +278,8 @@ describe("a detail that is the answer, but can't be written,", () => {
     return error;
   };
 
-  describe.each(details)("for it %s", (_what, detail) => {
-    test.each(formats)("is 500 in the shape of all errors: %s", async (errors, type, body) => {
+  describe.each(details)("because it %s", (_what, detail) => {
+    test.each(formats)("is 500 in the format of the option: %s", async (errors, type, body) => {
       await using server = await serve(failing(throwing(detail), { errors }));
       const reply = await server.send("GET", "/things/headers");
       expect([reply.status, reply.headers["content-type"], JSON.parse(reply.body)]).toEqual([500, type, body]);
@@ -287,7 +290,7 @@ describe("a detail that is the answer, but can't be written,", () => {
       expect(await gated.send("GET", "/things/headers")).toMatchObject({ status: 500, body: reply.body });
     });
 
-    test.each(formats)("is the error of a stream: %s", async (errors, _type, body) => {
+    test.each(formats)("is the in-band error of a stream: %s", async (errors, _type, body) => {
       const transcoder = createTranscoder({
         errors,
         routes: (router) =>
@@ -316,7 +319,7 @@ describe("a detail that is the answer, but can't be written,", () => {
 });
 
 describe("headers of an error", () => {
-  test("a challenge is never made from the message, only from metadata or a detail", async () => {
+  test("WWW-Authenticate comes from metadata or a detail, never from the message", async () => {
     await using bare = await serve(failing(new ConnectError('Bearer realm="x"', Code.Unauthenticated)));
     const reply = await bare.send("GET", "/things/headers");
     expect([reply.status, reply.headers["www-authenticate"]]).toEqual([401, undefined]);
@@ -325,7 +328,7 @@ describe("headers of an error", () => {
     expect((await said.send("GET", "/things/headers")).headers["www-authenticate"]).toBe("Bearer");
   });
 
-  test("of one connection, of another protocol, or that are not ASCII are dropped", async () => {
+  test("are omitted if they are connection-specific, of another protocol, or not ASCII", async () => {
     const metadata = new Headers({ "x-good": "1", "x-latin": "caf\u00e9", "x-control": "a\u0001b", "x-del": "\u007f" });
     for (const name of [
       "connection",
@@ -353,7 +356,7 @@ describe("headers of an error", () => {
     const { status, headers } = await server.send("GET", "/things/headers");
     expect(status).toBe(404);
     for (const own of ["date", "connection", "keep-alive"]) {
-      // Of Node's own server; those of the metadata would have the value 17.
+      // Set by Node's server; those of the metadata would have the value 17.
       expect(headers[own]).not.toBe("17");
       delete headers[own];
     }
@@ -366,7 +369,7 @@ describe("headers of an error", () => {
     });
   });
 
-  test("a field that is a header makes no other header", async () => {
+  test("a header field can't inject another header", async () => {
     const error = new ConnectError("x", Code.Unauthenticated, undefined, [
       { desc: UnauthorizedSchema, value: { challenge: "Bearer\r\nx-evil: 1" } },
     ]);

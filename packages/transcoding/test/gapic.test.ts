@@ -12,7 +12,7 @@ import { describe, expect, test } from "vitest";
 import type { HttpRuleSchema } from "../gen/google/api/http_pb.ts";
 import { EnumValue, QueryMsgSchema, type QueryMsg } from "./gen/t/v1/vectors_pb.ts";
 import { anyMessage, anyTypes } from "./any-message.ts";
-import { formatQuery, formatText } from "./query.ts";
+import { formatQuery, formatText } from "./format-query.ts";
 import type { TranscodingRequest } from "../src/http/request.ts";
 import { call, createEcho, createRequest } from "./service.ts";
 
@@ -20,14 +20,14 @@ type Rule = MessageInitShape<typeof HttpRuleSchema>;
 
 const json = (message: Message): object =>
   toJson(QueryMsgSchema, message as QueryMsg, { registry: anyTypes }) as object;
-/** JSON.stringify leaves out the sign of -0. */
+/** JSON.stringify omits the sign of -0. */
 const stringify = (value: unknown): string =>
   JSON.stringify(value, (_key, item: unknown) => (Object.is(item, -0) ? "-0" : item));
 const isAny = ({ name }: DescField): boolean => name === "any_value";
-/** No parameter stands for it. */
+/** Can't be set by parameters. */
 const isUnbound = (field: DescField): boolean => field.name === "repeated_nested" || isAny(field);
 
-/** The messages of gapic-showcase's compliance suite, in the fields that QueryMsg has for them. */
+/** The messages of gapic-showcase's compliance suite, with the fields of QueryMsg. */
 const compliance: Record<string, MessageInitShape<typeof QueryMsgSchema>> = {
   "basic data types": {
     stringValue: "Hello",
@@ -96,11 +96,11 @@ const paths = [
 describe.each(Object.entries(compliance))("a message %s survives", (_name, init) => {
   const message = create(QueryMsgSchema, init);
 
-  test("a query, by both spellings", async () => {
+  test("a query, with proto and JSON names", async () => {
     const echo = createEcho(QueryMsgSchema, { pattern: { case: "get", value: "/q" } });
     for (const nameOf of [({ name }: DescField) => name, ({ jsonName }: DescField) => jsonName]) {
-      const answer = await call(echo, createRequest("GET", `/q?${formatQuery(QueryMsgSchema, message, nameOf)}`));
-      expect(answer).toEqual({ status: 200, body: json(message) });
+      const response = await call(echo, createRequest("GET", `/q?${formatQuery(QueryMsgSchema, message, nameOf)}`));
+      expect(response).toEqual({ status: 200, body: json(message) });
     }
     expect(echo.seen.map(json)).toEqual([json(message), json(message)]);
   });
@@ -113,7 +113,7 @@ describe.each(Object.entries(compliance))("a message %s survives", (_name, init)
     });
   });
 
-  test("a body that is one of its fields", async () => {
+  test("a body that is a field", async () => {
     const echo = createEcho(QueryMsgSchema, { pattern: { case: "put", value: "/q" }, body: "nested" });
     const body = stringify(json(message));
     expect(await call(echo, createRequest("PUT", "/q", body))).toEqual({
@@ -130,7 +130,7 @@ describe.each(Object.entries(compliance))("a message %s survives", (_name, init)
   });
 });
 
-/** A template with these fields as variables, and the target that gives them the values of a message. */
+/** A template with these fields as variables, and its expansion with the values of a message. */
 function pathOf(fieldPaths: readonly string[], message: Message): { template: string; target: string } {
   const values = fieldPaths.map((path) => {
     const { field, value } = fieldAt(path, message);
@@ -158,7 +158,7 @@ function fieldAt(path: string, message: Message): { field: DescField; value: unk
   };
 }
 
-/** The query of all that a path with these fields leaves. */
+/** The query of all fields that are not in the path. */
 function parametersBeside(fieldPaths: readonly string[], message: Message): string {
   return formatQuery(QueryMsgSchema, message)
     .split("&")
@@ -166,7 +166,7 @@ function parametersBeside(fieldPaths: readonly string[], message: Message): stri
     .join("&");
 }
 
-describe("any message comes back", () => {
+describe("any message is returned unchanged", () => {
   const check = async (echo: ReturnType<typeof createEcho>, request: TranscodingRequest, expected: object) => {
     expect(await call(echo, request)).toEqual({ status: 200, body: expected });
     expect(json(echo.seen.at(-1) as Message)).toEqual(expected);
@@ -203,7 +203,7 @@ describe("any message comes back", () => {
         message.stringValue ||= "s";
         message.nested ??= create(QueryMsgSchema);
         message.nested.stringValue ||= "n";
-        // A query can't say these.
+        // Can't be set by a query.
         message.nested.repeatedNested = [];
         if (message.oneofValue.case === "oneofNested") {
           message.oneofValue.value.repeatedNested = [];
@@ -218,7 +218,7 @@ describe("any message comes back", () => {
   });
 });
 
-test("a field never has two sources", async () => {
+test("a field is never set twice", async () => {
   const names = [
     "string_value",
     "stringValue",
@@ -249,10 +249,10 @@ test("a field never has two sources", async () => {
         const query = pairs
           .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
           .join("&");
-        const answer = await call(echo, createRequest("POST", `/v1/p/n/o/c?${query}`, '{"a":"body"}'));
+        const response = await call(echo, createRequest("POST", `/v1/p/n/o/c?${query}`, '{"a":"body"}'));
         const strictly = await call(strict, createRequest("POST", `/v1/p/n/o/c?${query}`, '{"a":"body"}'));
         const free = /^(?:nested\.int32_value|struct_value|int32_value)$/;
-        expect(strictly.status === 200).toBe(answer.status === 200 && pairs.every(([name]) => free.test(name)));
+        expect(strictly.status === 200).toBe(response.status === 200 && pairs.every(([name]) => free.test(name)));
         for (const message of [...echo.seen.splice(0), ...strict.seen.splice(0)]) {
           expect(message).toMatchObject({
             stringValue: "p",
@@ -268,7 +268,7 @@ test("a field never has two sources", async () => {
   );
 });
 
-describe("no input makes a 500", () => {
+describe("no input results in a 500", () => {
   const statuses = new Set([200, 400, 404, 405, 413, 415]);
   const piece = fc.oneof(
     fc.constantFrom(

@@ -6,7 +6,7 @@ import { HttpBodySchema } from "../gen/google/api/httpbody_pb.ts";
 import { BodiesSchema, QueryMsgSchema } from "./gen/t/v1/vectors_pb.ts";
 import { RawService, StreamsService, type NamedBody } from "./gen/transcodingtest/v1/streams_pb.ts";
 import { createTranscoder } from "../src/index.ts";
-import { collect, serveStreams, type HttpVersion, type Streams } from "./exchange.ts";
+import { collect, serveStreams, type HttpVersion, type Streams } from "./serve-streams.ts";
 import { createMethod, createRequest } from "./service.ts";
 import { vectors } from "./vectors.ts";
 
@@ -29,7 +29,7 @@ test.each(vectors<ResponseVector>("response"))("%s", async (_id, vector) => {
   );
 });
 
-describe("a response_body that is absent", () => {
+describe("a response_body that is not set", () => {
   const answerOf = (field: string, message: JsonValue) => {
     const method = createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/x" }, responseBody: field });
     const transcoder = createTranscoder({
@@ -55,7 +55,7 @@ describe("a response_body that is absent", () => {
     ["oneof_string_value", { oneofStringValue: "a" }, '"a"'],
     ["oneof_string_value", { oneofBoolValue: true }, "null"],
     ["int32_value", {}, "0"],
-  ])("is no other: %s of %j", async (field, message, body) => {
+  ])("is null only if it is not set: %s of %j", async (field, message, body) => {
     expect(await answerOf(field, message)).toMatchObject({ status: 200, body });
   });
 
@@ -91,18 +91,18 @@ describe("a raw body", () => {
     ["application/x-www-form-urlencoded", "application/x-www-form-urlencoded"],
     ["multipart/form-data; boundary=x", "multipart/form-data; boundary=x"],
     [undefined, "application/octet-stream"],
-  ])("of any media type comes and goes as it is: %s", async (contentType, answered) => {
+  ])("of any media type is received and sent unchanged: %s", async (contentType, expected) => {
     await using server = await raw({ echo: (request) => request });
     const headers: Record<string, string> = contentType === undefined ? {} : { "content-type": contentType };
-    const answer = await server.exchange("POST", "/raw/echo", { headers, body: bytes });
-    expect(answer).toMatchObject({
+    const response = await server.request("POST", "/raw/echo", { headers, body: bytes });
+    expect(response).toMatchObject({
       status: 200,
-      headers: { "content-type": answered, "content-length": String(bytes.length) },
+      headers: { "content-type": expected, "content-length": String(bytes.length) },
     });
-    expect(Buffer.concat(await collect(answer.pieces))).toEqual(bytes);
+    expect(Buffer.concat(await collect(response.chunks))).toEqual(bytes);
   });
 
-  test("is a field beside those of the path, and sent from a field", async () => {
+  test("can be a field, together with path variables", async () => {
     const seen: NamedBody[] = [];
     await using server = await raw({
       put(request) {
@@ -111,11 +111,11 @@ describe("a raw body", () => {
       },
     });
     const headers = { "content-type": "text/plain" };
-    const answer = await server.exchange("PUT", "/raw/named/a", { headers, body: "hello" });
-    expect(answer.headers["content-type"]).toBe("text/plain");
-    expect((await answer.read()).body).toBe("hello");
-    await server.exchange("PUT", "/raw/named/b", { headers: { ...headers, "content-length": "0" }, body: "" });
-    const none = await server.exchange("PUT", "/raw/named/c", { headers: { "content-length": "0" } });
+    const response = await server.request("PUT", "/raw/named/a", { headers, body: "hello" });
+    expect(response.headers["content-type"]).toBe("text/plain");
+    expect((await response.read()).body).toBe("hello");
+    await server.request("PUT", "/raw/named/b", { headers: { ...headers, "content-length": "0" }, body: "" });
+    const none = await server.request("PUT", "/raw/named/c", { headers: { "content-length": "0" } });
     expect([none.headers["content-type"], (await none.read()).body]).toEqual(["application/octet-stream", ""]);
     expect(seen.map(({ name, file }) => [name, file && [file.contentType, Buffer.from(file.data).toString()]])).toEqual(
       [
@@ -126,33 +126,33 @@ describe("a raw body", () => {
     );
   });
 
-  test("is JSON where it is a field among others", async () => {
+  test("is JSON if it is not the whole body", async () => {
     await using server = await raw({ describe: (request) => request });
     const body = '{"name":"n","file":{"contentType":"text/plain","data":"aGk="}}';
-    const answer = await server.exchange("POST", "/raw/describe", {
+    const response = await server.request("POST", "/raw/describe", {
       headers: { "content-type": "application/json" },
       body,
     });
-    expect([answer.headers["content-type"], (await answer.read()).body]).toEqual(["application/json", body]);
+    expect([response.headers["content-type"], (await response.read()).body]).toEqual(["application/json", body]);
   });
 
-  test("is decompressed, chunked or not, and has the limit of all bodies", async () => {
+  test("is decompressed, chunked or not, with the general size limit", async () => {
     await using server = await raw({ echo: (request) => request });
     const headers = { "content-encoding": "gzip", "content-type": "text/plain" };
-    const answer = await server.exchange("POST", "/raw/echo", { headers, body: gzipSync("hello") });
-    expect((await answer.read()).body).toBe("hello");
+    const response = await server.request("POST", "/raw/echo", { headers, body: gzipSync("hello") });
+    expect((await response.read()).body).toBe("hello");
     await using limited = await serveStreams("HTTP/1.1", {
       maxBodyBytes: 3,
       routes: (router) => router.service(RawService, { echo: (request) => request }),
     });
-    expect((await limited.exchange("POST", "/raw/echo", { body: ["he", "llo"] })).status).toBe(413);
+    expect((await limited.request("POST", "/raw/echo", { body: ["he", "llo"] })).status).toBe(413);
   });
 
-  test("is never refused by Accept, and a type that is none is not sent", async () => {
+  test("is not checked against Accept, and an invalid type is not sent", async () => {
     await using server = await raw({ echo: () => ({ contentType: "text/plain\r\nx-evil: 1", data: bytes }) });
-    const answer = await server.exchange("POST", "/raw/echo", { headers: { accept: "image/png" }, body: "" });
-    expect(answer).toMatchObject({ status: 200, headers: { "content-type": "application/octet-stream" } });
-    expect(answer.headers["x-evil"]).toBeUndefined();
+    const response = await server.request("POST", "/raw/echo", { headers: { accept: "image/png" }, body: "" });
+    expect(response).toMatchObject({ status: 200, headers: { "content-type": "application/octet-stream" } });
+    expect(response.headers["x-evil"]).toBeUndefined();
   });
 });
 
@@ -160,7 +160,7 @@ const serve = (version: HttpVersion, implementation: Partial<ServiceImpl<typeof 
   serveStreams(version, { routes: (router) => router.service(StreamsService, implementation) });
 
 describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a stream of raw bodies over %s", (version) => {
-  test("is sent chunk by chunk; the first has the type", async () => {
+  test("is sent chunk by chunk, with the type of the first", async () => {
     await using server = await serve(version, {
       async *download({ name }) {
         yield { contentType: "text/csv; charset=utf-8", data: Buffer.from(`${name},`) };
@@ -168,13 +168,13 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a stream of raw bodies
         yield { contentType: "image/png", data: Buffer.from("2") };
       },
     });
-    const answer = await server.exchange("GET", "/streams/download/1", { headers: { accept: "text/csv" } });
-    expect(answer).toMatchObject({ status: 200, headers: { "content-type": "text/csv; charset=utf-8" } });
-    expect(answer.headers["content-length"]).toBeUndefined();
-    expect(await answer.read()).toEqual({ body: "1,2", isComplete: true });
+    const response = await server.request("GET", "/streams/download/1", { headers: { accept: "text/csv" } });
+    expect(response).toMatchObject({ status: 200, headers: { "content-type": "text/csv; charset=utf-8" } });
+    expect(response.headers["content-length"]).toBeUndefined();
+    expect(await response.read()).toEqual({ body: "1,2", isComplete: true });
   });
 
-  test("that fails is an error, or breaks off with nothing added", async () => {
+  test("that fails is an error response, or is aborted without further bytes", async () => {
     await using server = await serve(version, {
       async *download({ name }) {
         if (name !== "late") {
@@ -184,23 +184,23 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a stream of raw bodies
         throw new ConnectError("gone", Code.NotFound);
       },
     });
-    const early = await server.exchange("GET", "/streams/download/early");
+    const early = await server.request("GET", "/streams/download/early");
     expect([early.status, await early.read()]).toEqual([
       404,
       { body: '{"code":"not_found","message":"gone"}', isComplete: true },
     ]);
-    const late = await server.exchange("GET", "/streams/download/late");
+    const late = await server.request("GET", "/streams/download/late");
     expect(late).toMatchObject({ status: 200, headers: { "content-type": "application/octet-stream" } });
     expect(await late.read()).toEqual({ body: "part", isComplete: false });
   });
 
-  test("of none is empty", async () => {
+  test("without chunks is empty", async () => {
     await using server = await serve(version, { async *download() {} });
-    const answer = await server.exchange("GET", "/streams/download/1");
-    expect([answer.status, await answer.read()]).toEqual([200, { body: "", isComplete: true }]);
+    const response = await server.request("GET", "/streams/download/1");
+    expect([response.status, await response.read()]).toEqual([200, { body: "", isComplete: true }]);
   });
 
-  test("is received in chunks of 64 KiB at most, without a limit of its length", async () => {
+  test("is received in chunks of at most 64 KiB, without a total limit", async () => {
     const body = Buffer.alloc(6 * 1024 * 1024, "x");
     await using server = await serve(version, {
       async upload(chunks) {
@@ -214,16 +214,19 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a stream of raw bodies
         return { bytes: BigInt(size), contentType: type };
       },
     });
-    const answer = await server.exchange("POST", "/streams/upload", { headers: { "content-type": "image/png" }, body });
-    expect((await answer.read()).body).toBe(`{"bytes":"${body.length}","contentType":"image/png"}`);
-    const packed = await server.exchange("POST", "/streams/upload", {
+    const response = await server.request("POST", "/streams/upload", {
+      headers: { "content-type": "image/png" },
+      body,
+    });
+    expect((await response.read()).body).toBe(`{"bytes":"${body.length}","contentType":"image/png"}`);
+    const packed = await server.request("POST", "/streams/upload", {
       headers: { "content-encoding": "gzip" },
       body: gzipSync(body),
     });
     expect((await packed.read()).body).toBe(`{"bytes":"${body.length}"}`);
   });
 
-  test("has what path and query say in its first message, also where the body is empty", async () => {
+  test("has the fields of path and query in its first message, also for an empty body", async () => {
     await using server = await serve(version, {
       async uploadNamed(chunks) {
         const all = await collect(chunks);
@@ -232,11 +235,11 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a stream of raw bodies
         return { bytes: BigInt(data.length), name: `${first?.name} ${first?.note}`, contentType: String(data) };
       },
     });
-    const answer = await server.exchange("PUT", "/streams/upload/n?note=x", { body: ["a", "b", "c"] });
-    expect((await answer.read()).body).toBe('{"bytes":"3","contentType":"abc","name":"n x"}');
-    const empty = await server.exchange("PUT", "/streams/upload/n?note=x", { headers: { "content-length": "0" } });
+    const response = await server.request("PUT", "/streams/upload/n?note=x", { body: ["a", "b", "c"] });
+    expect((await response.read()).body).toBe('{"bytes":"3","contentType":"abc","name":"n x"}');
+    const empty = await server.request("PUT", "/streams/upload/n?note=x", { headers: { "content-length": "0" } });
     expect((await empty.read()).body).toBe('{"name":"n x"}');
-    const faulty = await server.exchange("PUT", "/streams/upload/n?nope=x", { body: ["a"] });
-    expect(faulty.status).toBe(400);
+    const invalid = await server.request("PUT", "/streams/upload/n?nope=x", { body: ["a"] });
+    expect(invalid.status).toBe(400);
   });
 });

@@ -15,7 +15,7 @@ import { UnauthorizedSchema } from "../../../gen/flowgate/v1/access_pb.ts";
 import { FlowsService, GetFlowsResponseSchema, type SetFlowsRequest } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
-import { form, json, serve } from "./send.ts";
+import { form, json, serve } from "./serve.ts";
 
 const v2 = { "service-api-version": "v2" };
 
@@ -71,7 +71,7 @@ describe("routing", () => {
     expect(JSON.parse(reply.body)).toEqual({ code, message: expect.any(String) });
   });
 
-  test("OPTIONS tells the methods, HEAD the headers of GET", async () => {
+  test("OPTIONS returns the methods, HEAD the headers of GET", async () => {
     await using server = await serve(flows());
     expect(await server.send("OPTIONS", "/flows")).toMatchObject({
       status: 204,
@@ -87,7 +87,7 @@ describe("routing", () => {
     });
   });
 
-  test("a query parameter that no field takes is refused", async () => {
+  test("an unknown query parameter is rejected", async () => {
     await using server = await serve(flows());
     expect(await server.send("GET", "/flows?x=1")).toMatchObject({ status: 400 });
     expect(await server.send("GET", "/flows?")).toMatchObject({ status: 200 });
@@ -108,12 +108,15 @@ describe("variants", () => {
       body: '{"flows":[{"id":"a","type":"tab","label":"A"}],"rev":"r1"}',
     });
     expect(await server.send("POST", "/flows", { headers: json, body: "[]" })).toMatchObject({ status: 204, body: "" });
-    const answer = await server.send("POST", "/flows", { headers: { ...json, ...v2 }, body: '{"flows":[],"rev":""}' });
-    expect(answer).toMatchObject({ status: 200, body: '{"rev":"r2"}' });
+    const response = await server.send("POST", "/flows", {
+      headers: { ...json, ...v2 },
+      body: '{"flows":[],"rev":""}',
+    });
+    expect(response).toMatchObject({ status: 200, body: '{"rev":"r2"}' });
     expect(deployed.map(({ rev }) => rev)).toEqual([undefined, ""]);
   });
 
-  test.each(["V1", "v3", "", "v1, v1", " v2x"])("%j is none", async (version) => {
+  test.each(["V1", "v3", "", "v1, v1", " v2x"])("%j is not a variant", async (version) => {
     const { routes, deployed } = flows();
     await using server = await serve({ routes });
     for (const method of ["GET", "POST"]) {
@@ -126,7 +129,7 @@ describe("variants", () => {
     expect(deployed).toEqual([]);
   });
 
-  test("a header value that ignores the body lets it be anything, or absent", async () => {
+  test("a header value with ignore_body accepts any body, or none", async () => {
     const { routes, deployed } = flows();
     await using server = await serve({ routes });
     const headers = { "service-deployment-type": "reload" };
@@ -148,7 +151,7 @@ describe("bodies", () => {
     [{ "content-type": "application/x-www-form-urlencoded" }, 415],
     [{ "content-type": "" }, 415],
     [{}, 415],
-  ])("of %j are answered %i", async (headers, status) => {
+  ])("with %j are %i", async (headers, status) => {
     await using server = await serve(flows());
     const reply = await server.send("POST", "/flows", { headers: headers, body: "[]" });
     expect([reply.status, reply.headers["accept-post"]]).toEqual([
@@ -171,7 +174,7 @@ describe("bodies", () => {
     expect([reply.status, deployed[0]?.flows[0]?.id]).toEqual([204, "a"]);
   });
 
-  test("over the limit are refused, announced or not", async () => {
+  test("over the limit are rejected, with and without Content-Length", async () => {
     await using server = await serve({ ...flows(), maxBodyBytes: 10 });
     const body = `["${"x".repeat(20)}"]`;
     const announced = await server.send("POST", "/flows", {
@@ -187,7 +190,7 @@ describe("bodies", () => {
     }
   });
 
-  test("are refused where the operation takes none", async () => {
+  test("are rejected if the operation has none", async () => {
     await using server = await serve(flows());
     expect(
       await server.send("GET", "/flows", { headers: { ...json, "content-length": "2" }, body: "[]" }),
@@ -203,10 +206,10 @@ describe("bodies", () => {
     ["text/html, *; q=.2, */*; q=.2", 200],
     ["application/json;q=nonsense", 406],
     ["application/json;q=2", 406],
-  ])("an Accept of %s is answered %i", async (accept, status) => {
+  ])("with Accept: %s are %i", async (accept, status) => {
     await using server = await serve(flows());
     expect(await server.send("GET", "/flows", { headers: { accept } })).toMatchObject({ status });
-    // What has no body in its answer is acceptable to all.
+    // A response without a body is always acceptable.
     expect(await server.send("POST", "/flows", { headers: { ...json, accept }, body: "[]" })).toMatchObject({
       status: 204,
     });
@@ -221,14 +224,14 @@ describe("entity tags", () => {
     ["*", 304],
     ['"r2"', 200],
     ["r1", 200],
-  ])("If-None-Match: %s is answered %i", async (tag, status) => {
+  ])("If-None-Match: %s is %i", async (tag, status) => {
     await using server = await serve(flows());
     const reply = await server.send("GET", "/flows", { headers: { "if-none-match": tag } });
     expect(reply).toMatchObject({ status, headers: { etag: '"r1"' } });
     expect(reply.body === "").toBe(status === 304);
   });
 
-  test("a frozen message is encoded once, another each time", async () => {
+  test("a frozen message is encoded once, any other each time", async () => {
     let encoded = 0;
     const node = create(GetFlowsResponseSchema, { flows: [{ id: "a", type: "t" }] }).flows;
     const counting = { toJSON: () => ++encoded };
@@ -256,7 +259,7 @@ describe("the gate", () => {
     ]);
   };
 
-  test("refuses before the body is read, and before anything of the request is looked at", async () => {
+  test("rejects before the body is read, and before the request is validated", async () => {
     const { routes, deployed } = flows();
     await using server = await serve({ routes, requestGate: refuse });
     const reply = await server.send("POST", "/flows", { headers: { ...json, "service-api-version": "v9" }, body: "{" });
@@ -266,7 +269,7 @@ describe("the gate", () => {
       body: "",
     });
     expect(deployed).toEqual([]);
-    // Only half of the body is ever sent: an answer that waited for the rest would not come.
+    // Only half of the body is sent, so a response that waited for the rest would never arrive.
     const socket = connect(server.port, "127.0.0.1");
     socket.write(
       "POST /flows HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n[",
@@ -276,7 +279,7 @@ describe("the gate", () => {
     socket.destroy();
   });
 
-  test("gives values to interceptors and implementations, which may wait", async () => {
+  test("passes context values to interceptors and implementations, also asynchronously", async () => {
     await using server = await serve({
       routes: (router) => {
         router.rpc(ThingsService.method.getHeaders, (_request, context) => {
@@ -309,7 +312,7 @@ describe("interceptors", () => {
     });
   };
 
-  test("run in Connect's order, and may hand on a copy with other headers", async () => {
+  test("run in Connect's order, and can pass on a copy with other headers", async () => {
     const order: string[] = [];
     await using server = await serve({
       routes,
@@ -333,7 +336,7 @@ describe("interceptors", () => {
     expect(order).toEqual(["first", "second changed true false"]);
   });
 
-  test("may answer with a copy that has other headers or another message", async () => {
+  test("can return a copy of the response with other headers or another message", async () => {
     await using server = await serve({
       routes,
       interceptors: [
@@ -360,16 +363,16 @@ describe("interceptors", () => {
     ["the outer", [() => refuse, (next) => next]],
     ["the inner", [(next) => next, () => refuse]],
     [
-      "the inner, which the outer hears as a rejection",
+      "the inner, which the outer receives as a rejection",
       [(next) => (request) => next(request).catch(refuse), () => refuse],
     ],
-  ])("need not be async functions to throw: %s", async (_where, interceptors) => {
+  ])("can throw synchronously: %s", async (_where, interceptors) => {
     await using server = await serve({ routes, interceptors });
     const reply = await server.send("GET", "/things/headers");
     expect([reply.status, JSON.parse(reply.body)]).toEqual([503, { code: "unavailable", message: "not now" }]);
   });
 
-  test("hear what an implementation throws at once as a rejection", async () => {
+  test("receive a synchronous error of an implementation as a rejection", async () => {
     await using server = await serve({
       routes: (router) => {
         router.rpc(ThingsService.method.getHeaders, () => {
@@ -381,7 +384,7 @@ describe("interceptors", () => {
     expect(await server.send("GET", "/things/headers")).toMatchObject({ status: 503 });
   });
 
-  test("abort signals tell when the client has gone", async () => {
+  test("the signal is aborted when the client disconnects", async () => {
     const { promise: started, resolve: start } = Promise.withResolvers<void>();
     const { promise: aborted, resolve: abort } = Promise.withResolvers<string>();
     await using server = await serve({
@@ -422,7 +425,7 @@ describe("errors", () => {
     ],
     [new Error("secret of the inside"), 500, { code: "internal", message: "internal error" }],
     ["text", 500, { code: "internal", message: "internal error" }],
-  ])("%s is answered %i", async (error, status, body) => {
+  ])("%s is %i", async (error, status, body) => {
     await using server = await serve(failing(error));
     const reply = await server.send("GET", "/flows");
     expect([reply.status, JSON.parse(reply.body)]).toEqual([status, body]);
@@ -433,7 +436,7 @@ describe("errors", () => {
     expect(await server.send("GET", "/flows")).toMatchObject({ status: 501 });
   });
 
-  test("hop-by-hop headers and those of other protocols are not handed on", async () => {
+  test("hop-by-hop headers and those of other protocols are not sent", async () => {
     await using server = await serve(
       failing(
         new ConnectError("x", Code.NotFound, {
@@ -461,7 +464,7 @@ describe("errors", () => {
     },
   });
 
-  test("a detail that is the answer has its own status, headers and body", async () => {
+  test("a detail with the error option determines status, headers and body", async () => {
     const error = new ConnectError("x", Code.ResourceExhausted, undefined, [
       {
         desc: TokenErrorSchema,
@@ -489,24 +492,27 @@ describe("errors", () => {
       415,
       "the Content-Type must be application/x-www-form-urlencoded, application/json",
     ],
-  ])("faults take the shape that the method names: %j %s", async (headers, body, status, description) => {
+  ])(
+    "request errors have the format of the method's request_error: %j %s",
+    async (headers, body, status, description) => {
+      await using server = await serve(issuing());
+      const reply = await server.send("POST", "/auth/token", { headers: headers, body });
+      expect([reply.status, JSON.parse(reply.body)]).toEqual([
+        status,
+        { error: "invalid_request", error_description: description },
+      ]);
+      expect(reply.headers["cache-control"]).toBe("no-store");
+    },
+  );
+
+  test("ignore_unknown ignores unknown parameters, and `always` sends a zero", async () => {
     await using server = await serve(issuing());
-    const reply = await server.send("POST", "/auth/token", { headers: headers, body });
-    expect([reply.status, JSON.parse(reply.body)]).toEqual([
-      status,
-      { error: "invalid_request", error_description: description },
-    ]);
-    expect(reply.headers["cache-control"]).toBe("no-store");
+    const response = { status: 200, body: '{"access_token":"t","expires_in":0,"token_type":"Bearer"}' };
+    expect(await server.send("POST", "/auth/token", { headers: form, body: "x=1&x=2" })).toMatchObject(response);
+    expect(await server.send("POST", "/auth/token", { headers: json, body: '{"x":{}}' })).toMatchObject(response);
   });
 
-  test("unknown parameters are ignored where the method says so, and `always` shows a zero", async () => {
-    await using server = await serve(issuing());
-    const answer = { status: 200, body: '{"access_token":"t","expires_in":0,"token_type":"Bearer"}' };
-    expect(await server.send("POST", "/auth/token", { headers: form, body: "x=1&x=2" })).toMatchObject(answer);
-    expect(await server.send("POST", "/auth/token", { headers: json, body: '{"x":{}}' })).toMatchObject(answer);
-  });
-
-  test("a success that has no content says so", async () => {
+  test("a response with no_content has no body", async () => {
     await using server = await serve({
       routes: (router) => void router.rpc(AuthService.method.revokeToken, () => ({})),
     });

@@ -10,7 +10,7 @@ import {
   ThingsService,
   type Thing,
 } from "./gen/transcodingtest/v1/things_pb.ts";
-import { form, json, serve, type Send } from "./send.ts";
+import { form, json, serve, type Send } from "./serve.ts";
 
 let seen: Thing | undefined;
 let server: AsyncDisposable & { send: Send };
@@ -42,7 +42,7 @@ const echo = async (body: string): Promise<{ status: number; body: unknown }> =>
 };
 
 describe("a field of each kind, as the body", () => {
-  test.each<[body: string, expected: MessageInitShape<typeof ThingSchema>, answer?: string]>([
+  test.each<[body: string, expected: MessageInitShape<typeof ThingSchema>, response?: string]>([
     ["{}", {}],
     [
       '{"text":"ü😀","flag":true,"small":-2147483648,"unsigned":4294967295}',
@@ -78,8 +78,8 @@ describe("a field of each kind, as the body", () => {
       { struct: { a: [1, null, { b: "" }] }, anyValue: { kind: { case: "nullValue", value: NullValue.NULL_VALUE } } },
     ],
     ['{"at":"2024-02-29T12:00:00.000000001Z","wrapped":""}', { at: { seconds: 1709208000n, nanos: 1 }, wrapped: "" }],
-  ])("%s", async (body, expected, answer = body) => {
-    expect(await echo(body)).toEqual({ status: 200, body: JSON.parse(answer) });
+  ])("%s", async (body, expected, response = body) => {
+    expect(await echo(body)).toEqual({ status: 200, body: JSON.parse(response) });
     expect(seen).toEqual(create(ThingSchema, expected));
   });
 
@@ -114,17 +114,17 @@ describe("a field of each kind, as the body", () => {
     ['{"unsignedLarge":1,"unsigned_large":1}', "thing.unsigned_large: stands twice, by both of its names"],
     ['{"left":"a","right":1}', "thing.right: left is given already, and only one of them can be"],
     ['{"texts":[null]}', "thing.texts[0]: must be a string"],
-  ])("%s is a fault", async (body, message) => {
+  ])("%s is a request error", async (body, message) => {
     expect(await echo(body)).toEqual({ status: 400, body: { code: "invalid_argument", message } });
   });
 
-  test("names the known fields where one is unknown", async () => {
+  test("has the known fields in the error about an unknown one", async () => {
     const { status, body } = await echo('{"txet":""}');
     expect(status).toBe(400);
     expect(body).toMatchObject({ message: expect.stringMatching(/^thing\.txet: unknown; the fields are text, flag,/) });
   });
 
-  test("null as the body clears the field", async () => {
+  test("null as the body unsets the field", async () => {
     expect(await echo("null")).toEqual({ status: 200, body: null });
   });
 });
@@ -132,33 +132,33 @@ describe("a field of each kind, as the body", () => {
 describe("an open object", () => {
   const open = (body: string) => server.send("PUT", "/things/open", { headers: json, body });
 
-  test("gives back what the message does not declare, and null where a field is lenient", async () => {
+  test("returns undeclared keys, and null for a lenient field", async () => {
     const body = '{"id":"1","note":null,"tags":[],"x":null,"y":{"z":["ü",{}]},"constructor":"c"}';
     const reply = await open(body);
     expect(reply.status).toBe(201);
     expect(JSON.parse(reply.body)).toEqual(JSON.parse(body));
   });
 
-  test.each<[what: string, answer: MessageInitShape<typeof OpenThingResponseSchema>, body: object]>([
+  test.each<[what: string, response: MessageInitShape<typeof OpenThingResponseSchema>, body: object]>([
     ["that are set", { id: "real", note: "n" }, { id: "real", note: "n", tags: [], x: 1 }],
     ["that are not, but for a lenient one", {}, { note: 2, tags: [], x: 1 }],
-  ])("answers no key in the place of declared fields %s", async (_what, answer, body) => {
+  ])("sends no undeclared key in place of declared fields %s", async (_what, response, body) => {
     const others = { id: "fake", tags: "fake", note: 2, x: 1 };
     await using other = await serve({
-      routes: (router) => router.rpc(ThingsService.method.openThing, () => ({ ...answer, others })),
+      routes: (router) => router.rpc(ThingsService.method.openThing, () => ({ ...response, others })),
     });
     const reply = await other.send("PUT", "/things/open", { headers: json, body: '{"id":"1"}' });
     expect(JSON.parse(reply.body)).toEqual(body);
   });
 
-  test("always has the field that says so", async () => {
+  test("has the field with the option always", async () => {
     expect((await open('{"id":"1"}')).body).toBe('{"id":"1","tags":[]}');
   });
 
   test.each([
     ["{}", "id: is missing"],
     ['{"id":"1","tags":null}', "tags: must be an array, not null"],
-  ])("%s is a fault", async (body, message) => {
+  ])("%s is a request error", async (body, message) => {
     const reply = await open(body);
     expect([reply.status, JSON.parse(reply.body)]).toEqual([400, { code: "invalid_argument", message }]);
   });
@@ -174,8 +174,8 @@ describe("a form", () => {
     ["&&user_name=", "{}"],
     ["", "{}"],
     ["user_name=%2500", '{"userName":"%00"}'],
-  ])("%s", async (body, answer) => {
-    expect(await send(body)).toMatchObject({ status: 200, body: answer });
+  ])("%s", async (body, response) => {
+    expect(await send(body)).toMatchObject({ status: 200, body: response });
   });
 
   test.each([
@@ -190,7 +190,7 @@ describe("a form", () => {
     ["user_name=%zz", "the form is badly encoded: percent-escapes of UTF-8 were expected"],
     ["user_name=%ff", "the form is badly encoded: percent-escapes of UTF-8 were expected"],
     ["__proto__=1", "__proto__: unknown parameter; known are user_name, age, admin, speed"],
-  ])("%s is a fault", async (body, message) => {
+  ])("%s is a request error", async (body, message) => {
     const reply = await send(body);
     expect([reply.status, JSON.parse(reply.body)]).toEqual([400, { code: "invalid_argument", message }]);
   });
@@ -206,7 +206,7 @@ describe("header fields", () => {
     [{ "x-speed": "Fast" }, { code: "bad_speed", message: "X-Speed: must be one of fast, slow" }],
     [{ "x-speed": "" }, { code: "bad_speed", message: "X-Speed: must be one of fast, slow" }],
     [{ "x-count": "1e3" }, { code: "invalid_argument", message: "X-Count: must be a 32-bit integer" }],
-  ])("%j is a fault", async (headers, body) => {
+  ])("%j is a request error", async (headers, body) => {
     const reply = await server.send("GET", "/things/headers", { headers });
     expect([reply.status, JSON.parse(reply.body)]).toEqual([400, body]);
   });

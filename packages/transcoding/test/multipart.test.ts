@@ -4,7 +4,7 @@ import { MultipartBytesService, RawService, type Attachment } from "./gen/transc
 import { ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
 import { createTranscoder, RequestError, openapi } from "../src/index.ts";
 import { parseMultipart } from "../src/request/multipart.ts";
-import { serve, type Send } from "./send.ts";
+import { serve, type Send } from "./serve.ts";
 import { call, createEcho, createRequest } from "./service.ts";
 
 const type = "multipart/form-data; boundary=b";
@@ -23,7 +23,7 @@ function multipart(...parts: Written[]): Buffer {
   ]);
 }
 
-const faultOf = (body: string | Buffer, contentType = type): string => {
+const errorOf = (body: string | Buffer, contentType = type): string => {
   try {
     parseMultipart(Buffer.from(body as string), contentType);
   } catch (error) {
@@ -36,7 +36,7 @@ const faultOf = (body: string | Buffer, contentType = type): string => {
 };
 
 describe("the parser", () => {
-  test("gives names, file names, types and bytes", () => {
+  test("returns names, file names, types and bytes", () => {
     const binary = Buffer.from([0, 13, 10, 45, 45, 99, 0xff]);
     const parts = parseMultipart(
       multipart(
@@ -54,7 +54,7 @@ describe("the parser", () => {
     expect(parseMultipart(Buffer.from("--b--"), type)).toEqual([]);
   });
 
-  test("discards what stands around the parts, and the padding behind delimiters", () => {
+  test("discards preamble, epilogue, and the padding after delimiters", () => {
     const body = 'for old readers\r\n--b \t\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--b-- \r\nbye';
     expect(parseMultipart(Buffer.from(body), type)).toMatchObject([{ name: "a", data: Buffer.from("1") }]);
   });
@@ -90,8 +90,8 @@ describe("the parser", () => {
       multipart(...Array.from({ length: 1001 }, (): Written => ["a", ""])),
       "400 invalid_multipart more than 1000 parts",
     ],
-  ])("refuses %j", (body, fault) => {
-    expect(faultOf(body)).toBe(fault);
+  ])("rejects %j", (body, expected) => {
+    expect(errorOf(body)).toBe(expected);
   });
 
   test.each([
@@ -99,24 +99,24 @@ describe("the parser", () => {
     "multipart/form-data; boundary=",
     'multipart/form-data; boundary="a\\"b"',
     `multipart/form-data; boundary=${"x".repeat(71)}`,
-  ])("refuses a boundary that is none: %s", (contentType) => {
-    expect(faultOf("--b--", contentType)).toBe("400 invalid_multipart the Content-Type has no valid boundary");
+  ])("rejects an invalid boundary: %s", (contentType) => {
+    expect(errorOf("--b--", contentType)).toBe("400 invalid_multipart the Content-Type has no valid boundary");
   });
 
-  test("throws nothing but faults, whatever the bytes", () => {
+  test("throws only RequestErrors, for any bytes", () => {
     const words = ["--b", "\r\n", "--", "Content-Disposition: form-data; name=", '"', "x", ";", ":", "\\", "\0", "ü"];
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...words), { maxLength: 20 }), (parts) => {
-        faultOf(`--b\r\n${parts.join("")}`);
+        errorOf(`--b\r\n${parts.join("")}`);
       }),
       { numRuns: 2000 },
     );
   });
 
-  // Within the test's own limit: work that grew with the square of the body would not be.
-  test("reads a long body of what looks like boundaries and quotes", () => {
-    const quotes = faultOf(`--b\r\nContent-Disposition: form-data; ${'a="\\'.repeat(4000)}\r\n\r\n\r\n--b--`);
-    const boundaries = faultOf(multipart(['"a"', "\r\n--".repeat(1_000_000)]));
+  // Quadratic work would exceed the time limit of the test.
+  test("reads a long body that resembles boundaries and quotes", () => {
+    const quotes = errorOf(`--b\r\nContent-Disposition: form-data; ${'a="\\'.repeat(4000)}\r\n\r\n\r\n--b--`);
+    const boundaries = errorOf(multipart(['"a"', "\r\n--".repeat(1_000_000)]));
     expect([quotes.startsWith("400 "), boundaries]).toEqual([true, "accepted"]);
   });
 });
@@ -142,7 +142,7 @@ describe("a message", () => {
     return [reply.status, JSON.parse(reply.body)];
   };
 
-  test("is filled by texts and files", async () => {
+  test("is set from text parts and files", async () => {
     const png = Buffer.from([0x89, 0x50, 0, 0xff]);
     const body = multipart(
       ['"title"', "a+b & c=ü"],
@@ -168,7 +168,7 @@ describe("a message", () => {
     });
   });
 
-  test("has bytes as base64 in a part that is text", async () => {
+  test("has bytes from base64 in a text part", async () => {
     expect(await attach(multipart(['"data"', "3q2+7w=="]))).toEqual([200, {}]);
     expect(Buffer.from(seen?.data ?? []).toString("hex")).toBe("deadbeef");
   });
@@ -195,12 +195,12 @@ describe("a message", () => {
       multipart(['"title"', "x", "Content-Type: text/plain; charset=utf-16\r\n"]),
       "title: text in UTF-8 was expected",
     ],
-  ])("is refused for %s", async (_what, body, message) => {
+  ])("is rejected for %s", async (_what, body, message) => {
     expect(await attach(body)).toEqual([400, { code: "invalid_argument", message }]);
     expect(seen).toBeUndefined();
   });
 
-  test("may come as JSON too, and as nothing else", async () => {
+  test("can be sent as JSON too, but not as other types", async () => {
     const send = (contentType: string) =>
       server.send("POST", "/raw/attach", { headers: { "content-type": contentType }, body: "{}" });
     expect((await send("application/json")).status).toBe(200);
@@ -210,7 +210,7 @@ describe("a message", () => {
     });
   });
 
-  test("comes from what a browser sends", async () => {
+  test("can be sent by a browser", async () => {
     const form = new FormData();
     form.set("title", "t\u00fc");
     form.append("files", new Blob(["1"], { type: "text/csv" }), 'a"b.csv');
@@ -226,13 +226,13 @@ describe("a message", () => {
   });
 });
 
-test("a message that holds no file is refused at start-up", () => {
+test("a message without fields for files is rejected at start-up", () => {
   expect(() => createTranscoder({ routes: (router) => router.service(MultipartBytesService, {}) })).toThrow(
     /MultipartBytesService.*has no field of type bytes or google.api.HttpBody for multipart\/form-data/,
   );
 });
 
-test("a part that is JSON may say so, as the OpenAPI document asks for", async () => {
+test("a JSON part can have its Content-Type, as in the OpenAPI document", async () => {
   const rule = { pattern: { case: "post", value: "/x" }, body: "*" } as const;
   const { transcoder, seen } = createEcho(ThingSchema, rule, {}, { consumes: ["multipart/form-data"] });
   const json = "Content-Type: application/json\r\n";
@@ -247,7 +247,7 @@ test("a part that is JSON may say so, as the OpenAPI document asks for", async (
     status: 400,
     body: { message: "struct: must be a JSON object" },
   });
-  // In a field for files it is one, whatever it says.
+  // In a field for files, any part is a file.
   expect(await send(multipart(['"data"', "{}", json]))).toMatchObject({ status: 200 });
   expect(seen.at(-1)).toMatchObject({ data: Buffer.from("{}") });
 });

@@ -3,19 +3,19 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import type { OpenApiDocument } from "../src/index.ts";
 
-/** What is wrong with a document, by the OpenAPI Initiative's own schema of 3.1; undefined: nothing. */
+/** The problems of a document according to the OpenAPI Initiative's schema of 3.1; undefined if it is valid. */
 export async function problemOf(document: object): Promise<string | undefined> {
   const { valid, errors } = await new Validator().validate(structuredClone(document) as Record<string, unknown>);
   return valid ? undefined : JSON.stringify(errors, null, 2);
 }
 
-/** Checks values against the schemas of a document; each is named by the keys on the way to it. */
+/** Checks a value against a schema of a document; `path` has the keys that lead to the schema. */
 export type SchemaCheck = (path: readonly string[], value: unknown) => string | undefined;
 
 export function createSchemaCheck(document: OpenApiDocument): SchemaCheck {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
-  // Ranges are told by other keywords; these say how wide a number is.
+  // These formats are annotations; the ranges are given by other keywords.
   for (const name of ["uint32", "uint64"]) {
     ajv.addFormat(name, true);
   }
@@ -32,7 +32,7 @@ export function createSchemaCheck(document: OpenApiDocument): SchemaCheck {
   };
 }
 
-/** Every schema that a document has, by the keys on the way to it. */
+/** The paths of all schemas in a document. */
 export function schemaPaths(document: OpenApiDocument): string[][] {
   const paths: string[][] = [];
   const visit = (value: unknown, path: string[]): void => {

@@ -66,7 +66,7 @@ const thing = fc.letrec((tie) => ({
   ),
 })).thing;
 
-test("every message that is answered, and sent, fits its schema", async () => {
+test("every request and response message matches its schema", async () => {
   const document = openapi({ routes: (router) => router.service(ThingsService, {}) }, { info });
   const check = createSchemaCheck(document);
   const place = ["paths", "/things/echo", "post"];
@@ -86,7 +86,7 @@ test("every message that is answered, and sent, fits its schema", async () => {
   );
 });
 
-/** Two messages of one name, each in a package of its own, and one that is called as the errors' schema. */
+/** Two messages of the same name in different packages, and one with the name of the error schema. */
 function buildNamesakes(): DescMessage[] {
   const { STRING, MESSAGE } = FieldDescriptorProto_Type;
   const names = ["one", "two"].map((name) =>
@@ -120,7 +120,7 @@ function buildNamesakes(): DescMessage[] {
   return ["one.Error", "two.Thing"].map((name) => registry.getMessage(name) as DescMessage);
 }
 
-test("a field has its schema also where it is called __proto__", () => {
+test("a field named __proto__ has its schema", () => {
   const { STRING } = FieldDescriptorProto_Type;
   const file = create(FileDescriptorProtoSchema, {
     name: "odd.proto",
@@ -134,7 +134,7 @@ test("a field has its schema also where it is called __proto__", () => {
   expect(Object.entries(properties)).toEqual([["__proto__", { type: "string" }]]);
 });
 
-test("types of one name have their full names", () => {
+test("types with equal short names have their full names", () => {
   const methods = buildNamesakes().map((message, index) => createMethod(message, get(`/${index}`)));
   const document = openapi(
     { routes: (router) => methods.forEach((method) => router.rpc(method, () => ({}))) },
@@ -143,7 +143,7 @@ test("types of one name have their full names", () => {
   expect(Object.keys(document.components.schemas)).toEqual(["Error", "one.Error", "one.Thing", "two.Thing"]);
 });
 
-test("what is deprecated is told to be", () => {
+test("deprecated declarations are marked", () => {
   const options = { deprecated: true };
   const file = create(FileDescriptorProtoSchema, {
     name: "old.proto",
@@ -188,7 +188,7 @@ test("what is deprecated is told to be", () => {
   });
 });
 
-test("comments are found by full name, and what is for tools is left out", () => {
+test("comments are found by full name, without directives for tools", () => {
   const set = create(FileDescriptorSetSchema, {
     file: [
       {

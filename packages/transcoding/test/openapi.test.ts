@@ -34,12 +34,12 @@ function describeMethods(methods: DescMethod[], options: Partial<OpenApiOptions>
   );
 }
 
-/** A document of one RPC that takes and gives a message. */
+/** A document of one RPC with this request and response message. */
 function describeRule(message: DescMessage, rule: Rule, more: MessageInitShape<typeof MethodRuleSchema> = {}) {
   return describeMethods([createMethod(message, rule, more)]);
 }
 
-/** Of an enum with the values X, Y and Z, and whatever is added to them. */
+/** The schema of an enum with the values X, Y and Z, and further ones. */
 const openEnum = {
   anyOf: [
     { type: "string", enum: ["X", "Y", "Z"] },
@@ -80,7 +80,7 @@ test.each([
   ["RawService", () => describeService(RawService)],
   ["a query of every kind", () => describeRule(t.QueryMsgSchema, get("/q"))],
   ["a body of every kind", () => describeRule(t.QueryMsgSchema, post("/q", "*"))],
-])("%s: the document is valid, its schemas compile, and it is always the same", async (_name, make) => {
+])("%s: the document is valid and deterministic, and its schemas compile", async (_name, make) => {
   const document = make();
   expect(await problemOf(document)).toBeUndefined();
   const check = createSchemaCheck(document);
@@ -108,7 +108,7 @@ describe("a path", () => {
     expect(await problemOf(document)).toBeUndefined();
   });
 
-  test("has the schema of its field, and says what one segment can't", () => {
+  test("has the schema of its field, and describes multi-segment variables", () => {
     expect(parametersOf(describeRule(t.GetMessageRequestSchema, get("/v1/{revision}")), "path")).toEqual({
       revision: { required: true, schema: { type: "string", format: "int64", pattern: "^-?(?:0|[1-9][0-9]*)$" } },
     });
@@ -125,7 +125,7 @@ describe("a path", () => {
     });
   });
 
-  test("has the names of the first of those that OpenAPI takes for the same", async () => {
+  test("has the parameter names of the first of several equivalent paths", async () => {
     const document = describeService(ThingsService, [
       { selector: `${ThingsService.typeName}.*` },
       { selector: `${ThingsService.typeName}.OpenThing`, ...get("/v1/{id}") },
@@ -140,7 +140,7 @@ describe("a path", () => {
 });
 
 describe("a method", () => {
-  test("has an operation for each binding", () => {
+  test("has an operation for each route", () => {
     const document = describeRule(t.MessageSchema, {
       ...get("/a/{message_id}"),
       additionalBindings: [get("/b/{message_id}"), post("/a/{message_id}", "*")],
@@ -152,7 +152,7 @@ describe("a method", () => {
     ]);
   });
 
-  test("that OpenAPI has no name for is told as OpenAPI 3.2 tells it", async () => {
+  test("that OpenAPI 3.1 does not support is described as in OpenAPI 3.2", async () => {
     const document = describeRule(t.MessageSchema, {
       pattern: { case: "custom", value: { kind: "PURGE", path: "/a" } },
     });
@@ -162,7 +162,7 @@ describe("a method", () => {
     expect(await problemOf(document)).toBeUndefined();
   });
 
-  test("of every kind is told for those in use, but where another rule has it", () => {
+  test("of any kind is described for the common methods without a rule of their own", () => {
     const any = { pattern: { case: "custom", value: { kind: "*", path: "/a" } } } as const;
     expect(operationsOf(describeRule(t.MessageSchema, any)).map(([place]) => place)).toEqual([
       "GET /a",
@@ -185,7 +185,7 @@ describe("a method", () => {
 });
 
 describe("a query", () => {
-  test("has what neither the path nor the body has", () => {
+  test("has the fields that are not bound to path or body", () => {
     const names = (rule: Rule) => Object.keys(parametersOf(describeRule(t.UpdateMessageRequestSchema, rule), "query"));
     expect(names(get("/m/{message_id}"))).toEqual(["message.messageId", "message.text", "updateMask", "note"]);
     expect(names(get("/m/{message.message_id}"))).toEqual(["messageId", "message.text", "updateMask", "note"]);
@@ -193,7 +193,7 @@ describe("a query", () => {
     expect(names(post("/m/{message_id}", "*"))).toEqual([]);
   });
 
-  test("tells how each kind of field is written", () => {
+  test("describes the serialization of each kind of field", () => {
     const parameters = parametersOf(describeRule(t.QueryMsgSchema, get("/q")), "query");
     expect(parameters).toMatchObject({
       int32Value: { schema: { type: "integer", format: "int32" } },
@@ -215,7 +215,7 @@ describe("a query", () => {
     expect(Object.keys(parameters).filter((name) => /any|nested/i.test(name))).toEqual([]);
   });
 
-  test("has none for fields that no query may fill", () => {
+  test("omits fields that can't be set by a query", () => {
     const document = openapi(
       {
         routes: (router) => router.service(FlowsService, {}),
@@ -234,7 +234,7 @@ describe("a query", () => {
 describe("a body", () => {
   const bodyOf = (document: OpenApiDocument) => only(document).requestBody;
 
-  test("lacks what the path has", () => {
+  test("omits the fields of the path", () => {
     const document = describeRule(t.MessageSchema, post("/m/{message_id}", "*"));
     expect(bodyOf(document)).toEqual({
       required: false,
@@ -251,7 +251,7 @@ describe("a body", () => {
     expect(Object.keys(document.components.schemas["MessageBody"]?.["properties"] as object)).toEqual(["text"]);
   });
 
-  test("of one field is that field", () => {
+  test("of a single field is that field", () => {
     const contentOf = (field: string) =>
       bodyOf(describeRule(t.BodiesSchema, post("/b", field)))?.content["application/json"]?.schema;
     expect(contentOf("nums")).toEqual({ type: "array", items: { type: "integer", format: "int32" } });
@@ -262,7 +262,7 @@ describe("a body", () => {
     });
   });
 
-  test("is a form, where the method takes one", () => {
+  test("is a form if the method consumes one", () => {
     const document = describeService(ThingsService);
     const form = document.paths["/things/form"]?.["post"] as OperationObject;
     expect(form.requestBody?.content).toEqual({
@@ -281,7 +281,7 @@ describe("a body", () => {
     });
   });
 
-  test("has files, where it is a form of several parts", () => {
+  test("has files if it is multipart", () => {
     const attach = describeService(RawService).paths["/raw/attach"]?.["post"] as OperationObject;
     const file = { contentMediaType: "application/octet-stream" };
     expect(attach.requestBody?.content["multipart/form-data"]?.schema?.["properties"]).toEqual({
@@ -295,14 +295,14 @@ describe("a body", () => {
     expect(Object.keys(attach.requestBody?.content ?? {})).toEqual(["multipart/form-data", "application/json"]);
   });
 
-  test("takes an Any that holds nothing, too", () => {
+  test("accepts an empty Any", () => {
     const check = createSchemaCheck(describeRule(ParcelSchema, post("/parcels", "*")));
     const body = ["paths", "/parcels", "post", "requestBody", "content", "application/json", "schema"];
     expect(check(body, { item: {}, items: [{ "@type": "type.googleapis.com/a.B", b: 1 }] })).toBeUndefined();
     expect(check(body, { item: { "@type": 1 } })).toContain("must be string");
   });
 
-  test("of an open object takes more keys, and refuses them elsewhere", () => {
+  test("of an open object accepts further keys, which others reject", () => {
     const document = describeService(ThingsService);
     const check = createSchemaCheck(document);
     const open = ["paths", "/things/open", "put", "requestBody", "content", "application/json", "schema"];
@@ -325,8 +325,8 @@ describe("a body", () => {
   });
 });
 
-describe("an answer", () => {
-  test("has its headers, its status, and always what is always there", () => {
+describe("a response", () => {
+  test("has its headers, its status, and requires fields with the option always", () => {
     const document = describeService(ThingsService);
     const headers = document.paths["/things/headers"]?.["get"] as OperationObject;
     expect(headers.responses["200"]?.headers).toEqual({ "X-Count": { schema: { type: "integer", format: "int32" } } });
@@ -346,19 +346,19 @@ describe("an answer", () => {
     });
   });
 
-  test("of one field is that field, or null where it is a message", () => {
+  test("of a single field is that field, or null for a message", () => {
     const echo = describeService(ThingsService).paths["/things/echo"]?.["post"] as OperationObject;
     expect(echo.responses["200"]?.content?.["application/json"]?.schema).toEqual({
       anyOf: [{ $ref: "#/components/schemas/Thing" }, { type: "null" }],
     });
   });
 
-  test("without a body has none", () => {
+  test("without a body has no content", () => {
     const document = describeRule(t.MessageSchema, get("/a"), { status: 204 });
     expect(only(document).responses["204"]).toEqual({ description: "Success, without a body." });
   });
 
-  test("that is a stream is told for each media type", () => {
+  test("that is a stream is described for each media type", () => {
     const document = describeService(StreamsService, [{ selector: `${StreamsService.typeName}.Sum` }]);
     const item = { $ref: "#/components/schemas/Item" };
     const list = document.paths["/streams/{shelf}/items"]?.["get"] as OperationObject;
@@ -407,7 +407,7 @@ describe("an answer", () => {
     ["text/event-stream", {}],
     ["application/json", { streams: { json: "results" } }],
     ["application/json", { streams: { json: "lines" }, errors: "status" }],
-  ])("that is a stream which fails is what is sent: %s, %j", async (accept, options) => {
+  ])("that is a failed stream matches its description: %s, %j", async (accept, options) => {
     const routes: TranscoderOptions["routes"] = (router) =>
       router.service(StreamsService, {
         async *list() {
@@ -440,7 +440,7 @@ describe("an answer", () => {
   });
 });
 
-/** What a stream gave before it broke off. */
+/** The body of a stream before it was aborted. */
 async function readBroken(pieces: AsyncIterable<string>): Promise<string> {
   let text = "";
   try {
@@ -488,7 +488,7 @@ test.each<[examples: OpenApiOptions["examples"], message: string]>([
     { EchoService_Echo: { parameters: { no: 1 } } },
     "there is an example for the parameter no of EchoService_Echo, but it has no such parameter",
   ],
-])("refuses examples that have no place: %j", (examples, message) => {
+])("rejects examples without a matching operation: %j", (examples, message) => {
   const method = createMethod(t.MessageSchema, get("/a"));
   expect(() => describeMethods([method], { examples: examples ?? {} })).toThrow(message);
 });

@@ -39,13 +39,13 @@ test.each(vectors<QueryVector>("query"))("%s", async (_id, vector) => {
     vector.options,
   );
   const target = `${path(([, value]) => encodeURIComponent(value))}?${vector.query}`;
-  const answer = await call(
+  const response = await call(
     echo,
     createRequest(body === undefined ? "GET" : "POST", target, body === undefined ? undefined : "null"),
   );
   const { ok, message } = vector.expect;
-  expect([answer.status, ...echo.seen.map((each) => toJson(schema, each))]).toEqual(ok ? [200, message] : [400]);
-  expect(answer.body).toEqual(ok ? message : { code: "invalid_argument", message: anyText });
+  expect([response.status, ...echo.seen.map((each) => toJson(schema, each))]).toEqual(ok ? [200, message] : [400]);
+  expect(response.body).toEqual(ok ? message : { code: "invalid_argument", message: anyText });
 });
 
 describe("a query", () => {
@@ -177,19 +177,19 @@ describe("a query", () => {
     ["$alt=json", expect.stringMatching(/^\$alt: unknown parameter; known are /)],
     [`${"a".repeat(1000)}=1`, expect.stringMatching(/^a{100}…: unknown parameter; known are /)],
     [`${"nested.".repeat(1000)}string_value=1`, "a parameter's name is nested deeper than 100 levels"],
-  ])("%s is a fault", async (text, message) => {
+  ])("%s is a request error", async (text, message) => {
     expect(await query(text)).toEqual({
       status: 400,
       body: { code: "invalid_argument", message },
     });
   });
 
-  test("leaves out what it names no field by, where told to, and makes no message for it", async () => {
+  test("unknown parameters can be ignored, and create no messages", async () => {
     const text = "fields=a&nested.x=1&nested..string_value=1&$alt=json&String_Value=1&__proto__=1&string_value=x";
     expect(await query(text, { unknownQuery: "ignore" })).toEqual({ status: 200, body: { stringValue: "x" } });
   });
 });
 
-test("a parameter that is ignored must still be well encoded", async () => {
+test("an ignored parameter must be encoded correctly", async () => {
   expect(await query("x=%zz", { unknownQuery: "ignore" })).toMatchObject({ status: 400 });
 });

@@ -15,7 +15,7 @@ const method = createMethod(
   },
 );
 
-/** The headers of the answer of a method whose rule has two of its own. */
+/** The response headers of a method whose rule has two headers. */
 async function headersOf(
   call: (context: HandlerContext) => Record<string, unknown>,
   more: Partial<TranscoderOptions> = {},
@@ -29,7 +29,7 @@ async function headersOf(
 
 const own = { "cache-control": "max-age=5", "content-type": "application/json", "x-rule": "rule" };
 
-test("a rule's headers stand on every answer", async () => {
+test("the headers of a rule are in every response", async () => {
   const expected = { ...own, "cache-control": "no-store" };
   const refuse = (): never => {
     throw new ConnectError("no", Code.PermissionDenied);
@@ -39,7 +39,7 @@ test("a rule's headers stand on every answer", async () => {
   expect(await headersOf(() => ({}), { requestGate: refuse })).toEqual(expected);
 });
 
-test("one that the implementation, an error or a gate sets stands before the rule's", async () => {
+test("a header that the implementation, an error or a gate sets overrides that of the rule", async () => {
   const set = ({ responseHeader }: HandlerContext): Record<string, unknown> => {
     responseHeader.set("Cache-Control", "max-age=5");
     return {};

@@ -3,9 +3,9 @@ import { fastify, type FastifyInstance, type InjectOptions } from "fastify";
 import { describe, expect, test } from "vitest";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
 import { createFrameworkErrorHandler, fastifyTranscodingPlugin } from "../src/adapters/fastify/index.ts";
-import { serveStreams } from "./exchange.ts";
+import { serveStreams } from "./serve-streams.ts";
 
-/** An application with the plugin, and a route of its own. */
+/** An application with the plugin and another route. */
 function createApp(prepare: (app: FastifyInstance) => void): { app: FastifyInstance; calls: string[] } {
   const calls: string[] = [];
   const app = fastify();
@@ -25,7 +25,7 @@ function createApp(prepare: (app: FastifyInstance) => void): { app: FastifyInsta
 
 const put: InjectOptions = { method: "PUT", url: "/things/open", payload: { id: "1" } };
 
-describe("what a hook throws", () => {
+describe("an error of a hook", () => {
   const thrown: [what: string, error: unknown][] = [
     ["an error with a status", Object.assign(new Error("no entry"), { statusCode: 403 })],
     ["a bare status", { statusCode: 403 }],
@@ -38,7 +38,7 @@ describe("what a hook throws", () => {
   const hooks = ["onRequest", "preParsing", "preValidation", "preHandler"] as const;
   const rows = hooks.flatMap((hook) => thrown.map(([what, error]) => [hook, what, error] as const));
 
-  test.each(rows)("is answered as by an ordinary route: %s, %s", async (hook, _what, error) => {
+  test.each(rows)("is handled as for an ordinary route: %s, %s", async (hook, _what, error) => {
     for (const isOwn of [false, true]) {
       const seen: unknown[] = [];
       const { app, calls } = createApp((each) => {
@@ -53,13 +53,13 @@ describe("what a hook throws", () => {
           });
         }
       });
-      const answers = [];
+      const responses = [];
       for (const request of [put, { ...put, method: "POST", url: "/ordinary" } as const]) {
         const { statusCode, headers, body } = await app.inject(request);
-        answers.push({ statusCode, contentType: headers["content-type"], body, seen: seen.splice(0) });
+        responses.push({ statusCode, contentType: headers["content-type"], body, seen: seen.splice(0) });
       }
-      expect(answers[0]).toEqual(answers[1]);
-      expect(answers[0]?.seen.length).toBe(isOwn ? 2 : 1);
+      expect(responses[0]).toEqual(responses[1]);
+      expect(responses[0]?.seen.length).toBe(isOwn ? 2 : 1);
       expect(calls).toEqual([]);
       await app.close();
     }
@@ -75,14 +75,14 @@ describe("a Content-Type that Fastify can't read", () => {
     { method: "QUERY", url: "/things/open" },
   ];
 
-  test.each(requests)("is the transcoder's to refuse: %j", async (request) => {
+  test.each(requests)("is rejected by the transcoder: %j", async (request) => {
     const { app } = createApp(() => {});
     const { statusCode, headers } = await app.inject(request);
     expect([statusCode, headers["content-type"]]).toEqual([request.method === "PUT" ? 415 : 405, "application/json"]);
     await app.close();
   });
 
-  test.each(requests)("passes by no hook: %j", async (request) => {
+  test.each(requests)("does not bypass hooks: %j", async (request) => {
     for (const hook of ["preValidation", "preHandler"] as const) {
       const { app } = createApp((each) => {
         each.addHook(hook, async () => {
@@ -114,22 +114,22 @@ describe("under a prefix", () => {
   test.each([
     ["/api/things/nothing", { code: "not_found", message: "no operation has this path" }],
     ["/things/open", expect.objectContaining({ error: "Not Found" })],
-  ])("%s is another path", async (url, answer) => {
+  ])("%s is a different path", async (url, response) => {
     const { statusCode, body } = await createPrefixed().inject({ ...put, url });
-    expect([statusCode, JSON.parse(body)]).toEqual([404, answer]);
+    expect([statusCode, JSON.parse(body)]).toEqual([404, response]);
   });
 });
 
-describe("what Fastify refuses before any plugin sees it", () => {
+describe("an error that Fastify responds with before routing", () => {
   test.each([
     ["plain", "application/json", { code: "invalid_argument" }],
     ["problem", "application/problem+json", { status: 400 }],
-  ] as const)("has the shape of other errors: %s", async (errors, type, answer) => {
+  ] as const)("has the shape of other errors: %s", async (errors, type, response) => {
     const app = fastify({ frameworkErrors: createFrameworkErrorHandler({ errors }) });
     app.register(fastifyTranscodingPlugin, { routes: (router) => router.service(ThingsService, {}), errors });
     const reply = await app.inject({ url: "/things/%zz" });
     expect([reply.statusCode, reply.headers["content-type"]]).toEqual([400, type]);
-    expect(reply.json()).toMatchObject(answer);
+    expect(reply.json()).toMatchObject(response);
     expect(reply.body).toContain("the path is badly encoded: percent-escapes of UTF-8 were expected");
     expect(reply.body).not.toContain("zz");
   });
@@ -145,10 +145,10 @@ test.each(["HTTP/1.1", "HTTP/2"] as const)("a body that turns out to be empty is
     ["GET", "/things/headers", 400],
     ["POST", "/things/echo", 415],
   ] as const) {
-    const empty = await server.exchange(method, path, { headers, body: [] });
+    const empty = await server.request(method, path, { headers, body: [] });
     expect([path, empty.status]).toEqual([path, 200]);
     expect(await empty.read()).toMatchObject({ isComplete: true });
-    const refused = await server.exchange(method, path, { headers, body: ["x"] });
+    const refused = await server.request(method, path, { headers, body: ["x"] });
     expect([path, refused.status]).toEqual([path, status]);
     await refused.read();
   }

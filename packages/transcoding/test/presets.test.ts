@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
 import { presets } from "../src/index.ts";
 import { StreamsService } from "./gen/transcodingtest/v1/streams_pb.ts";
-import { serve } from "./send.ts";
+import { serve } from "./serve.ts";
 
 test.each([
   ["grpcGateway", "application/json", '{"result":{"text":"a"}}\n{"result":{"text":"b"}}\n'],

@@ -35,7 +35,7 @@ const optionSets: Options[] = [
   { cors: { origins: ["https://app.example"] }, boundQuery: "ignore", compression: { minBytes: 0 } },
 ];
 
-/** Serves a message by every kind of rule, and gives it back. */
+/** Serves an echo of the message with every kind of rule. */
 function createEchoOf(
   [desc, variable, body]: (typeof messages)[number],
   options: Options,
@@ -82,7 +82,7 @@ function textFor(desc: DescMessage): fc.Arbitrary<string> {
   return fc.array(fc.oneof(fc.constantFrom(...names), piece), { maxLength: 8 }).map((pieces) => pieces.join(""));
 }
 
-/** Of parameters that the message has. */
+/** A query of known parameters. */
 function queryFor(desc: DescMessage): fc.Arbitrary<string> {
   const names = desc.fields.flatMap(({ name, message }) => [
     name,
@@ -117,7 +117,7 @@ const oddValues = [
 ];
 const value = fc.oneof(fc.jsonValue({ maxDepth: 3 }), fc.constantFrom<unknown>(...oddValues));
 
-/** Of the fields of a message, of a whole one that was damaged, or of nothing in particular. */
+/** A body with fields of the message, a corrupted message, or arbitrary text. */
 function bodyFor(desc: DescMessage): fc.Arbitrary<string | Uint8Array> {
   const name = fc.constantFrom(...desc.fields.flatMap(({ name: own, jsonName }) => [own, jsonName]));
   const inner = fc.oneof(value, fc.dictionary(name, value, { maxKeys: 2 }));
@@ -155,7 +155,7 @@ const headers = fc.dictionary(
   { maxKeys: 2 },
 );
 
-/** Compiled once a message: what makes one is large. */
+/** Compiled once for each message, since the arbitraries are large. */
 const requests = messages.map((message) => {
   const [desc] = message;
   const transcoders = optionSets.flatMap((options) => [
@@ -207,7 +207,7 @@ const requests = messages.map((message) => {
   });
 });
 
-test("no input makes a 500, whatever the message and the options", async () => {
+test("no input results in a 500, for any message and options", async () => {
   await fc.assert(
     fc.asyncProperty(fc.oneof(...requests), async ({ transcoder, request, more }) => {
       const { status } = await transcoder.handle({ ...request, headers: { ...request.headers, ...more } });
@@ -217,7 +217,7 @@ test("no input makes a 500, whatever the message and the options", async () => {
   );
 });
 
-test("nor in a stream", async () => {
+test("no input results in a 500 of a stream", async () => {
   const transcoders = optionSets.map((options) =>
     createTranscoder({
       ...options,
@@ -248,20 +248,20 @@ test("nor in a stream", async () => {
           body,
           target === "/anys/watch" ? "application/json" : "application/x-ndjson",
         );
-        const answer = await transcoder.handle({
+        const response = await transcoder.handle({
           ...posted,
           httpVersionMajor: 2,
           headers: { ...posted.headers, "accept-encoding": "identity", ...more },
         });
-        expect(answer.status).not.toBe(500);
-        expect(await read(answer)).not.toMatch(/"internal"|internal error/);
+        expect(response.status).not.toBe(500);
+        expect(await read(response)).not.toMatch(/"internal"|internal error/);
       },
     ),
     { numRuns: 2000 },
   );
 });
 
-/** As far as it goes: behind an error that it tells, a stream breaks off. */
+/** Reads a body as far as possible: a stream is aborted after an in-band error. */
 async function read({ body }: TranscodingResponse): Promise<string> {
   if (typeof body !== "object" || Buffer.isBuffer(body)) {
     return String(body);

@@ -18,7 +18,7 @@ function matcherOf(...rows: readonly RouteRow[]): Router<{ id: string; template:
   );
 }
 
-/** The route that was found and what its variables hold; undefined for none. */
+/** The matching route and the values of its variables; undefined for none. */
 function look(
   router: ReturnType<typeof matcherOf>,
   method: string,
@@ -109,7 +109,7 @@ test.each<[string, string]>([
   ["/%61", "/a"],
   ["/{a=**}:go", "/**:go"],
   ["/a/**/b", "/{x=a/**}/b"],
-])("refuses %s beside %s: they match the same requests", (first, second) => {
+])("rejects %s together with %s: they match the same requests", (first, second) => {
   expect(() => matcherOf(["a", "GET", first], ["b", "GET", second])).toThrow(
     new Error(`GET ${formatTemplate(parseTemplate(second))} of rpc b matches the same requests as ${first} of rpc a`),
   );
@@ -122,7 +122,7 @@ test.each<[string, string, string, string]>([
   ["GET", "/v1/{a}", "GET", "/v1/{a}/b"],
   ["GET", "/v1/{a}", "GET", "/v1/{a}:go"],
   ["GET", "/a/**/b", "GET", "/a/**/c"],
-])("takes %s %s beside %s %s", (method, template, otherMethod, otherTemplate) => {
+])("accepts %s %s together with %s %s", (method, template, otherMethod, otherTemplate) => {
   expect(() => matcherOf(["a", method, template], ["b", otherMethod, otherTemplate])).not.toThrow();
 });
 
@@ -136,14 +136,14 @@ describe("a verb", () => {
     ["GET", "/v1/a:other", "get", "a:other"],
     ["GET", "/v1/a%3Acancel", "get", "a:cancel"],
     ["GET", "/v1/a:cancel/b", "get", "a:cancel/b"],
-    // No other route takes the method: the colon is data then.
+    // No other route has the method, so the colon is data.
     ["GET", "/v1/a:cancel", "get", "a:cancel"],
     ["GET", "/v1/a:", "get", "a:"],
-  ])("is told from data in %s %s", (method, path, route, name) => {
+  ])("is distinguished from data in %s %s", (method, path, route, name) => {
     expect(look(router, method, path)).toEqual({ route, vars: { name } });
   });
 
-  test("leaves no empty segment to a wildcard", () => {
+  test("does not leave an empty segment to a wildcard", () => {
     const router = matcherOf(["verb", "GET", "/v1/{a}:go"], ["data", "GET", "/v1/{a}"]);
     expect(look(router, "GET", "/v1/:go")).toEqual({ route: "data", vars: { a: ":go" } });
   });
@@ -158,7 +158,7 @@ describe("methods", () => {
     expect([...router.methodsOf("/v1/x")].toSorted()).toEqual(["GET", "POST", "PUT"]);
   });
 
-  test("HEAD is taken by its own route, else by that of GET, else by that of all", () => {
+  test("HEAD matches its own route, else that of GET, else that of any method", () => {
     const get = ["get", "GET", "/a"] as const;
     const all = ["all", "*", "/a"] as const;
     expect(look(matcherOf(get, all), "HEAD", "/a")?.route).toBe("get");
@@ -166,17 +166,17 @@ describe("methods", () => {
     expect(look(matcherOf(all), "HEAD", "/a")?.route).toBe("all");
   });
 
-  test("a more literal template that takes all methods goes before a variable one that names the method", () => {
+  test("a more literal template for any method takes precedence over a variable one for the method", () => {
     expect(look(matcherOf(["get", "GET", "/{a}"], ["all", "*", "/x"]), "GET", "/x")?.route).toBe("all");
   });
 
-  test("the union has those of the routes with the verb, and of those for which it is data", () => {
+  test("methodsOf includes routes with the verb, and those for which it is data", () => {
     const router = matcherOf(["verb", "POST", "/a/{x}:go"], ["data", "GET", "/a/{x}"], ["other", "PUT", "/a/{x}:no"]);
     expect([...router.methodsOf("/a/b:go")].toSorted()).toEqual(["GET", "POST"]);
   });
 });
 
-test.each(["/a/", "//a", "/a//b", "/a/b/", "a", "", "/A", "/a/b?x=1"])("a path is compared whole: not %j", (path) => {
+test.each(["/a/", "//a", "/a//b", "/a/b/", "a", "", "/A", "/a/b?x=1"])("the whole path must match: not %j", (path) => {
   const router = matcherOf(["one", "GET", "/a"], ["two", "GET", "/a/b"]);
   expect([look(router, "GET", path), router.methodsOf(path).size]).toEqual([undefined, 0]);
 });
@@ -197,11 +197,11 @@ test.each([
   ["/{x=**}/{y=z}", "//z", "", "z"],
   ["/{x=**}/{y=z}:go", "/a/b/z:go", "a/b", "z"],
   ["/a/{x=*/**}/{y=z}", "/a/b/c/z", "b/c", "z"],
-])("%s captures of %s as many segments as fit", (template, path, x, y) => {
+])("%s matches as many segments of %s as possible", (template, path, x, y) => {
   expect(look(matcherOf(["it", "GET", template]), "GET", path)?.vars).toEqual({ x, y });
 });
 
-test("a variable of literals alone holds them, whatever route shares its path", () => {
+test("a variable of literals only has their text, also if another route has an equal path", () => {
   const router = matcherOf(
     ["get", "GET", "/{x=a/b%20c}/{y=d}"],
     ["post", "POST", "/a/b%20c/d"],
@@ -215,7 +215,7 @@ test("a variable of literals alone holds them, whatever route shares its path", 
   expect(look(router, "GET", "/{x=a}:go")).toBeUndefined();
 });
 
-test("behind ** the longer end goes first", () => {
+test("after ** the longer suffix takes precedence", () => {
   const router = matcherOf(["any", "GET", "/**"], ["c", "GET", "/**/c"], ["bc", "GET", "/**/b/c"]);
   expect(["/a/b/c", "/b/c", "/a/c", "/c", "/a", "/"].map((path) => look(router, "GET", path)?.route)).toEqual([
     "bc",
@@ -227,7 +227,7 @@ test("behind ** the longer end goes first", () => {
   ]);
 });
 
-test("the root is a path of its own", () => {
+test("the root is a separate path", () => {
   const router = matcherOf(["root", "GET", "/"], ["all", "POST", "/**"]);
   expect(look(router, "GET", "/")?.route).toBe("root");
   expect(look(router, "POST", "/")?.route).toBe("all");
@@ -235,21 +235,21 @@ test("the root is a path of its own", () => {
   expect(look(router, "GET", "//")).toBeUndefined();
 });
 
-test("what no variable captures must be sound too", () => {
+test("text outside of variables must be encoded correctly too", () => {
   const router = matcherOf(["free", "GET", "/a/*"], ["rest", "GET", "/b/**"]);
-  const fault = new RequestError(
+  const error = new RequestError(
     400,
     "invalid_argument",
     "the path is badly encoded: percent-escapes of UTF-8 were expected",
   );
-  expect(router.find("GET", "/a/%zz")).toEqual(fault);
-  expect(router.find("GET", "/b/c/%ff")).toEqual(fault);
+  expect(router.find("GET", "/a/%zz")).toEqual(error);
+  expect(router.find("GET", "/b/c/%ff")).toEqual(error);
   expect(look(router, "GET", "/a/%20")?.route).toBe("free");
   expect(router.find("GET", "/%zz/a")).toBeUndefined();
 });
 
 describe("any templates", () => {
-  /** What the documentation of Router says, without a tree. */
+  /** A straightforward implementation of Router's documentation. */
   const rankOf = ({ segments, verb }: Template): string => {
     const rest = segments.findIndex(({ kind }) => kind === "**");
     const kinds = { literal: 1, "*": 2, "**": 3 };
@@ -276,7 +276,7 @@ describe("any templates", () => {
     .array(fc.constantFrom("a", "b", "c", "", "a:a", "b:b"), { minLength: 1, maxLength: 6 })
     .map((segments) => `/${segments.join("/")}`);
 
-  test("the one that is found matches, and is the best of all that do", () => {
+  test("the result matches, and has the highest precedence of all matches", () => {
     fc.assert(
       fc.property(fc.uniqueArray(template, { selector: formatTemplate, maxLength: 12 }), path, (templates, path) => {
         const router = createRouter(
@@ -293,7 +293,7 @@ describe("any templates", () => {
     );
   });
 
-  test("the values that a path is made of are found in it", () => {
+  test("the values that a path is expanded from are found in it", () => {
     const value = fc.string({
       unit: fc.constantFrom("a", "/", ":", "%", "2F", " ", "世", "+", ".", "b"),
       minLength: 1,
@@ -327,9 +327,9 @@ describe("any templates", () => {
   });
 });
 
-// No time is asserted: backtracking that explodes would not end within the test's own limit.
-describe("ends soon", () => {
-  test("for 64,000 segments, or a segment as long", () => {
+// No time is asserted: exponential backtracking would exceed the time limit of the test.
+describe("terminates", () => {
+  test("for 64,000 segments, or a segment of that length", () => {
     const router = matcherOf(
       ["1", "GET", "/**/x"],
       ["2", "GET", "/a/**/x/y"],
@@ -350,7 +350,7 @@ describe("ends soon", () => {
       Array.from({ length: 10 }, (_, place) => ((bits >> place) % 2 === 1 ? "a" : "*")),
     );
     const router = matcherOf(...templates.map((each, id) => [`${id}`, "GET", `/${each.join("/")}/end`] as const));
-    // Nothing matches, so the whole tree is looked at: 2,047 places.
+    // Nothing matches, so the whole trie of 2,047 nodes is visited.
     expect(look(router, "GET", `/${"a/".repeat(10)}no`)).toBeUndefined();
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { RulesService } from "./gen/transcodingtest/v1/invalid_pb.ts";
 import { createTranscoder, type Transcoder, type TranscoderOptions } from "../src/index.ts";
 import { formatTemplate } from "../src/routing/template.ts";
-import { serve } from "./send.ts";
+import { serve } from "./serve.ts";
 import { call, createRequest } from "./service.ts";
 
 const service = "transcodingtest.v1.RulesService";
@@ -30,7 +30,7 @@ function transcoder(): { transcoder: Transcoder } {
   return { transcoder: createTranscoder({ routes, rules }) };
 }
 
-test("all bindings are told, in the order of the rules", () => {
+test("all routes are listed, in the order of the rules", () => {
   expect(
     transcoder().transcoder.routes.map(
       ({ method, httpMethod, template }) => `${method.name} ${httpMethod} ${formatTemplate(template)}`,
@@ -65,14 +65,14 @@ test.each([
   ["GET", "http://example.com?/v1/x"],
   ["GET", "ftp://example.com/v1/x"],
   ["GET", ""],
-])("%s %s is no path of any operation", async (method, target) => {
+])("%s %s matches no operation", async (method, target) => {
   expect(await call(transcoder(), createRequest(method, target))).toEqual({
     status: 404,
     body: { code: "not_found", message: "no operation has this path" },
   });
 });
 
-test("405 and OPTIONS tell the methods of every template that matches", async () => {
+test("405 and OPTIONS have the methods of every template that matches", async () => {
   const allow = "POST, GET, HEAD, OPTIONS";
   const { transcoder: it } = transcoder();
   expect(await it.handle(createRequest("PUT", "/v1/x"))).toMatchObject({
@@ -87,14 +87,14 @@ test("405 and OPTIONS tell the methods of every template that matches", async ()
   });
 });
 
-test.each(["/v1/%zz", "/v1/%ff", "/v1/a%2", "/v1/%ff:all"])("%s is a fault of the request", async (target) => {
+test.each(["/v1/%zz", "/v1/%ff", "/v1/a%2", "/v1/%ff:all"])("%s is a request error", async (target) => {
   expect(await call(transcoder(), createRequest("GET", target))).toMatchObject({
     status: 400,
     body: { code: "invalid_argument" },
   });
 });
 
-test("HEAD is answered as GET is, without the body, and as all methods are", async () => {
+test("HEAD has the response of GET, or of any method, without the body", async () => {
   await using server = await serve({ routes, rules });
   for (const path of ["/v1/x", "/any/x"]) {
     const get = await server.send("GET", path);
@@ -104,12 +104,12 @@ test("HEAD is answered as GET is, without the body, and as all methods are", asy
   }
 });
 
-test("rules in code serve what has none, and take away what has", () => {
+test("external rules add and remove operations", () => {
   expect(createTranscoder({ routes }).routes).toEqual([]);
   expect(createTranscoder({ routes, rules: [...rules, { selector: "*" }] }).routes).toEqual([]);
 });
 
-test("options in code stand for those of the .proto, with a rule of theirs or the method's own", async () => {
+test("external options replace those of the .proto, with an external rule or that of the method", async () => {
   const optioned: TranscoderOptions["rules"] = [
     ...rules,
     { selector: `${service}.*`, options: { headers: [{ name: "X-All", value: "1" }] } },
@@ -119,7 +119,7 @@ test("options in code stand for those of the .proto, with a rule of theirs or th
   await using server = await serve({
     routes,
     rules: optioned,
-    // What a gate compiled for a method must be found by that method.
+    // A gate must be able to look up the method as it was registered.
     requestGate: ({ method }) => void gated.push(method === RulesService.method.other),
   });
   const json = { "content-type": "application/json" };
@@ -130,7 +130,7 @@ test("options in code stand for those of the .proto, with a rule of theirs or th
   expect(gated).toEqual([true, false]);
 });
 
-test("an RPC that is registered twice is refused", () => {
+test("an RPC that is registered twice is rejected", () => {
   expect(() =>
     createTranscoder({
       rules,

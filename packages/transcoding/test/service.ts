@@ -14,7 +14,7 @@ import { method as methodExtension, MethodRuleSchema } from "../gen/transcoding/
 import { createTranscoder, type Transcoder, type TranscoderOptions } from "../src/index.ts";
 import type { TranscodingRequest } from "../src/http/request.ts";
 
-/** An RPC that takes and gives a message, with a rule; it is in no .proto file. */
+/** Creates an RPC with this request and response message and this rule, without a .proto file. */
 export function createMethod(
   message: DescMessage,
   rule: MessageInitShape<typeof HttpRuleSchema>,
@@ -39,7 +39,7 @@ export function createMethod(
   return method as DescMethodUnary;
 }
 
-/** A transcoder whose one RPC gives back what it gets; `seen` are the messages that reached it. */
+/** A transcoder with a single RPC that returns its request; `seen` has the messages that it received. */
 export function createEcho(
   message: DescMessage,
   rule: MessageInitShape<typeof HttpRuleSchema>,
@@ -58,7 +58,7 @@ export function createEcho(
   return { transcoder, seen };
 }
 
-/** What a server would hand on. A string as body is JSON. */
+/** Creates a request as a server would pass it on. A string body is JSON. */
 export function createRequest(
   httpMethod: string,
   target: string,
@@ -82,15 +82,15 @@ export function createRequest(
   };
 }
 
-/** Calls, and gives status and body; the body of JSON is parsed. */
+/** Calls, and returns status and parsed body. */
 export async function call(
   { transcoder }: { transcoder: Transcoder },
   request: TranscodingRequest,
 ): Promise<{ status: number; body: unknown }> {
-  const answer = await transcoder.handle(request);
-  const text = Buffer.isBuffer(answer.body) ? answer.body.toString() : answer.body;
+  const response = await transcoder.handle(request);
+  const text = Buffer.isBuffer(response.body) ? response.body.toString() : response.body;
   return {
-    status: answer.status,
+    status: response.status,
     body: typeof text === "string" && text !== "" ? (JSON.parse(text) as unknown) : text,
   };
 }

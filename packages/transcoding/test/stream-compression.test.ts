@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { StreamsService } from "./gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
 import type { FastifyTranscodingPluginOptions } from "../src/adapters/fastify/index.ts";
-import { serveStreams, type HttpVersion, type Streams } from "./exchange.ts";
+import { serveStreams, type HttpVersion, type Streams } from "./serve-streams.ts";
 import { detectsTruncatedZstd } from "./zstd.ts";
 
 type Encoding = "gzip" | "br" | "zstd" | "identity";
@@ -25,16 +25,16 @@ const decoders: Record<Exclude<Encoding, "identity">, () => Duplex> = {
   zstd: createZstdDecompress,
 };
 
-/** What a client has read of a body. */
+/** The part of a body that a client has read. */
 type Reading = {
   text: string;
-  /** The response ended as it should. */
+  /** Whether the response ended normally. */
   isComplete: boolean;
-  /** So did what its coding says. */
+  /** Whether the compressed data was complete. */
   isWhole: boolean;
 };
 
-/** Decodes each piece as it comes, and tells of all that can be read by then. */
+/** Decodes each chunk as it arrives, and calls back with the text decoded so far. */
 async function read(
   pieces: AsyncIterable<Buffer>,
   encoding: Encoding,
@@ -53,7 +53,7 @@ async function read(
       if (decoder === undefined) {
         add(piece);
       } else {
-        // Not waited for: a client of HTTP/2 drops what was not read when the stream is broken off.
+        // Not awaited: an HTTP/2 client discards unread data when the stream is aborted.
         const { promise, resolve } = Promise.withResolvers<void>();
         decoded = promise;
         decoder.write(piece, () => resolve());
@@ -72,10 +72,10 @@ async function read(
   return reading;
 }
 
-/** A stream of so many messages, each made only when the one before was confirmed. */
+/** A stream of `count` messages, each created after the previous one was confirmed. */
 function confirmed(count: number): {
   implementation: Partial<ServiceImpl<typeof StreamsService>>;
-  /** Confirms all messages that the text has. */
+  /** Confirms all messages in the text. */
   confirm: (text: string) => void;
 } {
   const confirmations = Array.from({ length: count }, () => Promise.withResolvers<void>());
@@ -108,7 +108,7 @@ function confirmed(count: number): {
   };
 }
 
-/** Sees the native handles of zlib: what they hold is free when they are closed, not when they are collected. */
+/** Tracks the native handles of zlib, whose memory is freed when they are closed, not when they are garbage-collected. */
 function countCompressions(): Disposable & { opened: number; closed: number } {
   const counts = { opened: 0, closed: 0, [Symbol.dispose]: () => void hook.disable() };
   const hook = createHook({
@@ -150,17 +150,17 @@ describe.each(versions)("over %s", (version) => {
   describe.each(encodings)("a stream in %s", (encoding) => {
     const headers = { "accept-encoding": encoding };
     const contentEncoding = encoding === "identity" ? undefined : encoding;
-    /** So many compressions are open for one answer. */
+    /** The number of open compressions for one response. */
     const opened = encoding === "identity" ? 0 : 1;
     const truncatedIsWhole = encoding === "identity" || (encoding === "zstd" && !detectsTruncatedZstd);
 
-    test.each(framings)("shows each message before the next is made: %s", async (_name, path, accept, body) => {
+    test.each(framings)("delivers each message before the next is created: %s", async (_name, path, accept, body) => {
       const { implementation, confirm } = confirmed(3);
       await using server = await serve(version, implementation);
-      const answer = await server.exchange("GET", path, { headers: { ...headers, accept } });
-      expect([answer.status, answer.headers["content-encoding"]]).toEqual([200, contentEncoding]);
-      expect(answer.headers.vary).toMatch(/Accept-Encoding$/);
-      expect(await read(answer.pieces, encoding, confirm)).toEqual({ text: body, isComplete: true, isWhole: true });
+      const response = await server.request("GET", path, { headers: { ...headers, accept } });
+      expect([response.status, response.headers["content-encoding"]]).toEqual([200, contentEncoding]);
+      expect(response.headers.vary).toMatch(/Accept-Encoding$/);
+      expect(await read(response.chunks, encoding, confirm)).toEqual({ text: body, isComplete: true, isWhole: true });
     });
 
     test("shows comments in silence too", async () => {
@@ -175,8 +175,8 @@ describe.each(versions)("over %s", (version) => {
         },
         { streams: { heartbeatMs: 5 } },
       );
-      const answer = await server.exchange("GET", list, { headers: { ...headers, accept: "text/event-stream" } });
-      const { text } = await read(answer.pieces, encoding, (all) => all.endsWith("\n\n:\n\n:\n\n") && see());
+      const response = await server.request("GET", list, { headers: { ...headers, accept: "text/event-stream" } });
+      const { text } = await read(response.chunks, encoding, (all) => all.endsWith("\n\n:\n\n:\n\n") && see());
       expect(text).toMatch(/^data: \{"text":"a"\}\n\n(?::\n\n){2,}$/);
     });
 
@@ -184,52 +184,52 @@ describe.each(versions)("over %s", (version) => {
       ["application/x-ndjson", '{"text":"a"}\n{"error":{"code":"not_found","message":"gone"}}\n'],
       ["text/event-stream", 'data: {"text":"a"}\n\nevent: error\ndata: {"code":"not_found","message":"gone"}\n\n'],
       ["application/json", '[{"text":"a"},{"error":{"code":"not_found","message":"gone"}}'],
-    ])("that fails says so, and is complete for nobody: %s", async (accept, text) => {
+    ])("that fails has an in-band error, and is recognizably incomplete: %s", async (accept, text) => {
       await using server = await serve(version, {
         async *list() {
           yield { text: "a" };
           throw new ConnectError("gone", Code.NotFound);
         },
       });
-      const answer = await server.exchange("GET", list, { headers: { ...headers, accept } });
-      expect(await read(answer.pieces, encoding)).toEqual({
+      const response = await server.request("GET", list, { headers: { ...headers, accept } });
+      expect(await read(response.chunks, encoding)).toEqual({
         text,
         isComplete: false,
         isWhole: truncatedIsWhole,
       });
     });
 
-    test("that fails without a place for an error is broken off", async () => {
+    test("that fails without an in-band error is aborted", async () => {
       await using server = await serve(version, {
         async *download() {
           yield { contentType: "text/plain", data: Buffer.from("part") };
           throw new ConnectError("gone", Code.NotFound);
         },
       });
-      const answer = await server.exchange("GET", download, { headers });
-      expect(await read(answer.pieces, encoding)).toEqual({
+      const response = await server.request("GET", download, { headers });
+      expect(await read(response.chunks, encoding)).toEqual({
         text: "part",
         isComplete: false,
         isWhole: truncatedIsWhole,
       });
     });
 
-    test("that is out of time says so", async () => {
+    test("that exceeds its deadline has an in-band error", async () => {
       await using server = await serve(version, {
         async *list() {
           yield { text: "a" };
           await new Promise(() => {});
         },
       });
-      const answer = await server.exchange("GET", list, { headers: { ...headers, "connect-timeout-ms": "300" } });
-      expect(await read(answer.pieces, encoding)).toEqual({
+      const response = await server.request("GET", list, { headers: { ...headers, "connect-timeout-ms": "300" } });
+      expect(await read(response.chunks, encoding)).toEqual({
         text: '{"text":"a"}\n{"error":{"code":"deadline_exceeded","message":"the operation timed out"}}\n',
         isComplete: false,
         isWhole: truncatedIsWhole,
       });
     });
 
-    test("is as long as it is: messages larger than any buffer, empty ones, and many", async () => {
+    test("is complete: messages larger than any buffer, empty ones, and many", async () => {
       const texts = [randomBytes(300_000).toString("base64"), "x".repeat(300_000), "", "é"];
       const all = [...texts, ...Array.from({ length: 500 }, (_, index) => `small ${index}`)];
       await using server = await serve(version, {
@@ -239,13 +239,13 @@ describe.each(versions)("over %s", (version) => {
           }
         },
       });
-      const answer = await server.exchange("GET", download, { headers });
-      const { text, ...ends } = await read(answer.pieces, encoding);
+      const response = await server.request("GET", download, { headers });
+      const { text, ...ends } = await read(response.chunks, encoding);
       expect(ends).toEqual({ isComplete: true, isWhole: true });
       expect(text === all.join("")).toBe(true);
     });
 
-    test("is left by a client that goes, while a message is awaited", async () => {
+    test("is closed when the client disconnects while a message is awaited", async () => {
       const { promise: ended, resolve: end } = Promise.withResolvers<boolean>();
       using compressions = countCompressions();
       await using server = await serve(version, {
@@ -258,10 +258,10 @@ describe.each(versions)("over %s", (version) => {
           }
         },
       });
-      const answer = await server.exchange("GET", list, { headers });
-      await answer.pieces[Symbol.asyncIterator]().next();
+      const response = await server.request("GET", list, { headers });
+      await response.chunks[Symbol.asyncIterator]().next();
       expect(compressions).toMatchObject({ opened, closed: 0 });
-      answer.leave();
+      response.disconnect();
       expect(await ended).toBe(true);
       expect(compressions).toMatchObject({ opened, closed: opened });
     });
@@ -279,12 +279,12 @@ describe.each(versions)("over %s", (version) => {
           }
         },
       });
-      const answer = await server.exchange("GET", list, { headers });
-      expect((await answer.read()).isComplete).toBe(error === undefined);
+      const response = await server.request("GET", list, { headers });
+      expect((await response.read()).isComplete).toBe(error === undefined);
       expect(compressions).toMatchObject({ opened, closed: opened });
     });
 
-    test("does not run ahead of a client that stops reading", async () => {
+    test("applies backpressure if the client stops reading", async () => {
       let made = 0;
       const { promise: ended, resolve: end } = Promise.withResolvers<void>();
       await using server = await serve(version, {
@@ -299,9 +299,9 @@ describe.each(versions)("over %s", (version) => {
         },
       });
       using compressions = countCompressions();
-      const answer = await server.exchange("GET", list, { headers });
-      await answer.pieces[Symbol.asyncIterator]().next();
-      // It stands still when it makes no progress between two looks; what is in flight is in the sockets' buffers.
+      const response = await server.request("GET", list, { headers });
+      await response.chunks[Symbol.asyncIterator]().next();
+      // It is blocked when it makes no progress between two checks; data in flight is in the sockets' buffers.
       let before = -1;
       while (before !== made) {
         before = made;
@@ -311,12 +311,12 @@ describe.each(versions)("over %s", (version) => {
       }
       expect(made).toBeGreaterThan(0);
       expect(made).toBeLessThan(5000);
-      answer.leave();
+      response.disconnect();
       await ended;
       expect(compressions).toMatchObject({ opened, closed: opened });
     });
 
-    test("is that of HEAD, too, which ends the implementation", async () => {
+    test("has the same headers for HEAD, which ends the implementation", async () => {
       const { promise: ended, resolve: end } = Promise.withResolvers<string>();
       await using server = await serve(version, {
         async *list() {
@@ -330,11 +330,11 @@ describe.each(versions)("over %s", (version) => {
         },
       });
       using compressions = countCompressions();
-      const head = await server.exchange("HEAD", list, { headers });
+      const head = await server.request("HEAD", list, { headers });
       expect(await head.read()).toEqual({ body: "", isComplete: true });
       expect(await ended).toBe("ended");
       expect(compressions.opened).toBe(0);
-      const full = await server.exchange("GET", list, { headers });
+      const full = await server.request("GET", list, { headers });
       for (const name of ["content-encoding", "content-length", "content-type", "vary"]) {
         expect(head.headers[name]).toBe(full.headers[name]);
       }
@@ -349,17 +349,17 @@ describe.each(versions)("over %s", (version) => {
     ["deflate", undefined],
     ["identity;q=0, gzip", "gzip"],
     ["", undefined],
-  ])("a stream is weighed as any answer: %j is %s", async (acceptEncoding, encoding) => {
+  ])("a stream is negotiated like any response: %j is %s", async (acceptEncoding, encoding) => {
     const { implementation, confirm } = confirmed(1);
     await using server = await serve(version, implementation);
-    const answer = await server.exchange("GET", list, { headers: { "accept-encoding": acceptEncoding } });
-    expect(answer.headers["content-encoding"]).toBe(encoding);
-    const { text } = await read(answer.pieces, (encoding ?? "identity") as Encoding, confirm);
+    const response = await server.request("GET", list, { headers: { "accept-encoding": acceptEncoding } });
+    expect(response.headers["content-encoding"]).toBe(encoding);
+    const { text } = await read(response.chunks, (encoding ?? "identity") as Encoding, confirm);
     expect(text).toBe('{"text":"message 0"}\n');
   });
 
   test.each([["identity;q=0"], ["*;q=0"], ["identity;q=0, deflate"]])(
-    "an Accept-Encoding of %j leaves nothing: 406, before the implementation runs",
+    "an Accept-Encoding of %j excludes all codings: 406, before the implementation runs",
     async (acceptEncoding) => {
       let calls = 0;
       await using server = await serve(version, {
@@ -373,14 +373,14 @@ describe.each(versions)("over %s", (version) => {
         },
       });
       const headers = { "accept-encoding": acceptEncoding };
-      for (const answer of [
-        await server.exchange("GET", list, { headers }),
-        await server.exchange("POST", "/streams/sum", {
+      for (const response of [
+        await server.request("GET", list, { headers }),
+        await server.request("POST", "/streams/sum", {
           headers: { ...headers, "content-type": "application/x-ndjson" },
           body: "",
         }),
       ]) {
-        expect([answer.status, JSON.parse((await answer.read()).body)]).toEqual([
+        expect([response.status, JSON.parse((await response.read()).body)]).toEqual([
           406,
           { code: "not_acceptable", message: "Accept-Encoding excludes all supported content codings" },
         ]);
@@ -397,7 +397,7 @@ describe.each(versions)("over %s", (version) => {
       {},
       ({ responseHeader }) => responseHeader.set("cache-control", "no-transform"),
     ],
-  ])("a stream leaves as it is where %s", async (_reason, options, prepare) => {
+  ])("a stream is not compressed if %s", async (_reason, options, prepare) => {
     await using server = await serve(
       version,
       {
@@ -408,65 +408,65 @@ describe.each(versions)("over %s", (version) => {
       },
       options,
     );
-    const answer = await server.exchange("GET", list, { headers: { "accept-encoding": "gzip" } });
-    expect([answer.status, answer.headers["content-encoding"], answer.headers.vary]).toEqual([
+    const response = await server.request("GET", list, { headers: { "accept-encoding": "gzip" } });
+    expect([response.status, response.headers["content-encoding"], response.headers.vary]).toEqual([
       200,
       undefined,
       "Accept",
     ]);
-    expect(await answer.read()).toEqual({ body: '{"text":"a"}\n', isComplete: true });
+    expect(await response.read()).toEqual({ body: '{"text":"a"}\n', isComplete: true });
   });
 
-  test("a raw body leaves as it is where its kind is compressed already", async () => {
+  test("a raw body is not compressed if its media type is compressed already", async () => {
     await using server = await serve(version, {
       async *download() {
         yield { contentType: "image/png", data: Buffer.from("a") };
       },
     });
-    const answer = await server.exchange("GET", download, { headers: { "accept-encoding": "gzip" } });
-    expect([answer.headers["content-encoding"], answer.headers.vary]).toEqual([undefined, undefined]);
-    expect((await answer.read()).body).toBe("a");
+    const response = await server.request("GET", download, { headers: { "accept-encoding": "gzip" } });
+    expect([response.headers["content-encoding"], response.headers.vary]).toEqual([undefined, undefined]);
+    expect((await response.read()).body).toBe("a");
   });
 
-  test("an error instead of a stream is an answer like any other", async () => {
+  test("an error instead of a stream is compressed like any response", async () => {
     await using server = await serve(version, {
       async *list() {
         yield* [];
         throw new ConnectError("gone ".repeat(1000), Code.NotFound);
       },
     });
-    const answer = await server.exchange("GET", list, { headers: { "accept-encoding": "gzip" } });
-    expect([answer.status, answer.headers["content-encoding"]]).toEqual([404, "gzip"]);
-    const { text } = await read(answer.pieces, "gzip");
+    const response = await server.request("GET", list, { headers: { "accept-encoding": "gzip" } });
+    expect([response.status, response.headers["content-encoding"]]).toEqual([404, "gzip"]);
+    const { text } = await read(response.chunks, "gzip");
     expect(JSON.parse(text)).toEqual({ code: "not_found", message: "gone ".repeat(1000) });
   });
 
-  test("an entity tag that the implementation set is that of the coding", async () => {
+  test("an entity tag that the implementation set gets the suffix of the coding", async () => {
     await using server = await serve(version, {
       async *list(_request, { responseHeader }) {
         responseHeader.set("etag", '"1"');
         yield { text: "a" };
       },
     });
-    const answer = await server.exchange("GET", list, { headers: { "accept-encoding": "br" } });
-    expect(answer.headers.etag).toBe('"1-br"');
-    expect(await read(answer.pieces, "br")).toMatchObject({ text: '{"text":"a"}\n', isWhole: true });
+    const response = await server.request("GET", list, { headers: { "accept-encoding": "br" } });
+    expect(response.headers.etag).toBe('"1-br"');
+    expect(await read(response.chunks, "br")).toMatchObject({ text: '{"text":"a"}\n', isWhole: true });
   });
 });
 
-test("turning it off for streams leaves it on for the others", async () => {
+test("disabling it for streams does not affect other responses", async () => {
   const text = "x".repeat(2000);
   await using server = await serveStreams("HTTP/1.1", {
     compression: { streams: false },
     routes: (router) => router.service(ThingsService, { openThing: () => ({ note: text }) }),
   });
   const headers = { "content-type": "application/json", "accept-encoding": "gzip" };
-  const answer = await server.exchange("PUT", "/things/open", { headers, body: '{"id":"x"}' });
-  expect(answer.headers["content-encoding"]).toBe("gzip");
+  const response = await server.request("PUT", "/things/open", { headers, body: '{"id":"x"}' });
+  expect(response.headers["content-encoding"]).toBe("gzip");
 });
 
 test.each(encodings.filter((encoding) => encoding !== "zstd" || detectsTruncatedZstd))(
-  "fetch reads each message before the next is made, in %s",
+  "fetch reads each message before the next is created, in %s",
   async (encoding) => {
     const { implementation, confirm } = confirmed(3);
     await using server = await serve("HTTP/1.1", implementation);

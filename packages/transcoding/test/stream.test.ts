@@ -12,7 +12,7 @@ import {
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
 import { type FastifyTranscodingPluginOptions } from "../src/adapters/fastify/index.ts";
 import { createTranscoder } from "../src/index.ts";
-import { collect, serveStreams, type HttpVersion, type Streams } from "./exchange.ts";
+import { collect, serveStreams, type HttpVersion, type Streams } from "./serve-streams.ts";
 import { vectors } from "./vectors.ts";
 
 type Implementation = Partial<ServiceImpl<typeof StreamsService>>;
@@ -55,30 +55,30 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
     ["application/json, text/plain, */*", "application/json", '[{"text":"a"},{"text":"b"}]'],
     ["text/event-stream;q=0.1, application/json;q=0.2", "application/json", '[{"text":"a"},{"text":"b"}]'],
     ["application/x-ndjson;q=0, application/*", "application/ndjson", '{"text":"a"}\n{"text":"b"}\n'],
-  ])("is framed as Accept asks: %s", async (accept, contentType, body) => {
+  ])("has the format that Accept selects: %s", async (accept, contentType, body) => {
     await using server = await serve(version, {
       async *list() {
         yield { text: "a" };
         yield { text: "b" };
       },
     });
-    const answer = await server.exchange(
+    const response = await server.request(
       "GET",
       "/streams/s/items",
       accept === undefined ? {} : { headers: { accept } },
     );
-    expect(answer).toMatchObject({
+    expect(response).toMatchObject({
       status: 200,
       headers: { "content-type": contentType, vary: "Accept, Accept-Encoding" },
     });
-    expect(await answer.read()).toEqual({ body, isComplete: true });
+    expect(await response.read()).toEqual({ body, isComplete: true });
   });
 
   test.each(["text/html", "application/x-ndjson;q=0, text/html"])("is 406 for an Accept of %s", async (accept) => {
     await using server = await serve(version, two);
-    const answer = await server.exchange("GET", "/streams/s/items", { headers: { accept } });
-    expect(answer).toMatchObject({ status: 406, headers: { "content-type": "application/json" } });
-    expect(JSON.parse((await answer.read()).body)).toEqual({
+    const response = await server.request("GET", "/streams/s/items", { headers: { accept } });
+    expect(response).toMatchObject({ status: 406, headers: { "content-type": "application/json" } });
+    expect(JSON.parse((await response.read()).body)).toEqual({
       code: "not_acceptable",
       message: "this operation responds with application/x-ndjson, text/event-stream, application/json",
     });
@@ -88,13 +88,13 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
     ["application/x-ndjson", ""],
     ["text/event-stream", ""],
     ["application/json", "[]"],
-  ])("of no messages is complete: %s", async (accept, body) => {
+  ])("without messages is complete: %s", async (accept, body) => {
     await using server = await serve(version, failing(undefined, 0));
     await using empty = await serve(version, { async *list() {} });
-    const answer = await empty.exchange("GET", "/streams/s/items", { headers: { accept } });
-    expect(answer).toMatchObject({ status: 200, headers: { "content-type": accept } });
-    expect(await answer.read()).toEqual({ body, isComplete: true });
-    expect((await server.exchange("GET", "/streams/s/items", { headers: { accept } })).status).toBe(500);
+    const response = await empty.request("GET", "/streams/s/items", { headers: { accept } });
+    expect(response).toMatchObject({ status: 200, headers: { "content-type": accept } });
+    expect(await response.read()).toEqual({ body, isComplete: true });
+    expect((await server.request("GET", "/streams/s/items", { headers: { accept } })).status).toBe(500);
   });
 
   test("binds path, query and response_body for each message", async () => {
@@ -105,16 +105,16 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
         }
       },
     });
-    const answer = await server.exchange("GET", "/streams/x%2Fy/texts?count=2");
-    expect(await answer.read()).toEqual({ body: '"x/y0"\n"x/y1"\n', isComplete: true });
-    const faulty = await server.exchange("GET", "/streams/s/items?count=x");
-    expect([faulty.status, (await faulty.read()).body]).toEqual([
+    const response = await server.request("GET", "/streams/x%2Fy/texts?count=2");
+    expect(await response.read()).toEqual({ body: '"x/y0"\n"x/y1"\n', isComplete: true });
+    const invalid = await server.request("GET", "/streams/s/items?count=x");
+    expect([invalid.status, (await invalid.read()).body]).toEqual([
       400,
       '{"code":"invalid_argument","message":"count: must be a 32-bit integer"}',
     ]);
   });
 
-  test("sends the headers that were set before its first message, and header fields of that", async () => {
+  test("sends the headers that were set before its first message, and the header fields of that message", async () => {
     await using server = await serve(version, {
       async *list(_request, { responseHeader }) {
         responseHeader.set("x-early", "1");
@@ -125,19 +125,19 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
         yield { text: "b", version: "v8" };
       },
     });
-    const answer = await server.exchange("GET", "/streams/s/items");
-    expect(await answer.read()).toMatchObject({ body: '{"text":"a"}\n{"text":"b"}\n' });
-    expect(answer.headers).toMatchObject({ "x-early": "1", "x-version": "v7" });
-    expect(answer.headers["x-late"] ?? answer.headers["x-odd"]).toBeUndefined();
+    const response = await server.request("GET", "/streams/s/items");
+    expect(await response.read()).toMatchObject({ body: '{"text":"a"}\n{"text":"b"}\n' });
+    expect(response.headers).toMatchObject({ "x-early": "1", "x-version": "v7" });
+    expect(response.headers["x-late"] ?? response.headers["x-odd"]).toBeUndefined();
   });
 
   test.each(["application/x-ndjson", "text/event-stream", "application/json"])(
-    "that fails before its first message is an ordinary error: %s",
+    "that fails before its first message is an ordinary error response: %s",
     async (accept) => {
       await using server = await serve(version, failing(new ConnectError("gone", Code.NotFound, { "x-a": "1" }), 0));
-      const answer = await server.exchange("GET", "/streams/s/items", { headers: { accept } });
-      expect(answer).toMatchObject({ status: 404, headers: { "content-type": "application/json", "x-a": "1" } });
-      expect(await answer.read()).toEqual({ body: '{"code":"not_found","message":"gone"}', isComplete: true });
+      const response = await server.request("GET", "/streams/s/items", { headers: { accept } });
+      expect(response).toMatchObject({ status: 404, headers: { "content-type": "application/json", "x-a": "1" } });
+      expect(await response.read()).toEqual({ body: '{"code":"not_found","message":"gone"}', isComplete: true });
     },
   );
 
@@ -145,26 +145,28 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
     ["application/x-ndjson", '{"text":"a"}\n{"error":{"code":"not_found","message":"gone"}}\n'],
     ["text/event-stream", 'data: {"text":"a"}\n\nevent: error\ndata: {"code":"not_found","message":"gone"}\n\n'],
     ["application/json", '[{"text":"a"},{"error":{"code":"not_found","message":"gone"}}'],
-  ])("that fails later says so, and breaks off: %s", async (accept, body) => {
+  ])("that fails later has an in-band error, and is aborted: %s", async (accept, body) => {
     await using server = await serve(version, failing(new ConnectError("gone", Code.NotFound)));
-    const answer = await server.exchange("GET", "/streams/s/items", { headers: { accept } });
-    expect(answer.status).toBe(200);
-    expect(await answer.read()).toEqual({ body, isComplete: false });
+    const response = await server.request("GET", "/streams/s/items", { headers: { accept } });
+    expect(response.status).toBe(200);
+    expect(await response.read()).toEqual({ body, isComplete: false });
   });
 
-  test("tells nothing of a failure that is no ConnectError", async () => {
+  test("reveals nothing of an error that is not a ConnectError", async () => {
     await using server = await serve(version, failing(new Error("secret")));
-    const answer = await server.exchange("GET", "/streams/s/items");
-    expect((await answer.read()).body).toBe('{"text":"a"}\n{"error":{"code":"internal","message":"internal error"}}\n');
+    const response = await server.request("GET", "/streams/s/items");
+    expect((await response.read()).body).toBe(
+      '{"text":"a"}\n{"error":{"code":"internal","message":"internal error"}}\n',
+    );
   });
 
-  test("has errors in the shape of all others", async () => {
+  test("has errors in the format of the option", async () => {
     await using server = await serve(version, failing(new ConnectError("gone", Code.NotFound)), { errors: "status" });
-    const answer = await server.exchange("GET", "/streams/s/items");
-    expect((await answer.read()).body).toBe('{"text":"a"}\n{"error":{"code":5,"message":"gone","details":[]}}\n');
+    const response = await server.request("GET", "/streams/s/items");
+    expect((await response.read()).body).toBe('{"text":"a"}\n{"error":{"code":5,"message":"gone","details":[]}}\n');
   });
 
-  test("answers HEAD with its headers, and ends the implementation", async () => {
+  test("responds to HEAD with its headers, and ends the implementation", async () => {
     const { promise: ended, resolve: end } = Promise.withResolvers<string>();
     await using server = await serve(version, {
       async *list(_request, { signal }) {
@@ -176,14 +178,14 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
         }
       },
     });
-    const answer = await server.exchange("HEAD", "/streams/s/items");
-    expect(answer).toMatchObject({ status: 200, headers: { "content-type": "application/x-ndjson" } });
-    expect(answer.headers["content-length"]).toBeUndefined();
-    expect(await answer.read()).toEqual({ body: "", isComplete: true });
+    const response = await server.request("HEAD", "/streams/s/items");
+    expect(response).toMatchObject({ status: 200, headers: { "content-type": "application/x-ndjson" } });
+    expect(response.headers["content-length"]).toBeUndefined();
+    expect(await response.read()).toEqual({ body: "", isComplete: true });
     expect(await ended).toMatch(/^ended/);
   });
 
-  test("sends a comment in silence, where it is an event stream", async () => {
+  test("sends comments while there are no messages, in an event stream", async () => {
     const { promise: seen, resolve: see } = Promise.withResolvers<void>();
     await using server = await serve(
       version,
@@ -196,10 +198,10 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
       },
       { streams: { heartbeatMs: 5 } },
     );
-    const answer = await server.exchange("GET", "/streams/s/items", { headers: { accept: "text/event-stream" } });
-    expect(answer.headers["cache-control"]).toBe("no-cache");
+    const response = await server.request("GET", "/streams/s/items", { headers: { accept: "text/event-stream" } });
+    expect(response.headers["cache-control"]).toBe("no-cache");
     let body = "";
-    for await (const piece of answer.pieces) {
+    for await (const piece of response.chunks) {
       body += piece.toString();
       if (body.includes(":\n\n:\n\n")) {
         see();
@@ -208,7 +210,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
     expect(body).toMatch(/^data: \{"text":"a"\}\n\n(?::\n\n){2,}data: \{"text":"b"\}\n\n$/);
   });
 
-  test("sends each message when it is there, not when the next one is", async () => {
+  test("sends each message when it is available, not with the next one", async () => {
     const { promise: seen, resolve: see } = Promise.withResolvers<void>();
     await using server = await serve(version, {
       async *list() {
@@ -217,16 +219,16 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
         yield { text: "b" };
       },
     });
-    const answer = await server.exchange("GET", "/streams/s/items");
+    const response = await server.request("GET", "/streams/s/items");
     const pieces: string[] = [];
-    for await (const piece of answer.pieces) {
+    for await (const piece of response.chunks) {
       pieces.push(piece.toString());
       see();
     }
     expect(pieces).toEqual(['{"text":"a"}\n', '{"text":"b"}\n']);
   });
 
-  test("is left by a client that goes: the signal aborts, and the generator ends", async () => {
+  test("is cancelled if the client disconnects: the signal is aborted, and the generator ends", async () => {
     const { promise: aborted, resolve: abort } = Promise.withResolvers<string>();
     const { promise: ended, resolve: end } = Promise.withResolvers<string>();
     await using server = await serve(version, {
@@ -246,15 +248,15 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
         }
       },
     });
-    const answer = await server.exchange("GET", "/streams/s/items");
-    for await (const _piece of answer.pieces) {
-      answer.leave();
+    const response = await server.request("GET", "/streams/s/items");
+    for await (const _piece of response.chunks) {
+      response.disconnect();
       break;
     }
     expect([await aborted, await ended]).toEqual(["aborted", "ended"]);
   });
 
-  test("is left by a client that goes before the first message", async () => {
+  test("is cancelled if the client disconnects before the first message", async () => {
     const { promise: started, resolve: start } = Promise.withResolvers<void>();
     const { promise: returned, resolve: finish } = Promise.withResolvers<string>();
     await using server = await serve(version, {
@@ -271,14 +273,14 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
         }),
       }),
     });
-    // HTTP/2's client closes its stream, HTTP/1.1's its connection: by ending the session of either.
-    const exchange = server.exchange("GET", "/streams/s/items").catch(() => "no answer");
+    // The HTTP/2 client closes its stream, that of HTTP/1.1 its connection.
+    const response = server.request("GET", "/streams/s/items").catch(() => "no answer");
     await started;
     await server[Symbol.asyncDispose]();
-    expect([await returned, await exchange]).toEqual(["returned", "no answer"]);
+    expect([await returned, await response]).toEqual(["returned", "no answer"]);
   });
 
-  test("is left by a client that goes before the first message, when that comes", async () => {
+  test("is cancelled at its first message if the client has disconnected", async () => {
     const { promise: started, resolve: start } = Promise.withResolvers<void>();
     const { promise: gone, resolve: go } = Promise.withResolvers<void>();
     const { promise: ended, resolve: end } = Promise.withResolvers<string>();
@@ -296,13 +298,13 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
         }
       },
     });
-    const exchange = server.exchange("GET", "/streams/s/items").catch(() => "no answer");
+    const response = server.request("GET", "/streams/s/items").catch(() => "no answer");
     await started;
     await server[Symbol.asyncDispose]();
-    expect([await ended, await exchange]).toEqual(["ended", "no answer"]);
+    expect([await ended, await response]).toEqual(["ended", "no answer"]);
   });
 
-  test("does not run ahead of a client that reads slowly", async () => {
+  test("applies backpressure if the client reads slowly", async () => {
     let made = 0;
     const text = "x".repeat(10_000);
     await using server = await serve(version, {
@@ -312,10 +314,10 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
         }
       },
     });
-    const answer = await server.exchange("GET", "/streams/s/items");
-    const iterator = answer.pieces[Symbol.asyncIterator]();
+    const response = await server.request("GET", "/streams/s/items");
+    const iterator = response.chunks[Symbol.asyncIterator]();
     await iterator.next();
-    // It stands still when it makes no progress between two looks; what is in flight is in the sockets' buffers.
+    // It is blocked when it makes no progress between two checks; data in flight is in the sockets' buffers.
     let before = -1;
     while (before !== made) {
       before = made;
@@ -325,7 +327,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
     }
     expect(made).toBeGreaterThan(0);
     expect(made).toBeLessThan(5000);
-    answer.leave();
+    response.disconnect();
   });
 
   test("ends at its deadline, before or after the first message", async () => {
@@ -338,9 +340,9 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
       },
     });
     const headers = { "connect-timeout-ms": "300" };
-    const late = await server.exchange("GET", "/streams/s/items", { headers });
+    const late = await server.request("GET", "/streams/s/items", { headers });
     expect([late.status, (await late.read()).isComplete]).toEqual([504, true]);
-    const later = await server.exchange("GET", "/streams/s/items?count=1", { headers });
+    const later = await server.request("GET", "/streams/s/items?count=1", { headers });
     expect(later.status).toBe(200);
     expect(await later.read()).toEqual({
       body: '{"count":1}\n{"error":{"code":"deadline_exceeded","message":"the operation timed out"}}\n',
@@ -348,7 +350,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
     });
   });
 
-  test("goes through gate and interceptors, which share its values and may wrap its messages", async () => {
+  test("passes through gate and interceptors, which share its context values and can wrap its messages", async () => {
     const key = createContextKey("nobody");
     const order: string[] = [];
     const wrap: Interceptor = (next) => async (request) => {
@@ -384,9 +386,9 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
         interceptors: [wrap],
       },
     );
-    const answer = await server.exchange("GET", "/streams/s/items");
-    expect(answer.headers["x-wrapped"]).toBe("1");
-    expect((await answer.read()).body).toBe('{"text":"guest!"}\n');
+    const response = await server.request("GET", "/streams/s/items");
+    expect(response.headers["x-wrapped"]).toBe("1");
+    expect((await response.read()).body).toBe('{"text":"guest!"}\n');
     expect(order).toEqual(["gate somebody", "interceptor true guest", "implementation"]);
   });
 });
@@ -408,8 +410,8 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     body: Iterable<Uint8Array> | string,
     headers: Record<string, string> = ndjson,
   ) => {
-    const answer = await server.exchange("POST", "/streams/sum", { headers, body });
-    return [answer.status, JSON.parse((await answer.read()).body)];
+    const response = await server.request("POST", "/streams/sum", { headers, body });
+    return [response.status, JSON.parse((await response.read()).body)];
   };
 
   test.each([
@@ -421,7 +423,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
   ])("reads a message from each line: %j", async (body, expected) => {
     await using server = await serve(version, sum);
     expect(await send(server, body)).toEqual([200, expected]);
-    // However it is cut into pieces.
+    // Independent of how the body is chunked.
     const bytes = Array.from(Buffer.from(body), (byte) => Buffer.of(byte));
     expect(await send(server, bytes)).toEqual([200, expected]);
   });
@@ -432,12 +434,12 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     ['{"count":1} {"count":2}', "line 1: not valid JSON: more follows behind the end of the document (column 13)"],
     ['{"count":1,"count":2}', "line 1: count: this key stands twice in its object"],
     ["[]", "line 1: must be an object"],
-  ])("tells line and path of what does not fit: %j", async (body, message) => {
+  ])("has line and path in the error of an invalid message: %j", async (body, message) => {
     await using server = await serve(version, sum);
     expect(await send(server, body)).toEqual([400, { code: expect.any(String), message }]);
   });
 
-  test("is a fault whatever the implementation makes of it", async () => {
+  test("has a request error, regardless of the implementation's own error", async () => {
     await using server = await serve(version, {
       async sum(requests) {
         try {
@@ -451,7 +453,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     expect(await send(server, "{")).toMatchObject([400, { code: "invalid_json" }]);
   });
 
-  test("has the limit for each line, not for all", async () => {
+  test("has a size limit for each line, not in total", async () => {
     await using server = await serve(version, sum, { maxBodyBytes: 20 });
     expect(await send(server, '{"count":1}\n'.repeat(100))).toEqual([200, { count: 100 }]);
     expect(await send(server, `{"count":1}\n{"text":"${"x".repeat(20)}"}`)).toEqual([
@@ -467,22 +469,22 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     [{}, 415],
   ])("is %j: %i", async (headers, status) => {
     await using server = await serve(version, sum);
-    const answer = await server.exchange("POST", "/streams/sum", { headers, body: "{}" });
-    expect([answer.status, answer.headers["accept-post"]]).toEqual([
+    const response = await server.request("POST", "/streams/sum", { headers, body: "{}" });
+    expect([response.status, response.headers["accept-post"]]).toEqual([
       status,
       status === 415 ? "application/x-ndjson" : undefined,
     ]);
   });
 
-  test("takes no query, and answers as a unary call does", async () => {
+  test("takes no query, and responds like a unary call", async () => {
     await using server = await serve(version, sum);
-    expect((await server.exchange("POST", "/streams/sum?x=1", { headers: ndjson, body: "" })).status).toBe(400);
+    expect((await server.request("POST", "/streams/sum?x=1", { headers: ndjson, body: "" })).status).toBe(400);
     const accept = "application/x-ndjson";
-    const refused = await server.exchange("POST", "/streams/sum", { headers: { ...ndjson, accept }, body: "" });
+    const refused = await server.request("POST", "/streams/sum", { headers: { ...ndjson, accept }, body: "" });
     expect(refused.status).toBe(406);
   });
 
-  test("reaches the implementation while it is sent, which may answer before it ends", async () => {
+  test("reaches the implementation while it is sent, which can respond before its end", async () => {
     await using server = await serve(version, {
       async sum(requests) {
         for await (const { text } of requests) {
@@ -491,19 +493,19 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
         return {};
       },
     });
-    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
-    const exchange = await server.exchange("POST", "/streams/sum", {
+    const { promise: responded, resolve: setResponded } = Promise.withResolvers<void>();
+    const response = await server.request("POST", "/streams/sum", {
       headers: ndjson,
       body: (async function* () {
         yield '{"text":"first"}\n';
-        await answered;
+        await responded;
       })(),
     });
-    expect((await exchange.read()).body).toBe('{"text":"first"}');
-    answer();
+    expect((await response.read()).body).toBe('{"text":"first"}');
+    setResponded();
   });
 
-  test("fails where the client goes", async () => {
+  test("fails if the client disconnects", async () => {
     const { promise: failed, resolve: fail } = Promise.withResolvers<string>();
     const { promise: started, resolve: start } = Promise.withResolvers<void>();
     await using server = await serve(version, {
@@ -518,8 +520,8 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
         return {};
       },
     });
-    const exchange = server
-      .exchange("POST", "/streams/sum", {
+    const response = server
+      .request("POST", "/streams/sum", {
         headers: ndjson,
         body: (async function* () {
           yield '{"text":"first"}\n';
@@ -530,11 +532,11 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     await started;
     await server[Symbol.asyncDispose]();
     expect(await failed).toMatch(/the connection was closed before the end of the body/);
-    await exchange;
+    await response;
   });
 });
 
-test("what is left of a request over HTTP/2 behind its answer can still be sent", async () => {
+test("the rest of an HTTP/2 request can still be sent after the response", async () => {
   await using server = await serve("HTTP/2", {
     async uploadNamed(chunks) {
       for await (const { chunk } of chunks) {
@@ -546,7 +548,7 @@ test("what is left of a request over HTTP/2 behind its answer can still be sent"
   const session = connect(`http://127.0.0.1:${(server.app.server.address() as { port: number }).port}`);
   const request = session.request({ ":method": "PUT", ":path": "/streams/upload/n" }, { endStream: false });
   const closed = once(request, "close");
-  // More than the window of a stream takes.
+  // More than the flow-control window of a stream.
   request.end(Buffer.alloc(200_000));
   request.resume();
   await closed;
@@ -554,21 +556,21 @@ test("what is left of a request over HTTP/2 behind its answer can still be sent"
   session.close();
 });
 
-test("the framing of streams is none of unary calls", async () => {
+test("stream formats do not apply to unary calls", async () => {
   await using server = await serveStreams("HTTP/1.1", {
     routes: (router) => router.service(ThingsService, { sendForm: () => ({}), openThing: () => ({}) }),
   });
   const body = '{"id":"1"}';
   const json = { "content-type": "application/json" };
-  const open = (headers: Record<string, string>) => server.exchange("PUT", "/things/open", { headers, body });
+  const open = (headers: Record<string, string>) => server.request("PUT", "/things/open", { headers, body });
   expect((await open({ ...json, accept: "application/x-ndjson" })).status).toBe(406);
   expect((await open({ ...json, accept: "text/event-stream" })).status).toBe(406);
   expect((await open(ndjson)).status).toBe(415);
-  const answer = await open({ ...json, accept: "text/event-stream, application/json" });
-  expect([answer.headers["content-type"], (await answer.read()).body]).toEqual(["application/json", '{"tags":[]}']);
+  const response = await open({ ...json, accept: "text/event-stream, application/json" });
+  expect([response.headers["content-type"], (await response.read()).body]).toEqual(["application/json", '{"tags":[]}']);
 });
 
-describe("a stream both ways", () => {
+describe("a bidirectional stream", () => {
   const echo: Implementation = {
     async *chat(requests) {
       for await (const { text } of requests) {
@@ -577,7 +579,7 @@ describe("a stream both ways", () => {
     },
   };
 
-  test("answers each line while the next is awaited, over HTTP/2", async () => {
+  test("responds to each line while the next is awaited, over HTTP/2", async () => {
     await using server = await serve("HTTP/2", echo);
     const lines: { resolve: (line: string) => void }[] = [];
     const next = (): Promise<string> => {
@@ -585,26 +587,29 @@ describe("a stream both ways", () => {
       lines.push({ resolve });
       return promise;
     };
-    const answer = await server.exchange("POST", "/streams/chat", {
+    const response = await server.request("POST", "/streams/chat", {
       headers: ndjson,
       body: (async function* () {
         yield '{"text":"a"}\n';
         yield await next();
       })(),
     });
-    expect(answer).toMatchObject({ status: 200, headers: { "content-type": "application/x-ndjson" } });
+    expect(response).toMatchObject({ status: 200, headers: { "content-type": "application/x-ndjson" } });
     const pieces: string[] = [];
-    for await (const piece of answer.pieces) {
+    for await (const piece of response.chunks) {
       pieces.push(piece.toString());
       lines.shift()?.resolve('{"text":"b"}\n');
     }
     expect(pieces).toEqual(['{"text":"A"}\n', '{"text":"B"}\n']);
   });
 
-  test("tells of a bad line in the stream", async () => {
+  test("has an in-band error for an invalid line", async () => {
     await using server = await serve("HTTP/2", echo);
-    const answer = await server.exchange("POST", "/streams/chat", { headers: ndjson, body: '{"text":"a"}\n{"x":1}\n' });
-    expect(await answer.read()).toEqual({
+    const response = await server.request("POST", "/streams/chat", {
+      headers: ndjson,
+      body: '{"text":"a"}\n{"x":1}\n',
+    });
+    expect(await response.read()).toEqual({
       body: expect.stringMatching(
         /^\{"text":"A"\}\n\{"error":\{"code":"invalid_argument","message":"line 2: x: unknown; [^\n]*\}\}\n$/,
       ),
@@ -612,17 +617,17 @@ describe("a stream both ways", () => {
     });
   });
 
-  test("is NDJSON, whatever else Accept takes", async () => {
+  test("is NDJSON, also if Accept prefers other types", async () => {
     await using server = await serve("HTTP/2", echo);
     const accept = "text/event-stream, application/json";
-    const answer = await server.exchange("POST", "/streams/chat", { headers: { ...ndjson, accept }, body: "{}" });
-    expect(answer.status).toBe(406);
+    const response = await server.request("POST", "/streams/chat", { headers: { ...ndjson, accept }, body: "{}" });
+    expect(response.status).toBe(406);
   });
 
-  test("is refused over HTTP/1.1", async () => {
+  test("is rejected over HTTP/1.1", async () => {
     await using server = await serve("HTTP/1.1", echo);
-    const answer = await server.exchange("POST", "/streams/chat", { headers: ndjson, body: "{}" });
-    expect([answer.status, JSON.parse((await answer.read()).body)]).toEqual([
+    const response = await server.request("POST", "/streams/chat", { headers: ndjson, body: "{}" });
+    expect([response.status, JSON.parse((await response.read()).body)]).toEqual([
       505,
       { code: "http_version_not_supported", message: "a bidirectional stream requires HTTP/2" },
     ]);
@@ -636,7 +641,7 @@ type StreamVector = {
   expect: { body: string; contentType: string };
 };
 
-describe("the framings of others", () => {
+describe("the formats of other transcoders", () => {
   const dialects: Record<string, [accept: string, options: Omit<FastifyTranscodingPluginOptions, "routes">]> = {
     "json-array": ["application/json", {}],
     sse: ["text/event-stream", {}],
@@ -671,9 +676,9 @@ describe("the framings of others", () => {
       },
       options,
     );
-    const answer = await server.exchange("GET", "/streams/s/items", { headers: { accept } });
-    expect(answer.headers["content-type"]).toBe(expected.contentType);
-    expect(await answer.read()).toEqual({ body: expected.body, isComplete: error === undefined });
+    const response = await server.request("GET", "/streams/s/items", { headers: { accept } });
+    expect(response.headers["content-type"]).toBe(expected.contentType);
+    expect(await response.read()).toEqual({ body: expected.body, isComplete: error === undefined });
   });
 });
 
@@ -684,6 +689,6 @@ test.each([
     FormStreamService,
     /FormStreamService.*a stream of requests must be application\/x-ndjson, not application\/x-www-form-urlencoded/,
   ],
-])("refuses at start-up %s", (service, problem) => {
+])("rejects at start-up %s", (service, problem) => {
   expect(() => createTranscoder({ routes: (router) => router.service(service, {}) })).toThrow(problem);
 });

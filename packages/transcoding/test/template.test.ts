@@ -18,12 +18,12 @@ test.each(vectors<Parsed>("template-parse"))("parses %s", (_id, { template, expe
   }).toEqual(expected);
 });
 
-test.each(vectors<{ template: string }>("template-invalid"))("refuses %s", (_id, { template }) => {
+test.each(vectors<{ template: string }>("template-invalid"))("rejects %s", (_id, { template }) => {
   expect(() => parseTemplate(template)).toThrow(`the template "${template}" is invalid at character`);
 });
 
 test.each(vectors<{ template: string }>("template-invalid", ["strict"]))(
-  "takes %s, but not where templates are strict",
+  "accepts %s, but not with strict",
   (_id, { template }) => {
     expect(formatTemplate(parseTemplate(template))).toBe(template);
     expect(() => parseTemplate(template, { strict: true })).toThrow(
@@ -73,27 +73,27 @@ test.each([
   ["/**/a/*", 7, 'no wildcard can follow "**"'],
   ["/**/{x}", 5, 'no wildcard can follow "**"'],
   ["/{x=**}/**", 9, 'no wildcard can follow "**"'],
-])("says what is wrong with %j, and where", (template, character, what) => {
+])("reports the problem of %j and its position", (template, character, what) => {
   expect(() => parseTemplate(template)).toThrow(
     new Error(`the template "${template}" is invalid at character ${character}: ${what}`),
   );
 });
 
-test("the root is a template, though none of http.proto", () => {
+test("the root is a template, as an extension of http.proto", () => {
   expect(parseTemplate("/")).toEqual({ segments: [], variables: [], verb: "" });
   expect(() => parseTemplate("/", { strict: true })).toThrow(
     new Error('the template "/" is invalid at character 2: the segment is empty'),
   );
 });
 
-test.each(["/v1/%7Euser", "/世界", "/a%3Ab", "/a+b=c,d;e@f!g$h&i'(j)"])("takes the literal of %s", (template) => {
+test.each(["/v1/%7Euser", "/世界", "/a%3Ab", "/a+b=c,d;e@f!g$h&i'(j)"])("accepts the literal of %s", (template) => {
   expect(parseTemplate(template).segments.at(-1)).toMatchObject({
     text: template.split("/").at(-1),
     decoded: decodeURIComponent(template.split("/").at(-1) ?? ""),
   });
 });
 
-test("what is written is parsed as it was", () => {
+test("parsing a formatted template returns the same template", () => {
   fc.assert(
     fc.property(anyTemplate(), (template) => {
       expect(parseTemplate(formatTemplate(template))).toEqual(template);
@@ -152,7 +152,7 @@ describe("a path can be made", () => {
     ["/{x=a/*}", { x: "b/c" }, `the variable "x" of /{x=a/*} can't be "b/c"`],
     ["/{x=*/**}", { x: "" }, `the variable "x" of /{x=*/**} can't be ""`],
     ["/*/{x}", { x: "a" }, "the template /*/{x} has a wildcard outside of a variable"],
-  ])("but not of %s with %j", (template, values, problem) => {
+  ])("is an error of %s with %j", (template, values, problem) => {
     expect(() => expandTemplate(parseTemplate(template), values)).toThrow(new Error(problem));
   });
 });

@@ -15,7 +15,7 @@ const document = (
 
 type Block = {
   readonly language: string;
-  /** Where the block is a file of the project. */
+  /** The name of the file, if the block is one. */
   readonly file: string | undefined;
   readonly text: string;
 };
@@ -24,24 +24,24 @@ const blocks = [...document.matchAll(/^```(\w+)(?: file=(\S+))?\n(.*?)^```$/gms)
   ([, language = "", file, text = ""]): Block => ({ language, file, text }),
 );
 
-/** A call as the document shows it. */
-type Call = { readonly command: string; readonly answer: string };
+/** A documented command with its output. */
+type Call = { readonly command: string; readonly response: string };
 
-/** `$ command`, and below it the answer, up to the next. */
+/** `$ command`, followed by its output. */
 function readCalls(text: string): Call[] {
   return text
     .split(/^\$ /m)
     .slice(1)
     .map((call) => {
       const end = call.indexOf("\n");
-      return { command: call.slice(0, end), answer: call.slice(end + 1).trimEnd() };
+      return { command: call.slice(0, end), response: call.slice(end + 1).trimEnd() };
     });
 }
 
 let stage: Stage;
 let archive: string;
 
-/** The project of the README in an empty folder, made with its own commands from the packed package. */
+/** Creates the README project in an empty folder with the commands of the README and the packed package. */
 beforeAll(async () => {
   stage = await openStage();
   [archive = ""] = await stage.pack();
@@ -71,10 +71,10 @@ describe.each([...(await Promise.all([findNode(22), findNode(24)])), thisNode])(
     test.skipIf(missing !== undefined).each([
       ["the tutorial", "Tutorial", "server.ts"],
       ["the example without Fastify", "Without Fastify", "node-http.ts"],
-    ])("%s gives the answers that it shows", async (_name, heading, file) => {
+    ])("%s: the commands print the documented output", async (_name, heading, file) => {
       await using server = await openServer(path, stage.empty, file);
-      for (const { command, answer } of consoleBlocks(heading).flatMap(({ text }) => readCalls(text))) {
-        expect(`$ ${command}\n${await run(command, stage.empty, server.url)}`).toBe(`$ ${command}\n${answer}`);
+      for (const { command, response } of consoleBlocks(heading).flatMap(({ text }) => readCalls(text))) {
+        expect(`$ ${command}\n${await run(command, stage.empty, server.url)}`).toBe(`$ ${command}\n${response}`);
       }
     });
   },
@@ -90,7 +90,7 @@ test("the project of the tutorial has no type errors", async () => {
   await expect(execute(join(root, "node_modules/.bin/tsc"), ["-p", "."], stage.empty)).resolves.toBe("");
 });
 
-test("the package brings no other", async () => {
+test("the package installs no other packages", async () => {
   const folder = join(stage.checkout, "alone");
   await mkdir(folder);
   await execute("npm", ["install", "--prefix", folder, archive], folder);
@@ -99,7 +99,7 @@ test("the package brings no other", async () => {
   expect(new Set(names)).toEqual(new Set(["@bufbuild/protobuf", "@connectrpc/connect", "@flowgate/transcoding"]));
 });
 
-/** The calls under the heading, up to the next that is not below it. */
+/** Returns the console blocks of a section, including its subsections. */
 function consoleBlocks(heading: string): Block[] {
   const [, level = "", rest = ""] = new RegExp(`^(#+) ${heading}$(.*)`, "ms").exec(document) ?? [];
   const section = rest.split(new RegExp(`^#{1,${level.length}} `, "m"), 1)[0] ?? "";
@@ -108,7 +108,7 @@ function consoleBlocks(heading: string): Block[] {
   return found;
 }
 
-/** As in a user's shell, but with the Node of the tests, for npm may come with an older one. */
+/** The environment of a shell, with the Node of the tests: npm may come with an older one. */
 const env = {
   ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"))),
   PATH: [dirname(process.execPath), process.env["PATH"]].join(delimiter),
@@ -121,7 +121,7 @@ async function execute(command: string, args: readonly string[], cwd: string): P
   return stdout;
 }
 
-/** What a command of the document prints, without what is another each time. */
+/** The output of a documented command, without parts that vary. */
 async function run(command: string, dir: string, url: string): Promise<string> {
   const here = command.replaceAll("http://127.0.0.1:8080", url).replaceAll(/^curl /g, "curl --silent --show-error ");
   const output = await execute("sh", ["-c", here], dir);

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 
-/** A case of vectors.json; its first entry explains the groups and what the fields mean. */
+/** A case of vectors.json, whose first entry documents the groups and fields. */
 export type Vector = { group: string; id: string; profile: string; [field: string]: unknown };
 
 const all = JSON.parse(readFileSync(new URL("vectors.json", import.meta.url), "utf8")) as Vector[];
 
-/** The cases of a group that must hold: all but those of strict http.proto grammar, unless these are asked for. */
+/** The cases of a group with one of the profiles; by default all but "strict". */
 export function vectors<T>(
   group: string,
   profiles = ["core", "extension", "recommended"],

@@ -15,7 +15,7 @@ export const presets = {
    * grpc-gateway v2. Sets: unknown query parameters are ignored, and so are those for a field that the path or
    * the body binds; errors are google.rpc.Status; a stream is application/json with lines of `{"result": …}`.
    *
-   * Still different: fields at their zero value are left out, as the proto3 JSON mapping says (its marshaler
+   * Still different: fields with their default value are omitted, as specified by the proto3 JSON mapping (its marshaler
    * writes them; here the field option `always` does); a known path with another method is 405, not 501; metadata
    * is sent without the prefix `Grpc-Metadata-`, and trailers are not sent; a header can't override the method; bodies
    * have a limit (`maxBodyBytes`).
@@ -50,8 +50,8 @@ export const presets = {
    * vanguard-go. Sets: unknown query parameters are rejected, as without `DiscardUnknownQueryParams`; a parameter for
    * a field that the path or the body binds is ignored; errors are google.rpc.Status.
    *
-   * Still different: such a parameter does not override the path variable; fields at their zero value are left out,
-   * as the proto3 JSON mapping says (its codec writes them; here the field option `always` does); streams need no
+   * Still different: such a parameter does not override the path variable; fields with their default value are omitted,
+   * as specified by the proto3 JSON mapping (its codec writes them; here the field option `always` does); streams need no
    * HttpBody.
    */
   vanguard: { unknownQuery: "reject", boundQuery: "ignore", errors: "status" },

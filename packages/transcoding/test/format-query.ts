@@ -4,8 +4,8 @@ import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 type Fields = Record<string, unknown>;
 
 /**
- * The query that gives a message: the inverse of the binder. It says zeros too, so that a message of nothing else is
- * there. What no query can say (repeated messages, Any) is left out.
+ * Formats a message as a query, the inverse of the parameter reader. Zeros are included, so that a message of default values
+ * is set. Fields that parameters can't set (repeated messages, Any) are omitted.
  */
 export function formatQuery(
   desc: DescMessage,
@@ -56,7 +56,7 @@ function fieldValue(field: DescField, message: Fields): unknown {
   return member.case === field.localName ? member.value : undefined;
 }
 
-/** A value as text, of a parameter or of a path; undefined: it is a message with fields of its own. */
+/** Formats the value of a parameter or path variable; undefined for a message with fields. */
 export function formatText(field: DescField, value: unknown): string | undefined {
   const { message } = field;
   if (field.enum !== undefined) {

@@ -6,7 +6,7 @@ type Reply = {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   body: string;
-  /** The body as it came, for what is no text. */
+  /** The bytes of the body. */
   bytes: Buffer;
 };
 
@@ -16,7 +16,7 @@ export type Send = (
   options?: { headers?: Record<string, string>; body?: string | Uint8Array },
 ) => Promise<Reply>;
 
-/** A real server with the plugin, and a client that sends requests to it exactly as told. */
+/** Starts a server with the plugin, with a client that sends requests unmodified. */
 export async function serve(
   options: FastifyTranscodingPluginOptions,
 ): Promise<AsyncDisposable & { send: Send; port: number }> {

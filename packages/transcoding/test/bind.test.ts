@@ -30,10 +30,10 @@ test.each(vectors<BindingVector>("binding"))(
     const { method, path, body, contentType } = request;
     const type = contentType ?? "application/json";
     const rules = fromJson(HttpRuleSchema, rule);
-    // Forms are understood where the method says so.
+    // Forms must be enabled by the method.
     const echo = createEcho(message, rules, options, type === form ? { consumes: [form] } : {});
-    const answer = await call(echo, createRequest(method, path, body, type));
-    expect([answer.status, ...echo.seen.map((each) => toJson(message, each))]).toEqual(
+    const response = await call(echo, createRequest(method, path, body, type));
+    expect([response.status, ...echo.seen.map((each) => toJson(message, each))]).toEqual(
       expected.ok ? [200, expected.message] : [400],
     );
   },
@@ -85,23 +85,23 @@ describe("a path", () => {
     ["timestamp_value", "null", "timestamp_value: must be a time as in RFC 3339, such as 2024-02-29T12:00:00Z"],
     ["string_value", "%zz", "string_value: the path is badly encoded: percent-escapes of UTF-8 were expected"],
     ["string_value=**", "a/%C3", "string_value: the path is badly encoded: percent-escapes of UTF-8 were expected"],
-  ])("%s of %s is a fault", async (variable, value, message) => {
-    const answer = await bind(variable, value);
-    expect(answer.status).toBe(400);
-    expect(answer.body).toEqual({ code: "invalid_argument", message });
+  ])("%s of %s is a request error", async (variable, value, message) => {
+    const response = await bind(variable, value);
+    expect(response.status).toBe(400);
+    expect(response.body).toEqual({ code: "invalid_argument", message });
   });
 });
 
-describe("a field that has a source", () => {
+describe("a bound field", () => {
   const users = get("/v1/{resource_id}/users/{user_id}");
   const names = ["resource_id=2", "resourceId=2", "user_id=2", "userId=2", "email=2", "resource_id=1"];
 
-  test.each(names)("is never changed by a query: %s", async (query) => {
+  test.each(names)("is never set by the query: %s", async (query) => {
     for (const boundQuery of ["reject", "ignore"] as const) {
       const echo = createEcho(GetUserRequestSchema, users, { boundQuery });
-      const answer = await call(echo, createRequest("GET", `/v1/1/users/u?${query}`));
+      const response = await call(echo, createRequest("GET", `/v1/1/users/u?${query}`));
       const field = /email|user/.test(query) ? (query.startsWith("email") ? "email" : "user_id") : "resource_id";
-      expect(answer).toEqual(
+      expect(response).toEqual(
         boundQuery === "ignore"
           ? { status: 200, body: { resourceId: "1", userId: "u" } }
           : {
@@ -115,7 +115,7 @@ describe("a field that has a source", () => {
     }
   });
 
-  test.each(["custom_name=2", "kebab-name=2"])("is never changed by its json_name: %s", async (query) => {
+  test.each(["custom_name=2", "kebab-name=2"])("is never set by its json_name in the query: %s", async (query) => {
     const echo = createEcho(QueryMsgSchema, get("/v1/{custom_name}"), { boundQuery: "ignore" });
     expect(await call(echo, createRequest("GET", `/v1/1?${query}`))).toEqual({
       status: 200,
@@ -128,13 +128,13 @@ describe("a field that has a source", () => {
     ["nested.oneof_bool_value=true", { nested: { stringValue: "p", oneofBoolValue: true } }],
     ["nested.nested.string_value=x", { nested: { stringValue: "p", nested: { stringValue: "x" } } }],
     ["string_value=x", { stringValue: "x", nested: { stringValue: "p" } }],
-  ])("leaves the fields beside it to the query: %s", async (query, message) => {
+  ])("leaves sibling fields to the query: %s", async (query, message) => {
     const echo = createEcho(QueryMsgSchema, get("/v1/{nested.string_value}"), { boundQuery: "ignore" });
     expect(await call(echo, createRequest("GET", `/v1/p?${query}`))).toEqual({ status: 200, body: message });
   });
 
   test.each(["oneof_string_value=x", "oneof_bool_value=true", "oneofNested.string_value=x"])(
-    "of a oneof leaves nothing to its other members: %s",
+    "of a oneof prevents the query from setting other members: %s",
     async (query) => {
       const echo = createEcho(QueryMsgSchema, get("/v1/{oneof_nested.string_value}"), { boundQuery: "ignore" });
       expect(await call(echo, createRequest("GET", `/v1/p?${query}`))).toEqual({
@@ -144,7 +144,7 @@ describe("a field that has a source", () => {
     },
   );
 
-  test("keeps the value of the path, whatever the body says", async () => {
+  test("keeps the value of the path over that of the body", async () => {
     const echo = createEcho(UpdateMessageRequestSchema, post("/v1/{message.message_id}", "message"));
     for (const body of ['{"messageId":"2","text":"t"}', '{"message_id":"2","text":"t"}', '{"text":"t"}']) {
       expect(await call(echo, createRequest("POST", "/v1/1", body))).toEqual({
@@ -158,7 +158,7 @@ describe("a field that has a source", () => {
     });
   });
 
-  test("contradicts another member of its oneof in the body", async () => {
+  test("conflicts with another member of its oneof in the body", async () => {
     const echo = createEcho(GetUserRequestSchema, post("/v1/{user_id}", "*"));
     expect(await call(echo, createRequest("POST", "/v1/1", '{"email":"e"}'))).toEqual({
       status: 400,
@@ -167,7 +167,7 @@ describe("a field that has a source", () => {
     expect(echo.seen).toEqual([]);
   });
 
-  test("leaves nothing to the query where the body is the whole message", async () => {
+  test("excludes all query parameters if the body is the whole message", async () => {
     for (const [boundQuery, unknownQuery, query, status] of [
       ["reject", "reject", "text=x", 400],
       ["ignore", "reject", "text=x", 200],
@@ -176,13 +176,13 @@ describe("a field that has a source", () => {
       ["reject", "ignore", "text=x", 400],
     ] as const) {
       const echo = createEcho(MessageSchema, post("/v1", "*"), { boundQuery, unknownQuery });
-      const answer = await call(echo, createRequest("POST", `/v1?${query}`, '{"text":"b"}'));
-      expect([answer.status, echo.seen.length]).toEqual([status, status === 200 ? 1 : 0]);
-      expect(answer.body).toMatchObject(status === 200 ? { text: "b" } : { code: "invalid_argument" });
+      const response = await call(echo, createRequest("POST", `/v1?${query}`, '{"text":"b"}'));
+      expect([response.status, echo.seen.length]).toEqual([status, status === 200 ? 1 : 0]);
+      expect(response.body).toMatchObject(status === 200 ? { text: "b" } : { code: "invalid_argument" });
     }
   });
 
-  test("is refused in a form as in a query, or ignored", async () => {
+  test("is rejected or ignored in a form as in a query", async () => {
     const rule = post("/v1/{message_id}", "*");
     const request = createRequest("POST", "/v1/1", "text=a+b&messageId=2", form);
     const ignore = createEcho(MessageSchema, rule, { boundQuery: "ignore" }, { consumes: [form] });
@@ -195,7 +195,7 @@ describe("a field that has a source", () => {
   });
 });
 
-test("a field with no_query is no parameter", async () => {
+test("a field with no_query is an unknown parameter", async () => {
   for (const query of ["rev=1", "credentials.encrypted=x", "credentials.%24=x"]) {
     const seen: unknown[] = [];
     const transcoder = createTranscoder({
@@ -205,8 +205,8 @@ test("a field with no_query is no parameter", async () => {
           return {};
         }),
     });
-    const answer = await call({ transcoder }, createRequest("POST", `/flows?${query}`, "[]"));
-    expect(answer).toMatchObject({
+    const response = await call({ transcoder }, createRequest("POST", `/flows?${query}`, "[]"));
+    expect(response).toMatchObject({
       status: 400,
       body: { code: "invalid_flows", message: expect.stringMatching(/: unknown parameter; /) },
     });
@@ -214,7 +214,7 @@ test("a field with no_query is no parameter", async () => {
   }
 });
 
-test("a mistake in the query is found though the body is right, and before the implementation runs", async () => {
+test("an invalid query is rejected before the implementation runs, also with a valid body", async () => {
   const echo = createEcho(GetMessageRequestSchema, post("/v1/{message_id}", "sub"));
   for (const [target, body] of [
     ["/v1/1?revision=x", "{}"],
@@ -231,7 +231,7 @@ test("a mistake in the query is found though the body is right, and before the i
   });
 });
 
-test("a body sent to a rule without one is refused", async () => {
+test("a body for a rule without a body is rejected", async () => {
   const echo = createEcho(MessageSchema, get("/v1/{message_id}"));
   expect(await call(echo, createRequest("GET", "/v1/1", "{}"))).toEqual({
     status: 400,
@@ -239,15 +239,15 @@ test("a body sent to a rule without one is refused", async () => {
   });
 });
 
-describe("null, as the body of a field", () => {
+describe("null as the body of a field", () => {
   const bodies = ["name", "count", "nums", "items", "labels", "kind", "wrapped", "attrs"];
-  test.each(bodies)("stands for an absent one: %s", async (field) => {
+  test.each(bodies)("represents an unset field: %s", async (field) => {
     const echo = createEcho(schemas.BodiesSchema, post("/v1/{id}", field));
     expect(await call(echo, createRequest("POST", "/v1/1", "null"))).toEqual({ status: 200, body: { id: "1" } });
   });
 
   test.each(["optional_int32", "optional_value", "map_value15", "oneof_bool_value", "custom_name"])(
-    "of each kind: %s",
+    "unsets fields of every kind: %s",
     async (field) => {
       const echo = createEcho(QueryMsgSchema, post("/v1", field));
       expect(await call(echo, createRequest("POST", "/v1", "null"))).toEqual({ status: 200, body: {} });
@@ -255,21 +255,24 @@ describe("null, as the body of a field", () => {
   );
 });
 
-describe("a request without content", () => {
-  /** Of unknown length, and then none. */
+describe("a request without a body", () => {
+  /** A body of unknown length that turns out to be empty. */
   const empty = (method: string, path: string, contentType?: string) => ({
     ...createRequest(method, path, ""),
     headers: contentType === undefined ? {} : { "content-type": contentType },
   });
 
-  test.each([undefined, "application/json", "text/plain"])("has no body to refuse: %s", async (contentType) => {
-    const echo = createEcho(MessageSchema, get("/v1/{message_id}"));
-    expect(await call(echo, empty("GET", "/v1/1", contentType))).toMatchObject({ status: 200 });
-    const all = createEcho(MessageSchema, post("/v1", "*"));
-    expect(await call(all, empty("POST", "/v1", contentType))).toEqual({ status: 200, body: {} });
-  });
+  test.each([undefined, "application/json", "text/plain"])(
+    "is accepted with any Content-Type: %s",
+    async (contentType) => {
+      const echo = createEcho(MessageSchema, get("/v1/{message_id}"));
+      expect(await call(echo, empty("GET", "/v1/1", contentType))).toMatchObject({ status: 200 });
+      const all = createEcho(MessageSchema, post("/v1", "*"));
+      expect(await call(all, empty("POST", "/v1", contentType))).toEqual({ status: 200, body: {} });
+    },
+  );
 
-  test("is {} for a message, and nothing for another field", async () => {
+  test("is {} for a message, and rejected for other fields", async () => {
     const nested = createEcho(QueryMsgSchema, post("/v1", "nested"));
     expect(await call(nested, empty("POST", "/v1"))).toEqual({ status: 200, body: { nested: {} } });
     const scalar = createEcho(QueryMsgSchema, post("/v1", "int32_value"));
@@ -277,19 +280,19 @@ describe("a request without content", () => {
     expect(await call(scalar, empty("POST", "/v1", "text/plain"))).toMatchObject({ status: 415 });
   });
 
-  test("is told from one of another media type", async () => {
+  test("is distinguished from a body of an unsupported media type", async () => {
     const echo = createEcho(MessageSchema, post("/v1", "*"));
     expect(await call(echo, createRequest("POST", "/v1", "x", "text/plain"))).toMatchObject({ status: 415 });
   });
 });
 
-test("a body that is a oneof's member can't stand beside another in the path", () => {
+test("a body that is a member of a oneof can't be combined with another member in the path", () => {
   expect(() => createEcho(GetUserRequestSchema, post("/v1/{user_id}", "email"))).toThrow(
     /email.*can't be the body: the path binds user_id, a member of the same oneof/,
   );
 });
 
-test.each(["*", "a_b,*"])("a FieldMask may have %s, as AIP-134 has it", async (mask) => {
+test.each(["*", "a_b,*"])("a FieldMask can contain %s (AIP-134)", async (mask) => {
   const echo = createEcho(QueryMsgSchema, get("/v1"));
   expect(await call(echo, createRequest("GET", `/v1?fieldmask_value=${mask}`))).toEqual({
     status: 200,
@@ -297,15 +300,15 @@ test.each(["*", "a_b,*"])("a FieldMask may have %s, as AIP-134 has it", async (m
   });
 });
 
-test("a body that another realm's promise gives is read as any", async () => {
+test("a body from a promise of another realm is read", async () => {
   const Other = runInNewContext("Promise") as PromiseConstructor;
   const echo = createEcho(MessageSchema, post("/v1", "*"));
   const request = { ...createRequest("POST", "/v1", "-"), readBody: () => Other.resolve(Buffer.from('{"text":"x"}')) };
   expect(await call(echo, request)).toEqual({ status: 200, body: { text: "x" } });
 });
 
-test("an answer 406 by Accept says that it varies by it", async () => {
+test("a 406 due to Accept has Vary: Accept", async () => {
   const { transcoder } = createEcho(MessageSchema, get("/v1/{message_id}"));
-  const answer = await transcoder.handle({ ...createRequest("GET", "/v1/1"), headers: { accept: "text/html" } });
-  expect(answer).toMatchObject({ status: 406, headers: { vary: "Accept" } });
+  const response = await transcoder.handle({ ...createRequest("GET", "/v1/1"), headers: { accept: "text/html" } });
+  expect(response).toMatchObject({ status: 406, headers: { vary: "Accept" } });
 });

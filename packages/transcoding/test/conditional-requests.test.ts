@@ -8,7 +8,7 @@ import { FlowsService, type SetFlowsRequest } from "../../../gen/flowgate/v1/flo
 import { ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
 import { fastifyTranscodingPlugin } from "../src/adapters/fastify/index.ts";
 import { createTranscoder } from "../src/index.ts";
-import { json, serve, type Send } from "./send.ts";
+import { json, serve, type Send } from "./serve.ts";
 import { createMethod, createRequest } from "./service.ts";
 
 const v2 = { ...json, "service-api-version": "v2" };
@@ -45,13 +45,13 @@ describe("If-None-Match", () => {
     ['"R1"', 200],
     ["", 200],
     ['"r1" "r2"', 200],
-  ])("%s is answered %i", async (header, status) => {
+  ])("%s is %i", async (header, status) => {
     await using server = await serve(flows());
     const reply = await server.send("GET", "/flows", { headers: { "if-none-match": header } });
     expect([reply.status, reply.headers["etag"]]).toEqual([status, '"r1"']);
   });
 
-  test("is answered 304 for HEAD, too, with what the answer would have had", async () => {
+  test("is 304 for HEAD, too, with the headers of the corresponding 200", async () => {
     await using server = await serve(
       flows("r1", ({ responseHeader }) => {
         responseHeader.set("cache-control", "max-age=5");
@@ -71,15 +71,15 @@ describe("If-None-Match", () => {
     }
   });
 
-  test.each(["", 'a"b', "a b", "é", "a\r\nb"])("a value that can't be an entity tag is none: %j", async (rev) => {
+  test.each(["", 'a"b', "a b", "é", "a\r\nb"])("a value that can't be an entity tag is omitted: %j", async (rev) => {
     await using server = await serve(flows(rev));
     const reply = await server.send("GET", "/flows", { headers: { "if-none-match": "*" } });
     expect([reply.status, reply.headers["etag"]]).toEqual([200, undefined]);
   });
 });
 
-describe("an entity tag that the response does not have", () => {
-  const answering = (desc: DescMessage, etag: string, response: Record<string, unknown>) => ({
+describe("the field of the option etag", () => {
+  const createService = (desc: DescMessage, etag: string, response: Record<string, unknown>) => ({
     transcoder: createTranscoder({
       routes: (router) =>
         router.rpc(createMethod(desc, { pattern: { case: "get", value: "/x" } }, { etag }), () => response),
@@ -89,24 +89,24 @@ describe("an entity tag that the response does not have", () => {
   test.each<
     [what: string, desc: DescMessage, etag: string, response: Record<string, unknown>, tag: string | undefined]
   >([
-    ["an absent optional field", ThingSchema, "maybe", {}, undefined],
-    ["an empty one", ThingSchema, "maybe", { maybe: "" }, undefined],
-    ["one that is there", ThingSchema, "maybe", { maybe: "r1" }, '"r1"'],
-    ["that says so", ThingSchema, "maybe", { maybe: "undefined" }, '"undefined"'],
+    ["an unset optional field", ThingSchema, "maybe", {}, undefined],
+    ["an empty optional field", ThingSchema, "maybe", { maybe: "" }, undefined],
+    ["a set optional field", ThingSchema, "maybe", { maybe: "r1" }, '"r1"'],
+    ["the text undefined", ThingSchema, "maybe", { maybe: "undefined" }, '"undefined"'],
     ["zero without presence", ThingSchema, "large", {}, '"0"'],
-    ["an absent number with presence", UninterpretedOptionSchema, "positive_int_value", {}, undefined],
+    ["an unset number with presence", UninterpretedOptionSchema, "positive_int_value", {}, undefined],
     ["zero with presence", UninterpretedOptionSchema, "positive_int_value", { positiveIntValue: 0n }, '"0"'],
   ])("%s", async (_what, desc, etag, response, tag) => {
-    const { transcoder } = answering(desc, etag, response);
-    for (const asked of ["undefined", "", "0", "r1"]) {
-      const request = { ...createRequest("GET", "/x"), headers: { "if-none-match": `"${asked}"` } };
+    const { transcoder } = createService(desc, etag, response);
+    for (const requested of ["undefined", "", "0", "r1"]) {
+      const request = { ...createRequest("GET", "/x"), headers: { "if-none-match": `"${requested}"` } };
       const { status, headers } = await transcoder.handle(request);
-      expect([status, headers["etag"]]).toEqual([tag === `"${asked}"` ? 304 : 200, tag]);
+      expect([status, headers["etag"]]).toEqual([tag === `"${requested}"` ? 304 : 200, tag]);
     }
   });
 
-  test("can't be one of several fields", () => {
-    expect(() => answering(ThingSchema, "left", {})).toThrow(
+  test("can't be a member of a oneof", () => {
+    expect(() => createService(ThingSchema, "left", {})).toThrow(
       'transcodingtest.v1.Thing has no scalar field "left" for the ETag',
     );
   });
@@ -123,7 +123,7 @@ describe("If-Match", () => {
     ['W/"r0", "r1"', "r1"],
     ["*", undefined],
     [undefined, undefined],
-  ])("%s makes the revision %s", async (ifMatch, rev) => {
+  ])("%s sets the revision to %s", async (ifMatch, rev) => {
     const { routes, deployed } = flows();
     await using server = await serve({ routes });
     const headers = { ...json, ...(ifMatch === undefined ? {} : { "if-match": ifMatch }) };
@@ -145,7 +145,7 @@ describe("If-Match", () => {
   });
 
   test.each(["v1", "v1-gzip", "v1-identity", "v1-br-zstd"])(
-    "gives back what any form's ETag was made of: %s",
+    "is the inverse of the ETag of every content coding: %s",
     async (rev) => {
       const seen: unknown[] = [];
       const method = (value: string, verb: "get" | "put", more: object) => ({
@@ -162,7 +162,7 @@ describe("If-Match", () => {
               return {};
             }),
       });
-      const answers = [];
+      const responses = [];
       for (const encoding of ["identity", "gzip", "br", "zstd"]) {
         const get = { ...createRequest("GET", "/x"), headers: { "accept-encoding": encoding } };
         const { etag } = (await transcoder.handle(get)).headers;
@@ -170,14 +170,14 @@ describe("If-Match", () => {
         expect((await transcoder.handle(matched)).status).toBe(304);
         const put = createRequest("PUT", "/x", "{}");
         await transcoder.handle({ ...put, headers: { ...put.headers, "if-match": String(etag) } });
-        answers.push(etag);
+        responses.push(etag);
       }
       expect(seen).toEqual([rev, rev, rev, rev]);
-      expect(new Set(answers).size).toBe(4);
+      expect(new Set(responses).size).toBe(4);
     },
   );
 
-  test("and the body's own field must say the same", async () => {
+  test("must equal the field of the body", async () => {
     const { routes, deployed } = flows();
     await using server = await serve({ routes });
     const same = await post(server.send, '"r1"', "v2", '{"flows":[],"rev":"r1"}');
@@ -196,7 +196,7 @@ describe("If-Match", () => {
   });
 });
 
-describe("whatever a header says", () => {
+describe("an arbitrary request header", () => {
   const name = fc.constantFrom(
     "accept",
     "accept-encoding",
@@ -225,7 +225,7 @@ describe("whatever a header says", () => {
   );
   const value = fc.oneof(fc.string(), fc.string({ unit: token }), fc.constantFrom("__proto__", "constructor"));
 
-  test("the answer is no 500", async () => {
+  test("does not result in a 500", async () => {
     const transcoder = createTranscoder({ routes: flows().routes, cors: { origins: ["https://app.example"] } });
     await fc.assert(
       fc.asyncProperty(
@@ -244,7 +244,7 @@ describe("whatever a header says", () => {
             readBody: async () => Buffer.from("[]"),
             streamBody: async function* () {},
           });
-          // 504: a deadline of nothing.
+          // 504: a timeout of 0.
           expect([200, 204, 304, 400, 405, 406, 412, 504]).toContain(status);
         },
       ),
@@ -254,7 +254,7 @@ describe("whatever a header says", () => {
 });
 
 describe("Vary", () => {
-  test("is one header, with what hooks of Fastify set", async () => {
+  test("is one header that includes the value set by Fastify hooks", async () => {
     await using app = fastify();
     app.addHook("onRequest", async (_request, reply) => {
       reply.header("vary", "Origin").header("x-hook", "1");

@@ -16,7 +16,7 @@ const post = (path: string, body: string, rule: Rule = {}): Rule => ({
 });
 const custom = (kind: string, path: string): Rule => ({ pattern: { case: "custom", value: { kind, path } } });
 
-/** What a rule from outside the .proto, given to one method, is compiled into. */
+/** The routes that an external rule for one method is compiled to. */
 const compile = (method: DescMethod, rule: Rule): string[] =>
   lines([method], [{ ...rule, selector: `${method.parent.typeName}.${method.name}` }]);
 
@@ -55,7 +55,7 @@ describe("a rule", () => {
     [upload, post("/v1/{name}", "raw"), ["Upload: POST /v1/{name}, path name, body raw"]],
     [uploadRaw, post("/v1/{content_type}", "*"), ["UploadRaw: POST /v1/{content_type}, path content_type, body *"]],
     [chat, post("/v1", "inner"), ["Chat: POST /v1, body inner"]],
-  ])("of %s, %j, is compiled", (method, rule, expected) => {
+  ])("of %s, %j, is compiled to routes", (method, rule, expected) => {
     expect(compile(method, rule)).toEqual(expected);
   });
 
@@ -101,16 +101,16 @@ describe("a rule", () => {
     [upload, get("/v1"), "a client stream must have a body"],
     [chat, get("/v1"), "a client stream must have a body"],
     [noContent, get("/v1"), "a server stream must have a response body"],
-  ])("of %s, %j, is refused", (method, rule, problem) => {
+  ])("of %s, %j, is rejected", (method, rule, problem) => {
     expect(() => compile(method, rule)).toThrow(new Error(`can't serve ${method.toString()} over HTTP: ${problem}`));
   });
 });
 
-describe("rules from outside the .proto", () => {
+describe("rules outside of the .proto", () => {
   const { echoThing, getHeaders } = ThingsService.method;
   const service = "transcodingtest.v1.ThingsService";
 
-  test("take the place of a method's own, the last one first", () => {
+  test("replace the method's rule; the last one applies", () => {
     expect(lines([echoThing, getHeaders], [])).toEqual([
       "EchoThing: POST /things/echo, body thing, response_body thing",
       "GetHeaders: GET /things/headers",
@@ -128,7 +128,7 @@ describe("rules from outside the .proto", () => {
   });
 
   test.each([[`${service}.*`], ["transcodingtest.v1.*"], ["transcodingtest.*"], ["*"]])(
-    "%s selects by prefix, and no pattern takes rules away",
+    "%s selects by prefix, and a rule without a pattern removes rules",
     (selector) => {
       expect(lines([echoThing, getHeaders], [{ selector }])).toEqual([]);
       expect(lines([echoThing, getHeaders], [{ selector }, get("/a", { selector: `${service}.EchoThing` })])).toEqual([
@@ -144,20 +144,23 @@ describe("rules from outside the .proto", () => {
     ["EchoThing"],
     ["transcodingtest.v1.Things.*"],
     [`${service}.EchoThing.*`],
-  ])("%s selects nothing, and that is an error", (selector) => {
+  ])("%s matches no method, which is an error", (selector) => {
     expect(() => lines([echoThing, call, other], [get("/a", { selector })])).toThrow(
       new Error(`the selector "${selector}" matches no registered RPC`),
     );
   });
 
-  test.each(["", `${service}.Get*`, "*.EchoThing", ".", `${service}.`, "**"])("%j is no selector", (selector) => {
-    expect(() => lines([echoThing], [get("/a", { selector })])).toThrow(
-      new Error(`the selector "${selector}" is neither the name of an RPC nor a prefix that ends with ".*"`),
-    );
-  });
+  test.each(["", `${service}.Get*`, "*.EchoThing", ".", `${service}.`, "**"])(
+    "%j is not a valid selector",
+    (selector) => {
+      expect(() => lines([echoThing], [get("/a", { selector })])).toThrow(
+        new Error(`the selector "${selector}" is neither the name of an RPC nor a prefix that ends with ".*"`),
+      );
+    },
+  );
 });
 
-test("strict templates are those of http.proto", () => {
+test("strictTemplates accepts the grammar of http.proto only", () => {
   const rules = [get("/a/**/b", { selector: "*" })];
   expect(compileRoutes([call], { rules, strictTemplates: false })).toHaveLength(1);
   expect(() => compileRoutes([call], { rules, strictTemplates: true })).toThrow(

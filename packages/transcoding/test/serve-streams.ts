@@ -5,30 +5,29 @@ import { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "
 
 export type HttpVersion = "HTTP/1.1" | "HTTP/2";
 
-/** An answer as far as it came. */
-type Exchange = {
+/** A response whose body is read as it arrives. */
+type StreamedResponse = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** The pieces of the body, as they come; throws where the connection breaks off. */
-  readonly pieces: AsyncIterable<Buffer>;
-  /** All of the body, and whether it ended as an answer should. */
+  /** The chunks of the body; throws if the response is aborted. */
+  readonly chunks: AsyncIterable<Buffer>;
+  /** Reads the whole body; `isComplete` is false if the response was aborted. */
   read(): Promise<{ body: string; isComplete: boolean }>;
-  /** Takes nothing more, and goes. */
-  leave(): void;
+  disconnect(): void;
 };
 
-type ExchangeOptions = {
+type RequestOptions = {
   readonly headers?: Record<string, string>;
-  /** Sent piece by piece, while the answer is read. */
+  /** An iterable is sent chunk by chunk, while the response is read. */
   readonly body?: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array> | string | Uint8Array;
 };
 
 export type Streams = AsyncDisposable & {
   readonly app: FastifyInstance;
-  exchange(method: string, path: string, options?: ExchangeOptions): Promise<Exchange>;
+  request(method: string, path: string, options?: RequestOptions): Promise<StreamedResponse>;
 };
 
-/** A real server of one HTTP version, and a client that reads an answer as it comes. */
+/** Starts a server of one HTTP version, with a client that reads responses as they arrive. */
 export async function serveStreams(version: HttpVersion, options: FastifyTranscodingPluginOptions): Promise<Streams> {
   const app =
     version === "HTTP/2"
@@ -40,14 +39,14 @@ export async function serveStreams(version: HttpVersion, options: FastifyTransco
   if (version === "HTTP/1.1") {
     return {
       app,
-      exchange: (method, path, init) => exchangeOverHttp1(port, method, path, init),
+      request: (method, path, init) => requestOverHttp1(port, method, path, init),
       [Symbol.asyncDispose]: () => app.close(),
     };
   }
   const session = connect(`http://127.0.0.1:${port}`);
   return {
     app,
-    exchange(method, path, { headers = {}, body } = {}) {
+    request(method, path, { headers = {}, body } = {}) {
       const stream = session.request(
         { ":method": method, ":path": path, ...headers },
         { endStream: body === undefined },
@@ -55,9 +54,9 @@ export async function serveStreams(version: HttpVersion, options: FastifyTransco
       stream.on("error", () => {});
       void send(stream, body);
       return new Promise((resolve, reject) => {
-        stream.once("close", () => reject(new Error(`closed without an answer: ${stream.rstCode}`)));
+        stream.once("close", () => reject(new Error(`closed without a response: ${stream.rstCode}`)));
         stream.once("response", (head) => {
-          resolve(exchangeOf(Number(head[":status"]), head, stream, () => stream.close(8)));
+          resolve(createResponse(Number(head[":status"]), head, stream, () => stream.close(8)));
         });
       });
     },
@@ -68,17 +67,17 @@ export async function serveStreams(version: HttpVersion, options: FastifyTransco
   };
 }
 
-function exchangeOverHttp1(
+function requestOverHttp1(
   port: number,
   method: string,
   path: string,
-  { headers = {}, body }: ExchangeOptions = {},
-): Promise<Exchange> {
+  { headers = {}, body }: RequestOptions = {},
+): Promise<StreamedResponse> {
   return new Promise((resolve, reject) => {
     const request = httpRequest({ host: "127.0.0.1", port, method, path, headers, agent: false }, (response) => {
-      // What is wrong with a request after its answer is of no interest.
+      // Errors of the request after the response are ignored.
       request.on("error", () => {});
-      resolve(exchangeOf(response.statusCode ?? 0, response.headers, response, () => request.destroy()));
+      resolve(createResponse(response.statusCode ?? 0, response.headers, response, () => request.destroy()));
     });
     request.once("error", reject);
     void send(request, body);
@@ -87,20 +86,20 @@ function exchangeOverHttp1(
 
 async function send(
   target: NodeJS.WritableStream & { destroyed: boolean },
-  body: ExchangeOptions["body"],
+  body: RequestOptions["body"],
 ): Promise<void> {
   if (body !== undefined) {
-    for await (const piece of typeof body === "string" || body instanceof Uint8Array ? [body] : body) {
+    for await (const chunk of typeof body === "string" || body instanceof Uint8Array ? [body] : body) {
       if (target.destroyed) {
         return;
       }
-      target.write(piece);
+      target.write(chunk);
     }
   }
   target.end();
 }
 
-/** All that an iterable gives. */
+/** Collects the items of an iterable. */
 export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) {
@@ -109,22 +108,22 @@ export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
-function exchangeOf(
+function createResponse(
   status: number,
   headers: IncomingHttpHeaders,
-  pieces: AsyncIterable<Buffer>,
-  leave: () => void,
-): Exchange {
+  chunks: AsyncIterable<Buffer>,
+  disconnect: () => void,
+): StreamedResponse {
   return {
     status,
     headers,
-    pieces,
-    leave,
+    chunks,
+    disconnect,
     async read() {
       let body = "";
       try {
-        for await (const piece of pieces) {
-          body += piece.toString();
+        for await (const chunk of chunks) {
+          body += chunk.toString();
         }
       } catch {
         return { body, isComplete: false };

@@ -20,11 +20,11 @@ import { describe, expect, test } from "vitest";
 import { AnysService, ParcelSchema, type Parcel } from "./gen/transcodingtest/v1/anys_pb.ts";
 import { ThingsService, type Colour } from "./gen/transcodingtest/v1/things_pb.ts";
 import { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "../src/adapters/fastify/index.ts";
-import { collect, type HttpVersion } from "./exchange.ts";
+import { collect, type HttpVersion } from "./serve-streams.ts";
 
 type Served = AsyncDisposable & { readonly app: FastifyInstance; readonly baseUrl: string };
 
-/** One Fastify with both plugins, of the same options. */
+/** A Fastify application with both plugins and the same options. */
 async function serveBoth(
   options: FastifyTranscodingPluginOptions & { routes: (router: ConnectRouter) => void },
   version: HttpVersion = "HTTP/1.1",
@@ -101,7 +101,7 @@ const headers = { "x-caller": "ann" };
 
 type Kind = "unary" | "stream";
 
-/** Makes a call, and gives the messages of its answer, and a header of it. */
+/** Makes a call, and returns the messages and a header of the response. */
 type Send = (kind: Kind, baseUrl: string) => Promise<{ messages: Parcel[]; header: string | null }>;
 
 function rpc(open: (baseUrl: string) => Transport): Send {
@@ -128,8 +128,8 @@ const rest: Send = async (kind, baseUrl) => {
     headers: { ...headers, "content-type": "application/json", accept: "application/json" },
     body: json,
   });
-  const answer = (await reply.json()) as JsonValue;
-  const messages = Array.isArray(answer) ? answer : [answer];
+  const response = (await reply.json()) as JsonValue;
+  const messages = Array.isArray(response) ? response : [response];
   return { messages: messages.map(readParcel), header: reply.headers.get("x-answer") };
 };
 
@@ -141,7 +141,7 @@ const protocols: [name: string, version: HttpVersion, send: Send][] = [
 ];
 
 type Trace = {
-  /** What ran, in order, and what it was told. */
+  /** The steps that ran, in order, with their arguments. */
   readonly steps: string[];
   readonly messages: Parcel[];
   readonly isBodyRead: () => boolean;
@@ -150,7 +150,7 @@ type Trace = {
 const traceKey = createContextKey<Trace | undefined>(undefined);
 const userKey = createContextKey("nobody");
 
-/** A service, its interceptors and its gate, that tell what they see. */
+/** A service, interceptors and a gate that record their calls. */
 function traced(): { traces: Trace[]; options: Parameters<typeof serveBoth>[0] } {
   const traces: Trace[] = [];
   const intercept =
@@ -216,7 +216,7 @@ function traced(): { traces: Trace[]; options: Parameters<typeof serveBoth>[0] }
           `gate ${method.name} ${requestHeader.get("x-caller")} ${values.get(userKey)} ${trace.isBodyRead()}`,
         );
         values.set(userKey, `${values.get(userKey)} gate`);
-        // Whoever would read the body meanwhile has the time for it.
+        // Gives a reader of the body time to start.
         await new Promise((resolve) => setImmediate(resolve));
         trace?.steps.push(`gate left ${trace.isBodyRead()}`);
       },
@@ -231,7 +231,7 @@ describe.each<[Kind, string]>([
   const service = AnysService.typeName;
   const isStream = kind === "stream";
 
-  test.each(protocols)("is the same over %s", async (_name, version, send) => {
+  test.each(protocols)("has the same steps and result over %s", async (_name, version, send) => {
     const { traces, options } = traced();
     await using server = await serveBoth(options, version);
     const { messages, header } = await send(kind, server.baseUrl);
@@ -267,7 +267,7 @@ describe.each<[Kind, string]>([
     ["gRPC", "HTTP/2", rpcPath, "application/grpc+proto", /grpc-status: 7/],
     ["gRPC-Web", "HTTP/1.1", rpcPath, "application/grpc-web+proto", /grpc-status: 7/],
   ])(
-    "is refused by the gate though its body never arrives: %s, %s",
+    "is rejected by the gate without waiting for its body: %s, %s",
     async (_name, version, path, contentType, refusal) => {
       const { traces, options } = traced();
       await using server = await serveBoth(
@@ -287,11 +287,11 @@ describe.each<[Kind, string]>([
   );
 });
 
-/** Sends the head of a request, and nothing more; gives all that is answered, as text. */
+/** Sends the header of a request without its body, and returns the raw response. */
 function beginHttp1(baseUrl: string, path: string, head: Record<string, string>): Promise<string> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(`${baseUrl}${path}`, { method: "POST", headers: head, agent: false }, (response) => {
-      // It is given up before it is whole.
+      // The request is aborted before it is complete.
       request.on("error", () => {});
       let text = formatHeaders(response.headers);
       response.on("data", (chunk: Buffer) => {
@@ -307,7 +307,7 @@ function beginHttp1(baseUrl: string, path: string, head: Record<string, string>)
   });
 }
 
-/** The same over HTTP/2. */
+/** Like the above, over HTTP/2. */
 function beginHttp2(baseUrl: string, path: string, head: Record<string, string>): Promise<string> {
   return new Promise((resolve, reject) => {
     const session = connect(baseUrl);

@@ -17,7 +17,7 @@ import { createCorsGuard, createOriginList, type CorsOptions } from "./guards/co
 import { createLoadGuard, type SheddingOptions } from "./guards/load-shedding.ts";
 import { addSecurityHeaders } from "./guards/security-headers.ts";
 import { createHealth, createHealthEndpoints, type ReadinessOptions } from "./health.ts";
-import { type Gate, toFailure } from "./failures.ts";
+import { type Gate, toFailure } from "./errors/failures.ts";
 import { createLimitLog } from "./limit-log.ts";
 import { createListener } from "./listener/listener.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";

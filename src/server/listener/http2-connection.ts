@@ -1,4 +1,4 @@
-import http2 from "node:http2";
+import type http2 from "node:http2";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { type ControlFrameBudget, createControlFrameBudget } from "./control-frame-budget.ts";

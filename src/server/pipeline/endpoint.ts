@@ -1,5 +1,5 @@
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
-import { errorResponse } from "../error-response.ts";
+import { errorResponse } from "../errors/error-response.ts";
 import type { RequestContext } from "./request-context.ts";
 import type { Route } from "./route.ts";
 

@@ -1,8 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Transcoder, TranscodingMatch } from "@flowgate/transcoding";
-import { rejectUnknownRpc } from "../rpc/reject-rpc.ts";
+import { rejectUnknownRpc } from "./reject-rpc.ts";
 import type { RequestContext } from "./request-context.ts";
-import { errorResponse } from "../error-response.ts";
+import { errorResponse } from "../errors/error-response.ts";
 import type { Route } from "./route.ts";
 
 export type RouterOptions = {

@@ -3,7 +3,7 @@ import { brotliCompress, brotliDecompress, constants, gunzip, gzip } from "node:
 import type { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
-import { toConnectError } from "./connect-error.ts";
+import { toConnectError } from "../errors/connect-error.ts";
 import { undecodable } from "./decode.ts";
 
 type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>;

@@ -3,7 +3,7 @@ import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
 import { createAccumulator } from "@flowgate/transcoding/server";
 import { messageTooLarge } from "./compression.ts";
-import { toConnectError } from "./connect-error.ts";
+import { toConnectError } from "../errors/connect-error.ts";
 
 /** Length of the prefix before each message, in all three protocols: one byte of flags, four bytes of length (big-endian). */
 export const envelopeBytes = 5;

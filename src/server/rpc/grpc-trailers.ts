@@ -1,7 +1,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { type TranscodingResponse, type CallContext } from "@flowgate/transcoding/server";
 import { envelope, trailersFlag } from "./envelope.ts";
-import { grpcStatus } from "./grpc-status.ts";
+import { grpcStatus } from "../errors/grpc-status.ts";
 import { setTrailersOf } from "./method.ts";
 
 /** The trailers of a call: its status, and the trailers that its implementation has set. */

@@ -13,14 +13,14 @@ import {
   maxBodyBytesOf,
   type StreamImplementation,
 } from "@flowgate/transcoding/server";
-import { type Gate, toFailure } from "../failures.ts";
+import { type Gate, toFailure } from "../errors/failures.ts";
 import type { Route } from "../pipeline/route.ts";
 import { type Codec, createCodecs } from "./codec.ts";
 import { messageTooLarge } from "./compression.ts";
 import { createConnectGet, createConnectPost, queryOf } from "./connect-unary.ts";
 import { createGrpcUnary } from "./grpc-unary.ts";
 import type { RpcMethod, ServeRpc } from "./method.ts";
-import { rejectRpc } from "./reject-rpc.ts";
+import { rejectRpc } from "../pipeline/reject-rpc.ts";
 import { createStreams, type StreamOptions } from "./stream.ts";
 
 export type RpcOptions = {

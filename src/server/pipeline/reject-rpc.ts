@@ -1,8 +1,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type TranscodingResponse, codeOfStatus } from "@flowgate/transcoding/server";
-import { rejectCall } from "../pipeline/reject.ts";
-import { errorResponse } from "../error-response.ts";
-import type { RequestContext } from "../pipeline/request-context.ts";
+import { rejectCall } from "./reject.ts";
+import { errorResponse } from "../errors/error-response.ts";
+import type { RequestContext } from "./request-context.ts";
 
 /**
  * The response to a request for an RPC that none of its protocols accepts. Connect clients derive UNKNOWN from these

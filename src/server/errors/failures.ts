@@ -1,9 +1,9 @@
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { peerKey } from "../auth/principal.ts";
-import { FlowgateError } from "../errors.ts";
-import { traceIds, traceKey } from "../telemetry/trace.ts";
-import { toConnectError } from "./rpc/connect-error.ts";
+import { peerKey } from "../../auth/principal.ts";
+import { FlowgateError } from "../../errors.ts";
+import { traceIds, traceKey } from "../../telemetry/trace.ts";
+import { toConnectError } from "./connect-error.ts";
 
 /** Throws or rejects to reject a call before its body is read. */
 export type Gate = (context: HandlerContext) => void | Promise<void>;

@@ -13,12 +13,12 @@ import type { Tokens } from "./token-cache.ts";
 import { tokenError } from "./token-error.ts";
 import { invalidToken } from "./unauthorized.ts";
 
-/** What IssueToken is asked with, each a plain string. */
+/** The parameters of IssueToken. */
 export type TokenRequest = {
-  /** Empty where the client sends it by HTTP Basic authentication. */
+  /** Empty if the client sends it by HTTP Basic authentication. */
   readonly clientId: string;
   readonly grantType: string;
-  /** Absent: all that the user may. */
+  /** Absent: all permissions of the user. */
   readonly scope?: string | undefined;
   readonly username: string;
   readonly password: string;
@@ -26,44 +26,43 @@ export type TokenRequest = {
 
 type IssuedToken = {
   readonly accessToken: string;
-  /** In seconds. */
+  /** Lifetime in seconds. */
   readonly expiresIn: number;
   readonly tokenType: "Bearer";
-  /** Present where the request had none. */
+  /** Present if the request had none. */
   readonly scope?: string;
 };
 
-/** Who asks for a token. */
+/** The client that requests a token. */
 type TokenPeer = {
-  /** Failed attempts are counted by it. */
+  /** Failed attempts are counted per address. */
   readonly address: string;
-  /** The Authorization header; null where none was sent. */
+  /** The Authorization header; null: there is none. */
   readonly authorization: string | null;
 };
 
 export interface Authenticator {
-  /** Whether callers have to say who they are: there is an adminAuth, or workloads are told apart. */
+  /** Whether callers must authenticate: adminAuth is set, or workloads are identified. */
   readonly required: boolean;
-  /** Whether there is an adminAuth, so that callers can have a token. */
+  /** Whether adminAuth is set, so that callers can get a token. */
   readonly issuesTokens: boolean;
-  /** What a client must collect before it asks for a token; empty where it needs none. */
+  /** The prompts that a client must show to request a token; empty if no token is needed. */
   login(): MessageInitShape<typeof GetLoginResponseSchema>;
   /** Rejects with the errors of RFC 6749. */
   issueToken(request: TokenRequest, peer: TokenPeer): Promise<IssuedToken>;
-  /** The token is of no use once this resolves. One that is unknown is no error. */
+  /** The token is invalid once this resolves. Ignores an unknown token. */
   revokeToken(token: string): Promise<void>;
   /**
-   * Who sends this Authorization header; null where none was sent. Throws or rejects with
-   * `invalid_token`, also where a request without any token would do. Without a token, and only then, the
-   * workload's identity decides; one that no rule knows is no one in particular. A promise only where a token has to be
-   * looked up in storage.
+   * Returns the caller with this Authorization header; null: there is none. Throws or rejects with `invalid_token`, also
+   * if a request without a token would be allowed. Without a token, the workload identity determines the caller, who is
+   * anonymous if no rule matches. Returns a promise only if the token has to be looked up in the store.
    */
   authenticate(authorization: string | null, workload?: Peer["workload"]): Principal | Promise<Principal>;
 }
 
-const everyone: Principal = { username: undefined, permissions: ["*"] };
-const nobody: Principal = { username: undefined, permissions: [] };
-const sweepEveryMs = 60 * 60_000;
+const unrestricted: Principal = { username: undefined, permissions: ["*"] };
+const withoutPermissions: Principal = { username: undefined, permissions: [] };
+const cleanupIntervalMs = 60 * 60_000;
 const parameters = [
   ["client_id", "clientId"],
   ["grant_type", "grantType"],
@@ -72,22 +71,24 @@ const parameters = [
   ["password", "password"],
 ] as const;
 
-/** `permissions` are the known ones, by name. */
-export function createAuthenticator(options: {
-  adminAuth: AdminAuth | undefined;
-  tokens: Tokens;
-  permissions: ReadonlySet<string>;
-  /** What workloads may do. Absent: they are not told apart. */
-  identities?: readonly IdentityRule[] | undefined;
-  now?: () => number;
-  /** Hears of each failed login that was the last one for a while. */
-  onLockOut?: OnLockOut;
-}): Authenticator {
-  const { adminAuth, tokens, permissions, identities, now = Date.now, onLockOut } = options;
+type AuthenticatorOptions = {
+  readonly adminAuth: AdminAuth | undefined;
+  readonly tokens: Tokens;
+  /** All known permissions. */
+  readonly permissions: ReadonlySet<string>;
+  /** The permissions of workloads. Absent: workloads are not identified. */
+  readonly identities?: readonly IdentityRule[] | undefined;
+  readonly now?: () => number;
+  /** Called when a user or client is locked out after failed logins. */
+  readonly onLockOut?: OnLockOut;
+};
+
+export function createAuthenticator({ adminAuth, ...options }: AuthenticatorOptions): Authenticator {
+  const { tokens, identities } = options;
   const principalOf = createIdentities(identities ?? []);
-  const withoutToken = (workload: Peer["workload"], anonymous: Principal): Principal => {
+  const identify: IdentifyWorkload = (workload) => {
     const id = workload?.();
-    return (id === undefined ? undefined : principalOf(id)) ?? anonymous;
+    return id === undefined ? undefined : principalOf(id);
   };
   const revokeToken = async (token: string): Promise<void> => {
     if (token === "") {
@@ -95,64 +96,57 @@ export function createAuthenticator(options: {
     }
     await tokens.remove(sha256(token));
   };
+  return adminAuth === undefined
+    ? { ...createWorkloadAuthenticator(identities !== undefined, identify), revokeToken }
+    : { ...createTokenAuthenticator(adminAuth, options, identify), revokeToken };
+}
 
-  if (adminAuth === undefined) {
-    const required = identities !== undefined;
-    return {
-      required,
-      issuesTokens: false,
-      login: () => ({}),
-      async issueToken() {
-        throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
-      },
-      revokeToken,
-      authenticate(authorization, workload) {
-        if (!required) {
-          return everyone;
-        }
-        if (authorization !== null) {
-          throw invalidToken(
-            "This service issues no access tokens: leave Authorization out, and call as a workload with a SPIFFE ID.",
-          );
-        }
-        return withoutToken(workload, nobody);
-      },
-    };
-  }
+/** Returns the principal of a workload; undefined: there is no identity, or no rule for it. */
+type IdentifyWorkload = (workload: Peer["workload"]) => Principal | undefined;
 
-  const accounts = new Map(
-    adminAuth.users.map((user) => [user.username, { user, fingerprint: sha256(user.password) }]),
-  );
-  const logins = createLogins(adminAuth.users, createLimiter(now, onLockOut));
-  const anonymous: Principal = { username: undefined, permissions: adminAuth.default?.permissions ?? [] };
-  let sweptAtMs = Number.NEGATIVE_INFINITY;
-
-  /** Expired tokens do no harm but take room: it is enough that they go with the next logins. */
-  async function sweep(): Promise<void> {
-    if (now() - sweptAtMs >= sweepEveryMs) {
-      sweptAtMs = now();
-      await tokens.removeExpired(sweptAtMs);
-    }
-  }
-
-  const principals = new WeakMap<StoredToken, Principal>();
-
-  function toPrincipal(stored: StoredToken | undefined): Principal {
-    if (stored === undefined || stored.expiresAtMs <= now()) {
-      throw invalidToken();
-    }
-    // Users are those of the configuration, so that a token that was looked up once stands for the same.
-    let principal = principals.get(stored);
-    if (principal === undefined) {
-      const account = accounts.get(stored.username);
-      if (account === undefined || !account.fingerprint.equals(stored.passwordFingerprint)) {
-        throw invalidToken();
+/** Without adminAuth: callers authenticate as workloads if `required` is set, otherwise not at all. */
+function createWorkloadAuthenticator(
+  required: boolean,
+  identify: IdentifyWorkload,
+): Omit<Authenticator, "revokeToken"> {
+  return {
+    required,
+    issuesTokens: false,
+    login: () => ({}),
+    async issueToken() {
+      throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
+    },
+    authenticate(authorization, workload) {
+      if (!required) {
+        return unrestricted;
       }
-      const { username, permissions: granted } = account.user;
-      principal = { username, permissions: narrow(granted, stored.scope.split(" ")) };
-      principals.set(stored, principal);
+      if (authorization !== null) {
+        throw invalidToken(
+          "This service issues no access tokens: omit Authorization, and call as a workload with a SPIFFE ID.",
+        );
+      }
+      return identify(workload) ?? withoutPermissions;
+    },
+  };
+}
+
+/** With adminAuth: callers authenticate by a token, or as workloads. */
+function createTokenAuthenticator(
+  adminAuth: AdminAuth,
+  { tokens, permissions, now = Date.now, onLockOut }: Omit<AuthenticatorOptions, "adminAuth">,
+  identify: IdentifyWorkload,
+): Omit<Authenticator, "revokeToken"> {
+  const logins = createLogins(adminAuth.users, createLimiter(now, onLockOut));
+  const toPrincipal = createTokenVerifier(adminAuth, now);
+  const anonymous: Principal = { username: undefined, permissions: adminAuth.default?.permissions ?? [] };
+  let cleanedUpAtMs = Number.NEGATIVE_INFINITY;
+
+  /** Expired tokens are already rejected; removing them occasionally, on logins, frees their space. */
+  async function removeExpired(): Promise<void> {
+    if (now() - cleanedUpAtMs >= cleanupIntervalMs) {
+      cleanedUpAtMs = now();
+      await tokens.removeExpired(cleanedUpAtMs);
     }
-    return principal;
   }
 
   return {
@@ -169,13 +163,13 @@ export function createAuthenticator(options: {
 
     async issueToken(request, { address, authorization }) {
       const client = readClient(request.clientId, authorization);
-      const asked = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
+      const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
       const user = await logins.verify(request, address);
-      const scope = asked ?? user.permissions;
+      const scope = requestedScope ?? user.permissions;
       if (!covers(user.permissions, scope, permissions)) {
-        throw tokenError("invalid_scope", "The scope is beyond what this user is permitted.");
+        throw tokenError("invalid_scope", "The scope exceeds the permissions of this user.");
       }
-      await sweep();
+      await removeExpired();
       const accessToken = randomBytes(32).toString("base64url");
       await tokens.insert({
         hash: sha256(accessToken),
@@ -189,17 +183,15 @@ export function createAuthenticator(options: {
         accessToken,
         expiresIn: adminAuth.tokenLifetimeSeconds,
         tokenType: "Bearer",
-        ...(asked === undefined && { scope: scope.join(" ") }),
+        ...(requestedScope === undefined && { scope: scope.join(" ") }),
       };
     },
 
-    revokeToken,
-
     authenticate(authorization, workload) {
       if (authorization === null) {
-        return withoutToken(workload, anonymous);
+        return identify(workload) ?? anonymous;
       }
-      // As issued above; the scheme is case-insensitive (RFC 9110, section 11.1).
+      // The form of issued tokens. The scheme is case-insensitive (RFC 9110, section 11.1).
       const token = /^bearer +([\w-]{43})$/i.exec(authorization)?.[1];
       if (token === undefined) {
         throw invalidToken();
@@ -210,7 +202,32 @@ export function createAuthenticator(options: {
   };
 }
 
-/** Checks what can be checked without the user. Returns the scope, undefined where the request has none. */
+/** Returns the principal of a stored token. Throws `invalid_token` if it is unknown, expired, or its user has changed. */
+function createTokenVerifier(adminAuth: AdminAuth, now: () => number): (stored: StoredToken | undefined) => Principal {
+  const accounts = new Map(
+    adminAuth.users.map((user) => [user.username, { user, fingerprint: sha256(user.password) }]),
+  );
+  // Cacheable, because users are fixed by the configuration.
+  const principals = new WeakMap<StoredToken, Principal>();
+  return (stored) => {
+    if (stored === undefined || stored.expiresAtMs <= now()) {
+      throw invalidToken();
+    }
+    let principal = principals.get(stored);
+    if (principal === undefined) {
+      const account = accounts.get(stored.username);
+      if (account === undefined || !account.fingerprint.equals(stored.passwordFingerprint)) {
+        throw invalidToken();
+      }
+      const { username, permissions } = account.user;
+      principal = { username, permissions: narrow(permissions, stored.scope.split(" ")) };
+      principals.set(stored, principal);
+    }
+    return principal;
+  };
+}
+
+/** Validates a request as far as possible without the user. Returns its scope; undefined: it has none. */
 function parseTokenRequest(
   request: TokenRequest,
   {
@@ -229,7 +246,7 @@ function parseTokenRequest(
     throw tokenError("invalid_request", `The parameter ${missing[0]} is missing or empty.`);
   }
   if (!clientIds.includes(client.id)) {
-    throw invalidClient("This client_id is not one of the configured.", client.usesBasic);
+    throw invalidClient("This client_id is not configured.", client.usesBasic);
   }
   if (request.grantType !== "password") {
     throw tokenError("unsupported_grant_type", "The only grant_type is password.");

@@ -10,7 +10,7 @@ import type { Exchange, ExchangeHandler } from "./listener/exchange.ts";
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/request-context.ts";
-import { errorResponse } from "./error-response.ts";
+import { errorResponse } from "./errors/error-response.ts";
 import { createRequestIds } from "./request-id.ts";
 
 /** `/metrics` on the port of the API, for callers that `checkPermission` allows. */

@@ -89,7 +89,7 @@ test.each<[Partial<TokenRequest>, string, TokenErrorReason, string]>([
     { clientId: "node-red-admin", grantType: "code" },
     "invalid_client",
     TokenErrorReason.INVALID_CLIENT,
-    "This client_id is not one of the configured.",
+    "This client_id is not configured.",
   ],
   [
     { grantType: "code", scope: "x" },
@@ -109,7 +109,7 @@ test.each<[Partial<TokenRequest>, string, TokenErrorReason, string]>([
     { username: "bob", password: "bob-secret" },
     "invalid_scope",
     TokenErrorReason.INVALID_SCOPE,
-    "The scope is beyond what this user is permitted.",
+    "The scope exceeds the permissions of this user.",
   ],
   [
     { username: "bob", password: "ada-secret" },
@@ -118,10 +118,10 @@ test.each<[Partial<TokenRequest>, string, TokenErrorReason, string]>([
     "The username or the password is wrong.",
   ],
 ])("rejects %j as %s", async (request, reason, error, errorDescription) => {
-  const refused = await failure(open().issue(request));
-  expect(refused.reason).toBe(reason);
-  expect(refused.message).toBe(errorDescription);
-  expect(detailsOf(refused, TokenErrorSchema)).toMatchObject([{ error, errorDescription }]);
+  const failed = await failure(open().issue(request));
+  expect(failed.reason).toBe(reason);
+  expect(failed.message).toBe(errorDescription);
+  expect(detailsOf(failed, TokenErrorSchema)).toMatchObject([{ error, errorDescription }]);
 });
 
 test.each(["nobody", "constructor", "__proto__", "toString", "x".repeat(100_000)])(
@@ -161,10 +161,10 @@ test.each(["ada", "nobody"])("locks out %s after five failures, with the seconds
   const { issue } = open(ada, createMemoryTokens(), () => nowMs);
   await Promise.all(Array.from({ length: 5 }, () => failure(issue({ username, password: "wrong" }))));
   nowMs = 100_500;
-  const refused = await failure(issue({ username }));
-  expect(refused.reason).toBe("temporarily_unavailable");
-  expect(refused.headers["retry-after"]).toBe("500");
-  expect(detailsOf(refused, TokenErrorSchema)).toMatchObject([
+  const error = await failure(issue({ username }));
+  expect(error.reason).toBe("temporarily_unavailable");
+  expect(error.headers["retry-after"]).toBe("500");
+  expect(detailsOf(error, TokenErrorSchema)).toMatchObject([
     {
       error: TokenErrorReason.TEMPORARILY_UNAVAILABLE,
       errorDescription: "Too many failed attempts; try again later.",
@@ -187,9 +187,9 @@ test("reports that adminAuth is not set", async () => {
   expect(authenticator.login()).toEqual({});
   expect(authenticator.required).toBe(false);
   expect(authenticator.authenticate("Bearer nonsense")).toEqual({ username: undefined, permissions: ["*"] });
-  const refused = await failure(issue({ clientId: "" }));
-  expect(refused.reason).toBe("auth_disabled");
-  expect(detailsOf(refused, TokenErrorSchema)).toMatchObject([
+  const error = await failure(issue({ clientId: "" }));
+  expect(error.reason).toBe("auth_disabled");
+  expect(detailsOf(error, TokenErrorSchema)).toMatchObject([
     {
       error: TokenErrorReason.INVALID_REQUEST,
       errorDescription: "This service needs no token: its adminAuth is not set.",
@@ -283,12 +283,12 @@ test.each([
   stranger,
 ])("rejects the Authorization header %j", async (header) => {
   const { authenticator } = open();
-  const refused = await failure(Promise.try(() => authenticator.authenticate(header)));
-  expect(refused.reason).toBe("invalid_token");
-  expect(detailsOf(refused, UnauthorizedSchema)).toMatchObject([
+  const error = await failure(Promise.try(() => authenticator.authenticate(header)));
+  expect(error.reason).toBe("invalid_token");
+  expect(detailsOf(error, UnauthorizedSchema)).toMatchObject([
     { challenge: 'Bearer realm="flowgate", error="invalid_token"' },
   ]);
-  expect(refused.headers["www-authenticate"]).toBe('Bearer realm="flowgate", error="invalid_token"');
+  expect(error.headers["www-authenticate"]).toBe('Bearer realm="flowgate", error="invalid_token"');
 });
 
 test("rejects an expired token, and removes expired ones at most once an hour", async () => {
@@ -318,8 +318,8 @@ test("revokes a token, and ignores an unknown one", async () => {
   await authenticator.revokeToken(accessToken);
   await authenticator.revokeToken("unknown");
   await expect(authenticator.authenticate(`Bearer ${accessToken}`)).rejects.toMatchObject({ reason: "invalid_token" });
-  const refused = await failure(authenticator.revokeToken(""));
-  expect(detailsOf(refused, TokenErrorSchema)).toMatchObject([
+  const error = await failure(authenticator.revokeToken(""));
+  expect(detailsOf(error, TokenErrorSchema)).toMatchObject([
     { error: TokenErrorReason.INVALID_REQUEST, errorDescription: "The parameter token is missing or empty." },
   ]);
 });

@@ -69,9 +69,11 @@ function serve(configured: AdminAuth | undefined) {
   };
 }
 
-async function refusal(call: Promise<unknown>): Promise<{ code: Code; challenges: string[]; header: string | null }> {
+async function rejectionOf(
+  call: Promise<unknown>,
+): Promise<{ code: Code; challenges: string[]; header: string | null }> {
   const error = await call.then(
-    () => new Error("it was let in"),
+    () => new Error("the call was accepted"),
     (error: unknown) => error,
   );
   if (!(error instanceof ConnectError)) {
@@ -84,10 +86,10 @@ async function refusal(call: Promise<unknown>): Promise<{ code: Code; challenges
   };
 }
 
-const refused = (code: Code, challenge: string) => ({ code, challenges: [challenge], header: challenge });
-const noToken = refused(Code.Unauthenticated, 'Bearer realm="flowgate"');
-const invalidToken = refused(Code.Unauthenticated, 'Bearer realm="flowgate", error="invalid_token"');
-const insufficientScope = refused(
+const rejectedWith = (code: Code, challenge: string) => ({ code, challenges: [challenge], header: challenge });
+const noToken = rejectedWith(Code.Unauthenticated, 'Bearer realm="flowgate"');
+const invalidToken = rejectedWith(Code.Unauthenticated, 'Bearer realm="flowgate", error="invalid_token"');
+const insufficientScope = rejectedWith(
   Code.PermissionDenied,
   'Bearer realm="flowgate", error="insufficient_scope", scope="flows.write"',
 );
@@ -114,15 +116,15 @@ test("allows public methods with any token", async () => {
 
 test("requires a token", async () => {
   const { flows, auth, callers } = serve(users);
-  expect(await refusal(flows.getFlows({}))).toEqual(noToken);
-  expect(await refusal(auth.revokeToken({}))).toEqual(noToken);
+  expect(await rejectionOf(flows.getFlows({}))).toEqual(noToken);
+  expect(await rejectionOf(auth.revokeToken({}))).toEqual(noToken);
   expect(callers).toEqual([]);
 });
 
 test("rejects an invalid token, even if none is required", async () => {
   const { flows, auth, callers } = serve({ ...users, default: { permissions: ["*"] } });
-  expect(await refusal(flows.getFlows({}, badToken))).toEqual(invalidToken);
-  expect(await refusal(auth.revokeToken({}, badToken))).toEqual(invalidToken);
+  expect(await rejectionOf(flows.getFlows({}, badToken))).toEqual(invalidToken);
+  expect(await rejectionOf(auth.revokeToken({}, badToken))).toEqual(invalidToken);
   expect(callers).toEqual([]);
 });
 
@@ -133,8 +135,8 @@ test("allows a token only what both its scope and its user include", async () =>
   const reads = await bearer("ada", "read");
   await flows.getFlows({}, reads);
   await auth.revokeToken({}, reads);
-  expect(await refusal(flows.setFlows({}, reads))).toEqual(insufficientScope);
-  expect(await refusal(flows.setFlows({}, await bearer("bob", "read")))).toEqual(insufficientScope);
+  expect(await rejectionOf(flows.setFlows({}, reads))).toEqual(insufficientScope);
+  expect(await rejectionOf(flows.setFlows({}, await bearer("bob", "read")))).toEqual(insufficientScope);
   expect(callers).toEqual([
     { username: "ada", permissions: ["*"] },
     { username: "ada", permissions: ["read"] },
@@ -145,8 +147,8 @@ test("allows a token only what both its scope and its user include", async () =>
 test("allows a request without a token only the default permissions", async () => {
   const { flows, auth, callers } = serve({ ...users, default: { permissions: ["read"] } });
   await flows.getFlows({});
-  expect(await refusal(flows.setFlows({}))).toEqual(noToken);
-  expect(await refusal(auth.revokeToken({}))).toEqual(noToken);
+  expect(await rejectionOf(flows.setFlows({}))).toEqual(noToken);
+  expect(await rejectionOf(auth.revokeToken({}))).toEqual(noToken);
   expect(callers).toEqual([{ username: undefined, permissions: ["read"] }]);
 });
 
@@ -180,7 +182,7 @@ test("returns synchronously for a public method, without reading the headers", (
 });
 
 test.each(["/flows?access_token=x", "/flows?a=b&access_token=", "/flows?access%5Ftoken=x"])(
-  "takes no token from the address %s",
+  "rejects a token in the URL %s",
   (url) => {
     const context = contextOf(FlowsService, FlowsService.method.getFlows, url);
     expect(() => gateOf({ ...users, default: { permissions: ["*"] } })(context)).toThrow(
@@ -205,7 +207,7 @@ test.each<[message: string, path: string, identity: string | undefined, authoriz
     null,
   ],
   [
-    "This service issues no access tokens: leave Authorization out, and call as a workload with a SPIFFE ID.",
+    "This service issues no access tokens: omit Authorization, and call as a workload with a SPIFFE ID.",
     "/flows",
     "spiffe://example.org/reader",
     "Bearer x",

@@ -11,7 +11,7 @@ function clock() {
 async function begin(limiter: Limiter, username: string, address = "10.0.0.1"): Promise<Attempt> {
   const attempt = await limiter.begin(username, address);
   if (typeof attempt === "number") {
-    throw new TypeError(`refused for ${attempt} s`);
+    throw new TypeError(`blocked for ${attempt} s`);
   }
   return attempt;
 }

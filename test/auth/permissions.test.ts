@@ -26,8 +26,8 @@ test.each([
   [["flows.read", "settings.read"], ["read"], true],
   [["flows.write"], ["flows.write"], true],
   [["flows.write"], ["read"], false],
-])("whether %j includes the scope %j is %s", (permissions, asked, covered) => {
-  expect(covers(permissions, asked, known)).toBe(covered);
+])("whether %j includes the scope %j is %s", (permissions, requested, covered) => {
+  expect(covers(permissions, requested, known)).toBe(covered);
 });
 
 test.each([

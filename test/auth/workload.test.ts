@@ -80,29 +80,29 @@ function tried(read: () => string | undefined): string | undefined {
   try {
     return read();
   } catch (error) {
-    return `refused: ${(error as Error).message}`;
+    return `rejected:  ${(error as Error).message}`;
   }
 }
 
 const unclear = (source: string) => `${source} must contain exactly one URI, which is a SPIFFE ID with a path.`;
 
 describe("of a certificate", () => {
-  const refused = `refused: ${unclear("The client certificate")}`;
+  const rejected = `rejected:  ${unclear("The client certificate")}`;
   test.each([
     ["one SPIFFE ID", { uris: [alice], dnsNames: ["a.example"], addresses: ["10.0.0.1"] }, alice],
     ["no URI", { dnsNames: ["a.example"] }, undefined],
     ["no name at all", {}, undefined],
-    ["two SPIFFE IDs", { uris: [alice, bob] }, refused],
-    ["another URI too", { uris: [alice, "https://example.org/"] }, refused],
-    ["another URI alone", { uris: ["https://example.org/"] }, refused],
-    ["an ID without a path", { uris: ["spiffe://example.org"] }, refused],
-    ["an ID inside of another URI", { uris: [`https://a, URI:${alice}`] }, refused],
+    ["two SPIFFE IDs", { uris: [alice, bob] }, rejected],
+    ["another URI too", { uris: [alice, "https://example.org/"] }, rejected],
+    ["another URI alone", { uris: ["https://example.org/"] }, rejected],
+    ["an ID without a path", { uris: ["spiffe://example.org"] }, rejected],
+    ["an ID inside of another URI", { uris: [`https://a, URI:${alice}`] }, rejected],
     ["an ID inside of a DNS name", { dnsNames: [`a.example, URI:${alice}`] }, undefined],
     ["an ID inside of a quoted DNS name", { dnsNames: [`a", URI:${alice}, DNS:"`] }, undefined],
     [
       "that of an authority",
       { uris: [alice], ca: true },
-      "refused: The client certificate is a CA certificate, which does not identify a workload.",
+      "rejected:  The client certificate is a CA certificate, which does not identify a workload.",
     ],
   ])("with %s", (_name, certificate, expected) => {
     expect(tried(() => workloadOfCertificate(new X509Certificate(authority.issue(certificate).cert)))).toBe(expected);
@@ -110,7 +110,7 @@ describe("of a certificate", () => {
 });
 
 describe("of X-Forwarded-Client-Cert", () => {
-  const refused = `refused: ${unclear("The header X-Forwarded-Client-Cert")}`;
+  const rejected = `rejected:  ${unclear("The header X-Forwarded-Client-Cert")}`;
   const hash = `Hash=${"ab".repeat(32)}`;
   test.each([
     [`URI=${alice}`, alice],
@@ -126,26 +126,26 @@ describe("of X-Forwarded-Client-Cert", () => {
     [`Subject="x;URI=${bob},URI=${bob}";URI=${alice}`, alice],
     [`Subject="ends in \\\\";URI=${alice}`, alice],
     [`${hash};Subject="CN=a"`, undefined],
-    [`URI=${alice};URI=${bob}`, refused],
-    [`URI=${alice};URI=${alice}`, refused],
-    ["URI=https://example.org/", refused],
+    [`URI=${alice};URI=${bob}`, rejected],
+    [`URI=${alice};URI=${alice}`, rejected],
+    ["URI=https://example.org/", rejected],
     // As written by Envoy for a certificate without a URI.
     ["URI=", undefined],
     [`${hash};URI=;DNS=a.example`, undefined],
     [`URI=${bob},URI=`, undefined],
-    [`URI=${alice},`, refused],
-    [`URI=${alice};`, refused],
-    [`,URI=${alice}`, refused],
-    ["", refused],
-    ["URI", refused],
-    [`URI=${alice}=b`, refused],
-    [`URI=${alice} b`, refused],
-    [`URI="${alice}`, refused],
-    [`URI="${alice}"x`, refused],
-    [`URI=${alice}"`, refused],
+    [`URI=${alice},`, rejected],
+    [`URI=${alice};`, rejected],
+    [`,URI=${alice}`, rejected],
+    ["", rejected],
+    ["URI", rejected],
+    [`URI=${alice}=b`, rejected],
+    [`URI=${alice} b`, rejected],
+    [`URI="${alice}`, rejected],
+    [`URI="${alice}"x`, rejected],
+    [`URI=${alice}"`, rejected],
     // A quote that a client leaves open would swallow the proxy's element, so both are rejected.
-    [`a=",By=spiffe://example.org/gateway;${hash};Subject="CN=x";URI=${alice}`, refused],
-    [`a="\\,By=spiffe://example.org/gateway;${hash};Subject="";URI=${alice}`, refused],
+    [`a=",By=spiffe://example.org/gateway;${hash};Subject="CN=x";URI=${alice}`, rejected],
+    [`a="\\,By=spiffe://example.org/gateway;${hash};Subject="";URI=${alice}`, rejected],
   ])("%s", (header, expected) => {
     expect(tried(() => workloadOfForwarded(header))).toBe(expected);
   });

@@ -279,7 +279,7 @@ const issuing: Row[] = [
     ...issueBy(basic("unknown:")),
     ...oauth(401, Code.Unauthenticated, "invalid_client", {
       headers: { "cache-control": "no-store", "www-authenticate": 'Basic realm="flowgate"' },
-      message: "This client_id is not one of the configured.",
+      message: "This client_id is not configured.",
     }),
   },
   ...["service-admin:secret", ":", "service-admin", "service%zzadmin:"].map((credentials): Row => ({
@@ -778,7 +778,7 @@ function toRest({ message }: { message: { $typeName: string } }, method: Row): u
 function restOf(message: { $typeName: string }, { name }: Row): unknown {
   const schema = schemas.get(message.$typeName);
   if (schema === undefined) {
-    throw new Error(`${name} was answered with ${message.$typeName}`);
+    throw new Error(`${name} got the response ${message.$typeName}`);
   }
   const value = toJson(schema, message as never) as { runtime?: { state: string } };
   return value.runtime === undefined

@@ -49,7 +49,7 @@ async function open(overrides: Partial<ServerOptions> = {}) {
   return Object.assign(server, { lines });
 }
 
-const refuse = (): never => {
+const rejectCall = (): never => {
   throw new FlowgateError("no_token", "a token is needed");
 };
 
@@ -102,7 +102,7 @@ describe.each(transports)("%s", (name, transport) => {
 
   test("rejects a large message before it is read, and serves the next call", async () => {
     let closed = true;
-    await using server = await open({ gate: () => (closed ? refuse() : undefined) });
+    await using server = await open({ gate: () => (closed ? rejectCall() : undefined) });
     const client = createClient(AuthService, transport(server.url));
     // Beyond 10 MB Node's own HTTP/2 client gives up before it sends.
     const failure = await failureOf(client.revokeToken({ token: "x".repeat(8 * megabyte) }));
@@ -123,7 +123,7 @@ describe.each(transports)("%s", (name, transport) => {
 
 test("serves and rejects calls of @grpc/grpc-js", async () => {
   let closed = true;
-  await using server = await open({ gate: () => (closed ? refuse() : undefined) });
+  await using server = await open({ gate: () => (closed ? rejectCall() : undefined) });
   const client = new grpc.Client(`127.0.0.1:${server.port}`, grpc.credentials.createInsecure());
   const { input } = AuthService.method.revokeToken;
   const call = (token: string) =>
@@ -148,7 +148,7 @@ describe("an upload that is not read", () => {
   const chunk = Buffer.alloc(megabyte, "x");
 
   test("gets its response while it is sent, and the connection serves the next request", async () => {
-    await using server = await open({ gate: refuse });
+    await using server = await open({ gate: rejectCall });
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     const ports = [];
     for (let i = 0; i < 2; i++) {
@@ -168,7 +168,7 @@ describe("an upload that is not read", () => {
     ["with Expect, by a client that does not wait", "Expect: 100-continue\r\n"],
     ["with Connection: close", "Connection: close\r\n"],
   ])("gets its response before the connection closes: %s", async (_what, header) => {
-    await using server = await open({ gate: refuse });
+    await using server = await open({ gate: rejectCall });
     using raw = await openRaw(server.port);
     raw.write(`${head}${header}Content-Length: ${20 * megabyte}\r\n\r\n`);
     for (let i = 0; i < 20; i++) {
@@ -179,7 +179,7 @@ describe("an upload that is not read", () => {
   });
 
   test("does not get 100 Continue", async () => {
-    await using server = await open({ gate: refuse });
+    await using server = await open({ gate: rejectCall });
     using raw = await openRaw(server.port);
     raw.write(`${head}Expect: 100-continue\r\nContent-Length: ${20 * megabyte}\r\n\r\n`);
     expect(await raw.closed()).toMatch(/^HTTP\/1.1 401 /);
@@ -295,9 +295,9 @@ describe("request ids", () => {
   ])("are the client's if they are short printable ASCII: %s", async (id, taken) => {
     await using server = await open();
     const response = await fetch(`${server.url}/healthz`, { headers: { "x-request-id": id } });
-    const answered = response.headers.get("x-request-id");
-    expect(answered === id).toBe(taken);
-    expect(answered).toMatch(/^[\x21-\x7e]+$/);
+    const responseId = response.headers.get("x-request-id");
+    expect(responseId === id).toBe(taken);
+    expect(responseId).toMatch(/^[\x21-\x7e]+$/);
   });
 
   const grpcType = { "content-type": "application/grpc" };

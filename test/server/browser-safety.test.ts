@@ -181,9 +181,13 @@ const visit = { "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" };
 
 const forgeries: [string, Headers, string][] = [
   ["of another host", origin("https://evil.example"), "https://evil.example"],
-  ["of a host that begins like ours", origin("http://flows.example.evil.example"), "http://flows.example.evil.example"],
+  [
+    "of a host that begins like a name of the service",
+    origin("http://flows.example.evil.example"),
+    "http://flows.example.evil.example",
+  ],
   ["of another port", origin("http://flows.example:81"), "http://flows.example:81"],
-  ["of a name below ours", origin("http://a.flows.example"), "http://a.flows.example"],
+  ["of a subdomain of a name of the service", origin("http://a.flows.example"), "http://a.flows.example"],
   ["of no scheme", origin("flows.example"), "flows.example"],
   ["of another scheme", origin("ftp://flows.example"), "ftp://flows.example"],
   ["in a sandbox", origin("null"), "null"],

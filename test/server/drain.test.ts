@@ -51,7 +51,7 @@ const acknowledgeSettings = frame(type.settings, flag.ack, 0);
 
 describe("an HTTP/2 connection", () => {
   /** Opens a connection with a call in flight that is notified of the shutdown. */
-  async function told() {
+  async function openNotified() {
     const listener = await listen();
     const raw = await openRaw2(listener.port);
     raw.write(Buffer.concat([acknowledgeSettings, get(1)]));
@@ -63,17 +63,17 @@ describe("an HTTP/2 connection", () => {
   }
 
   test("gets a shutdown notice, then the last stream id; a stream opened in between is served", async () => {
-    const { listener, raw, closed, goaway, ping } = await told();
+    const { listener, raw, closed, goaway, ping } = await openNotified();
     expect(goaway?.payload).toEqual(Buffer.concat([uint32(highestStreamId), uint32(0)]));
     raw.write(get(3));
-    expect((await untilFrame(raw, type.data, 3)).payload.toString()).toBe("answer 1");
+    expect((await untilFrame(raw, type.data, 3)).payload.toString()).toBe("response 1");
     raw.write(frame(type.ping, flag.ack, 0, ping.payload));
     const [, second] = await untilFrames(raw, type.goaway, 2);
     expect(second?.payload).toEqual(Buffer.concat([uint32(3), uint32(0)]));
     // Not processed, as the second GOAWAY has reported.
     raw.write(get(5));
     listener.release();
-    expect((await untilFrame(raw, type.data, 1)).payload.toString()).toBe("answer 0");
+    expect((await untilFrame(raw, type.data, 1)).payload.toString()).toBe("response 0");
     const frames = framesIn(await raw.closed());
     expect(frames.filter(({ streamId }) => streamId === 5)).toEqual([]);
     expect(listener.served()).toBe(2);
@@ -81,7 +81,7 @@ describe("an HTTP/2 connection", () => {
   });
 
   test("gets the last stream id also if its client does not acknowledge PING", async () => {
-    const { listener, raw, closed } = await told();
+    const { listener, raw, closed } = await openNotified();
     const [, second] = await untilFrames(raw, type.goaway, 2);
     expect(second && lastStreamId(second)).toBe(1);
     listener.release();
@@ -95,7 +95,7 @@ describe("an HTTP/2 connection", () => {
     await eventually(async () => expect(await connectionsOf(listener.server)).toBe(1));
     const closed = listener.close();
     raw.write(Buffer.concat([preface, frame(type.settings, 0, 0), acknowledgeSettings, get(1)]));
-    expect((await untilFrame(raw, type.data, 1)).payload.toString()).toBe("answer 0");
+    expect((await untilFrame(raw, type.data, 1)).payload.toString()).toBe("response 0");
     const { payload } = await untilFrame(raw, type.ping, 0);
     raw.write(frame(type.ping, flag.ack, 0, payload));
     const [first, second] = await untilFrames(raw, type.goaway, 2);
@@ -107,13 +107,13 @@ describe("an HTTP/2 connection", () => {
     const listener = await listen();
     const session = http2.connect(`http://127.0.0.1:${listener.port}`);
     await once(session, "remoteSettings");
-    const gone = once(session, "close");
+    const sessionClosed = once(session, "close");
     await listener.close();
-    await expect(gone).resolves.toBeDefined();
+    await expect(sessionClosed).resolves.toBeDefined();
   });
 
   test("accepts no further streams", async () => {
-    const { listener, closed } = await told();
+    const { listener, closed } = await openNotified();
     const [error] = (await once(connect(listener.port, "127.0.0.1"), "error").catch((error: unknown) => [error])) as [
       unknown,
     ];

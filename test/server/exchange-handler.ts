@@ -1,9 +1,9 @@
 import type { Exchange, ExchangeHandler } from "../../src/server/listener/exchange.ts";
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
 
-/** Serves what does not violate HTTP itself. */
+/** A handler that serves requests that do not violate HTTP. */
 export function serving(serve: (exchange: Exchange) => void): ExchangeHandler {
-  return (exchange, refusal) => (refusal === undefined ? serve(exchange) : exchange.send(refusal));
+  return (exchange, rejection) => (rejection === undefined ? serve(exchange) : exchange.send(rejection));
 }
 
 /** A response of this body, with the status 200. */

@@ -98,10 +98,10 @@ describe("a flood of", () => {
     const { limit, most, bytes, code, handler = hello } = given;
     // A short timeout makes the checks of connections more frequent.
     const fields = { headerFields: 16, firstByteTimeoutMs: 400 };
-    const answering: ExchangeHandler = (exchange, refusal) =>
-      exchange.headers["x-last"] === undefined ? handler(exchange, refusal) : hello(exchange, refusal);
-    await using limited = await listen({ ...fields, [limit]: most }, answering);
-    await using unlimited = await listen(fields, answering);
+    const respondToLast: ExchangeHandler = (exchange, rejection) =>
+      exchange.headers["x-last"] === undefined ? handler(exchange, rejection) : hello(exchange, rejection);
+    await using limited = await listen({ ...fields, [limit]: most }, respondToLast);
+    await using unlimited = await listen(fields, respondToLast);
     using attacker = await openRaw2(limited.port);
     using tolerated = await openRaw2(unlimited.port);
     await Promise.all([flood(attacker, bytes), flood(tolerated, bytes)]);
@@ -188,16 +188,16 @@ test("the control frames of normal calls stay within the budget", async () => {
   );
   await using server = await listen({ overheadBytesPerSecond: 2_000, idleTimeoutMs: 20 }, serve);
   using raw = await openRaw2(server.port);
-  let taken = 0;
+  let receivedBytes = 0;
   raw.socket.on("data", (chunk: Buffer) => {
     // Two WINDOW_UPDATE frames per chunk, as some clients send.
     raw.write(Buffer.concat([0, 1].map((streamId) => frame(type.windowUpdate, 0, streamId, uint32(chunk.length)))));
-    taken += chunk.length;
+    receivedBytes += chunk.length;
   });
   const body = Buffer.alloc(1_000, "x");
   raw.write(Buffer.concat([post(1), repeat(1_000, () => frame(type.data, 0, 1, body))]));
   raw.write(frame(type.data, flag.endStream, 1));
-  await expect.poll(() => taken, { timeout: 20_000 }).toBeGreaterThan(size);
+  await expect.poll(() => receivedBytes, { timeout: 20_000 }).toBeGreaterThan(size);
   expect(server.reached).not.toContain("overheadBytesPerSecond");
 });
 
@@ -257,8 +257,8 @@ describe("a request beyond a limit", () => {
     for (const raw of [one, other]) {
       raw.write(Buffer.concat([get(1), get(3), get(5)]));
     }
-    const refused = await untilFrame(one, type.rstStream, 5);
-    expect(refused.payload.readUInt32BE()).toBe(errorCode.refused);
+    const reset = await untilFrame(one, type.rstStream, 5);
+    expect(reset.payload.readUInt32BE()).toBe(errorCode.refused);
     released.resolve();
     await untilFrame(one, type.data, 3);
     await untilFrame(other, type.data, 5);

@@ -131,14 +131,14 @@ type Watch = Disposable & {
 };
 
 function watch(client: Client<typeof Health>, service: string, options: CallOptions = {}): Watch {
-  const left = new AbortController();
-  const iterator = client.watch({ service }, { signal: left.signal, ...options })[Symbol.asyncIterator]();
+  const abortController = new AbortController();
+  const iterator = client.watch({ service }, { signal: abortController.signal, ...options })[Symbol.asyncIterator]();
   return {
     async next() {
       const { done, value } = await iterator.next();
       return done === true ? undefined : value.status;
     },
-    [Symbol.dispose]: () => left.abort(),
+    [Symbol.dispose]: () => abortController.abort(),
   };
 }
 
@@ -288,12 +288,12 @@ describe("watches", () => {
     const { health, client } = serve();
     const watches = Array.from({ length: 1_000 }, () => watch(client, ""));
     expect(new Set(await Promise.all(watches.map((each) => each.next())))).toEqual(new Set([Status.SERVING]));
-    const refused = await failureOf(watch(client, "").next());
-    expect(refused.code).toBe(Code.ResourceExhausted);
-    expect(refused.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "limit_exceeded" }]);
+    const rejected = await failureOf(watch(client, "").next());
+    expect(rejected.code).toBe(Code.ResourceExhausted);
+    expect(rejected.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "limit_exceeded" }]);
     expect((await client.check({})).status).toBe(Status.SERVING);
-    for (const left of watches.slice(0, 400)) {
-      left[Symbol.dispose]();
+    for (const abortController of watches.slice(0, 400)) {
+      abortController[Symbol.dispose]();
     }
     await eventually(async () => expect(health.subscriptions()).toBe(600));
     expect(await watch(client, "").next()).toBe(Status.SERVING);

@@ -53,8 +53,8 @@ describe("the metrics port", () => {
     for (const host of ["flows.example", "localhost:1", "127.0.0.1"]) {
       expect((await ask(checked.origin, host)).status).toBe(200);
     }
-    const refused = await ask(checked.origin, "evil.example");
-    expect([refused.status, refused.body]).toEqual([421, expect.stringContaining("the option hosts")]);
+    const rejected = await ask(checked.origin, "evil.example");
+    expect([rejected.status, rejected.body]).toEqual([421, expect.stringContaining("the option hosts")]);
     await using open_ = await open();
     expect((await ask(open_.origin, "evil.example")).status).toBe(200);
   });

@@ -391,10 +391,10 @@ describe("access to reflection", () => {
   const missing = [Code.Unimplemented, Code.Unimplemented, Code.Unimplemented];
 
   test.each<[string, OptionsInput, (Code | undefined)[]]>([
-    ["everyone where nothing needs a token", {}, [undefined, undefined]],
-    ["who has a token, of whatever scope, where adminAuth is set", { adminAuth }, refused],
-    ["everyone where it is open", { adminAuth, reflection: "open" }, [undefined, undefined, undefined]],
-    ["no one where it is off", { adminAuth, reflection: "off" }, missing],
+    ["is open if no token is needed", {}, [undefined, undefined]],
+    ["requires any valid token with adminAuth", { adminAuth }, refused],
+    ["is open if configured so", { adminAuth, reflection: "open" }, [undefined, undefined, undefined]],
+    ["is not served if it is off", { adminAuth, reflection: "off" }, missing],
   ])("%s", async (_, options, expected) => {
     expect(await ask(options)).toEqual([...expected, ...expected]);
   });

@@ -433,7 +433,7 @@ test("a connection accepts no more calls once its client certificate has expired
 /** The error of a connection that is rejected after the handshake: in TLS 1.3, the client has completed it by then. */
 async function failure(call: Promise<unknown>): Promise<NodeJS.ErrnoException> {
   return (await call.then(
-    () => new Error("it was let in"),
+    () => new Error("the connection was accepted"),
     (error: unknown) => error,
   )) as NodeJS.ErrnoException;
 }
@@ -593,7 +593,7 @@ describe("when the files change", () => {
 
   test.each([
     [
-      "are gone",
+      "do not exist",
       (server: Awaited<ReturnType<typeof open>>) => rm(server.keyFile),
       /tls\.keyFile: \S+ can't be read \(ENOENT\)/,
     ],

@@ -84,8 +84,8 @@ test("the span of a request is a child of that of the embedder's instrumentation
   };
   await using server = await serveRoutes(() => route, {
     traceRoot: root,
-    around: (handle) => (exchange, refusal) =>
-      context.with(trace.setSpan(context.active(), outer), handle, undefined, exchange, refusal),
+    around: (handle) => (exchange, rejection) =>
+      context.with(trace.setSpan(context.active(), outer), handle, undefined, exchange, rejection),
   });
   await fetch(server.url);
   expect(places).toEqual([outer.spanContext().spanId]);

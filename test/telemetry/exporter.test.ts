@@ -18,11 +18,11 @@ function open(endpoint: string, sampleRatio = 1) {
   };
 }
 
-const refusing = (response: ServerResponse) =>
+const respondForbidden = (response: ServerResponse) =>
   void response.writeHead(403, "Forbidden").end("what the collector makes of the key of the collector");
 
 test("logs lost spans once, with only the status", async () => {
-  await using collector = await openCollector(refusing);
+  await using collector = await openCollector(respondForbidden);
   const warning = {
     level: 40,
     cause: "the collector responded with 403",
@@ -45,7 +45,7 @@ test("logs lost spans once, with only the status", async () => {
 });
 
 test("shutdown logs spans that exceeded the queue too", async () => {
-  await using collector = await openCollector(refusing);
+  await using collector = await openCollector(respondForbidden);
   const exporter = open(collector.endpoint);
   for (let span = 0; span < 5000; span += 1) {
     exporter.record();

@@ -4,17 +4,17 @@ import { Series, buckets, registerSamples } from "../../src/telemetry/series.ts"
 
 test("has the same output as prom-client's histogram for the same observations", async () => {
   const observations = [0, 0.0005, 0.001, 0.0011, 0.3, 0.5, 10, 10.1, 3600];
-  const theirs = new Registry();
+  const promRegistry = new Registry();
   const histogram = new Histogram({
     name: "some_seconds",
     help: "Some.",
     labelNames: ["kind"],
     buckets: [...buckets],
-    registers: [theirs],
+    registers: [promRegistry],
   });
-  const ours = new Registry();
+  const registry = new Registry();
   const series = new Series({ kind: "a" });
-  registerSamples(ours, {
+  registerSamples(registry, {
     name: "some_seconds",
     help: "Some.",
     type: "histogram",
@@ -29,5 +29,5 @@ test("has the same output as prom-client's histogram for the same observations",
       .split("\n")
       // The order of labels is not significant.
       .map((line) => line.replace(/\{(.*)\}/, (_, labels: string) => `{${labels.split(",").toSorted().join(",")}}`));
-  expect(sorted(await ours.metrics())).toEqual(sorted(await theirs.metrics()));
+  expect(sorted(await registry.metrics())).toEqual(sorted(await promRegistry.metrics()));
 });

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { closeGracefully } from "./graceful-close.ts";
-import { formatErrorResponse } from "../error-response.ts";
+import { formatErrorResponse } from "../errors/error-response.ts";
 
 /**
  * Responds to bytes that are not a valid HTTP/1 request, or to a request that timed out, and ends the connection.

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
-import { errorResponse } from "../error-response.ts";
+import { errorResponse } from "../errors/error-response.ts";
 
 /** The 417 response to an expectation other than 100-continue (RFC 9110, section 10.1.1); undefined if there is none. */
 export function expectationError({ expect }: IncomingHttpHeaders): TranscodingResponse | undefined {

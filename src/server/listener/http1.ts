@@ -14,7 +14,7 @@ import {
 import { Http1Exchange } from "./http1-exchange.ts";
 import { createHttp1Limits, limitOf } from "./http1-limits.ts";
 import { closeGracefully } from "./graceful-close.ts";
-import { errorResponse } from "../error-response.ts";
+import { errorResponse } from "../errors/error-response.ts";
 import type { ListenerOptions } from "./options.ts";
 import type { Protocol } from "./protocol.ts";
 

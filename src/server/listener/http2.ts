@@ -8,7 +8,7 @@ import { createHttp2Limits } from "./http2-limits.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
 import type { ListenerOptions } from "./options.ts";
 import type { Protocol } from "./protocol.ts";
-import { errorResponse } from "../error-response.ts";
+import { errorResponse } from "../errors/error-response.ts";
 
 /** HTTP/2, on connections whose protocol has already been detected. */
 export function createHttp2(handler: ExchangeHandler, options: ListenerOptions): Protocol {

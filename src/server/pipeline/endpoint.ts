@@ -1,5 +1,5 @@
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
-import { errorResponse } from "../error-response.ts";
+import { errorResponse } from "../errors/error-response.ts";
 import type { RequestContext, Route } from "./request-context.ts";
 
 /** Returns the response to GET and HEAD; for HEAD its body is not sent. */

@@ -5,7 +5,7 @@ import { readTraceparent, tracerOf } from "../../telemetry/trace.ts";
 import { type TranscodingResponse, codeOfStatus } from "@flowgate/transcoding/server";
 import { internalMessage } from "../errors/failures.ts";
 import type { ExchangeHandler } from "../listener/exchange.ts";
-import { errorResponse } from "../error-response.ts";
+import { errorResponse } from "../errors/error-response.ts";
 import { RequestContext, type RequestEnvironment } from "./request-context.ts";
 
 /** Returns a response to end the request early, or undefined to continue. May set response headers. */

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type TranscodingResponse, codeOfStatus } from "@flowgate/transcoding/server";
 import { rejectCall } from "./reject.ts";
-import { errorResponse } from "../error-response.ts";
+import { errorResponse } from "../errors/error-response.ts";
 import type { RequestContext } from "./request-context.ts";
 
 /**

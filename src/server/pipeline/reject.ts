@@ -3,7 +3,7 @@ import type { Code, ConnectError } from "@connectrpc/connect";
 import { endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import type { FlowgateError } from "../../errors.ts";
 import { addHeaders, type TranscodingResponse } from "@flowgate/transcoding/server";
-import { errorResponse } from "../error-response.ts";
+import { errorResponse } from "../errors/error-response.ts";
 import { toConnectError } from "../errors/connect-error.ts";
 import { grpcStatus } from "../errors/grpc-status.ts";
 import type { RequestContext } from "./request-context.ts";

@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Transcoder, TranscodingMatch } from "@flowgate/transcoding";
 import { rejectUnknownRpc } from "./reject-rpc.ts";
 import type { RequestContext, Route } from "./request-context.ts";
-import { errorResponse } from "../error-response.ts";
+import { errorResponse } from "../errors/error-response.ts";
 
 export type RouterOptions = {
   /** RPCs and endpoints, by path. */

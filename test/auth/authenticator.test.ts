@@ -125,7 +125,7 @@ test.each<[Partial<TokenRequest>, string, TokenErrorReason, string]>([
 });
 
 test.each(["nobody", "constructor", "__proto__", "toString", "x".repeat(100_000)])(
-  "answers an unknown user as a wrong password",
+  "rejects an unknown user like a wrong password",
   async (username) => {
     const { issue } = open();
     const wrong = await failure(issue({ password: "wrong" }));

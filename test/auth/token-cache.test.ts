@@ -72,7 +72,7 @@ test("evicts a token that is removed here, and no other", async () => {
 });
 
 test.each(["of that token", "of any token"])(
-  "forgets a token that another process removed, at a notice %s",
+  "evicts a token that another process removed, at a notification %s",
   async (of) => {
     const { store, memory, notices } = openStore();
     using cache = openTokenCache(store);

@@ -85,12 +85,12 @@ test("restoring keeps the previous store, and is rejected while a service uses i
     expect(refused.stderr).toContain("another Flowgate runs on the data directory");
   }
   const { stdout } = await run("restore", early, dataDir);
-  expect(stdout).toContain(` What was there before is in ${dataDir}/flowgate.db.replaced-1.`);
+  expect(stdout).toContain(` The previous store is in ${dataDir}/flowgate.db.replaced-1.`);
   expect(await flowsOf()).toEqual([tab("early")]);
 
   // The replaced store can be restored like any backup.
   const again = await run("restore", `${dataDir}/flowgate.db.replaced-1`, dataDir);
-  expect(again.stdout).toContain(` What was there before is in ${dataDir}/flowgate.db.replaced-2.`);
+  expect(again.stdout).toContain(` The previous store is in ${dataDir}/flowgate.db.replaced-2.`);
   expect(await flowsOf()).toEqual([tab("late")]);
   expect(await run("restore", `${dataDir}/flowgate.db.replaced-2`, dataDir)).toMatchObject({ code: 0 });
   expect(await flowsOf()).toEqual([tab("early")]);
@@ -100,7 +100,7 @@ test("restoring keeps the previous store, and is rejected while a service uses i
 const [own, other] = [65532, 65533];
 
 test.skipIf(isMissing("restoring as root", process.getuid?.() === 0))(
-  "what root restores belongs to the service, whose data directory no one else can restore",
+  "files restored by root belong to the service, and other users can't restore its data directory",
   async () => {
     await using folder = await createFolder();
     const [file, dataDir] = [folder.at("backup.db"), folder.at("data")];

@@ -28,7 +28,7 @@ test("between SIGTERM and the end of the delay it is not ready, but serves every
   expect((await service.send("GET", "/healthz")).status).toBe(200);
   // A second signal ends the process at once.
   expect(await service.stop()).toBe(143);
-  expect(steps(service)).toEqual([`not ready any more; calls are still taken for ${hourMs} ms`]);
+  expect(steps(service)).toEqual([`no longer ready; calls are still accepted for ${hourMs} ms`]);
 });
 
 test("SIGINT causes no delay", async () => {
@@ -52,9 +52,9 @@ test("a call that exceeds the grace period is aborted, and delays neither the fl
   expect(await service.stop()).toBe(0);
   await Promise.all([raw.closed(), service.untilLogged(/the flows have stopped/)]);
   expect(steps(service)).toEqual([
-    "not ready any more; calls are still taken for 1 ms",
+    "no longer ready; calls are still accepted for 1 ms",
     "no new connections; calls in flight may take 600 ms",
-    "calls take long; stopping the flows",
+    "calls are still in flight; stopping the flows",
     "connections were closed with calls in flight",
     "the flows have stopped",
   ]);

@@ -84,7 +84,7 @@ const refused: Readonly<Record<string, Deployment>> = {
       { id: "a", type: "t" },
     ],
   },
-  "wires that are none": { flows: [{ id: "a", type: "t", wires: ["b"] }] },
+  "invalid wires": { flows: [{ id: "a", type: "t", wires: ["b"] }] },
   "a group in itself": { flows: [{ id: "a", type: "group", g: "a" }] },
   "a revision that is not active": { flows: [{ id: "a", type: "t" }], rev: "another" },
 };
@@ -110,10 +110,10 @@ describe.each(Object.entries(senders))("over %s", (_name, send) => {
 });
 
 const documents: readonly [what: string, body: string | Buffer][] = [
-  ["text that is no JSON", '[{"id":"a",}'],
+  ["text that is not JSON", '[{"id":"a",}'],
   ["a key twice", '[{"id":"a","type":"t","x":1,"x":2}]'],
   ["a lone surrogate", '[{"id":"a","type":"t","x":"\\ud800"}]'],
-  ["bytes that are no UTF-8", Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d])],
+  ["bytes that are not UTF-8", Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d])],
   ["a number as id", '[{"id":1,"type":"t"}]'],
   ["what is no array", '{"flows":7}'],
 ];

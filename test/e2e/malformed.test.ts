@@ -163,7 +163,7 @@ describe("JSON over Connect", () => {
     ["an id that is a number", '{"flows":[{"id":1,"type":"b"}]}'],
     ["properties that are an array", '{"flows":[{"id":"a","type":"b","properties":[]}]}'],
     ["a rev that is a number", '{"flows":[],"rev":1}'],
-    ["a deployment type that is not known", '{"flows":[],"deploymentType":"NO"}'],
+    ["an unknown deployment type", '{"flows":[],"deploymentType":"NO"}'],
     ["credentials that are numbers", '{"flows":[],"credentials":{"nodes":{"a":{"values":{"b":1}}}}}'],
     ["an unknown field", '{"flows":[],"flow":[]}'],
     ["a rev that is null", '{"flows":[],"rev":null}'],
@@ -231,7 +231,7 @@ const binaries: Readonly<Record<string, Buffer>> = {
   "a length of 4 GiB": Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f]),
   "a varint that never ends": Buffer.alloc(100, 0xff),
   "an end of a group that never began": Buffer.from([0x0c]),
-  "text that is no UTF-8": field(1, field(1, Buffer.from([0xc3, 0x28])), text(2, "b")),
+  "text that is not UTF-8": field(1, field(1, Buffer.from([0xc3, 0x28])), text(2, "b")),
   "no id": field(1, text(2, "b")),
   "no type": field(1, text(1, "a")),
   "an id given as a property": field(1, ...ab, field(5, field(1, text(1, "id"), field(2, text(3, "x"))))),
@@ -246,7 +246,7 @@ const binaries: Readonly<Record<string, Buffer>> = {
     ...ab,
     field(5, field(1, text(1, "x"), field(2, Buffer.from([0x11, 0, 0, 0, 0, 0, 0, 0xf0, 0x7f])))),
   ),
-  "a deployment type that is not known": Buffer.from([0x20, 0x63]),
+  "an unknown deployment type": Buffer.from([0x20, 0x63]),
   "40 levels": field(1, ...ab, field(5, deepStruct(40))),
   "60 levels": field(1, ...ab, field(5, deepStruct(60))),
   "5,000 levels": field(1, ...ab, field(5, deepStruct(5_000))),
@@ -257,7 +257,7 @@ const good = Buffer.from(toBinary(SetFlowsRequestSchema, create(SetFlowsRequestS
 
 /** Messages with an invalid envelope. */
 const wrappings: Readonly<Record<string, { encoding?: string; body: Buffer; codes: Code[] }>> = {
-  "a compression that is unknown": {
+  "an unknown compression": {
     encoding: "snappy",
     body: envelope({ flags: 1, data: good }),
     codes: [Code.Unimplemented],
@@ -266,7 +266,7 @@ const wrappings: Readonly<Record<string, { encoding?: string; body: Buffer; code
     body: envelope({ flags: 1, data: gzipSync(good) }),
     codes: [Code.InvalidArgument, Code.Internal],
   },
-  "bytes that are no gzip": {
+  "invalid gzip": {
     encoding: "gzip",
     body: envelope({ flags: 1, data: Buffer.from("no gzip at all") }),
     codes: [Code.InvalidArgument],
@@ -281,11 +281,11 @@ const wrappings: Readonly<Record<string, { encoding?: string; body: Buffer; code
     body: envelope({ flags: 1, data: gzipSync(bomb) }),
     codes: [Code.ResourceExhausted],
   },
-  "a message that is shorter than it says": {
+  "a message shorter than its length": {
     body: envelope({ flags: 0, data: good, length: 100 }),
     codes: [Code.InvalidArgument, Code.Unimplemented],
   },
-  "a message that says it has 4 GiB": {
+  "a message with a length of 4 GiB": {
     body: envelope({ flags: 0, data: good, length: 0xffff_ffff }),
     codes: [Code.ResourceExhausted, Code.InvalidArgument],
   },
@@ -375,9 +375,9 @@ describe("compressed Connect", () => {
   test.each([
     ["a gzip bomb", "gzip", gzipSync(bomb), 429, "resource_exhausted"],
     ["a brotli bomb", "br", brotliCompressSync(bomb), 429, "resource_exhausted"],
-    ["bytes that are no gzip", "gzip", Buffer.from("{}"), 400, "invalid_argument"],
-    ["bytes that are no brotli", "br", Buffer.from("{}"), 400, "invalid_argument"],
-    ["a compression that is unknown", "snappy", Buffer.from("{}"), 501, "unimplemented"],
+    ["invalid gzip", "gzip", Buffer.from("{}"), 400, "invalid_argument"],
+    ["invalid brotli", "br", Buffer.from("{}"), 400, "invalid_argument"],
+    ["an unknown compression", "snappy", Buffer.from("{}"), 501, "unimplemented"],
   ])("%s", async (_name, encoding, body, status, code) => {
     const reply = await service.send("POST", setFlows, { headers: { ...json, "content-encoding": encoding }, body });
     expect({ status: reply.status, code: (reply.json() as { code: string }).code }).toEqual({ status, code });

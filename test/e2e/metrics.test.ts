@@ -294,7 +294,7 @@ async function scrapeSecured(): Promise<Scrape> {
     await writeFile(tls.certFile, issued.cert);
     await writeFile(tls.keyFile, issued.key);
     await using service = await startService({ config: { tls, metrics: { port: 0 } }, tls: { ca: authority.cert } });
-    const [, url = ""] = /Metrics, for everyone who reaches them: (\S+)\/metrics/.exec(service.log()) ?? [];
+    const [, url = ""] = /Metrics, without authentication: (\S+)\/metrics/.exec(service.log()) ?? [];
     await expect(send(service.url.replace("https:", "http:"), "GET", "/flows")).rejects.toThrow(/hang up|ECONNRESET/);
     return await eventually(async () => {
       const scraped = await scrape(url);
@@ -423,7 +423,7 @@ describe("access to metrics", () => {
   test("on a separate port, is open there, and closed on the other port", async () => {
     await using service = await startService({ config: { adminAuth, metrics: { port: 0 } } });
     const [, url = ""] =
-      /Metrics, for everyone who reaches them: (http:\/\/127\.0\.0\.1:\d+)\/metrics/.exec(service.log()) ?? [];
+      /Metrics, without authentication: (http:\/\/127\.0\.0\.1:\d+)\/metrics/.exec(service.log()) ?? [];
     expect((await scrape(url)).sum("flowgate_build_info")).toBe(1);
     const token = bearer(await login(service, {}));
     expect((await service.send("GET", "/metrics", { headers: token })).status).toBe(404);

@@ -99,7 +99,7 @@ describe.skipIf(isMissing("nginx and HAProxy", isThere))("the configurations of 
     });
 
     test.each(clientNames.filter((clientName) => clientName.endsWith("TLS")))(
-      "names workloads to the service by their certificates: %s",
+      "forwards the certificates of workloads: %s",
       async (clientName) => {
         await expect(checkClientCertificates(clientOf(proxies.tls[name], clientName))).resolves.toBeUndefined();
       },
@@ -145,12 +145,12 @@ type RequestError = readonly [
   clientName: string,
 ];
 const unary = "unary calls, and the details of their errors";
-const streams = "streams, and their end when the client leaves";
+const streams = "streams, and their end when the client disconnects";
 const bothDirections = "streams in both directions";
-const large = "large bodies, and refusals of larger ones";
-const paths = "paths as they were sent";
-const certificate = "no word of a client about its certificate";
-const calledBy = "the name by which the client calls";
+const large = "large bodies, and rejections of larger ones";
+const paths = "unchanged paths";
+const certificate = "no certificate header of a client";
+const calledBy = "the requested host name";
 const address = "the client's address";
 
 describe.skipIf(!isThere)("the checks detect an incorrect configuration", () => {
@@ -163,28 +163,14 @@ describe.skipIf(!isThere)("the checks detect an incorrect configuration", () => 
     ["a path of its own", "nginx", "proxy_pass http://flowgate;", "proxy_pass http://flowgate/;", paths, "HTTP/1.1"],
     ["a name of its own", "nginx", "proxy_set_header   Host ", "proxy_set_header X-Host ", calledBy, "HTTP/1.1"],
     ["a name of its own", "nginx", "grpc_set_header    Host ", "grpc_set_header X-Host ", calledBy, "h2c"],
-    ["the client's word for its address", "nginx", "$remote_addr;", "$http_x_forwarded_for;", address, "HTTP/1.1"],
-    [
-      "the client's word for its certificate",
-      "nginx",
-      "proxy_set_header   X-Forwarded-Client",
-      "#",
-      certificate,
-      "h2c",
-    ],
-    [
-      "the client's word for its certificate",
-      "nginx",
-      "grpc_set_header    X-Forwarded-Client",
-      "#",
-      certificate,
-      "h2c",
-    ],
+    ["the client's own address header", "nginx", "$remote_addr;", "$http_x_forwarded_for;", address, "HTTP/1.1"],
+    ["the client's own certificate header", "nginx", "proxy_set_header   X-Forwarded-Client", "#", certificate, "h2c"],
+    ["the client's own certificate header", "nginx", "grpc_set_header    X-Forwarded-Client", "#", certificate, "h2c"],
     ["bodies collected first", "HAProxy", "option abortonclose", "option http-buffer-request", "deadlines", "HTTP/1.1"],
-    ["clients that leave unnoticed", "HAProxy", "option abortonclose", "", streams, "HTTP/1.1"],
-    ["the client's word for its address", "HAProxy", "set-header X-Forwarded-For", "set-header X-For", address, "h2c"],
+    ["clients that disconnect without notice", "HAProxy", "option abortonclose", "", streams, "HTTP/1.1"],
+    ["the client's own address header", "HAProxy", "set-header X-Forwarded-For", "set-header X-For", address, "h2c"],
     [
-      "the client's word for its certificate",
+      "the client's own certificate header",
       "HAProxy",
       "del-header X-Forwarded-Client",
       "del-header X",
@@ -192,7 +178,7 @@ describe.skipIf(!isThere)("the checks detect an incorrect configuration", () => 
       "h2c",
     ],
     [
-      "the client's word for its name",
+      "the client's own host header",
       "HAProxy",
       "del-header X-Forwarded-Host",
       "del-header X-Host",
@@ -226,7 +212,7 @@ describe.skipIf(!isThere)("third-party clients", () => {
   });
 
   test.skipIf(isMissing("curl", existsSync("/usr/bin/curl"))).each(names)(
-    "curl, with a body that waits to be asked for (%s)",
+    "curl, with a body that waits for 100 Continue (%s)",
     async (name) => {
       const body = join(directory, "flows.json");
       await writeFile(body, JSON.stringify([{ id: "t", type: "tab", info: "x".repeat(1_000_000) }]));

@@ -290,17 +290,17 @@ async function checkKeepAlive(httpClient: HttpClient, { token }: Behind): Promis
 /** The checks by topic. */
 export const checks = {
   "REST, with its statuses and headers": checkRest,
-  "a login by form": checkForm,
+  "a login by form parameters": checkForm,
   "unary calls, and the details of their errors": checkUnary,
-  "streams, and their end when the client leaves": checkStreams,
+  "streams, and their end when the client disconnects": checkStreams,
   "streams in both directions": checkBidirectional,
   deadlines: checkDeadlines,
-  "large bodies, and refusals of larger ones": checkLargeBodies,
-  "paths as they were sent": checkPaths,
+  "large bodies, and rejections of larger ones": checkLargeBodies,
+  "unchanged paths": checkPaths,
   "the client's address": checkAddress,
-  "the name by which the client calls": checkName,
+  "the requested host name": checkName,
   "the origin of pages": checkOrigin,
-  "no word of a client about its certificate": checkForgedCertificate,
+  "no certificate header of a client": checkForgedCertificate,
   "several requests on one connection": checkKeepAlive,
 } as const satisfies Record<string, Check>;
 

@@ -21,7 +21,7 @@ test("a store outside of the data directory can be served, backed up and restore
       expect(refused.stderr).toContain("another Flowgate runs on the data directory");
     }
     const restored = await runCli(["restore", copy, "--store", store, "--data-dir", dataDir]);
-    expect(restored.stdout).toContain(` What was there before is in ${database}.replaced-1.`);
+    expect(restored.stdout).toContain(` The previous store is in ${database}.replaced-1.`);
     expect(await readdir(dataDir)).not.toContain("flowgate.db");
     {
       await using service = await startService({ dataDir, config: { store } });

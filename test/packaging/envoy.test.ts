@@ -56,29 +56,29 @@ function findProblems(yaml: string): string[] {
   const names = new Set([route.route.cluster, cluster.name, cluster.load_assignment.cluster_name]);
   const validation = JSON.stringify(cluster.transport_socket?.typed_config ?? "validation_context match_typed");
   const rules: Record<string, boolean> = {
-    "gRPC needs HTTP/2 to the service": "http2_protocol_options" in http,
-    "health is not asked for over gRPC": cluster.health_checks?.some((each) => "grpc_health_check" in each) === true,
-    "the client's address is not told": manager.use_remote_address === true,
+    "gRPC requires HTTP/2 to the service": "http2_protocol_options" in http,
+    "health is not checked over gRPC": cluster.health_checks?.some((each) => "grpc_health_check" in each) === true,
+    "the client's address is not forwarded": manager.use_remote_address === true,
     "clients could name their own certificate": manager.forward_client_cert_details === "SANITIZE_SET",
-    "the URI of a certificate is not told": manager.set_current_client_cert_details?.uri === true,
+    "the URI of a certificate is not forwarded": manager.set_current_client_cert_details?.uri === true,
     "clients could name their own host": manager.route_config.request_headers_to_remove.includes("x-forwarded-host"),
     "paths are changed":
       manager.normalize_path === false && manager.path_with_escaped_slashes_action === "KEEP_UNCHANGED",
     "streams end after 15 s": route.route.timeout === "0s",
     "streams end after 5 minutes": Number.parseInt(manager.stream_idle_timeout ?? "300", 10) >= 3600,
-    "what may have reached the service is repeated": /^(?:(?:connect-failure|refused-stream),?)+$/.test(
+    "calls that may have reached the service are retried": /^(?:(?:connect-failure|refused-stream),?)+$/.test(
       route.route.retry_policy.retry_on,
     ),
-    "a call is repeated at the instance that did not take it":
+    "a call is retried at the instance that refused it":
       route.route.retry_policy.retry_host_predicate?.some(({ name }) => name.endsWith("previous_hosts")) === true,
-    "health is not asked for before the first call":
+    "health is not checked before the first call":
       cluster.health_checks?.every((each) => each["no_traffic_interval"] === "1s") === true,
-    "it is not said whether clients need a certificate":
+    "require_client_certificate is missing":
       "require_client_certificate" in (chain.transport_socket?.typed_config ?? {}),
     "health checks do not offer HTTP/2": /"alpn_protocols":\["h2"\]|^"validation_context/.test(validation),
     "gRPC-Web is translated": !manager.http_filters.some(({ name }) => name.includes("grpc_web")),
     "HTTP/2 is not offered": JSON.stringify(chain.transport_socket?.typed_config.common_tls_context).includes('"h2"'),
-    "a cluster is called by several names": names.size === 1,
+    "a cluster has several names": names.size === 1,
     "the service's certificate is not checked": /validation_context.*match_typed/.test(validation),
   };
   return Object.keys(rules).filter((rule) => rules[rule] === false);
@@ -91,23 +91,23 @@ test("Envoy's configuration passes the check, with and without tls", () => {
 });
 
 test.each([
-  ["http2_protocol_options", "http_protocol_options", "gRPC needs HTTP/2 to the service"],
-  ["grpc_health_check", "tcp_health_check", "health is not asked for over gRPC"],
-  ["use_remote_address: true", "use_remote_address: false", "the client's address is not told"],
+  ["http2_protocol_options", "http_protocol_options", "gRPC requires HTTP/2 to the service"],
+  ["grpc_health_check", "tcp_health_check", "health is not checked over gRPC"],
+  ["use_remote_address: true", "use_remote_address: false", "the client's address is not forwarded"],
   ["SANITIZE_SET", "ALWAYS_FORWARD_ONLY", "clients could name their own certificate"],
-  ["{ uri: true }", "{ subject: true }", "the URI of a certificate is not told"],
+  ["{ uri: true }", "{ subject: true }", "the URI of a certificate is not forwarded"],
   ["[x-forwarded-host]", "[]", "clients could name their own host"],
   ["KEEP_UNCHANGED", "UNESCAPE_AND_FORWARD", "paths are changed"],
   ["timeout: 0s", "timeout: 15s", "streams end after 15 s"],
   ["stream_idle_timeout: 3600s", "stream_idle_timeout: 60s", "streams end after 5 minutes"],
-  ["connect-failure,refused-stream", "5xx", "what may have reached the service is repeated"],
-  ["previous_hosts\n", "omit_canary_hosts\n", "a call is repeated at the instance that did not take it"],
-  ["no_traffic_interval: 1s", "no_traffic_interval: 60s", "health is not asked for before the first call"],
-  ["require_client_certificate: false", "", "it is not said whether clients need a certificate"],
+  ["connect-failure,refused-stream", "5xx", "calls that may have reached the service are retried"],
+  ["previous_hosts\n", "omit_canary_hosts\n", "a call is retried at the instance that refused it"],
+  ["no_traffic_interval: 1s", "no_traffic_interval: 60s", "health is not checked before the first call"],
+  ["require_client_certificate: false", "", "require_client_certificate is missing"],
   ["alpn_protocols: [h2]", "alpn_protocols: []", "health checks do not offer HTTP/2"],
   ["envoy.filters.http.router", "envoy.filters.http.grpc_web", "gRPC-Web is translated"],
   ["[h2, http/1.1]", "[http/1.1]", "HTTP/2 is not offered"],
-  ["cluster: flowgate", "cluster: other", "a cluster is called by several names"],
+  ["cluster: flowgate", "cluster: other", "a cluster has several names"],
   ["match_typed_subject_alt_names", "match", "the service's certificate is not checked"],
 ])("the check detects %s changed to %s", (from, to, problem) => {
   expect(overTls).toContain(from);

@@ -191,7 +191,7 @@ const forgeries: [string, Headers, string][] = [
   ["of no scheme", origin("flows.example"), "flows.example"],
   ["of another scheme", origin("ftp://flows.example"), "ftp://flows.example"],
   ["in a sandbox", origin("null"), "null"],
-  ["with an origin that is none", origin("http://flows.example/\u0022"), "another origin"],
+  ["with an invalid origin", origin("http://flows.example/\u0022"), "another origin"],
   ["that sends no origin", site("cross-site"), "another origin"],
   ["of another port that sends no origin", site("same-site"), "another origin"],
   ["in a frame", site("cross-site", { ...visit, "sec-fetch-dest": "iframe" }), "another origin"],
@@ -203,12 +203,12 @@ const forgeries: [string, Headers, string][] = [
 ];
 
 const ownRequests: [string, Headers][] = [
-  ["of our own page", origin("http://flows.example")],
-  ["of our own page, behind a proxy with TLS", origin("https://flows.example")],
-  ["of our own page, whose port is named", { host: "flows.example:443", origin: "https://flows.example" }],
-  ["of our own page, on IPv6", { host: "[::1]:8080", origin: "http://[::1]:8080" }],
-  ["that our own page reads with", site("same-origin")],
-  ["that a person typed", site("none", visit)],
+  ["of the service's own page", origin("http://flows.example")],
+  ["of the service's own page, behind a proxy with TLS", origin("https://flows.example")],
+  ["of the service's own page, whose port is named", { host: "flows.example:443", origin: "https://flows.example" }],
+  ["of the service's own page, on IPv6", { host: "[::1]:8080", origin: "http://[::1]:8080" }],
+  ["of a read by the service's own page", site("same-origin")],
+  ["of a URL typed by the user", site("none", visit)],
   ["that follows a link", site("cross-site", visit)],
   ["of no browser", { host: "localhost" }],
 ];

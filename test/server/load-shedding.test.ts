@@ -414,7 +414,7 @@ test.each([
   ["delays just below", Array<number>(50).fill(99), Array<boolean>(50).fill(false)],
   ["delays that end", [400, 400, 0, 0, 0], [false, true, true, false, false]],
   [
-    "delays that fall to between half the limit and all of it",
+    "delays that fall to between half the limit and the limit",
     [400, 400, ...Array<number>(30).fill(60)],
     [false, ...Array<boolean>(31).fill(true)],
   ],

@@ -236,8 +236,8 @@ describe("disconnects", () => {
   });
 
   test.each<[when: string, leave: (port: number) => Promise<unknown>]>([
-    ["before its handshake, as a probe of the port does", (port) => leaveRaw(port, "")],
-    ["in the midst of it", (port) => leaveRaw(port, Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]))],
+    ["before its handshake, like a TCP probe", (port) => leaveRaw(port, "")],
+    ["during its handshake", (port) => leaveRaw(port, Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]))],
     ["after it", (port) => leaveSecure(port, "")],
     ["with its first request", (port) => leaveSecure(port, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")],
   ])("a client that disconnects %s, without reaching a limit", async (_when, leave) => {

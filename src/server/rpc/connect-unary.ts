@@ -107,7 +107,7 @@ function createConnectUnary(
     name: "connect",
     requestGate,
     readTimeout: createTimeoutReader("connect-timeout-ms", maxTimeoutMs),
-    complete: (_request, answer) => answer,
+    complete: (_request, response) => response,
     errorResponse(error, { request, context }) {
       const failure = failureOf(error, request, context);
       const headers = headersOf(context);

@@ -79,7 +79,7 @@ export function createGrpcUnary(
     name: protocol,
     requestGate,
     readTimeout: createTimeoutReader("grpc-timeout", maxTimeoutMs),
-    complete: (_request, answer) => answer,
+    complete: (_request, response) => response,
     errorResponse(error, { request, context }) {
       const failure = failureOf(error, request, context);
       return finish(undefined, setHeadersOf(context), grpcTrailers(context, failure));

@@ -140,7 +140,7 @@ function createStream(
     name: protocol.name,
     requestGate,
     readTimeout: createTimeoutReader(protocol.timeout, maxTimeoutMs),
-    complete: (_request, answer) => answer,
+    complete: (_request, response) => response,
     errorResponse(error, { request, context }) {
       const trailers: TranscodingResponse["headers"] = {};
       const body = end(context, trailers, failureOf(error, request, context));

@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { cors as connectCors } from "@connectrpc/connect";
 import { headersOf } from "@flowgate/transcoding";
+import { createCorsPolicy, joinHeaderNames } from "@flowgate/transcoding/server";
 import type { Guard } from "../pipeline/pipeline.ts";
 
 export type CorsOptions = {
@@ -10,13 +11,7 @@ export type CorsOptions = {
   readonly maxAgeSeconds: number;
 };
 
-/** Whether pages of an origin may call. */
-export function createOriginList(origins: readonly string[] = []): (origin: string) => boolean {
-  const listed = new Set(origins);
-  return listed.has("*") ? () => true : (origin) => listed.has(origin);
-}
-
-/** Whether a path has a method is for its answer to say. */
+/** Of all paths. A request with a method that its path does not have is rejected with 405. */
 const allowedMethods = [...new Set([...connectCors.allowedMethods, "HEAD", "PUT", "PATCH", "DELETE"])].join(", ");
 
 const requestHeaders = [
@@ -40,43 +35,16 @@ const responseHeaders = [
 ];
 
 /**
- * Lets pages of these origins call: the CORS protocol of the Fetch standard, for every response and refusal of each
- * protocol. Preflights are answered here. Credentials that a browser adds by itself are never allowed, nor are requests
- * from a public page into a private network.
+ * Allows pages of these origins to call, over all protocols: sets the CORS headers of every response, and responds to
+ * preflights. Credentials that a browser adds by itself are never allowed, nor are requests from a public page into a
+ * private network.
  */
-export function createCorsGuard({ origins, maxAgeSeconds }: CorsOptions, methods: readonly DescMethod[]): Guard {
-  const isListed = createOriginList(origins);
-  const isAny = origins.includes("*");
+export function createCorsGuard(options: CorsOptions, methods: readonly DescMethod[]): Guard {
   const own = headersOf(methods);
-  const allowHeaders = joinNames([...requestHeaders, ...own.request]);
-  const exposeHeaders = joinNames([...responseHeaders, ...own.response]);
-
-  return (request) => {
-    const { origin, "access-control-request-method": asked } = request.headers;
-    if (!isAny) {
-      request.setResponseHeader("vary", "Origin");
-    }
-    if (origin === undefined || !isListed(origin)) {
-      return undefined;
-    }
-    request.setResponseHeader("access-control-allow-origin", isAny ? "*" : origin);
-    if (request.httpMethod !== "OPTIONS" || asked === undefined) {
-      request.setResponseHeader("access-control-expose-headers", exposeHeaders);
-      return undefined;
-    }
-    return {
-      status: 204,
-      headers: {
-        "access-control-allow-methods": allowedMethods,
-        "access-control-allow-headers": allowHeaders,
-        "access-control-max-age": String(maxAgeSeconds),
-      },
-      body: undefined,
-    };
-  };
-}
-
-/** One list; each name once, whatever its case. */
-function joinNames(names: readonly string[]): string {
-  return [...new Map(names.map((name) => [name.toLowerCase(), name])).values()].join(", ");
+  const policy = createCorsPolicy(options, [...responseHeaders, ...own.response]);
+  const allowHeaders = joinHeaderNames([...requestHeaders, ...own.request]);
+  return (request) =>
+    policy.setHeaders(request, (name, value) => request.setResponseHeader(name, value))
+      ? { status: 204, headers: policy.preflightHeaders(allowedMethods, allowHeaders), body: undefined }
+      : undefined;
 }

@@ -11,9 +11,10 @@ import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import { activateTrace } from "../telemetry/trace.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import { createReachableRegistry, createTranscoder } from "@flowgate/transcoding";
+import { createOriginCheck } from "@flowgate/transcoding/server";
 import { createDocs } from "./docs.ts";
 import { type BrowserSafetyOptions, createPageGuard } from "./guards/browser-safety.ts";
-import { createCorsGuard, createOriginList, type CorsOptions } from "./guards/cors.ts";
+import { createCorsGuard, type CorsOptions } from "./guards/cors.ts";
 import { createLoadGuard, type SheddingOptions } from "./guards/load-shedding.ts";
 import { addSecurityHeaders } from "./guards/security-headers.ts";
 import { createHealth, createHealthEndpoints, type ReadinessOptions } from "./health.ts";
@@ -251,7 +252,7 @@ function createGuards(
 ): Guard[] {
   const guards: Guard[] = [addSecurityHeaders];
   if (browserSafety !== undefined) {
-    guards.push(createPageGuard({ ...browserSafety, isListed: createOriginList(cors?.origins) }));
+    guards.push(createPageGuard({ ...browserSafety, isListed: createOriginCheck(cors?.origins ?? []) }));
   }
   if (cors !== undefined) {
     guards.push(createCorsGuard(cors, methods));

@@ -19,4 +19,5 @@ export { sendStream } from "./adapters/node/send-stream.ts";
 export { openCancellable, type CancellableIterator } from "./stream/cancellable-iterator.ts";
 export type { TranscodingRequest } from "./http/request.ts";
 export { addVary } from "./http/vary.ts";
+export { createCorsPolicy, createOriginCheck, joinHeaderNames } from "./http/cors.ts";
 export { maxBodyBytesOf } from "./schema/rules.ts";

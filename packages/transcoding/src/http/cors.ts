@@ -37,6 +37,73 @@ const requestHeaders = [
 
 const responseHeaders = ["ETag", "Retry-After", "WWW-Authenticate"];
 
+/** A compiled CORS policy. */
+export type CorsPolicy = {
+  /**
+   * Sets the CORS headers of a response. `set` must append to Vary. Returns whether the request is a preflight from an
+   * allowed origin.
+   */
+  readonly setHeaders: (request: CorsRequest, set: (name: string, value: string) => void) => boolean;
+  /** The additional headers of a preflight response. Both arguments are comma-separated lists. */
+  readonly preflightHeaders: (allowMethods: string, allowHeaders: string) => Record<string, string>;
+};
+
+type CorsRequest = Pick<TranscodingRequest, "httpMethod" | "headers">;
+
+/** Validates and compiles the options; throws an Error if they are invalid. `exposedHeaders` is the default of `exposeHeaders`. */
+export function createCorsPolicy(options: CorsOptions, exposedHeaders: readonly string[]): CorsPolicy {
+  const { origins, credentials = false, maxAgeSeconds = 600 } = options;
+  const isAllowed = createOriginCheck(origins);
+  const any = typeof origins !== "function" && origins.includes("*");
+  if (any && credentials) {
+    throw new Error('cors: credentials can\'t be combined with the origin "*"; list the allowed origins');
+  }
+  const exposeHeaders = joinHeaderNames(options.exposeHeaders ?? exposedHeaders);
+  return {
+    setHeaders({ httpMethod, headers }, set) {
+      const { origin, "access-control-request-method": requestMethod } = headers;
+      if (!any) {
+        set("vary", "Origin");
+      }
+      if (typeof origin !== "string" || !isAllowed(origin)) {
+        return false;
+      }
+      set("access-control-allow-origin", any ? "*" : origin);
+      if (credentials) {
+        set("access-control-allow-credentials", "true");
+      }
+      if (httpMethod === "OPTIONS" && requestMethod !== undefined) {
+        return true;
+      }
+      if (exposeHeaders !== "") {
+        set("access-control-expose-headers", exposeHeaders);
+      }
+      return false;
+    },
+    preflightHeaders: (allowMethods, allowHeaders) => ({
+      "access-control-allow-methods": allowMethods,
+      "access-control-allow-headers": allowHeaders,
+      "access-control-max-age": String(maxAgeSeconds),
+    }),
+  };
+}
+
+/** Validates and compiles `origins`; throws an Error if it is invalid. */
+export function createOriginCheck(origins: CorsOptions["origins"]): (origin: string) => boolean {
+  if (typeof origins === "function") {
+    return origins;
+  }
+  for (const origin of origins) {
+    if (!/^(?:\*|null|[a-z][a-z0-9+.-]*:\/\/[^/\s?#@]+)$/.test(origin)) {
+      throw new Error(
+        `cors: an origin must have a scheme, a host and no path, such as https://app.example, not "${origin}"`,
+      );
+    }
+  }
+  const allowed = new Set(origins);
+  return allowed.has("*") ? () => true : (origin) => allowed.has(origin);
+}
+
 /** Returns the RPC method that an HTTP method and request target are routed to. */
 export type FindMethod = (httpMethod: string, target: string) => DescMethod | undefined;
 
@@ -48,52 +115,25 @@ export type Cors = (request: TranscodingRequest, response: TranscodingResponse) 
  * response, including errors. A response to OPTIONS becomes a preflight response: its Allow header has the methods of the path.
  */
 export function createCors(options: CorsOptions, methods: Iterable<DescMethod>, find: FindMethod): Cors {
-  const { origins, credentials = false, maxAgeSeconds = 600 } = options;
-  const any = typeof origins !== "function" && origins.includes("*");
-  if (any && credentials) {
-    throw new Error('cors: credentials can\'t be combined with the origin "*"; list the allowed origins');
-  }
-  if (typeof origins !== "function") {
-    for (const origin of origins) {
-      if (!/^(?:\*|null|[a-z][a-z0-9+.-]*:\/\/[^/\s?#@]+)$/.test(origin)) {
-        throw new Error(
-          `cors: an origin must have a scheme, a host and no path, such as https://app.example, not "${origin}"`,
-        );
-      }
-    }
-  }
-  const allowed = new Set(typeof origins === "function" ? [] : origins);
-  const isAllowed = typeof origins === "function" ? origins : (origin: string) => any || allowed.has(origin);
   const all = [...methods];
+  const policy = createCorsPolicy(options, [...responseHeaders, ...all.flatMap(responseHeadersOf)]);
   const allowHeaders = new Map(
-    all.map((method) => [method, joinNames([...requestHeaders, ...requestHeadersOf(method)])]),
+    all.map((method) => [method, joinHeaderNames([...requestHeaders, ...requestHeadersOf(method)])]),
   );
-  const exposeHeaders = joinNames(options.exposeHeaders ?? [...responseHeaders, ...all.flatMap(responseHeadersOf)]);
-
+  const defaultHeaders = joinHeaderNames(requestHeaders);
   return (request, { headers }) => {
-    const { origin, "access-control-request-method": requestMethod } = request.headers;
-    if (!any) {
-      addVary(headers, "Origin");
-    }
-    if (typeof origin !== "string" || !isAllowed(origin)) {
-      return;
-    }
-    headers["access-control-allow-origin"] = any ? "*" : origin;
-    if (credentials) {
-      headers["access-control-allow-credentials"] = "true";
-    }
-    if (request.httpMethod !== "OPTIONS" || requestMethod === undefined) {
-      if (exposeHeaders !== "") {
-        headers["access-control-expose-headers"] = exposeHeaders;
+    const isPreflight = policy.setHeaders(request, (name, value) => {
+      if (name === "vary") {
+        addVary(headers, value);
+      } else {
+        headers[name] = value;
       }
-      return;
-    }
+    });
     const { allow } = headers;
-    if (allow !== undefined) {
-      const method = find(requestMethod, request.target);
-      headers["access-control-allow-methods"] = allow;
-      headers["access-control-allow-headers"] = (method && allowHeaders.get(method)) ?? joinNames(requestHeaders);
-      headers["access-control-max-age"] = String(maxAgeSeconds);
+    if (isPreflight && typeof allow === "string") {
+      const method = find(request.headers["access-control-request-method"] ?? "", request.target);
+      const names = (method && allowHeaders.get(method)) ?? defaultHeaders;
+      Object.assign(headers, policy.preflightHeaders(allow, names));
     }
   };
 }
@@ -119,7 +159,7 @@ function boundHeaders(desc: DescMessage): string[] {
   return desc.fields.map((field) => fieldRule(field).header).filter((name) => name !== "");
 }
 
-/** A comma-separated list without case-insensitive duplicates. */
-function joinNames(names: readonly string[]): string {
+/** A comma-separated list without duplicates, ignoring case. */
+export function joinHeaderNames(names: readonly string[]): string {
   return [...new Map(names.map((name) => [name.toLowerCase(), name])).values()].join(", ");
 }

@@ -12,13 +12,13 @@ import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { asMessage, asValue } from "./struct.ts";
 import { isObject } from "./wide-integer.ts";
 
-// A message in a google.protobuf.Any is `{"@type": url, …fields}`, and one that has a JSON form of its own, as a
-// Timestamp has, `{"@type": url, "value": form}`. `{}` is an Any that holds nothing.
+// The JSON of a message in a google.protobuf.Any is `{"@type": url, …fields}`. A message with a JSON form of its own, such
+// as a Timestamp, is `{"@type": url, "value": form}`. An empty Any is `{}`.
 
-/** Messages that were just read, or that an implementation made: what nests deep in them is bounded elsewhere. */
+/** The depth of a request is limited when it is parsed; messages of the implementation are not limited. */
 const recursionLimit = 1_000_000;
 
-/** Compiles the reader of any message that the registry has; `message` gives the reader of a type. */
+/** Creates the reader of an Any with any message of the registry. `message` returns the reader of a message type. */
 export function createAnyReader(
   { registry, ignoreUnknown }: { readonly registry: Registry; readonly ignoreUnknown: boolean },
   message: (desc: DescMessage) => Read,
@@ -35,7 +35,7 @@ export function createAnyReader(
       throw new ValueError("is missing", undefined, ["@type"]);
     }
     const desc = findType(typeUrl, registry);
-    const content = hasCustomJsonRepresentation(desc) ? onlyValue(fields, ignoreUnknown) : fields;
+    const content = hasCustomJsonRepresentation(desc) ? valueOf(fields, ignoreUnknown) : fields;
     let packed: unknown;
     try {
       packed = message(desc)(content);
@@ -62,12 +62,12 @@ function findType(typeUrl: unknown, registry: Registry): DescMessage {
   return desc;
 }
 
-/** What follows the last slash, of which there must be one. */
+/** The name behind the last slash; undefined if there is none. */
 function nameOf(typeUrl: string): string | undefined {
   return /\/([^/]+)$/.exec(typeUrl)?.[1];
 }
 
-function onlyValue(fields: Record<string, unknown>, ignoreUnknown: boolean): unknown {
+function valueOf(fields: Record<string, unknown>, ignoreUnknown: boolean): unknown {
   const unknown = Object.keys(fields).find((key) => key !== "value");
   if (unknown !== undefined && !ignoreUnknown) {
     throw new ValueError("unknown; the fields are @type, value", undefined, [unknown]);
@@ -86,17 +86,17 @@ function encode(desc: DescMessage, packed: unknown): Uint8Array {
     if (error instanceof RangeError) {
       throw error;
     }
-    // All else of a message that was read is as its fields want it.
+    // The readers have checked everything else.
     throw new ValueError(`a required field of ${desc.typeName}, or of a message in it, is missing`);
   }
 }
 
-/** Gives the writer of a type. */
+/** Returns the writer of a message type. */
 type WriterOf = (desc: DescMessage, registry: Registry) => (value: unknown) => unknown;
 
 /**
- * Compiles the writer of any message that the registry has. Throws for another: its bytes would be taken for JSON that
- * they are not, and so the proto3 JSON mapping has such a message fail.
+ * Creates the writer of an Any with any message of the registry. It throws for other messages, as the proto3 JSON mapping
+ * requires: their bytes cannot be represented.
  */
 export function createAnyWriter(registry: Registry, writerOf: WriterOf): (value: unknown) => unknown {
   return (any) => {
@@ -112,14 +112,14 @@ export function createAnyWriter(registry: Registry, writerOf: WriterOf): (value:
   };
 }
 
-/** The JSON of a message in an Any, as JSON.parse gives it. */
+/** Returns the JSON of a message in an Any, as JSON.parse would. */
 export function writeTyped(
   typeUrl: string,
   desc: DescMessage,
   message: Message,
   write: (value: unknown) => unknown,
 ): JsonObject {
-  // A writer's own may hold what only JSON.stringify understands.
+  // A writer may return values that only JSON.stringify understands.
   return JSON.parse(JSON.stringify(typed(typeUrl, desc, write(asValue(desc, message))))) as JsonObject;
 }
 
@@ -128,7 +128,7 @@ function typed(typeUrl: string, desc: DescMessage, json: unknown): Record<string
     return { "@type": typeUrl, value: json };
   }
   const fields = { "@type": typeUrl, ...(json as object) };
-  // An open object may have had such a key of its own.
+  // An inline field may have a key of this name.
   fields["@type"] = typeUrl;
   return fields;
 }

@@ -10,12 +10,13 @@ import { createReachableRegistry } from "../schema/registry.ts";
 import { methodRule } from "../schema/rules.ts";
 
 /**
- * Checks the JSON form of a method's request message, as other protocols carry it: strictly, by the
- * proto3 JSON mapping. Throws a ConnectError INVALID_ARGUMENT that says what does not fit and where, and
- * repeats no value. A field that is not known is refused, lest a misspelt one be taken for an absent one. `registry`
- * has what a google.protobuf.Any may hold, as the transcoder's option. Gives the text that is to be read: that of the
- * bytes, but where a 64-bit integer in it is beyond 2^53, it is a string, which no reader rounds. So it can be the
- * `textDecoder` of Connect's JSON options.
+ * Creates a strict check of the JSON form of a method's request message, by the proto3 JSON mapping, for other protocols.
+ * It throws a ConnectError INVALID_ARGUMENT that describes what is wrong and where, without repeating a value. Unknown
+ * fields are rejected, so that a misspelt field is not mistaken for an absent one. `registry` contains the messages that
+ * a google.protobuf.Any may have, as in the transcoder's option.
+ *
+ * The check returns the text of the bytes, in which 64-bit integers beyond 2^53 are strings, so that the next reader does
+ * not round them. It can be used as the `textDecoder` of Connect's JSON options.
  */
 export function createJsonCheck(
   method: DescMethod,

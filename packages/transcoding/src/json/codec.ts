@@ -6,14 +6,14 @@ import { createJsonReaders } from "./read.ts";
 import { messageWriter } from "./write.ts";
 import { methodRule } from "../schema/rules.ts";
 
-/** The proto3 JSON mapping of a method's messages, without our own options for HTTP. */
+/** The proto3 JSON mapping of a method's messages, without the transcoder's options for HTTP. */
 export type JsonCodec = {
-  /** Throws a RequestError that says what does not fit and where, and repeats no value. */
+  /** Throws a RequestError that describes what is wrong and where, without repeating a value. */
   readonly decode: (bytes: Uint8Array) => Message;
   readonly encode: (message: Message) => string;
 };
 
-/** `registry` has what a google.protobuf.Any may hold. */
+/** `registry` contains the messages that a google.protobuf.Any may have. */
 export function createJsonCodec(method: DescMethod, maxDepth: number, registry: Registry): JsonCodec {
   const { invalid, ignoreUnknown } = methodRule(method);
   const read = createJsonReaders({ ignoreUnknown, registry, plain: true }).message(method.input);

@@ -7,31 +7,31 @@ const MINUS = 0x2d;
 const ZERO = 0x30;
 const NINE = 0x39;
 
-/** Documents with wide integers in them. Only for them do readers look for any. */
+/** The wide integers of the documents that have any. Readers handle wide integers only in these documents. */
 const exactDocuments = new WeakMap<object, readonly WideInteger[]>();
 
-/** In the order of the document; undefined where it is as JSON.parse gives it. */
+/** The wide integers of a document, in its order; undefined if the document has none. */
 export function wideIntegersOf(document: unknown): readonly WideInteger[] | undefined {
   return typeof document === "object" && document !== null ? exactDocuments.get(document) : undefined;
 }
 
 /**
- * The value of a document, as JSON.parse gave it, with a WideInteger for each integer that was rounded. No string of the
- * document has a lone surrogate.
+ * Returns the value of a document, as JSON.parse returned it, with a WideInteger in place of each integer that was rounded.
+ * No string of the document may have a lone surrogate.
  */
 export function withWideIntegers(value: unknown, bytes: Buffer): unknown {
   const integers = findWideIntegers(bytes.toString("latin1"));
   if (integers.length === 0) {
     return value;
   }
-  // No other string begins so: which stands for an integer is beyond doubt.
+  // A placeholder begins with a lone surrogate, as no other string does.
   const text = replaceIntegers(bytes, integers, (_integer, index) => `"\\udc00${index}"`);
   const document = revive(JSON.parse(text), integers);
   exactDocuments.set(document as object, integers);
   return document;
 }
 
-/** In a well-formed document, of a character for each byte. */
+/** `document` must be valid JSON, with one character for each byte. */
 function findWideIntegers(document: string): WideInteger[] {
   const found: WideInteger[] = [];
   for (let at = 0; at < document.length;) {
@@ -70,7 +70,7 @@ function revive(value: unknown, integers: readonly WideInteger[]): unknown {
   return value;
 }
 
-/** The text of a document, with others in the place of its wide integers. */
+/** Returns the text of a document in which its wide integers are replaced. */
 export function replaceIntegers(
   bytes: Uint8Array,
   integers: readonly WideInteger[],
@@ -80,7 +80,7 @@ export function replaceIntegers(
   if (integers.length === 0) {
     return buffer.toString("utf8");
   }
-  // A character for each byte: so they are counted alike.
+  // With one character for each byte, positions in the text are those in the bytes.
   const raw = buffer.toString("latin1");
   let replaced = "";
   let from = 0;

@@ -8,23 +8,23 @@ const wide = new Set<ScalarType | undefined>([
   ScalarType.SFIXED64,
 ]);
 
-/** Whether a 64-bit integer can stand anywhere in the JSON of a field. */
+/** Whether the JSON of a field can contain a 64-bit integer. */
 export function holdsInt64(field: DescField, seen: Set<DescMessage> = new Set()): boolean {
   return field.message === undefined ? wide.has(field.scalar) : messageHoldsInt64(field.message, seen);
 }
 
-/** Whether a 64-bit integer can stand anywhere in the JSON of a message. */
+/** Whether the JSON of a message can contain a 64-bit integer. */
 export function messageHoldsInt64(desc: DescMessage, seen: Set<DescMessage> = new Set()): boolean {
   if (seen.has(desc) || textual.has(desc.typeName)) {
     return false;
   }
   seen.add(desc);
-  // What is in it, nobody knows before it is there.
+  // It may contain any message.
   if (desc.typeName === "google.protobuf.Any") {
     return true;
   }
   return desc.fields.some((field) => holdsInt64(field, seen));
 }
 
-/** Their integers are no JSON numbers. */
+/** Messages whose 64-bit integers are part of a string. */
 const textual = new Set(["google.protobuf.Timestamp", "google.protobuf.Duration"]);

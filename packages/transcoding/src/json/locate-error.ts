@@ -2,18 +2,18 @@ import { RequestError } from "../http/request-error.ts";
 import { formatPath, type JsonPath } from "./path.ts";
 import { endOfNumber, endOfString, endOfWord, skipSpace } from "./tokens.ts";
 
-/** An object or an array that is being read. */
+/** An object or an array whose end has not been reached. */
 type Level = {
-  /** Of an object: its keys so far; of an array: undefined. */
+  /** The keys so far; undefined for an array. */
   readonly keys: Set<string> | undefined;
   readonly end: "}" | "]";
-  /** The key or the index that is being read. */
+  /** The current key or index. */
   at: string | number;
 };
 
 /**
- * The first thing that `parseJson` refuses in a document; there must be one. It reads the whole grammar to be able to say
- * the line, the column and the path, and so it takes several times as long as JSON.parse.
+ * Returns the first error that `parseJson` reports for a document, which must have one. To find the line, the column and
+ * the path, it parses the whole grammar, which takes several times as long as JSON.parse.
  */
 export function locateJsonError(text: string, maxDepth: number, root: JsonPath): RequestError {
   const levels: Level[] = [];
@@ -23,14 +23,14 @@ export function locateJsonError(text: string, maxDepth: number, root: JsonPath):
     const place = `line ${before.split("\n").length}, column ${at - before.lastIndexOf("\n")}`;
     return new RequestError(400, "invalid_json", `the body is not valid JSON: ${what} (${place})`);
   };
-  const refused = (what: string): RequestError =>
+  const rejected = (what: string): RequestError =>
     new RequestError(400, "invalid_json", `${path() || "the body"}: ${what}`, { repeatsInput: true });
 
   let at = skipSpace(text, 0);
   if (at === text.length) {
     return new RequestError(400, "invalid_json", "the body is empty; a JSON document was expected");
   }
-  // Each round reads a value, with its key where it has one, and what ends behind it.
+  // Each round reads one value, the key before it in an object, and the closing brackets behind it.
   for (let level: Level | undefined; ;) {
     if (level?.keys !== undefined) {
       const end = text[at] === '"' ? endOfString(text, at) : -1 - at;
@@ -40,13 +40,13 @@ export function locateJsonError(text: string, maxDepth: number, root: JsonPath):
       const key = stringAt(text, at, end);
       level.at = key;
       if (key === "__proto__") {
-        return refused("this key is not allowed");
+        return rejected("this key is not allowed");
       }
       if (!key.isWellFormed()) {
-        return refused("the key has a lone surrogate");
+        return rejected("the key has a lone surrogate");
       }
       if (level.keys.size === level.keys.add(key).size) {
-        return refused("this key stands twice in its object");
+        return rejected("this key stands twice in its object");
       }
       at = skipSpace(text, end);
       if (text[at] !== ":") {
@@ -74,7 +74,7 @@ export function locateJsonError(text: string, maxDepth: number, root: JsonPath):
         return malformed(-1 - end, "a string that does not end, or has a control character or an unknown escape");
       }
       if (!stringAt(text, at, end).isWellFormed()) {
-        return refused("a string with a lone surrogate");
+        return rejected("a string with a lone surrogate");
       }
       at = end;
     } else {
@@ -83,9 +83,9 @@ export function locateJsonError(text: string, maxDepth: number, root: JsonPath):
       if (end < 0) {
         return malformed(at, at === text.length ? "it ends too early" : "a value was expected");
       }
-      // 1e309 is the shortest that is too large.
+      // The shortest number that is too large is 1e309.
       if (end - at >= 5 && !isWord && !Number.isFinite(Number(text.slice(at, end)))) {
-        return refused("a number beyond the range of a double");
+        return rejected("a number beyond the range of a double");
       }
       at = end;
     }

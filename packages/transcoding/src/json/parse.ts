@@ -6,14 +6,14 @@ import { locateJsonError } from "./locate-error.ts";
 import { scanStructure } from "./structural-scan.ts";
 
 /**
- * Parses JSON (RFC 8259) strictly: UTF-8 throughout, no repeated key, no `__proto__` key, no lone
- * surrogate, no number beyond a double, nested at most `maxDepth` deep. `root` is where the document stands. Throws a RequestError
- * `invalid_json` that says what is wrong and where, and repeats nothing of the values. With `exact`, a WideInteger stands
- * for each integer literal that a double can't hold, and `wideIntegersOf` tells them.
+ * Parses JSON (RFC 8259) strictly: valid UTF-8, no repeated key, no `__proto__` key, no lone surrogate, no number beyond the
+ * range of a double, at most `maxDepth` levels. `root` is the path of the document in its surroundings. Throws a RequestError
+ * `invalid_json` that describes what is wrong and where, without repeating a value. With `exact`, the value has a WideInteger
+ * for each integer that a double cannot represent, and `wideIntegersOf` returns them.
  *
- * JSON.parse takes most of that silently. A document has a fault if it has more colons outside its
- * strings than its value has keys (one is repeated), or shows another of these signs; only then is it
- * read slowly, to find the place.
+ * JSON.parse accepts most of that silently. A document has a repeated key if it has more colons outside of strings than its
+ * value has keys. The other errors show in the structural scan, or in the keys and numbers of the value. Only for a document
+ * with an error is the slow parser used, which finds the place.
  */
 export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = [], exact: boolean = false): unknown {
   if (!isUtf8(bytes)) {
@@ -31,20 +31,20 @@ export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = 
   } catch {
     throw locateJsonError(text, maxDepth, root);
   }
-  const census: Census = { keys: 0, isUnsafe: false };
-  countKeys(value, census);
-  if (census.keys !== colons || (hasUnicodeEscape && hasEscapedSurrogate(text) && !isWellFormed(value))) {
+  const counts: Counts = { keys: 0, hasUnsafeInteger: false };
+  count(value, counts);
+  if (counts.keys !== colons || (hasUnicodeEscape && hasEscapedSurrogate(text) && !isWellFormed(value))) {
     throw locateJsonError(text, maxDepth, root);
   }
-  return exact && census.isUnsafe ? withWideIntegers(value, buffer) : value;
+  return exact && counts.hasUnsafeInteger ? withWideIntegers(value, buffer) : value;
 }
 
-/** An escape of \uD800 to \uDFFF, or what looks like one: half of a pair, as most encoders of ASCII write an emoji. */
+/** Whether there may be an escape from \uD800 to \uDFFF. Encoders that write ASCII use pairs of them, for emoji for example. */
 function hasEscapedSurrogate(text: string): boolean {
   return text.includes("\\ud") || text.includes("\\uD");
 }
 
-/** No string, nor key, has a lone surrogate. */
+/** Whether no string and no key has a lone surrogate. */
 function isWellFormed(value: unknown): boolean {
   if (typeof value === "string") {
     return value.isWellFormed();
@@ -62,23 +62,23 @@ function isWellFormed(value: unknown): boolean {
   return true;
 }
 
-type Census = {
-  /** Of all objects; NaN where one is `__proto__`, or a number is not finite. */
+type Counts = {
+  /** The keys of all objects; NaN if a key is `__proto__`, or a number is not finite. */
   keys: number;
-  /** An integer beyond 2^53 is among the numbers: which one was written is not known any more. */
-  isUnsafe: boolean;
+  /** Some number is an integer beyond 2^53, which may have been rounded. */
+  hasUnsafeInteger: boolean;
 };
 
-function countKeys(value: unknown, census: Census): void {
+function count(value: unknown, counts: Counts): void {
   if (typeof value === "number") {
-    countNumber(value, census);
+    countNumber(value, counts);
   } else if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
       const item = value[i] as unknown;
       if (typeof item === "object") {
-        countKeys(item, census);
+        count(item, counts);
       } else if (typeof item === "number") {
-        countNumber(item, census);
+        countNumber(item, counts);
       }
     }
   } else if (typeof value === "object" && value !== null) {
@@ -87,21 +87,21 @@ function countKeys(value: unknown, census: Census): void {
       keys += key === "__proto__" ? Number.NaN : 1;
       const item = (value as Record<string, unknown>)[key];
       if (typeof item === "object") {
-        countKeys(item, census);
+        count(item, counts);
       } else if (typeof item === "number") {
-        countNumber(item, census);
+        countNumber(item, counts);
       }
     }
-    census.keys += keys;
+    counts.keys += keys;
   }
 }
 
-function countNumber(value: number, census: Census): void {
+function countNumber(value: number, counts: Counts): void {
   if (!Number.isSafeInteger(value)) {
     if (!Number.isFinite(value)) {
-      census.keys = Number.NaN;
+      counts.keys = Number.NaN;
     } else if (Number.isInteger(value)) {
-      census.isUnsafe = true;
+      counts.hasUnsafeInteger = true;
     }
   }
 }

@@ -1,7 +1,7 @@
-/** Where in a JSON document: member names and array indices, outermost first. */
+/** A place in a JSON document: member names and array indices, outermost first. */
 export type JsonPath = readonly (string | number)[];
 
-/** Messages are sent in headers over gRPC, which hold a few kilobytes. */
+/** gRPC sends messages in headers, which are limited to a few kilobytes. */
 const MAX_NAME = 64;
 
 /**
@@ -22,7 +22,7 @@ export function formatPath(path: JsonPath): string {
   return text;
 }
 
-/** JSON escapes the same characters, but for the quotes. */
+/** JSON escapes the same characters, except for the quotes. */
 function escapeName(name: string): string {
   return JSON.stringify(name)
     .slice(1, -1)

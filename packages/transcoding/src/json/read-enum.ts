@@ -2,7 +2,7 @@ import type { DescEnum } from "@bufbuild/protobuf";
 import type { EnumNames } from "../schema/rules.ts";
 import { ValueError, type Read } from "./value-error.ts";
 
-/** Compiles the reader of an enum's value: by name, and by number where no value has a spelling of its own. */
+/** Creates the reader of an enum's value, by name, and by number unless the values have names of their own in JSON. */
 export function createEnumReader(
   { open, typeName }: DescEnum,
   { strict, numberOf, nameOf }: EnumNames,
@@ -19,14 +19,14 @@ export function createEnumReader(
   const expected = `one of ${[...numberOf.keys()].join(", ")}`;
   return (value) => {
     const number = typeof value === "string" ? numberOf.get(value) : value;
-    // An open enum takes numbers that it has no name for.
+    // An open enum accepts numbers without a name.
     if (
       typeof number === "number" &&
       (!strict || typeof value === "string") &&
       number === (number | 0) &&
       (open || nameOf.has(number))
     ) {
-      // Not -0.
+      // -0 becomes 0.
       return number | 0;
     }
     throw new ValueError(`must be ${expected}`, reason);

@@ -6,31 +6,31 @@ import { createEnumReader } from "./read-enum.ts";
 import { expectedOf, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
 import { isObject } from "./wide-integer.ts";
 
-/** What the reader of a field's value stands on. */
-export type FieldReading = {
+/** What the readers of all fields share. */
+export type FieldContext = {
   readonly message: (desc: DescMessage) => Read;
   readonly spellingOf: (desc: DescEnum) => EnumNames;
-  /** Of a value that does not fit; undefined where the field says nothing of it. */
+  /** The reason in the error for an invalid value; undefined if the field's options name none. */
   readonly reasonOf: (field: DescField) => string | undefined;
 };
 
-/** Compiles the reader of a field's own value: an array for a repeated field, an object for a map. */
-export function createFieldReader(desc: DescField, reading: FieldReading): Read {
-  const reason = reading.reasonOf(desc);
+/** Creates the reader of a field's value: an array for a repeated field, an object for a map. */
+export function createFieldReader(desc: DescField, context: FieldContext): Read {
+  const reason = context.reasonOf(desc);
   switch (desc.fieldKind) {
     case "scalar":
     case "enum":
-      return createItemReader(desc, reading);
+      return createItemReader(desc, context);
     case "message": {
-      const read = reading.message(desc.message);
+      const read = context.message(desc.message);
       if (desc.oneof !== undefined || !isWrapperDesc(desc.message)) {
         return read;
       }
-      // As protobuf-es has it: a singular wrapper is its bare value in memory.
+      // protobuf-es represents a singular wrapper by its value.
       return (value) => (read(value) as { value: unknown }).value;
     }
     case "list": {
-      const item = createItemReader(desc, reading);
+      const item = createItemReader(desc, context);
       const isPlain = plainItemsCheck(desc.scalar);
       return (value) => {
         if (!Array.isArray(value)) {
@@ -53,7 +53,7 @@ export function createFieldReader(desc: DescField, reading: FieldReading): Read 
       };
     }
     case "map": {
-      const item = createItemReader(desc, reading);
+      const item = createItemReader(desc, context);
       const { mapKey } = desc;
       return (value) => {
         if (!isObject(value)) {
@@ -74,7 +74,7 @@ export function createFieldReader(desc: DescField, reading: FieldReading): Read 
   }
 }
 
-function createItemReader(desc: DescField, { message, spellingOf, reasonOf }: FieldReading): Read {
+function createItemReader(desc: DescField, { message, spellingOf, reasonOf }: FieldContext): Read {
   const reason = reasonOf(desc);
   if (desc.message !== undefined) {
     return message(desc.message);

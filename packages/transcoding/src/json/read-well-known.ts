@@ -5,12 +5,12 @@ import { expectedOf, scalarFromJson, toLocal } from "./scalar.ts";
 import { textForms } from "./well-known.ts";
 import { isObject, WideInteger } from "./wide-integer.ts";
 
-/** Below a document's own limit of depth; each level of JSON counts as several messages. */
+/** The document's depth is limited already; protobuf-es counts several messages for each level of JSON. */
 const NO_RECURSION_LIMIT = 1_000_000;
 
 /**
- * Compiles the reader of a google.protobuf message that has a JSON form of its own, but Any. A Struct is plain JSON in
- * memory too; the others are messages. Where documents are exact, wide integers are among the numbers in them.
+ * Creates the reader of a google.protobuf message with a JSON form of its own, except Any. It returns a Struct as a plain
+ * object, and all others as messages. With `exact`, documents may contain wide integers.
  */
 export function createWellKnownReader(desc: DescMessage, exact: boolean): Read {
   const form = textForms.get(desc.typeName);
@@ -53,7 +53,7 @@ export function createWellKnownReader(desc: DescMessage, exact: boolean): Read {
   };
 }
 
-/** A JSON value as JSON.parse gives it: numbers in it are doubles. */
+/** Rounds the wide integers of a JSON value, as JSON.parse does. */
 function withDoubles(value: unknown): unknown {
   if (value instanceof WideInteger) {
     return value.round();

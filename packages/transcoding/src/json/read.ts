@@ -16,36 +16,34 @@ import { asMessage } from "./struct.ts";
 import { isObject } from "./wide-integer.ts";
 import { createZeroMessageFactory } from "./zero.ts";
 
-/** Reads a JSON value; `path` is where it stands, and is left as it was. Throws a RequestError where it does not fit. */
+/** Reads the JSON value at a path. Throws a RequestError if it is invalid. */
 export type JsonReader = (value: unknown, path: JsonPath) => unknown;
 
-/** How a message's JSON is read; the same message may be read both ways. */
+/** How JSON is read. */
 export type ReadOptions = {
-  /** Keys that the message does not declare are skipped, not refused. */
+  /** Keys that the message does not declare are skipped instead of rejected. */
   readonly ignoreUnknown: boolean;
-  /** What a google.protobuf.Any may hold. */
+  /** The messages that a google.protobuf.Any may have. */
   readonly registry: Registry;
-  /** By the proto3 JSON mapping alone: of our options counts only what refuses values. Default: false. */
+  /** Reads by the proto3 JSON mapping alone, with only those field options that reject values. Defaults to false. */
   readonly plain?: boolean;
-  /** Fields that have another source may be missing, though they are required. Default: none. */
+  /** Required fields that are bound to parameters may be missing in the JSON. Defaults to none. */
   readonly parameters?: { readonly boundFields: BoundFields };
 };
 
-/** Compiles readers of documents as `parseJson` gives them. */
+/** Creates readers of documents that `parseJson` returned. */
 export function createJsonReaders(options: ReadOptions): {
   message: (desc: DescMessage) => JsonReader;
-  /** Of a field's own value; undefined where it is null, which stands for an absent field. */
+  /** Reads the value of a field. Returns undefined for null where it stands for an absent field. */
   field: (field: DescField) => JsonReader;
 } {
-  const usual = compileReaders(options, false);
+  const usual = buildReaders(options, false);
   let exact: Readers | undefined;
   const choose = (pick: (readers: Readers) => Read): JsonReader => {
     const read = pick(usual);
     return (value, path) => {
       try {
-        return wideIntegersOf(value) === undefined
-          ? read(value)
-          : pick((exact ??= compileReaders(options, true)))(value);
+        return wideIntegersOf(value) === undefined ? read(value) : pick((exact ??= buildReaders(options, true)))(value);
       } catch (error) {
         throw error instanceof ValueError
           ? invalidValue([...path, ...error.path.toReversed()], error.message, error.reason)
@@ -68,22 +66,24 @@ type Readers = {
 };
 
 /**
- * What counts of a field's options under the mapping's own rules: what it refuses. Not `required`, for a client may
- * leave out what is empty.
+ * The options of a field that also apply under the proto3 JSON mapping. `required` does not, because clients may omit
+ * fields with zero values.
  */
 function plainRule(field: DescField): FieldRule {
   const { notNull, invalid } = fieldRule(field);
   return create(FieldRuleSchema, { notNull, invalid });
 }
 
-/** Once a message, so that a recursive one ends. Where documents are exact, wide integers are among the numbers in them. */
-function compileReaders(options: ReadOptions, exact: boolean): Readers {
+/**
+ * Creates readers, each of them once and when it is first used, because messages may be recursive. With `exact`, documents may
+ * contain wide integers.
+ */
+function buildReaders(options: ReadOptions, exact: boolean): Readers {
   const known = new Map<DescMessage, Read>();
-  const given = new Set<DescField>();
-  collectFields(options.parameters?.boundFields, given);
-  const isPlain = options.plain === true;
-  const ruleOf = isPlain ? plainRule : fieldRule;
-  const spellingOf = isPlain ? protoEnumNames : enumNames;
+  const bound = new Set<DescField>();
+  collectFields(options.parameters?.boundFields, bound);
+  const ruleOf = options.plain === true ? plainRule : fieldRule;
+  const spellingOf = options.plain === true ? protoEnumNames : enumNames;
 
   const message = (desc: DescMessage): Read => {
     const reader = known.get(desc);
@@ -99,14 +99,14 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
   const reasonOf = (desc: DescField): string | undefined => ruleOf(desc).invalid || undefined;
   const field = (desc: DescField): Read => createFieldReader(desc, { message, spellingOf, reasonOf });
 
-  const compileField = (desc: DescField, otherName: string | undefined): FieldReader => {
+  const fieldReader = (desc: DescField, otherName: string | undefined): FieldReader => {
     const { lenient, notNull, required } = ruleOf(desc);
     return {
       field: desc,
       read: field(desc),
       lenient,
       notNull,
-      required: required && !given.has(desc),
+      required: required && !bound.has(desc),
       takesNull: takesNull(desc),
       otherName,
       reason: reasonOf(desc),
@@ -125,17 +125,17 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
     let inline: FieldReader | undefined;
     for (const each of desc.fields) {
       const rule = ruleOf(each);
-      const reader = compileField(each, undefined);
+      const reader = fieldReader(each, undefined);
       if (rule.inline) {
         inline = reader;
       } else if (rule.header === "") {
         fields.set(each.jsonName, reader);
       }
     }
-    // A name of the .proto may be the JSON name of another field: that one has it.
-    const twins = [...fields.values()].filter(({ field: { name } }) => !fields.has(name));
-    for (const { field: each } of twins) {
-      fields.set(each.name, compileField(each, each.jsonName));
+    // A field may also be given by its name in the .proto, unless that is the JSON name of another field.
+    const withOtherName = [...fields.values()].filter(({ field: { name } }) => !fields.has(name));
+    for (const { field: each } of withOtherName) {
+      fields.set(each.name, fieldReader(each, each.jsonName));
     }
     const readMembers = compileMembersReader(
       fields,
@@ -146,9 +146,9 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
         throw new ValueError("must be an object");
       }
       const result = zero();
-      const open = readMembers(result, value);
-      if (inline !== undefined && open !== undefined) {
-        setField(result, inline.field, inline.read(open));
+      const rest = readMembers(result, value);
+      if (inline !== undefined && rest !== undefined) {
+        setField(result, inline.field, inline.read(rest));
       }
       return result;
     };
@@ -157,7 +157,7 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
   return {
     message,
     field(desc) {
-      const reader = compileField(desc, undefined);
+      const reader = fieldReader(desc, undefined);
       return (value) => {
         if (value === null && !reader.takesNull) {
           assertNullable(reader);
@@ -169,7 +169,7 @@ function compileReaders(options: ReadOptions, exact: boolean): Readers {
   };
 }
 
-/** Those of which no part is left to say. */
+/** Adds the fields that are bound, also in part. */
 function collectFields(boundFields: BoundFields | undefined, found: Set<DescField>): void {
   if (boundFields === undefined || typeof boundFields === "string") {
     return;
@@ -180,7 +180,7 @@ function collectFields(boundFields: BoundFields | undefined, found: Set<DescFiel
   }
 }
 
-/** In most fields null stands for an absent one; in these it is a value. */
+/** Whether null is a value of a field. For most fields it stands for an absent field. */
 function takesNull(field: DescField): boolean {
   return (
     (field.fieldKind === "message" && field.message.typeName === "google.protobuf.Value") ||
@@ -188,7 +188,7 @@ function takesNull(field: DescField): boolean {
   );
 }
 
-/** A value that does not fit its field; the message begins with where it stands. */
+/** The error for an invalid value. Its message begins with the path. */
 function invalidValue(path: JsonPath, expected: string, reason?: string): RequestError {
   return new RequestError(400, reason, `${path.length === 0 ? "the body" : formatPath(path)}: ${expected}`);
 }

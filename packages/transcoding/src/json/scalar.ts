@@ -2,7 +2,7 @@ import { ScalarType, type DescField } from "@bufbuild/protobuf";
 import { compile } from "./compile.ts";
 import { WideInteger } from "./wide-integer.ts";
 
-/** What a scalar of this type is called where someone is told to send one. */
+/** How error messages describe a scalar of each type. */
 export const expectedOf: Readonly<Record<ScalarType, string>> = {
   [ScalarType.DOUBLE]: "a number",
   [ScalarType.FLOAT]: "a number",
@@ -24,8 +24,8 @@ export const expectedOf: Readonly<Record<ScalarType, string>> = {
 export type Scalar = string | number | bigint | boolean | Uint8Array;
 
 /**
- * What a value read here is in the memory of its field: with the option jstype = JS_STRING, protobuf-es keeps a
- * 64-bit integer as a string. Passes undefined on.
+ * Creates the conversion of a scalar into the representation that its field has in memory: with the option
+ * jstype = JS_STRING, protobuf-es represents a 64-bit integer as a string. Returns undefined for undefined.
  */
 export function toLocal(field: DescField): (value: Scalar | undefined) => Scalar | undefined {
   return "longAsString" in field && field.longAsString
@@ -36,7 +36,7 @@ export function toLocal(field: DescField): (value: Scalar | undefined) => Scalar
 const decimal = /^-?(?:0|[1-9]\d*)$/;
 const float = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Reads a scalar from JSON by the proto3 JSON mapping, but strict; undefined: it does not fit. */
+/** Reads a scalar from JSON strictly by the proto3 JSON mapping. Returns undefined if the value is invalid. */
 export function scalarFromJson(type: ScalarType, value: unknown): Scalar | undefined {
   switch (type) {
     case ScalarType.STRING:
@@ -69,7 +69,7 @@ export function scalarFromJson(type: ScalarType, value: unknown): Scalar | undef
       return typeof value === "string" ? integerFromJson(type, value) : undefined;
     default:
       if (typeof value === "number") {
-        // Beyond 2^53 the number that was written is not known any more.
+        // JSON.parse rounds integers beyond 2^53.
         return Number.isSafeInteger(value) ? inRange(type, BigInt(value)) : undefined;
       }
       if (typeof value === "string") {
@@ -79,13 +79,13 @@ export function scalarFromJson(type: ScalarType, value: unknown): Scalar | undef
   }
 }
 
-/** In quotes, too, an integer may have an exponent. */
+/** An integer in quotes may have an exponent too. */
 function integerFromJson(type: ScalarType, text: string): Scalar | undefined {
   const digits = integerDigits(text);
   return digits === undefined ? undefined : scalarFromText(type, digits);
 }
 
-/** Reads a scalar from a parameter: strict decimals, `true` and `false`, base64; undefined: it does not fit. */
+/** Reads a scalar from a parameter: decimals, `true` and `false`, base64. Returns undefined if the text is invalid. */
 export function scalarFromText(type: ScalarType, text: string): Scalar | undefined {
   switch (type) {
     case ScalarType.STRING:
@@ -108,15 +108,15 @@ export function scalarFromText(type: ScalarType, text: string): Scalar | undefin
     case ScalarType.FIXED32:
       return integer(text, 0, 0xffff_ffff);
     default:
-      // 20 characters hold every 64-bit integer; longer ones would only cost time.
+      // Every 64-bit integer has at most 20 characters. The limit bounds the time that BigInt takes.
       return text.length <= 20 && decimal.test(text) ? inRange(type, BigInt(text)) : undefined;
   }
 }
 
-/** A number that JSON.stringify would write without its sign. */
+/** JSON.stringify writes -0 without its sign. */
 const negativeZero = (JSON as unknown as { rawJSON(text: string): object }).rawJSON("-0");
 
-/** Writes a scalar by the proto3 JSON mapping, for JSON.stringify. */
+/** Converts a scalar by the proto3 JSON mapping to a value for JSON.stringify. */
 export function scalarToJson(value: Scalar): string | number | boolean | object {
   switch (typeof value) {
     case "bigint":
@@ -134,8 +134,8 @@ export function scalarToJson(value: Scalar): string | number | boolean | object 
 }
 
 /**
- * The code of whether a variable holds a value of this type that is the same in JSON and in memory, and needs no look by the
- * functions above; undefined where that can't be told from here.
+ * The code of a condition under which a variable has the same value of this type in JSON and in memory, so that neither
+ * function above needs to be called; undefined if there is no such condition.
  */
 export function plainCondition(type: ScalarType | undefined, variable: string): string | undefined {
   const number = `typeof ${variable} === "number"`;
@@ -152,7 +152,7 @@ export function plainCondition(type: ScalarType | undefined, variable: string): 
     case ScalarType.FIXED32:
       return `${number} && Object.is(${variable}, ${variable} >>> 0)`;
     case ScalarType.DOUBLE:
-      // JSON.stringify would write a negative zero without its sign.
+      // -0 needs scalarToJson.
       return `Number.isFinite(${variable}) && !Object.is(${variable}, -0)`;
     default:
       return undefined;
@@ -186,12 +186,12 @@ export function plainItemsCheck(type: ScalarType | undefined): ItemsCheck {
   return check;
 }
 
-/** Longer literals of an integer have zeros that say nothing. */
+/** Longer literals have superfluous zeros. */
 const longestLiteral = 64;
 
 /**
- * The digits of the integer that a JSON number says, which may have a fraction of zeros or an exponent: "150" of 1.5e2.
- * Undefined where it says none, or one of more than 20 digits, which no 64-bit integer has.
+ * Returns the digits of a JSON number that is an integer, also if it is written with a fraction or an exponent: "150" for
+ * 1.5e2. Returns undefined if it is not an integer, or has more than 20 digits, which no 64-bit integer has.
  */
 export function integerDigits(literal: string): string | undefined {
   const [, sign, whole = "", fraction = "", exponent = "0"] =
@@ -219,14 +219,14 @@ const largestFloat = 3.4028234663852886e38;
 
 function inFloatRange(type: ScalarType, value: number): number | undefined {
   if (type === ScalarType.FLOAT && Math.abs(value) > largestFloat) {
-    // What rounds to the largest float is one: that is how others print it, 3.4028235e38.
+    // Other implementations print the largest float as 3.4028235e38, which rounds to it.
     const rounded = Math.fround(value);
     return Number.isFinite(rounded) ? rounded : undefined;
   }
   return Number.isFinite(value) ? value : undefined;
 }
 
-/** Base64 or base64url; the padding may be left out, but not be wrong. */
+/** Reads base64 or base64url, with correct padding or without padding. */
 function bytesFromText(text: string): Uint8Array | undefined {
   if (!/^[\w+/-]*={0,2}$/.test(text) || (/[-_]/.test(text) && /[+/]/.test(text))) {
     return undefined;
@@ -235,6 +235,6 @@ function bytesFromText(text: string): Uint8Array | undefined {
   if (padding > 0 ? text.length % 4 !== 0 : text.length % 4 === 1) {
     return undefined;
   }
-  // A copy: a small Buffer shares its memory with others.
+  // Copied, because a small Buffer is part of a shared pool.
   return new Uint8Array(Buffer.from(text, "base64"));
 }

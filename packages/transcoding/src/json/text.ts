@@ -15,27 +15,27 @@ import { textForms } from "./well-known.ts";
 import { isObject } from "./wide-integer.ts";
 import { enumNames, fieldRule, type EnumNames } from "../schema/rules.ts";
 
-/** How one text (a parameter, a capture of a path, a header) becomes a field's value. */
+/** How a text (a parameter, a path variable, a header) is read as a field's value. */
 export type TextReader = {
-  /** The value as the field holds it in memory; undefined: the text does not fit. */
+  /** Returns the value as the field has it in memory; undefined if the text is invalid. */
   readonly read: (text: string) => unknown;
-  /** What the text must be, for the one who sent another. */
+  /** What the text must be, for error messages. */
   readonly expected: string;
-  /** The text is JSON: it may stand in a query, not in a path or a header. */
+  /** The text is JSON, which is allowed in a query, but not in a path or a header. */
   readonly isJson: boolean;
-  /** As in the field's options. */
+  /** The reason in the error for an invalid text, by the field's options. */
   readonly reason: string | undefined;
 };
 
-/** JSON in a parameter; a body has the limit of its option. */
+/** For JSON in a parameter. The depth of a body is limited by an option. */
 const MAX_JSON_DEPTH = 100;
 
 /**
- * Compiles the reader of a field's value; of a repeated field's item, or a map's value. undefined: no
- * text stands for one, for it is a message with fields of its own, or could be any.
+ * Creates the reader of a field's value, or of an item of a repeated field or a map. Returns undefined if values have no
+ * form as text: for messages other than well-known types, and for Any.
  */
 export function createTextReader(field: DescField): TextReader | undefined {
-  const reader = compile(field);
+  const reader = readerOf(field);
   if (reader === undefined) {
     return undefined;
   }
@@ -43,26 +43,26 @@ export function createTextReader(field: DescField): TextReader | undefined {
   return { isJson: false, reason: invalid === "" ? undefined : invalid, ...reader };
 }
 
-/** Says what does not fit; `name` is how the one who sent it calls the field. */
+/** The error for an invalid text. `name` is the name of the parameter. */
 export function invalidText(reader: TextReader, name: string, options?: { repeatsInput?: boolean }): RequestError {
   return new RequestError(400, reader.reason, `${name}: must be ${reader.expected}`, options);
 }
 
-type Compiled = Pick<TextReader, "read" | "expected"> & { readonly isJson?: boolean };
+type Reader = Pick<TextReader, "read" | "expected"> & { readonly isJson?: boolean };
 
-function compile(field: DescField): Compiled | undefined {
+function readerOf(field: DescField): Reader | undefined {
   if (field.message !== undefined) {
-    return compileMessage(field, field.message);
+    return messageReaderOf(field, field.message);
   }
   if (field.enum !== undefined) {
-    return compileEnum(enumNames(field.enum), field.enum.open);
+    return enumReaderOf(enumNames(field.enum), field.enum.open);
   }
   const { scalar } = field;
   const local = toLocal(field);
   return { read: (text) => local(scalarFromText(scalar, text)), expected: expectedOf[scalar] };
 }
 
-function compileEnum({ strict, numberOf, nameOf }: EnumNames, open: boolean): Compiled {
+function enumReaderOf({ strict, numberOf, nameOf }: EnumNames, open: boolean): Reader {
   return {
     read(text) {
       const number = numberOf.get(text);
@@ -70,14 +70,14 @@ function compileEnum({ strict, numberOf, nameOf }: EnumNames, open: boolean): Co
         return number;
       }
       const given = scalarFromText(ScalarType.INT32, text) as number | undefined;
-      // An open enum takes numbers that it has no name for.
+      // An open enum accepts numbers without a name.
       return given !== undefined && (open || nameOf.has(given)) ? given : undefined;
     },
     expected: `one of ${[...numberOf.keys()].join(", ")}`,
   };
 }
 
-function compileMessage(field: DescField, desc: DescMessage): Compiled | undefined {
+function messageReaderOf(field: DescField, desc: DescMessage): Reader | undefined {
   const form = textForms.get(desc.typeName);
   if (form !== undefined) {
     return { read: form.parse, expected: form.expected };
@@ -86,7 +86,7 @@ function compileMessage(field: DescField, desc: DescMessage): Compiled | undefin
     const [value] = desc.fields;
     const { scalar } = value;
     const local = toLocal(value);
-    // As protobuf-es has it: a singular wrapper is its bare value in memory, in all other places a message.
+    // protobuf-es represents a singular wrapper by its value, and in all other places as a message.
     const isBare = field.fieldKind === "message" && field.oneof === undefined;
     return {
       read(text) {
@@ -129,7 +129,7 @@ function compileMessage(field: DescField, desc: DescMessage): Compiled | undefin
   }
 }
 
-/** undefined: it is none. `exact` is that of `parseJson`. */
+/** Parses JSON, `exact` as in `parseJson`. Returns undefined if the text is not valid JSON. */
 export function jsonFromText(text: string, exact: boolean = false): unknown {
   try {
     return parseJson(Buffer.from(text), MAX_JSON_DEPTH, [], exact);
@@ -142,6 +142,6 @@ export function jsonFromText(text: string, exact: boolean = false): unknown {
 }
 
 function messageFromJson(desc: DescMessage, value: unknown): Message {
-  // The depth is known to be small; each level of JSON counts as several messages.
+  // protobuf-es counts several messages for each level of JSON.
   return fromJson(desc, value as JsonValue, { recursionLimit: 4 * MAX_JSON_DEPTH });
 }

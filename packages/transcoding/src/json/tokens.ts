@@ -13,9 +13,9 @@ const word = /true|false|null/y;
 const fraction = /(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const escape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
-// The tokens of JSON (RFC 8259). Each function gives the end of the one that begins at a place; where there is none,
-// -1 - n for the place n that goes wrong. Character by character, for there is a token every few bytes, and over a string of
-// megabytes a regular expression would run out of stack.
+// The tokens of JSON (RFC 8259). Each function returns the end of the token that begins at a place, or -1 - n for the place n
+// of an error. They read character by character: tokens are short, and a regular expression would exhaust the stack in a
+// string of megabytes.
 
 export function skipSpace(text: string, at: number): number {
   let end = at;
@@ -25,7 +25,7 @@ export function skipSpace(text: string, at: number): number {
   return end;
 }
 
-/** `at` is that of its first quote. */
+/** `at` is the place of the first quote. */
 export function endOfString(text: string, at: number): number {
   let end = at + 1;
   while (end < text.length) {
@@ -58,7 +58,7 @@ export function endOfNumber(text: string, at: number): number {
     return -1 - at;
   }
   if (text.charCodeAt(first) === ZERO) {
-    // Behind it, no digit belongs to the number.
+    // A number that begins with 0 has no further digit before its fraction.
     end = first + 1;
   }
   const code = text.charCodeAt(end);
@@ -70,7 +70,7 @@ export function endOfWord(text: string, at: number): number {
   return end === at ? -1 - at : end;
 }
 
-/** The end of what a pattern finds at a place; the place itself where that is nothing. */
+/** The end of a pattern's match at a place; the place itself if there is none. */
 function match(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : at;

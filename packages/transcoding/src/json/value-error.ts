@@ -1,7 +1,7 @@
-/** Reads a JSON value. Throws a ValueError where it does not fit. */
+/** Reads a JSON value. Throws a ValueError if it is invalid. */
 export type Read = (value: unknown) => unknown;
 
-/** A fault on its way up: where a value stands is found out only when it does not fit. */
+/** An invalid value. Its path is completed level by level while the error passes through the readers. */
 export class ValueError extends Error {
   readonly reason: string | undefined;
   /** Innermost first. */
@@ -14,7 +14,7 @@ export class ValueError extends Error {
   }
 }
 
-/** The error, which now knows one more level of where it stands. */
+/** Adds the next outer level to the path of a ValueError. Returns the error. */
 export function prependPath(key: string | number, error: unknown): unknown {
   if (error instanceof ValueError) {
     error.path.push(key);

@@ -8,8 +8,9 @@ import {
   type Timestamp,
 } from "@bufbuild/protobuf/wkt";
 
-/** The well-known types whose JSON form is a string. Each parser gives undefined where a text does not fit. */
+/** A well-known type whose JSON form is a string. */
 export type TextForm = {
+  /** Returns undefined if the text is invalid. */
   readonly parse: (text: string) => Timestamp | Duration | FieldMask | undefined;
   readonly expected: string;
 };
@@ -35,11 +36,11 @@ function parseTimestamp(text: string): Timestamp | undefined {
     return undefined;
   }
   const [, year, month, day, hour, minute, second, fraction, sign, hours, minutes] = match;
-  // Date takes the 30th of February for the 1st of March.
+  // Date accepts February 30 as March 1.
   if (Number(day) > daysOf(Number(year), Number(month))) {
     return undefined;
   }
-  // Date.UTC takes the years of the first century for those of the twentieth.
+  // Date.UTC maps the years 0 to 99 to 1900 to 1999.
   const utc = text.startsWith("00")
     ? Date.parse(`${text.slice(0, 19)}Z`)
     : Date.UTC(Number(year), Number(month) - 1, Number(day), Number(hour), Number(minute), Number(second));
@@ -54,7 +55,7 @@ function parseTimestamp(text: string): Timestamp | undefined {
   return timestamp;
 }
 
-/** Throws where the time is none that the proto3 JSON mapping can write. */
+/** Throws for a time that the proto3 JSON mapping cannot represent. */
 export function formatTimestamp({ seconds, nanos }: Timestamp): string {
   const whole = Number(seconds);
   if (!(whole >= firstSecond && whole <= lastSecond && nanos >= 0 && nanos <= 999_999_999)) {
@@ -92,7 +93,7 @@ function parseDuration(text: string): Duration | undefined {
     return undefined;
   }
   const sign = minus === "-" ? -1 : 1;
-  // Adding zero makes no -0, which would not be equal to what a binary decoder gives.
+  // Adding zero turns -0 into 0, as the binary decoder returns it.
   return create(DurationSchema, { seconds: BigInt(Number(whole) * sign), nanos: nanos * sign + 0 });
 }
 
@@ -100,10 +101,10 @@ function nanosOf(fraction: string | undefined): number {
   return fraction === undefined ? 0 : Number(fraction.padEnd(9, "0"));
 }
 
-/** `*` is all fields to many an API (AIP-134). */
+/** `*` stands for all fields (AIP-134). */
 const maskPath = /^(?:\*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)$/;
 
-/** Takes both spellings: the lowerCamelCase of the proto3 JSON mapping, and the names of the .proto. */
+/** Accepts both spellings: the lowerCamelCase of the proto3 JSON mapping, and the names in the .proto. */
 function parseFieldMask(text: string): FieldMask | undefined {
   if (text === "") {
     return create(FieldMaskSchema);

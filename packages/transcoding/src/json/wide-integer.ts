@@ -1,14 +1,11 @@
-/**
- * An integer literal that a double can't hold, where it stands in a document that was parsed exactly. It is a JSON
- * number, though JavaScript has it for an object.
- */
+/** An integer in a document that a double cannot represent. It is a JSON number, though an object in JavaScript. */
 export class WideInteger {
-  /** Without fraction and exponent, though the literal may have them. */
+  /** Without the fraction and the exponent that the literal may have. */
   readonly digits: string;
-  /** Where it stands in the bytes of the document. */
+  /** The place of the literal in the bytes of the document. */
   readonly start: number;
   readonly end: number;
-  /** It was read as a double. */
+  /** It was read as a double, by `round`. */
   isRounded = false;
 
   constructor(digits: string, start: number, end: number) {
@@ -17,7 +14,7 @@ export class WideInteger {
     this.end = end;
   }
 
-  /** As JSON.parse would have given it. */
+  /** Returns the value that JSON.parse would return. */
   round(): number {
     this.isRounded = true;
     return Number(this.digits);

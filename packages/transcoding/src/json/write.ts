@@ -17,14 +17,14 @@ import { plainItemsCheck, scalarToJson, type Scalar } from "./scalar.ts";
 import { formatTimestamp } from "./well-known.ts";
 import { compileMembersWriter, setOwn } from "./write-members.ts";
 
-/** Gives the JSON value of a message or of a field's value. */
+/** Returns the JSON value of a message, or of a field's value. */
 export type JsonWriter = (value: unknown) => unknown;
 
-/** What the writers of one set of messages share. */
+/** What all writers of a context share. */
 type WriteOptions = {
-  /** What a google.protobuf.Any may hold. */
+  /** The messages that a google.protobuf.Any may have. */
   readonly registry: Registry;
-  /** By the proto3 JSON mapping alone, without our own options. */
+  /** By the proto3 JSON mapping alone, without the transcoder's field options. */
   readonly plain: boolean;
 };
 
@@ -52,7 +52,10 @@ function contextOf(options: WriteOptions): Context {
   return context;
 }
 
-/** Compiled once a message, so that a recursive one ends. The registry has what a google.protobuf.Any may hold. */
+/**
+ * Returns the writer of a message, which is created once and when it is first used, because messages may be recursive. The
+ * registry contains the messages that a google.protobuf.Any may have.
+ */
 export function messageWriter(desc: DescMessage, registry: Registry, plain = false): JsonWriter {
   return writerIn(contextOf({ registry, plain }), desc);
 }
@@ -69,7 +72,7 @@ function writerIn(context: Context, desc: DescMessage): JsonWriter {
   return lazy;
 }
 
-/** Writes a field's own value: an array for a repeated field, null for an absent message. */
+/** Returns the writer of a field's value: an array for a repeated field, null for an absent message. */
 export function fieldWriter(field: DescField, registry: Registry): JsonWriter {
   return fieldWriterIn(contextOf({ registry, plain: false }), field);
 }
@@ -82,7 +85,7 @@ function fieldWriterIn(context: Context, field: DescField): JsonWriter {
       return enumWriter(field.enum, context);
     case "message": {
       const message = writerIn(context, field.message);
-      // As protobuf-es has it: a singular wrapper is its bare value in memory.
+      // protobuf-es represents a singular wrapper by its value.
       const write =
         field.oneof === undefined && isWrapperDesc(field.message) ? scalarWriter(field.message.fields[0]) : message;
       return (value) => (value === undefined ? null : write(value));
@@ -128,17 +131,17 @@ function scalarWriter(field: DescField & { scalar: ScalarType }): JsonWriter {
     case ScalarType.INT32:
     case ScalarType.SINT32:
     case ScalarType.SFIXED32:
-      return (value) => (value === ((value as number) | 0) ? value : refuse(field, value));
+      return (value) => (value === ((value as number) | 0) ? value : reject(field, value));
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
-      return (value) => (value === (value as number) >>> 0 ? value : refuse(field, value));
+      return (value) => (value === (value as number) >>> 0 ? value : reject(field, value));
     default:
       return writeScalar;
   }
 }
 
-/** NaN and fractions are numbers to TypeScript; in JSON they would be null, or nothing that a reader of the type takes. */
-function refuse(desc: DescField | DescEnum, value: unknown): never {
+/** NaN and fractions have the type `number` too. In JSON, readers of an integer or an enum would reject them. */
+function reject(desc: DescField | DescEnum, value: unknown): never {
   throw new RangeError(`${desc.toString()} can't hold ${String(value)}`);
 }
 
@@ -147,7 +150,7 @@ function enumWriter(desc: DescEnum, { spellingOf }: Context): JsonWriter {
     return () => null;
   }
   const { nameOf } = spellingOf(desc);
-  return (value) => nameOf.get(value as number) ?? (value === ((value as number) | 0) ? value : refuse(desc, value));
+  return (value) => nameOf.get(value as number) ?? (value === ((value as number) | 0) ? value : reject(desc, value));
 }
 
 function compileMessage(desc: DescMessage, context: Context): JsonWriter {
@@ -183,7 +186,7 @@ function writeWellKnown(desc: DescMessage, context: Context): JsonWriter {
   return (value): JsonValue => toJson(desc, value as Message, { registry });
 }
 
-/** A path that could not be read back from lowerCamelCase stays as it is. */
+/** A path that could not be converted back from lowerCamelCase stays as it is. */
 function camelCase(path: string): string {
   return /^[a-z][a-z\d]*(?:[._][a-z][a-z\d]*)*$/.test(path)
     ? path.replaceAll(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())

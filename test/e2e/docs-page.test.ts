@@ -40,9 +40,10 @@ async function tryOut(page: Page, tag: string, operationId: string) {
 
 async function authorize(page: Page, token: string): Promise<void> {
   await page.getByRole("button", { name: "Authorize" }).click();
-  await page.locator(".auth-container input").fill(token);
-  await page.locator(".auth-btn-wrapper").getByRole("button", { name: "Apply credentials" }).click();
-  await page.locator(".auth-btn-wrapper").getByRole("button", { name: "Close" }).click();
+  const bearer = page.locator(".auth-container").filter({ hasText: "http, Bearer" });
+  await bearer.locator("input").fill(token);
+  await bearer.getByRole("button", { name: "Apply credentials" }).click();
+  await bearer.getByRole("button", { name: "Close" }).click();
 }
 
 describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {

@@ -140,7 +140,10 @@ describe.skipIf(missingBrowser !== undefined)("a service on loopback", () => {
       expect(read.length).toBeGreaterThan(10);
       const refused = read.filter(({ attempt }) => !attempt.endsWith("with a token"));
       for (const { attempt, status, text } of refused.filter(({ attempt }) => !attempt.endsWith("over gRPC-Web"))) {
-        expect({ attempt, status, text }).toMatchObject({ status: 421, text: expect.stringContaining(" is no name ") });
+        expect({ attempt, status, text }).toMatchObject({
+          status: 421,
+          text: expect.stringContaining(" is not a name "),
+        });
       }
       for (const { attempt, status, text } of refused.filter(({ attempt }) => attempt.endsWith("over gRPC-Web"))) {
         expect({ attempt, status, text }).toEqual({ attempt, status: 200, text: "" });

@@ -149,6 +149,6 @@ test("a service with this configuration passes the probes, and serves its metric
   for (const { httpGet } of probesOf(container)) {
     expect(await service.send("GET", httpGet.path)).toMatchObject({ status: 200 });
   }
-  const metricsUrl = /reaches them: (\S+)/.exec(service.log())?.[1] ?? "";
+  const metricsUrl = /Metrics, without authentication: (\S+)/.exec(service.log())?.[1] ?? "";
   expect((await send(metricsUrl, "GET", "/metrics")).status).toBe(200);
 });

@@ -206,6 +206,8 @@ describe("bodies", () => {
     ["text/html, *; q=.2, */*; q=.2", 200],
     ["application/json;q=nonsense", 406],
     ["application/json;q=2", 406],
+    ["application/json;q=0x1", 406],
+    ["application/json;q=", 406],
   ])("with Accept: %s are %i", async (accept, status) => {
     await using server = await serve(flows());
     expect(await server.send("GET", "/flows", { headers: { accept } })).toMatchObject({ status });

@@ -5,15 +5,17 @@ export type WeightedName = {
   readonly weight: number;
 };
 
-/** Parses a list with weights, as in Accept and Accept-Encoding (RFC 9110, section 12.4.2). Some clients write `q=.2`. */
+/** RFC 9110, section 12.4.2, but with any number of digits, and with `.2`, which some clients write. */
+const validWeight = /^(?:0|0?\.\d+|0\.|1(?:\.0*)?)$/;
+
+/** Parses a list with weights, as in Accept and Accept-Encoding. */
 export function parseWeights(list: string): WeightedName[] {
   return list
     .toLowerCase()
     .split(",")
     .map((element) => {
       const [name = "", ...parameters] = element.split(";").map((part) => part.trim());
-      const q = parameters.find((parameter) => parameter.startsWith("q="));
-      const weight = q === undefined ? 1 : Number(q.slice(2));
-      return { name, weight: weight >= 0 && weight <= 1 ? weight : 0 };
+      const q = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? "1";
+      return { name, weight: validWeight.test(q) ? Number(q) : 0 };
     });
 }

@@ -1,6 +1,17 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { FlowsDocument } from "../flows/document.ts";
 
+/** Who caused a change, and by which request. */
+export type Origin = {
+  /** The user; undefined if the request was not authenticated. */
+  readonly by: string | undefined;
+  /** The IP address of the client. */
+  readonly address: string | undefined;
+  /** "rest", "connect", "grpc" or "grpc-web". */
+  readonly protocol: string | undefined;
+  readonly requestId: string | undefined;
+};
+
 /** A revision without its flows and credentials. */
 export type RevisionSummary = {
   /** Opaque id, unique to each deployment. */

@@ -7,6 +7,9 @@ export type Reason =
   | "invalid_credentials"
   | "invalid_deployment_type"
   | "version_mismatch"
+  | "precondition_failed"
+  | "idempotency_key_reused"
+  | "nothing_to_undo"
   | "payload_too_large"
   // Access to a call.
   | "no_token"
@@ -22,6 +25,7 @@ export type Reason =
   | "temporarily_unavailable"
   | "auth_disabled"
   // Any call.
+  | "invalid_argument"
   | "not_found"
   | "limit_exceeded"
   | "unavailable"

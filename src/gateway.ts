@@ -9,6 +9,10 @@ import type { AccessRule } from "./auth/access.ts";
 import { createGate, createPermissionCheck } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { createObservedDeployer } from "./deployments/observe.ts";
+import { createProbations, type Probations } from "./deployments/probations.ts";
+import { recordOutcomes } from "./deployments/record-outcomes.ts";
+import { openRetention } from "./deployments/retention.ts";
 import { drain } from "./drain.ts";
 import type { Decrypt } from "./flows/credentials.ts";
 import { deploymentTypeNames } from "./flows/deployment-type.ts";
@@ -32,10 +36,11 @@ import { tlsFailures } from "./server/listener/tls.ts";
 import { authService } from "./services/auth.ts";
 import { flowsService } from "./services/flows/service.ts";
 import { createRoutes, permissions, services } from "./services/routes.ts";
+import { revisionsService } from "./services/revisions/service.ts";
 import { settingsService } from "./services/settings.ts";
 import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
-import type { Store } from "./store/store.ts";
+import type { Retention, Store } from "./store/store.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import { silentObserver } from "./telemetry/observer.ts";
 import type { StoreMetrics } from "./telemetry/stores.ts";
@@ -94,12 +99,16 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     }),
   );
   stack.use(followRevisions(store.flows, runtime));
+  stack.use(recordOutcomes(store.flows, runtime, log));
+  const probations = stack.use(createProbations({ store: store.flows, runtime, log }));
+  await probations.resume();
+  stack.use(openRetention(store.flows, toRetention(options.history), log));
   // Loaded while the runtime process starts, which takes about as long.
   const { openServer } = await import("./server/app.ts");
   const metrics = options.metrics.enabled ? await loadMetrics(version, options) : undefined;
   const server = stack.use(
     await openServer(
-      createServerOptions({ options, version, log, store, runtime, tracing, certificates, metrics }, stack),
+      createServerOptions({ options, version, log, store, runtime, probations, tracing, certificates, metrics }, stack),
     ),
   );
   metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
@@ -126,7 +135,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const resources = stack.move();
   let closed: Promise<void> | undefined;
   const close = async (delayMs: number): Promise<void> => {
-    await drain({ server, runtime, log, delayMs, graceMs: options.drain.graceMs });
+    await drain({ server, runtime, probations, log, delayMs, graceMs: options.drain.graceMs });
     await resources.disposeAsync();
   };
   return {
@@ -151,6 +160,7 @@ type Components = {
   readonly log: Logger;
   readonly store: Store;
   readonly runtime: Runtime;
+  readonly probations: Probations;
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
@@ -158,7 +168,7 @@ type Components = {
 
 /** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
 function createServerOptions(
-  { options, version, log, store: plainStore, runtime, tracing, certificates, metrics }: Components,
+  { options, version, log, store: plainStore, runtime, probations, tracing, certificates, metrics }: Components,
   stack: AsyncDisposableStack,
 ): ServerOptions {
   const observer = metrics?.observer ?? silentObserver;
@@ -172,6 +182,7 @@ function createServerOptions(
     identities: options.identity?.rules,
   });
   const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
+  const deployer = createObservedDeployer({ store: store.flows, runtime, probations, log, observer });
   const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
   return {
     host: options.host,
@@ -184,12 +195,11 @@ function createServerOptions(
       auth: authService(authenticator),
       flows: flowsService({
         store: store.flows,
-        runtime,
+        deployer,
         prepare: (request, current) => preparation.prepare(request, current),
         decrypt,
-        log,
-        observer,
       }),
+      revisions: revisionsService({ store: store.flows, deployer }),
       settings: settingsService(version, runtime),
     }),
     ...createReadiness(runtime, store),
@@ -212,6 +222,13 @@ function createServerOptions(
     tls: options.tls && certificates && { certificates, clientCertificate: options.tls.clientCertificate },
     trustedProxies: options.trustedProxies,
     identity: options.identity?.source,
+  };
+}
+
+function toRetention({ maxRevisions, maxAgeDays }: Options["history"]): Retention {
+  return {
+    maxCount: maxRevisions,
+    maxAgeMs: maxAgeDays === undefined ? undefined : maxAgeDays * 24 * 60 * 60_000,
   };
 }
 
@@ -286,7 +303,7 @@ function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
 function measureStore(store: Store, metrics: StoreMetrics): Store {
   return {
     ...store,
-    flows: metrics.measure("flows", store.flows, ["commit", "find", "list", "reload"]),
+    flows: metrics.measure("flows", store.flows, ["commit", "find", "findEntry", "list", "prune", "reload", "update"]),
     tokens: metrics.measure("tokens", store.tokens, ["insert", "find", "remove", "removeExpired"]),
   };
 }

@@ -5,6 +5,7 @@ import { parseSubnet } from "../server/trusted-proxies.ts";
 import { adminAuth } from "./admin-auth.ts";
 import { cors } from "./cors.ts";
 import { defaultDataDir } from "./data-dir.ts";
+import { history } from "./history.ts";
 import { checkIdentity, identity, tls } from "./identity.ts";
 import { limits } from "./limits.ts";
 import { runtime } from "./runtime.ts";
@@ -96,6 +97,7 @@ export const optionsSchema = z
       ),
     metrics: metrics.prefault({}),
     tracing: tracing.optional().describe("Exports OpenTelemetry traces of calls. Absent: no export."),
+    history,
     runtime: runtime.prefault({}),
     limits,
     drain: z

@@ -12,18 +12,27 @@ export type Origin = {
   readonly requestId: string | undefined;
 };
 
-/** A revision without its flows and credentials. */
-export type RevisionSummary = {
+/** How the flows of a revision were made: by a deployment, by a merge with another one, or from an earlier revision. */
+export type RevisionCause = (typeof revisionCauses)[number];
+
+export const revisionCauses = ["deployment", "merge", "flow", "restore", "undo", "automatic_undo"] as const;
+
+/** A revision without its flows and credentials. Immutable. */
+export type RevisionSummary = Origin & {
   /** Opaque id, unique to each deployment. */
   readonly rev: string;
-  /** The revision that this one replaced; undefined for the first. */
+  /** The revision that this one replaced; undefined for the first. It may have been removed. */
   readonly parent: string | undefined;
   /** Sequence number, incremented by one with each deployment. */
   readonly seq: number;
   readonly committedAtMs: number;
-  /** The user who deployed; undefined if the request was not authenticated. */
-  readonly by: string | undefined;
   readonly deploymentType: DeploymentType;
+  readonly cause: RevisionCause;
+  /** The earlier revision whose flows and credentials this one has. */
+  readonly restoredRev: string | undefined;
+  readonly nodeCount: number;
+  /** The size of the flows' JSON. */
+  readonly sizeBytes: number;
 };
 
 /** An accepted deployment. Frozen, because callers share the object. */
@@ -32,16 +41,73 @@ export type Revision = RevisionSummary & {
   readonly credentials: CredentialSets;
 };
 
+/**
+ * What became of a revision in the runtime. `pending`: not known yet; `replaced`: a newer revision was committed before this
+ * one was started.
+ */
+export type RevisionOutcome = {
+  readonly state: (typeof outcomeStates)[number];
+  /** Why the flows don't run. */
+  readonly message: string | undefined;
+  /** The node types that are not installed. */
+  readonly missingTypes: readonly string[];
+};
+
+export const outcomeStates = ["pending", "running", "failed", "crashed", "replaced"] as const;
+
+/** The properties of a revision that may change. */
+export type RevisionState = {
+  /** A comment of the user who deployed. */
+  readonly message: string | undefined;
+  /** A pinned revision is never removed by `prune`. */
+  readonly pinned: boolean;
+  readonly outcome: RevisionOutcome;
+  /** The revision is undone unless its flows run without failure for this time; undefined: there is no such condition, or no longer. */
+  readonly probationMs: number | undefined;
+};
+
+/** A revision in the history. */
+export type RevisionEntry = RevisionSummary & RevisionState;
+
+/** Identifies the request that made a revision, so that repeating the request does not make another one. */
+export type IdempotencyKey = {
+  /** Chosen by the client; the keys of each user are separate. */
+  readonly key: string;
+  /** A hash of the request. */
+  readonly fingerprint: Uint8Array;
+};
+
 /** A deployment to commit. `flows.json` is stored unchanged, and `flows.nodes` is not read. */
-export type RevisionDraft = Pick<Revision, "by" | "deploymentType" | "flows" | "credentials"> & {
-  /** The `rev` of the revision that this one replaces. */
-  readonly parent: string;
+export type RevisionDraft = Origin &
+  Pick<Revision, "deploymentType" | "cause" | "restoredRev" | "flows" | "credentials"> &
+  Pick<RevisionState, "message" | "probationMs"> & {
+    /** The `rev` of the revision that this one replaces. */
+    readonly parent: string;
+    readonly idempotencyKey: IdempotencyKey | undefined;
+  };
+
+export type RevisionFilter = {
+  readonly by?: string | undefined;
+  readonly deploymentType?: DeploymentType | undefined;
+  readonly outcome?: RevisionOutcome["state"] | undefined;
+  readonly pinned?: boolean | undefined;
+  /** Inclusive. */
+  readonly fromMs?: number | undefined;
+  /** Exclusive. */
+  readonly untilMs?: number | undefined;
 };
 
 export type RevisionPage = {
-  readonly revisions: readonly RevisionSummary[];
+  readonly revisions: readonly RevisionEntry[];
   /** The cursor of the next page; undefined on the last one. */
   readonly next: number | undefined;
+};
+
+/** Which revisions `prune` removes: those that exceed one of the limits. */
+export type Retention = {
+  readonly maxCount: number;
+  /** Undefined: there is no limit. */
+  readonly maxAgeMs: number | undefined;
 };
 
 export type RevisionEvent = {
@@ -51,16 +117,18 @@ export type RevisionEvent = {
 };
 
 /**
- * Stores all revisions of the flows.
+ * Stores the revisions of the flows.
  *
  * - A new store contains one revision without flows.
  * - `commit` is atomic, and durable before it resolves. Of two drafts with the same parent exactly one is committed, also
  *   across processes. The other rejects with `version_mismatch`, whose message names the active revision, and `active`
  *   then returns that revision.
+ * - Of two drafts with the same user and idempotency key exactly one is committed within a day. The other rejects with
+ *   a `RepeatedRequest`, whatever its parent is.
  * - A commit whose signal is aborted before the write begins rejects with the signal's reason and changes nothing. After
  *   that the signal has no effect.
  * - Credentials are encrypted at rest.
- * - Earlier revisions are kept.
+ * - Only `prune` removes revisions.
  */
 export interface FlowStore {
   /**
@@ -70,12 +138,25 @@ export interface FlowStore {
   active(): Revision;
   /** Resolves with undefined if there is no such revision. */
   find(rev: string): Promise<Revision | undefined>;
+  /** The same without reading flows and credentials. */
+  findEntry(rev: string): Promise<RevisionEntry | undefined>;
   /**
    * Lists at most `limit` revisions, newest first. `before` is the cursor of the previous page. Commits between two pages
    * neither repeat nor omit a revision.
    */
-  list(page: { readonly limit: number; readonly before?: number | undefined }): Promise<RevisionPage>;
+  list(page: {
+    readonly limit: number;
+    readonly before?: number | undefined;
+    readonly filter?: RevisionFilter | undefined;
+  }): Promise<RevisionPage>;
   commit(draft: RevisionDraft, signal?: AbortSignal): Promise<Revision>;
+  /** Changes the given properties, durably. Resolves with undefined if there is no such revision. */
+  update(rev: string, change: Partial<RevisionState>): Promise<RevisionEntry | undefined>;
+  /**
+   * Removes the revisions that exceed the limits, and frees their space. The active one, its parent, and pinned ones are kept
+   * and count. Resolves with the number of removed revisions.
+   */
+  prune(retention: Retention): Promise<number>;
   /** Reads the newest revision from storage. The result is a new object; `active` keeps returning its own. */
   reload(): Promise<Revision>;
   /**

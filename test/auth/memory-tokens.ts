@@ -1,4 +1,4 @@
-import { createListeners } from "../../src/store/listeners.ts";
+import { createListeners } from "../../src/listeners.ts";
 import type { StoredToken, TokenStore } from "../../src/store/store.ts";
 
 export type MemoryTokens = TokenStore & { readonly all: ReadonlyMap<string, StoredToken>; readonly sweeps: number[] };

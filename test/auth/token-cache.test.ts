@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { openTokenCache } from "../../src/auth/token-cache.ts";
 import type { StoredToken, TokenStore } from "../../src/store/store.ts";
-import { createListeners } from "../../src/store/listeners.ts";
+import { createListeners } from "../../src/listeners.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 
 function token(): StoredToken {

@@ -1,6 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import type { Revision, RevisionEvent, Store, StoredToken } from "../../src/store/store.ts";
+import { RepeatedRequest } from "../../src/store/errors.ts";
+import type {
+  Revision,
+  RevisionDraft,
+  RevisionEvent,
+  RevisionFilter,
+  Store,
+  StoredToken,
+} from "../../src/store/store.ts";
 import { describe, documentOf } from "../flows/builders.ts";
 import { draft } from "./builders.ts";
 
@@ -52,7 +60,15 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
     const root = store.flows.active();
     const values = draft(root.rev, { by: undefined, deploymentType: "nodes" });
     const revision = await store.flows.commit(values);
-    expect(revision).toMatchObject(values);
+    const { message, probationMs, idempotencyKey: _, ...summary } = values;
+    expect(revision).toMatchObject(summary);
+    expect(revision).toMatchObject({ nodeCount: 1, sizeBytes: values.flows.json.length });
+    expect(await store.flows.findEntry(revision.rev)).toMatchObject({
+      pinned: false,
+      outcome: { state: "pending", message: undefined, missingTypes: [] },
+      message,
+      probationMs,
+    });
     expect(Object.isFrozen(revision) && Object.isFrozen(revision.flows)).toBe(true);
     expect(revision.seq).toBe(root.seq + 1);
     expect(Math.abs(Date.now() - revision.committedAtMs)).toBeLessThan(60_000);
@@ -133,18 +149,12 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
   test("lists revisions newest first, in pages that are not shifted by commits", async () => {
     await using location = await createLocation();
     await using store = await location.open();
-    const all = [store.flows.active()];
+    const revs = [store.flows.active().rev];
     for (let count = 0; count < 4; count++) {
-      all.unshift(await store.flows.commit(draft(store.flows.active().rev, { by: `author ${count}` })));
+      const { rev } = await store.flows.commit(draft(store.flows.active().rev, { by: `author ${count}` }));
+      revs.unshift(rev);
     }
-    const summaries = all.map(({ rev, parent, seq, committedAtMs, by, deploymentType }) => ({
-      rev,
-      parent,
-      seq,
-      committedAtMs,
-      by,
-      deploymentType,
-    }));
+    const summaries = await Promise.all(revs.map((rev) => store.flows.findEntry(rev)));
     expect(await store.flows.list({ limit: 5 })).toEqual({ revisions: summaries, next: undefined });
     const first = await store.flows.list({ limit: 2 });
     expect(first.revisions).toEqual(summaries.slice(0, 2));
@@ -155,6 +165,134 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
       revisions: summaries.slice(4),
       next: undefined,
     });
+  });
+
+  test("lists the revisions that match a filter", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const commit = (init: Partial<RevisionDraft>) => store.flows.commit(draft(store.flows.active().rev, init));
+    const root = store.flows.active();
+    const one = await commit({ by: "ada", deploymentType: "nodes" });
+    const two = await commit({ by: "bob" });
+    const three = await commit({ by: "ada" });
+    await store.flows.update(two.rev, { pinned: true, outcome: failed });
+    const revs = async (filter: RevisionFilter, limit = 10) =>
+      (await store.flows.list({ limit, filter })).revisions.map(({ rev }) => rev);
+    expect(await revs({ by: "ada" })).toEqual([three.rev, one.rev]);
+    expect(await revs({ by: "ada" }, 1)).toEqual([three.rev]);
+    expect(await revs({ by: "ada", deploymentType: "nodes" })).toEqual([one.rev]);
+    expect(await revs({ outcome: "failed" })).toEqual([two.rev]);
+    expect(await revs({ outcome: "replaced" })).toEqual([one.rev, root.rev]);
+    expect(await revs({ pinned: true })).toEqual([two.rev]);
+    expect(await revs({ pinned: false })).toEqual([three.rev, one.rev, root.rev]);
+    expect(await revs({ fromMs: three.committedAtMs + 1 })).toEqual([]);
+    expect(await revs({ fromMs: root.committedAtMs, untilMs: three.committedAtMs + 1 })).toHaveLength(4);
+    expect(await revs({ untilMs: root.committedAtMs })).toEqual([]);
+  });
+
+  test("updates the given properties of a revision, also of the active one, and keeps the others", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const { rev } = await store.flows.commit(draft(store.flows.active().rev, { message: "first", probationMs: 5 }));
+    expect(await store.flows.update(rev, { outcome: failed })).toMatchObject({ message: "first", outcome: failed });
+    expect(await store.flows.update(rev, { message: undefined, pinned: true })).toMatchObject({
+      message: undefined,
+      pinned: true,
+      probationMs: 5,
+      outcome: failed,
+    });
+    expect(await store.flows.update(rev, { probationMs: undefined })).toMatchObject({ probationMs: undefined });
+    expect(await store.flows.update("unknown", { pinned: true })).toBeUndefined();
+    await using again = await location.open();
+    expect(await again.flows.findEntry(rev)).toEqual(await store.flows.findEntry(rev));
+  });
+
+  test("a commit marks its parent as replaced unless the outcome of the parent is known", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const one = await store.flows.commit(draft(store.flows.active().rev));
+    const two = await store.flows.commit(draft(one.rev));
+    await store.flows.update(two.rev, { outcome: failed });
+    await store.flows.commit(draft(two.rev));
+    expect(await store.flows.findEntry(one.rev)).toMatchObject({ outcome: { state: "replaced" } });
+    expect(await store.flows.findEntry(two.rev)).toMatchObject({ outcome: failed });
+  });
+
+  test("prunes by count, but neither pinned revisions nor the active one and its parent", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const revs = [store.flows.active().rev];
+    for (let count = 0; count < 7; count++) {
+      revs.unshift((await store.flows.commit(draft(store.flows.active().rev))).rev);
+    }
+    await store.flows.update(revs[6] ?? "", { pinned: true });
+    const left = async () => (await store.flows.list({ limit: 10 })).revisions.map(({ rev }) => rev);
+    expect(await store.flows.prune({ maxCount: 8, maxAgeMs: undefined })).toBe(0);
+    expect(await store.flows.prune({ maxCount: 4, maxAgeMs: undefined })).toBe(3);
+    expect(await left()).toEqual([...revs.slice(0, 4), revs[6]]);
+    expect(await store.flows.find(revs[5] ?? "")).toBeUndefined();
+    expect(await store.flows.find(revs[6] ?? "")).toBeDefined();
+    expect(await store.flows.prune({ maxCount: 1, maxAgeMs: undefined })).toBe(2);
+    expect(await left()).toEqual([...revs.slice(0, 2), revs[6]]);
+    expect((await store.flows.commit(draft(revs[0] ?? ""))).seq).toBe(9);
+  });
+
+  test("prunes by age", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    for (let count = 0; count < 3; count++) {
+      await store.flows.commit(draft(store.flows.active().rev));
+    }
+    expect(await store.flows.prune({ maxCount: 100, maxAgeMs: 60_000 })).toBe(0);
+    // Each revision is older than a negative age.
+    expect(await store.flows.prune({ maxCount: 100, maxAgeMs: -60_000 })).toBe(2);
+    expect((await store.flows.list({ limit: 10 })).revisions).toHaveLength(2);
+  });
+
+  test("a commit with a used idempotency key changes nothing and names the first revision", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const idempotencyKey = { key: "k", fingerprint: new Uint8Array([1, 2]) };
+    const root = store.flows.active();
+    const first = await store.flows.commit(draft(root.rev, { idempotencyKey }));
+    const repeat = store.flows.commit(
+      draft(root.rev, { idempotencyKey: { key: "k", fingerprint: new Uint8Array([3]) } }),
+    );
+    await expect(repeat).rejects.toMatchObject({
+      name: "RepeatedRequest",
+      fingerprint: idempotencyKey.fingerprint,
+      rev: first.rev,
+    });
+    expect(store.flows.active()).toBe(first);
+    await using again = await location.open();
+    await expect(again.flows.commit(draft(first.rev, { idempotencyKey }))).rejects.toBeInstanceOf(RepeatedRequest);
+    const other = await store.flows.commit(draft(first.rev, { idempotencyKey, by: "bob" }));
+    expect((await store.flows.commit(draft(other.rev, { idempotencyKey, by: undefined }))).parent).toBe(other.rev);
+  });
+
+  test("a rejected commit does not use its idempotency key", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const idempotencyKey = { key: "k", fingerprint: new Uint8Array([1]) };
+    const late = store.flows.commit(draft("unknown", { idempotencyKey }));
+    await expect(late).rejects.toMatchObject({ reason: "version_mismatch" });
+    const root = store.flows.active();
+    expect((await store.flows.commit(draft(root.rev, { idempotencyKey }))).parent).toBe(root.rev);
+  });
+
+  test("exactly one of concurrent commits with the same idempotency key succeeds", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const idempotencyKey = { key: "k", fingerprint: new Uint8Array([1]) };
+    const { rev } = store.flows.active();
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 8 }, () => store.flows.commit(draft(rev, { idempotencyKey }))),
+    );
+    const losses = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as unknown] : []));
+    expect(losses).toHaveLength(7);
+    for (const loss of losses) {
+      expect(loss).toMatchObject({ name: "RepeatedRequest", rev: store.flows.active().rev });
+    }
   });
 
   test("is usable until it is closed, and reports the change", async () => {
@@ -275,6 +413,8 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
     expect((await store.flows.reload()).flows.nodes).toEqual(nodes);
   });
 }
+
+const failed = { state: "failed", message: "why", missingTypes: ["x"] } as const;
 
 function collect(store: Store): RevisionEvent[] {
   const events: RevisionEvent[] = [];

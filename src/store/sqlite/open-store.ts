@@ -2,12 +2,13 @@ import { extname } from "node:path";
 import { FlowgateError } from "../../errors.ts";
 import { createThread } from "../../thread.ts";
 import type { Store } from "../store.ts";
-import type { CommitCall, CommitData, CommitReply } from "./commit-thread.ts";
 import { checkDatabase, openDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
 import { toFlowgateError } from "../sqlite-error.ts";
 import { createTokenStore } from "./token-store.ts";
+import type { WriteThreadData } from "./write-thread.ts";
+import { createWriter, type WriteCall } from "./writer.ts";
 
 export type SqliteStoreOptions = {
   /** The database file. It and its directory are created if they are missing. */
@@ -19,11 +20,11 @@ export type SqliteStoreOptions = {
 export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promise<Store> {
   const db = openDatabase(path);
   const health = createHealth(() => checkDatabase(db));
-  const committer = createThread<CommitCall, CommitReply>({
-    name: "flowgate commits",
+  const thread = createThread<WriteCall, unknown>({
+    name: "flowgate writes",
     // The extension is .ts in the sources and .js in the build.
-    entry: new URL(`./commit-thread${extname(import.meta.url)}`, import.meta.url),
-    data: { path } satisfies CommitData,
+    entry: new URL(`./write-thread${extname(import.meta.url)}`, import.meta.url),
+    data: { path } satisfies WriteThreadData,
     onUnexpectedExit: (error) => health.recordError(error),
   });
   const inFlight = new Set<Promise<unknown>>();
@@ -47,12 +48,15 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
   }
 
   try {
-    const flows = await createFlowStore(db, key, committer);
+    const flows = await createFlowStore(db, key, createWriter(thread));
     const tokens = createTokenStore(db);
     return {
       flows: {
         ...flows,
         find: (rev) => run(() => flows.find(rev)),
+        findEntry: (rev) => run(() => flows.findEntry(rev)),
+        update: (rev, change) => run(() => flows.update(rev, change)),
+        prune: (retention) => run(() => flows.prune(retention)),
         list: (page) => run(() => flows.list(page)),
         commit: (draft, signal) => run(() => flows.commit(draft, signal)),
         reload: () => run(() => flows.reload()),
@@ -72,7 +76,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
         }
         closed = true;
         await Promise.allSettled(inFlight);
-        await committer[Symbol.asyncDispose]();
+        await thread[Symbol.asyncDispose]();
         health.close();
         db.close();
       },

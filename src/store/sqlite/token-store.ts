@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { createListeners } from "../listeners.ts";
+import { createListeners } from "../../listeners.ts";
 import type { TokenStore } from "../store.ts";
 
 export function createTokenStore(db: DatabaseSync): TokenStore {

@@ -13,9 +13,14 @@ function deploymentError(reason: keyof typeof reasons, message: string, active?:
   const value = {
     code: reasons[reason],
     message,
-    ...(active !== undefined && { active: toRevision(active, active.rev) }),
+    ...(active !== undefined && { active: summarize(active) }),
   };
   return new FlowgateError(reason, message, { details: [{ desc: DeploymentErrorSchema, value }] });
+}
+
+/** Without the circumstances of the request, for which its reader may have no permission. */
+function summarize(active: RevisionEntry): ReturnType<typeof toRevision> {
+  return { ...toRevision(active, active.rev), clientAddress: "", requestId: "" };
 }
 
 export function preconditionFailed(message: string): FlowgateError {

@@ -38,8 +38,11 @@ export function createProbations({ store, runtime, log }: ProbationsOptions): Pr
   async function settle(revision: Revision, verdict: HealthVerdict, undoFor: Origin | undefined): Promise<Settlement> {
     const { rev } = revision;
     switch (verdict.kind) {
-      case "failed":
+      case "failed": {
+        const { outcome: state, message, missingTypes } = verdict.result;
+        await store.update(rev, { outcome: { state, message, missingTypes } });
         return (undoFor && (await undo(revision, verdict.result, undoFor))) ?? { ...verdict.result, rev };
+      }
       case "healthy":
         if (undoFor !== undefined) {
           await store.update(rev, { probationMs: undefined });

@@ -9,8 +9,12 @@ export function recordOutcomes(store: FlowStore, runtime: Pick<Runtime, "onResul
 
   async function record(rev: string, outcome: RevisionOutcome): Promise<void> {
     const entry = await store.findEntry(rev);
-    // The flows are started again with each start of the service.
-    if (entry !== undefined && !isSame(entry.outcome, outcome)) {
+    if (entry === undefined || isSame(entry.outcome, outcome)) {
+      return;
+    }
+    // Flows that have failed may be started once more before those that replace them.
+    const hasFailed = entry.outcome.state === "failed" || entry.outcome.state === "crashed";
+    if (!hasFailed || store.active().rev === rev) {
       await store.update(rev, { outcome });
     }
   }

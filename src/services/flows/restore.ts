@@ -22,14 +22,22 @@ export function undoChange(rev: string | undefined, deploymentType: DeploymentTy
   return {
     cause: "undo",
     deploymentType,
-    apply({ parent }) {
+    apply({ cause, parent }) {
+      // Its parent has failed.
+      if (cause === "automatic_undo") {
+        throw nothingToUndo("the last deployment was undone automatically: restore a revision by its rev instead");
+      }
       if (parent === undefined) {
-        throw new FlowgateError("nothing_to_undo", "the active revision is the first one: there is nothing to undo");
+        throw nothingToUndo("the active revision is the first one");
       }
       return read(parent, store);
     },
     identity: () => [rev ?? ""],
   };
+}
+
+function nothingToUndo(message: string): FlowgateError {
+  return new FlowgateError("nothing_to_undo", message);
 }
 
 /** A restored revision has flows already, hence it can't be a reload. */

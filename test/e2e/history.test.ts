@@ -6,7 +6,7 @@ import { deploy, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, installReporter, type Node, reporter, tab } from "./flow-builders.ts";
 import { bearer, json, type Reply, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
-import { type Service, startService } from "./service.ts";
+import { eventually, type Service, startService } from "./service.ts";
 import { login, user } from "./users.ts";
 
 const secret = "canary-of-a-credential";
@@ -433,3 +433,35 @@ describe("a safe deployment", () => {
     expect(reply.json()).toMatchObject({ code: "invalid_argument", message: "wait: must be at most 600 seconds" });
   });
 });
+
+test("a deployment that must be undone on failure still is if the service is killed in the meantime", async () => {
+  const config = { runtime: { allow: { env: ["FAIL"] } } };
+  const failing = functionNode("c", {
+    z: "F",
+    initialize: `if (env.get("FAIL")) void Promise.reject(new Error("no"));`,
+  });
+  const first = await startService({ config });
+  const good = await deploy(first, { flows: [tab("good")] });
+  const pending = tryDeploy(first, { flows: [tab("F"), failing] }, "full", {
+    "service-deployment-on-failure": "undo",
+    "service-deployment-wait": "600",
+  }).catch(() => {});
+  await eventually(async () => {
+    const { revisions } = (await first.send("GET", "/revisions")).json() as { revisions: Json[] };
+    expect(revisions[0]).toMatchObject({ nodeCount: 2, outcome: "running" });
+  });
+  await first.kill9();
+  await pending;
+  await using second = await startService({ config, dataDir: first.dataDir, env: { FAIL: "1" } });
+  await eventually(async () => {
+    const { revisions } = (await second.send("GET", "/revisions")).json() as { revisions: Json[] };
+    expect(revisions.map(({ cause, outcome }) => [cause, outcome])).toEqual([
+      ["automatic_undo", "running"],
+      ["deployment", "crashed"],
+      ["deployment", "running"],
+      ["deployment", "running"],
+    ]);
+    expect(revisions[0]).toMatchObject({ restoredRev: good });
+  });
+  await first[Symbol.asyncDispose]();
+}, 60_000);

@@ -21,7 +21,9 @@ export type Reason =
   | "invalid_scope"
   | "temporarily_unavailable"
   | "auth_disabled"
+  | "user_required"
   // Any call.
+  | "invalid_argument"
   | "not_found"
   | "limit_exceeded"
   | "unavailable"

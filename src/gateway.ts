@@ -3,8 +3,10 @@ import { findPackageJSON } from "node:module";
 import type { DescService } from "@bufbuild/protobuf";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
+import { openAuditRecorder } from "./auth/audit-recorder.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
+import { openTokenUses } from "./auth/token-uses.ts";
 import type { AccessRule } from "./auth/access.ts";
 import { createGate, createPermissionCheck } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
@@ -29,10 +31,13 @@ import { sheddingReasons } from "./server/guards/load-shedding.ts";
 import { createLog } from "./server/log.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";
 import { tlsFailures } from "./server/listener/tls.ts";
+import { auditService } from "./services/audit.ts";
 import { authService } from "./services/auth.ts";
 import { flowsService } from "./services/flows/service.ts";
 import { createRoutes, permissions, services } from "./services/routes.ts";
 import { settingsService } from "./services/settings.ts";
+import { tokensService } from "./services/tokens.ts";
+import { openAuditRetention } from "./store/audit-retention.ts";
 import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
 import type { Store } from "./store/store.ts";
@@ -163,9 +168,13 @@ function createServerOptions(
 ): ServerOptions {
   const observer = metrics?.observer ?? silentObserver;
   const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
+  stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
+  const audit = stack.use(openAuditRecorder({ store: store.audit, log }));
   const authenticator = createAuthenticator({
     adminAuth: options.adminAuth,
     tokens: stack.use(openTokenCache(store.tokens)),
+    uses: stack.use(openTokenUses(store.tokens, log)),
+    audit,
     permissions,
     onLockOut: (locked, client) =>
       log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
@@ -177,7 +186,7 @@ function createServerOptions(
     host: options.host,
     port: options.port,
     log,
-    gate: createGate(authenticator, services, accessToServer(options.reflection)),
+    gate: createGate(authenticator, services, audit, accessToServer(options.reflection)),
     interceptors: [],
     deferred: [FlowsService.method.setFlows],
     routes: createRoutes({
@@ -185,12 +194,15 @@ function createServerOptions(
       flows: flowsService({
         store: store.flows,
         runtime,
+        audit: store.audit,
         prepare: (request, current) => preparation.prepare(request, current),
         decrypt,
         log,
         observer,
       }),
       settings: settingsService(version, runtime),
+      tokens: tokensService(authenticator, store.tokens),
+      audit: auditService(store.audit),
     }),
     ...createReadiness(runtime, store),
     listener: {
@@ -205,7 +217,7 @@ function createServerOptions(
     tracing,
     metrics:
       metrics && options.metrics.port === undefined
-        ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read") }
+        ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read", audit) }
         : undefined,
     browserSafety: browserSafety(options),
     cors: options.cors,
@@ -235,7 +247,7 @@ function readOptions(input: GatewayOptions): { options: Options; customStore: St
 }
 
 function isStore(value: unknown): value is Store {
-  return typeof value === "object" && value !== null && "flows" in value && "tokens" in value;
+  return typeof value === "object" && value !== null && "flows" in value && "tokens" in value && "audit" in value;
 }
 
 type OpenMetricsServer = typeof openMetricsServer;
@@ -287,7 +299,16 @@ function measureStore(store: Store, metrics: StoreMetrics): Store {
   return {
     ...store,
     flows: metrics.measure("flows", store.flows, ["commit", "find", "list", "reload"]),
-    tokens: metrics.measure("tokens", store.tokens, ["insert", "find", "remove", "removeExpired"]),
+    tokens: metrics.measure("tokens", store.tokens, [
+      "insert",
+      "find",
+      "get",
+      "list",
+      "remove",
+      "removeExpired",
+      "recordUses",
+    ]),
+    audit: metrics.measure("audit", store.audit, ["append", "list", "verify", "prune"]),
   };
 }
 

@@ -31,6 +31,7 @@ test("a deployment keeps credentials that another deployment sets during its pre
       FlowsService,
       flowsService({
         store: store.flows,
+        audit: store.audit,
         runtime,
         observer: silentObserver,
         decrypt,

@@ -23,7 +23,9 @@ const codes: Readonly<Record<Reason, Code>> = {
   invalid_scope: Code.InvalidArgument,
   temporarily_unavailable: Code.ResourceExhausted,
   auth_disabled: Code.FailedPrecondition,
+  user_required: Code.FailedPrecondition,
 
+  invalid_argument: Code.InvalidArgument,
   not_found: Code.NotFound,
   limit_exceeded: Code.ResourceExhausted,
   unavailable: Code.Unavailable,

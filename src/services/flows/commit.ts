@@ -4,10 +4,11 @@ import { FlowgateError } from "../../errors.ts";
 import type { CredentialSets, DeploymentType } from "../../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../../flows/credentials.ts";
 import type { PreparedDeployment } from "../../flows/prepare.ts";
-import type { FlowStore, Revision } from "../../store/store.ts";
+import type { FlowStore, Origin, Revision } from "../../store/store.ts";
 import { inSpan } from "../../telemetry/trace.ts";
 
-export type CommitOptions = Pick<Revision, "by"> & {
+export type CommitOptions = {
+  readonly origin: Origin;
   readonly store: FlowStore;
   /**
    * Validates a request and merges its credentials into the current ones, as `prepareDeployment` does. It may also throw
@@ -24,7 +25,7 @@ export type CommitOptions = Pick<Revision, "by"> & {
 /** Commits the deployment of a request, and resolves with its revision. A reload resolves with the revision in the store. */
 export async function commitRequest(
   request: SetFlowsRequest,
-  { store, prepare, decrypt, by, trace, signal, onType }: CommitOptions,
+  { store, prepare, decrypt, origin, trace, signal, onType }: CommitOptions,
 ): Promise<Revision> {
   let { credentials: current } = store.active();
   const { type, rev, outcome } = await prepare(request, current);
@@ -45,7 +46,7 @@ export async function commitRequest(
       current = active.credentials;
       credentials = mergeCredentials({ ...submitted, flows: flows.nodes, current, decrypt });
     }
-    const draft = { parent: rev ?? active.rev, deploymentType: type, by, flows, credentials };
+    const draft = { parent: rev ?? active.rev, deploymentType: type, by: origin.by, origin, flows, credentials };
     try {
       return await inSpan(trace, "store.commit", { "flowgate.deployment.type": type }, () =>
         store.commit(draft, signal),

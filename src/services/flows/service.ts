@@ -1,11 +1,11 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { FlowsService, GetFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { peerKey, principalKey } from "../../auth/principal.ts";
+import { originOf } from "../../auth/origin.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { DeploymentType } from "../../flows/configuration.ts";
 import type { DeploymentResult, Runtime } from "../../runtime/runtime.ts";
-import type { Revision } from "../../store/store.ts";
+import type { AuditStore, Revision } from "../../store/store.ts";
 import type { DeploymentOutcome, Observer } from "../../telemetry/observer.ts";
 import { inSpan, traceIds, traceKey } from "../../telemetry/trace.ts";
 import { type CommitOptions, commitRequest } from "./commit.ts";
@@ -13,6 +13,8 @@ import { toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
 
 export type FlowsServiceOptions = Pick<CommitOptions, "store" | "prepare" | "decrypt"> & {
   readonly runtime: Runtime;
+  /** Reloads are recorded, which commit nothing. */
+  readonly audit: Pick<AuditStore, "append">;
   readonly log: Logger;
   readonly observer: Pick<Observer, "deployed">;
 };
@@ -20,6 +22,7 @@ export type FlowsServiceOptions = Pick<CommitOptions, "store" | "prepare" | "dec
 export function flowsService({
   store,
   runtime,
+  audit,
   prepare,
   decrypt,
   log,
@@ -38,9 +41,10 @@ export function flowsService({
       return response;
     },
 
-    async setFlows(request, { values, signal, timeoutMs }) {
+    async setFlows(request, context) {
+      const { values, signal, timeoutMs } = context;
       const startMs = performance.now();
-      const by = values.get(principalKey).username;
+      const origin = originOf(context);
       const trace = values.get(traceKey);
       // A request whose type is not known is not counted as a deployment.
       let type: DeploymentType | undefined;
@@ -57,7 +61,7 @@ export function flowsService({
           store,
           prepare,
           decrypt,
-          by,
+          origin,
           trace,
           signal,
           onType: (each) => (type = each),
@@ -65,6 +69,9 @@ export function flowsService({
       } catch (error) {
         observe(signal.aborted ? "canceled" : outcomeOfError(error));
         throw error;
+      }
+      if (type === "reload") {
+        await audit.append([{ kind: "deployment", origin, subject: revision.rev, detail: type }]);
       }
       const deploymentType = type ?? revision.deploymentType;
       const attributes = { "flowgate.rev": revision.rev, "flowgate.deployment.type": deploymentType };
@@ -77,11 +84,11 @@ export function flowsService({
       observe(outcomeOfResult(result));
       log.info(
         {
-          requestId: values.get(peerKey).requestId,
+          requestId: origin.requestId,
           ...traceIds(trace),
           rev: revision.rev,
           type,
-          by,
+          by: origin.by,
           nodes: revision.flows.count,
           runtime: runtime.status().state,
           ms: Math.round(performance.now() - startMs),

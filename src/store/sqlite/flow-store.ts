@@ -106,7 +106,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
       return { revisions, next: rows.length > limit ? revisions.at(-1)?.seq : undefined };
     },
 
-    async commit({ parent, by, deploymentType, flows, credentials }, signal) {
+    async commit({ parent, by, origin, deploymentType, flows, credentials }, signal) {
       if (parent !== newestRev()) {
         return rejectMismatch();
       }
@@ -118,6 +118,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
         deployment_type: deploymentType,
         flows: await compress(flows.json),
         credentials: sealCredentials(key, rev, credentials),
+        origin: origin ?? { by, address: undefined, protocol: undefined, requestId: undefined },
       };
       signal?.throwIfAborted();
       const written = await write(draft);

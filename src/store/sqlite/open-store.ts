@@ -3,11 +3,13 @@ import { FlowgateError } from "../../errors.ts";
 import { createThread } from "../../thread.ts";
 import type { Store } from "../store.ts";
 import type { CommitCall, CommitData, CommitReply } from "./commit-thread.ts";
+import { createAuditStore } from "./audit-store.ts";
 import { checkDatabase, openDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
 import { toFlowgateError } from "../sqlite-error.ts";
 import { createTokenStore } from "./token-store.ts";
+import type { Write, WriteReply } from "./writes.ts";
 
 export type SqliteStoreOptions = {
   /** The database file. It and its directory are created if they are missing. */
@@ -19,8 +21,8 @@ export type SqliteStoreOptions = {
 export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promise<Store> {
   const db = openDatabase(path);
   const health = createHealth(() => checkDatabase(db));
-  const committer = createThread<CommitCall, CommitReply>({
-    name: "flowgate commits",
+  const thread = createThread<CommitCall | Write, CommitReply | WriteReply>({
+    name: "flowgate writes",
     // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./commit-thread${extname(import.meta.url)}`, import.meta.url),
     data: { path } satisfies CommitData,
@@ -47,8 +49,12 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
   }
 
   try {
-    const flows = await createFlowStore(db, key, committer);
-    const tokens = createTokenStore(db);
+    const flows = await createFlowStore(db, key, {
+      call: async (draft) => (await thread.call(draft)) as CommitReply,
+    });
+    const writer = { call: async (write: Write) => (await thread.call(write)) as WriteReply };
+    const tokens = createTokenStore(db, writer);
+    const audit = createAuditStore(db, path, writer);
     return {
       flows: {
         ...flows,
@@ -59,10 +65,19 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
       },
       tokens: {
         ...tokens,
-        insert: (token) => run(() => tokens.insert(token)),
+        insert: (token, entry) => run(() => tokens.insert(token, entry)),
         find: (hash) => run(() => tokens.find(hash)),
-        remove: (hash) => run(() => tokens.remove(hash)),
+        get: (id) => run(() => tokens.get(id)),
+        list: (query) => run(() => tokens.list(query)),
+        remove: (selector, entry) => run(() => tokens.remove(selector, entry)),
         removeExpired: (nowMs) => run(() => tokens.removeExpired(nowMs)),
+        recordUses: (uses) => run(() => tokens.recordUses(uses)),
+      },
+      audit: {
+        append: (records) => run(() => audit.append(records)),
+        list: (query) => run(() => audit.list(query)),
+        verify: (expected) => run(() => audit.verify(expected)),
+        prune: (beforeMs) => run(() => audit.prune(beforeMs)),
       },
       health: health.health,
       onHealthChange: health.onHealthChange,
@@ -72,7 +87,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
         }
         closed = true;
         await Promise.allSettled(inFlight);
-        await committer[Symbol.asyncDispose]();
+        await thread[Symbol.asyncDispose]();
         health.close();
         db.close();
       },

@@ -3,6 +3,7 @@ import { findPackageJSON } from "node:module";
 import type { DescService } from "@bufbuild/protobuf";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
+import type { AdminAuth } from "./auth/admin-auth.ts";
 import { openAuditRecorder } from "./auth/audit-recorder.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
@@ -18,6 +19,7 @@ import { decryptCredentials } from "./flows/encrypted.ts";
 import { isLoopback } from "./options/loopback.ts";
 import { type Options, type OptionsInput, parseOptions } from "./options/parse.ts";
 import { openPreparation } from "./preparation/preparation.ts";
+import { createUserReload, type UserReload } from "./reload-users.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
 import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
@@ -56,8 +58,17 @@ export interface Gateway extends AsyncDisposable {
   /** The URL of the metrics; undefined without `metrics.port`. */
   readonly metricsUrl: string | undefined;
   runtimeStatus(): RuntimeStatus;
-  /** Reads the certificate files of `tls` now, instead of when a change is detected. The result is logged. */
+  /**
+   * Reads the certificate files of `tls` now, instead of when a change is detected. The result is logged. Without `tls`, nothing
+   * happens.
+   */
   reloadCertificates(): Promise<void>;
+  /**
+   * Replaces the users by the `adminAuth` of the options that `read` resolves with, without interrupting flows and calls. Tokens
+   * of unchanged users stay valid. If `read` rejects or the options are invalid, the previous users stay in force. The result
+   * is logged, with the message of an error, and written to the audit log. Other changed options are named in the log.
+   */
+  reloadUsers(read: () => GatewayOptions | Promise<GatewayOptions>): Promise<void>;
   /**
    * Shuts down like disposing, but keeps accepting calls for `delayMs` before, while health reports not ready. Defaults
    * to `drain.delayMs`.
@@ -102,11 +113,11 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   // Loaded while the runtime process starts, which takes about as long.
   const { openServer } = await import("./server/app.ts");
   const metrics = options.metrics.enabled ? await loadMetrics(version, options) : undefined;
-  const server = stack.use(
-    await openServer(
-      createServerOptions({ options, version, log, store, runtime, tracing, certificates, metrics }, stack),
-    ),
+  const { serverOptions, users } = connect(
+    { options, version, log, store, runtime, tracing, certificates, metrics },
+    stack,
   );
+  const server = stack.use(await openServer(serverOptions));
   metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
   metrics?.watchConnections(() => server.connections());
   if (certificates !== undefined) {
@@ -140,11 +151,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     metricsUrl,
     runtimeStatus: () => runtime.status(),
     async reloadCertificates() {
-      if (certificates === undefined) {
-        log.info("nothing to reload: tls is not set, and other options are read at start only");
-      }
       await certificates?.reload();
     },
+    reloadUsers: (read) => users.reload(async () => readOptions(await read()).options),
     drain: (delayMs = options.drain.delayMs) => (closed ??= close(delayMs)),
     [Symbol.asyncDispose]: () => (closed ??= close(0)),
   };
@@ -162,10 +171,10 @@ type Components = {
 };
 
 /** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
-function createServerOptions(
+function connect(
   { options, version, log, store: plainStore, runtime, tracing, certificates, metrics }: Components,
   stack: AsyncDisposableStack,
-): ServerOptions {
+): { serverOptions: ServerOptions; users: UserReload } {
   const observer = metrics?.observer ?? silentObserver;
   const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
@@ -180,9 +189,15 @@ function createServerOptions(
       log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
     identities: options.identity?.rules,
   });
+  const users = createUserReload({
+    options,
+    replace: (adminAuth) => authenticator.replaceAdminAuth(adminAuth),
+    audit,
+    log,
+  });
   const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
   const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
-  return {
+  const serverOptions: ServerOptions = {
     host: options.host,
     port: options.port,
     log,
@@ -219,12 +234,13 @@ function createServerOptions(
       metrics && options.metrics.port === undefined
         ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read", audit) }
         : undefined,
-    browserSafety: browserSafety(options),
+    browserSafety: browserSafety(options, () => users.adminAuth()),
     cors: options.cors,
     tls: options.tls && certificates && { certificates, clientCertificate: options.tls.clientCertificate },
     trustedProxies: options.trustedProxies,
     identity: options.identity?.source,
   };
+  return { serverOptions, users };
 }
 
 async function loadMetrics(version: string, { tls }: Options): Promise<Metrics> {
@@ -316,13 +332,21 @@ function measureStore(store: Store, metrics: StoreMetrics): Store {
  * Protection against foreign web pages is needed for calls that are allowed without a token: those of anonymous clients,
  * and those with a client certificate, which browsers add automatically.
  */
-function browserSafety({ adminAuth, identity, tls, host, hosts }: Options): ServerOptions["browserSafety"] {
+function browserSafety(
+  { adminAuth, identity, tls, host, hosts }: Options,
+  current: () => AdminAuth | undefined,
+): ServerOptions["browserSafety"] {
   const isOpen = (adminAuth ?? identity) === undefined;
-  const allowsAnonymous = isOpen || (adminAuth?.default?.permissions ?? []).length > 0;
-  if (!allowsAnonymous && identity === undefined) {
-    return undefined;
-  }
-  return { checksTokens: !isOpen, hosts: allowsAnonymous && tls === undefined ? [host, ...hosts] : undefined };
+  return {
+    checksTokens: !isOpen,
+    hosts: tls === undefined ? [host, ...hosts] : undefined,
+    exposure() {
+      if (isOpen || (current()?.default?.permissions ?? []).length > 0) {
+        return "anonymous";
+      }
+      return identity === undefined ? "none" : "workloads";
+    },
+  };
 }
 
 /** Host names are checked only on loopback, against DNS rebinding. On a network, metrics are public anyway. */

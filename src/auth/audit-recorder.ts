@@ -3,13 +3,15 @@ import type { Logger } from "pino";
 import type { AuditRecord, AuditStore } from "../store/store.ts";
 import { clientKeyOf } from "./client-key.ts";
 
-/** Records events that change nothing in the store. Clients can cause any number of them, so repeated ones are counted. */
+/** Records events that change nothing in the store, soon and without making the caller wait. */
 export interface AuditRecorder {
   /**
-   * Writes the event soon, without making the caller wait. Events of the same kind, user, client, subject and detail that
-   * follow within ten minutes are counted, and written as one entry at the end of that time.
+   * For events that clients can cause any number of times: those of the same kind, user, client, subject and detail that follow
+   * within ten minutes are counted, and written as one entry at the end of that time.
    */
   record(record: AuditRecord): void;
+  /** For all others: writes each event. */
+  write(record: AuditRecord): void;
 }
 
 export type AuditRecorderOptions = {
@@ -81,6 +83,8 @@ export function openAuditRecorder({
         window.repeats += 1;
       }
     },
+
+    write,
 
     async [Symbol.asyncDispose]() {
       for (const { latest, repeats, timer } of windows.values()) {

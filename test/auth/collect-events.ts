@@ -8,7 +8,8 @@ export const origin: Origin = { by: undefined, address: "10.0.0.1", protocol: "r
 export function collectEvents() {
   const events: AuditRecord[] = [];
   const used: [id: string, atMs: number][] = [];
-  const audit: AuditRecorder = { record: (event) => void events.push(event) };
+  const record = (event: AuditRecord): void => void events.push(event);
+  const audit: AuditRecorder = { record, write: record };
   const uses: TokenUses = { record: ({ id }, nowMs) => void used.push([id, nowMs]) };
   return { audit, uses, events, used };
 }

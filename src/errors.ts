@@ -24,6 +24,7 @@ export type Reason =
   | "invalid_scope"
   | "temporarily_unavailable"
   | "auth_disabled"
+  | "user_required"
   // Any call.
   | "invalid_argument"
   | "not_found"

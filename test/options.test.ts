@@ -119,7 +119,7 @@ test("puts the runtime's directory in the data directory by default", () => {
 });
 
 const permissionNames =
-  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, settings.read, metrics.read";
+  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, settings.read, tokens.read, tokens.write, audit.read, metrics.read";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],

@@ -1,6 +1,6 @@
 import type { Runtime } from "../runtime/runtime.ts";
 import { RepeatedRequest } from "../store/errors.ts";
-import type { FlowStore, Origin, Revision, RevisionEntry } from "../store/store.ts";
+import type { AuditStore, FlowStore, Origin, Revision, RevisionEntry } from "../store/store.ts";
 import type { Change } from "./change.ts";
 import { commitChange, isMismatch } from "./commit.ts";
 import type { Conditions } from "./conditions.ts";
@@ -39,11 +39,12 @@ export interface Deployer {
 
 export type DeployerOptions = {
   readonly store: FlowStore;
+  readonly audit: Pick<AuditStore, "append">;
   readonly runtime: Pick<Runtime, "apply">;
   readonly probations: Probations;
 };
 
-export function createDeployer({ store, runtime, probations }: DeployerOptions): Deployer {
+export function createDeployer({ store, audit, runtime, probations }: DeployerOptions): Deployer {
   async function start(revision: Revision, type: Change["deploymentType"], call: DeploymentCall): Promise<Deployed> {
     const { signal, withinMs, waitMs, undoOnFailure } = call;
     // Begins before the start, so that no failure is missed.
@@ -99,7 +100,10 @@ export function createDeployer({ store, runtime, probations }: DeployerOptions):
     },
 
     async reload(call) {
-      return start(await store.reload(), "reload", { ...call, undoOnFailure: false });
+      const revision = await store.reload();
+      // Other deployments are recorded by their commit.
+      await audit.append([{ kind: "deployment", origin: call.origin, subject: revision.rev, detail: "reload" }]);
+      return start(revision, "reload", { ...call, undoOnFailure: false });
     },
   };
 }

@@ -22,6 +22,7 @@ type ObserveOptions = DeployerOptions & {
 /** Creates a deployer whose deployments are traced, counted and logged. */
 export function createObservedDeployer({
   store,
+  audit,
   runtime,
   probations,
   log,
@@ -30,6 +31,7 @@ export function createObservedDeployer({
   /** A deployer whose steps are spans of the call's trace. */
   const traced = (trace: Context): Deployer =>
     createDeployer({
+      audit,
       probations,
       store: {
         ...store,

@@ -100,6 +100,15 @@ export const optionsSchema = z
     history,
     runtime: runtime.prefault({}),
     limits,
+    audit: z
+      .strictObject({
+        retentionDays: wholeNumber(0, 36_500)
+          .default(400)
+          .describe(
+            "How long entries of the audit log are kept. The default covers a year and the time to review it. 0 keeps all entries.",
+          ),
+      })
+      .prefault({}),
     drain: z
       .strictObject({
         delayMs: wholeNumber(0, 86_400_000)

@@ -129,8 +129,8 @@ describe("the history", () => {
     const listed = async (query: string) => (await get(`/revisions?${query}`))["revisions"] as Json[];
     expect((await listed("user=bob&deploymentType=flows")).map(({ user: by }) => by)).toEqual(["bob"]);
     expect(await listed("outcome=failed")).toHaveLength(1);
-    expect(await listed(`fromTime=2999-01-01T00:00:00Z`)).toEqual([]);
-    expect(await listed(`untilTime=2999-01-01T00:00:00Z&user=ada`)).not.toEqual([]);
+    expect(await listed(`startTime=2999-01-01T00:00:00Z`)).toEqual([]);
+    expect(await listed(`endTime=2999-01-01T00:00:00Z&user=ada`)).not.toEqual([]);
   });
 
   test.each([

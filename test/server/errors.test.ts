@@ -30,6 +30,7 @@ const outcomes: Record<Reason, [code: Code, status: number]> = {
   invalid_scope: [Code.InvalidArgument, 400],
   temporarily_unavailable: [Code.ResourceExhausted, 429],
   auth_disabled: [Code.FailedPrecondition, 400],
+  user_required: [Code.FailedPrecondition, 400],
   invalid_argument: [Code.InvalidArgument, 400],
   not_found: [Code.NotFound, 404],
   limit_exceeded: [Code.ResourceExhausted, 429],

@@ -37,6 +37,7 @@ test("a deployment keeps credentials that another deployment sets during its pre
         store: store.flows,
         deployer: createObservedDeployer({
           store: store.flows,
+          audit: store.audit,
           runtime,
           probations: createProbations({ store: store.flows, runtime, log }),
           observer: silentObserver,

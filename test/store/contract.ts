@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { RepeatedRequest } from "../../src/store/errors.ts";
 import type {
+  AuditRecord,
   Revision,
   RevisionDraft,
   RevisionEvent,
@@ -434,15 +435,22 @@ async function race(parent: Revision, stores: Store[]): Promise<{ winners: Revis
   };
 }
 
+const origin = { by: "ada", address: "10.0.0.1", protocol: "grpc", requestId: "r-1" };
+const created: AuditRecord = { kind: "token_created", origin };
+const removed: AuditRecord = { kind: "token_revoked", origin, subject: "a token" };
+
 /** The contract of `TokenStore`. */
 export function tokenStoreContract(createLocation: () => Promise<StoreLocation>): void {
   function token(init: Partial<StoredToken> = {}): StoredToken {
     return {
+      id: randomBytes(12).toString("hex"),
       hash: new Uint8Array(randomBytes(32)),
+      name: undefined,
       username: "ada",
       passwordFingerprint: new Uint8Array(randomBytes(32)),
       clientId: "service-admin",
       scope: "read flows.write",
+      createdAtMs: 1_800_000_000_000,
       expiresAtMs: 1_900_000_000_000,
       ...init,
     };
@@ -450,10 +458,10 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
 
   test("finds an inserted token, also after a restart", async () => {
     await using location = await createLocation();
-    const [one, two] = [token(), token({ username: "constructor" })];
+    const [one, two] = [token({ name: "backup job" }), token({ username: "constructor", createdAtMs: undefined })];
     const first = await location.open();
-    await first.tokens.insert(one);
-    await first.tokens.insert(two);
+    await first.tokens.insert(one, created);
+    await first.tokens.insert(two, created);
     expect(await first.tokens.find(one.hash)).toEqual(one);
     await first[Symbol.asyncDispose]();
     await using second = await location.open();
@@ -463,7 +471,7 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
   test("finds nothing for another hash", async () => {
     await using location = await createLocation();
     await using store = await location.open();
-    await store.tokens.insert(token());
+    await store.tokens.insert(token(), created);
     expect(await store.tokens.find(token().hash)).toBeUndefined();
   });
 
@@ -472,10 +480,10 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
     await using store = await location.open();
     await using another = await location.open();
     const [one, two] = [token(), token()];
-    await store.tokens.insert(one);
-    await store.tokens.insert(two);
-    await store.tokens.remove(one.hash);
-    await store.tokens.remove(one.hash);
+    await store.tokens.insert(one, created);
+    await store.tokens.insert(two, created);
+    await store.tokens.remove({ hash: one.hash }, removed);
+    await store.tokens.remove({ hash: one.hash }, removed);
     expect(await another.tokens.find(one.hash)).toBeUndefined();
     expect(await another.tokens.find(two.hash)).toEqual(two);
   });
@@ -485,7 +493,7 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
     await using store = await location.open();
     const [past, now, later] = [token({ expiresAtMs: 99 }), token({ expiresAtMs: 100 }), token({ expiresAtMs: 101 })];
     for (const each of [past, now, later]) {
-      await store.tokens.insert(each);
+      await store.tokens.insert(each, created);
     }
     await store.tokens.removeExpired(100);
     expect(await store.tokens.find(past.hash)).toBeUndefined();
@@ -499,13 +507,13 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
     const revoked: unknown[] = [];
     const subscription = store.tokens.onRevoked((hash) => revoked.push(hash));
     const [one, two] = [token(), token()];
-    await store.tokens.insert(one);
-    await store.tokens.insert(two);
+    await store.tokens.insert(one, created);
+    await store.tokens.insert(two, created);
     expect(revoked).toEqual([]);
-    await store.tokens.remove(one.hash).then(() => revoked.push("removed"));
+    await store.tokens.remove({ hash: one.hash }, removed).then(() => revoked.push("removed"));
     expect(revoked).toEqual([one.hash, "removed"]);
     subscription[Symbol.dispose]();
-    await store.tokens.remove(two.hash);
+    await store.tokens.remove({ hash: two.hash }, removed);
     expect(revoked).toHaveLength(2);
   });
 
@@ -513,8 +521,80 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
     await using location = await createLocation();
     await using store = await location.open();
     const one = token();
-    await store.tokens.insert(one);
-    await expect(store.tokens.insert({ ...one, username: "eve" })).rejects.toThrow(/unique/i);
+    await store.tokens.insert(one, created);
+    await expect(store.tokens.insert({ ...one, username: "eve" }, created)).rejects.toThrow(/unique/i);
     expect(await store.tokens.find(one.hash)).toEqual(one);
+  });
+
+  test("lists tokens that have not expired, newest first, in pages, of all users or one", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const [one, two, three] = [token(), token({ username: "bob", name: "backup" }), token()];
+    for (const each of [token({ expiresAtMs: 100 }), one, two, three]) {
+      await store.tokens.insert(each, created);
+    }
+    const first = await store.tokens.list({ limit: 2, nowMs: 100 });
+    expect(first.tokens).toEqual([three, two].map((each) => ({ ...each, lastUsedAtMs: undefined })));
+    await store.tokens.insert(token(), created);
+    const second = await store.tokens.list({ limit: 2, nowMs: 100, before: first.next });
+    expect(second).toEqual({ tokens: [{ ...one, lastUsedAtMs: undefined }], next: undefined });
+    const ofBob = await store.tokens.list({ limit: 1, nowMs: 100, username: "bob" });
+    expect(ofBob).toMatchObject({ tokens: [{ id: two.id }], next: undefined });
+  });
+
+  test("removes one token by its id, those of a user, or all, and reports each", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const revoked: unknown[] = [];
+    store.tokens.onRevoked((hash) => revoked.push(hash));
+    const [one, two, three, four] = [token(), token(), token({ username: "bob" }), token({ username: "eve" })];
+    for (const each of [one, two, three, four]) {
+      await store.tokens.insert(each, created);
+    }
+    expect(await store.tokens.remove({ id: one.id }, removed)).toBe(1);
+    expect(await store.tokens.remove({ id: one.id }, removed)).toBe(0);
+    expect(await store.tokens.remove({ username: "ada" }, removed)).toBe(1);
+    expect(revoked).toEqual([one.hash, two.hash]);
+    expect(await store.tokens.find(three.hash)).toEqual(three);
+    expect(await store.tokens.remove("all", removed)).toBe(2);
+    expect(revoked.slice(2)).toEqual(expect.arrayContaining([three.hash, four.hash]));
+    expect((await store.tokens.list({ limit: 10, nowMs: 0 })).tokens).toEqual([]);
+  });
+
+  test("records the last use of tokens, and ignores unknown ones", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const [one, two] = [token(), token()];
+    await store.tokens.insert(one, created);
+    await store.tokens.insert(two, created);
+    const uses = new Map([
+      [one.id, 1000],
+      ["unknown", 2000],
+    ]);
+    await store.tokens.recordUses(uses);
+    const { tokens } = await store.tokens.list({ limit: 10, nowMs: 0 });
+    expect(tokens.map(({ id, lastUsedAtMs }) => [id, lastUsedAtMs])).toEqual([
+      [two.id, undefined],
+      [one.id, 1000],
+    ]);
+  });
+
+  test("writes the audit entry of an insertion and of a removal, and none if nothing changes", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const one = token();
+    await store.tokens.insert(one, created);
+    await store.tokens.insert(one, created).catch(() => {});
+    await store.tokens.insert(token(), created);
+    await store.tokens.remove({ hash: token().hash }, removed);
+    await store.tokens.remove("all", removed);
+    await store.tokens.removeExpired(Number.MAX_SAFE_INTEGER);
+    const { entries } = await store.audit.list({ limit: 10, order: "oldest" });
+    expect(entries.map(({ kind, count }) => [kind, count])).toEqual([
+      ["token_created", 1],
+      ["token_created", 1],
+      ["token_revoked", 2],
+    ]);
+    expect(entries.at(-1)).toMatchObject({ origin, subject: "a token" });
   });
 }

@@ -11,6 +11,7 @@ import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { documentOf } from "../flows/builders.ts";
 import { createFolder, draft, type Folder, readFolder } from "./builders.ts";
+import { auditStoreContract } from "./audit-contract.ts";
 import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
 
 async function createLocation(): Promise<StoreLocation> {
@@ -28,6 +29,10 @@ describe("the flow store", () => {
 
 describe("the token store", () => {
   tokenStoreContract(createLocation);
+});
+
+describe("the audit store", () => {
+  auditStoreContract(createLocation);
 });
 
 const key = randomBytes(32);
@@ -161,19 +166,23 @@ test("migrates an older schema: keeps revisions, and drops tokens, whose passwor
   const restored = join(folder.path, "restored.db");
   await restoreStore(join(folder.path, "backup.db"), restored);
   const token = {
+    id: "0123456789ab",
     hash,
+    name: undefined,
     username: "ada",
     passwordFingerprint: new Uint8Array(randomBytes(32)),
     clientId: "service-admin",
     scope: "*",
+    createdAtMs: 0,
     expiresAtMs: 1,
   };
+  const origin = { by: "ada", address: undefined, protocol: undefined, requestId: undefined };
   for (const path of [old, restored]) {
     await using migrated = await openSqliteStore({ path, key });
     expect(migrated.flows.active()).toEqual({ ...revision, address: undefined, protocol: undefined });
     expect(await migrated.flows.findEntry(revision.rev)).toMatchObject({ nodeCount: 1, pinned: false });
     expect(await migrated.tokens.find(hash)).toBeUndefined();
-    await migrated.tokens.insert(token);
+    await migrated.tokens.insert(token, { kind: "token_created", origin });
     await using again = await openSqliteStore({ path, key });
     expect(await again.tokens.find(hash)).toEqual(token);
     expect((await commitOne(again)).parent).toBe(revision.rev);

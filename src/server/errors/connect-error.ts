@@ -26,6 +26,7 @@ const codes: Readonly<Record<Reason, Code>> = {
   invalid_scope: Code.InvalidArgument,
   temporarily_unavailable: Code.ResourceExhausted,
   auth_disabled: Code.FailedPrecondition,
+  user_required: Code.FailedPrecondition,
 
   invalid_argument: Code.InvalidArgument,
   not_found: Code.NotFound,

@@ -42,8 +42,8 @@ export function parseFilter(request: ListRevisionsRequest): RevisionFilter {
       request.deploymentType === DeploymentType.UNSPECIFIED ? undefined : parseDeploymentType(request.deploymentType),
     outcome: parseOutcome(request.outcome),
     pinned: request.pinned,
-    fromMs: toMs("from_time", request.fromTime),
-    untilMs: toMs("until_time", request.untilTime),
+    fromMs: toMs("start_time", request.startTime),
+    untilMs: toMs("end_time", request.endTime),
   };
 }
 

@@ -2,10 +2,11 @@ import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { RevisionSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { type GetRevisionRequest, type RevisionsService, RevisionView } from "../../../gen/flowgate/v1/revisions_pb.ts";
+import { originOf } from "../../auth/origin.ts";
 import type { ObservedDeployer } from "../../deployments/observe.ts";
 import { toRevision } from "../../deployments/revision-message.ts";
 import { toNodes } from "../../flows/to-nodes.ts";
-import type { FlowStore, RevisionState } from "../../store/store.ts";
+import type { AuditRecord, FlowStore, RevisionState } from "../../store/store.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
 import { toSetFlowsResponse } from "../flows/responses.ts";
 import { parseRestoreType, restoreChange, revisionNotFound } from "../flows/restore.ts";
@@ -44,12 +45,14 @@ export function revisionsService({ store, deployer }: RevisionsServiceOptions): 
 
     getRevision,
 
-    async updateRevision({ rev, message, pinned }) {
+    async updateRevision({ rev, message, pinned }, context) {
       const change: Partial<RevisionState> = {
         ...(message !== undefined && { message: parseMessage(message, undefined) }),
         ...(pinned !== undefined && { pinned }),
       };
-      const entry = await store.update(rev, change);
+      const changed = Object.keys(change).join(", ");
+      const audit: AuditRecord = { kind: "revision_updated", origin: originOf(context), subject: rev, detail: changed };
+      const entry = await store.update(rev, change, audit);
       if (entry === undefined) {
         throw revisionNotFound(rev);
       }

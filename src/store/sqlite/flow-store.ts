@@ -132,8 +132,8 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
       return revision;
     },
 
-    async update(rev, change) {
-      const row = await writer.update({ rev, columns: toStateColumns(change) });
+    async update(rev, change, entry) {
+      const row = await writer.update({ rev, columns: toStateColumns(change), entry });
       return row && toEntry(row);
     },
 

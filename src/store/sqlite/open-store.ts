@@ -2,6 +2,7 @@ import { extname } from "node:path";
 import { FlowgateError } from "../../errors.ts";
 import { createThread } from "../../thread.ts";
 import type { Store } from "../store.ts";
+import { createAuditStore } from "./audit-store.ts";
 import { checkDatabase, openDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
@@ -48,14 +49,16 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
   }
 
   try {
-    const flows = await createFlowStore(db, key, createWriter(thread));
-    const tokens = createTokenStore(db);
+    const writer = createWriter(thread);
+    const flows = await createFlowStore(db, key, writer);
+    const tokens = createTokenStore(db, writer);
+    const audit = createAuditStore(db, path, writer);
     return {
       flows: {
         ...flows,
         find: (rev) => run(() => flows.find(rev)),
         findEntry: (rev) => run(() => flows.findEntry(rev)),
-        update: (rev, change) => run(() => flows.update(rev, change)),
+        update: (rev, change, entry) => run(() => flows.update(rev, change, entry)),
         prune: (retention) => run(() => flows.prune(retention)),
         list: (page) => run(() => flows.list(page)),
         commit: (draft, signal) => run(() => flows.commit(draft, signal)),
@@ -63,10 +66,19 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
       },
       tokens: {
         ...tokens,
-        insert: (token) => run(() => tokens.insert(token)),
+        insert: (token, entry) => run(() => tokens.insert(token, entry)),
         find: (hash) => run(() => tokens.find(hash)),
-        remove: (hash) => run(() => tokens.remove(hash)),
+        get: (id) => run(() => tokens.get(id)),
+        list: (query) => run(() => tokens.list(query)),
+        remove: (selector, entry) => run(() => tokens.remove(selector, entry)),
         removeExpired: (nowMs) => run(() => tokens.removeExpired(nowMs)),
+        recordUses: (uses) => run(() => tokens.recordUses(uses)),
+      },
+      audit: {
+        append: (records) => run(() => audit.append(records)),
+        list: (query) => run(() => audit.list(query)),
+        verify: (expected) => run(() => audit.verify(expected)),
+        prune: (beforeMs) => run(() => audit.prune(beforeMs)),
       },
       health: health.health,
       onHealthChange: health.onHealthChange,

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Retention } from "../store.ts";
+import type { AuditRecord, Retention } from "../store.ts";
+import { appendAudit } from "./audit-log.ts";
 import {
   type EntryRow,
   entryColumns,
@@ -28,7 +29,11 @@ export type CommitReply =
   /** The idempotency key belongs to this revision. */
   | ({ readonly kind: "repeated" } & Repeated);
 
-export type UpdateCall = { readonly rev: string; readonly columns: Partial<StateRow> };
+export type UpdateCall = {
+  readonly rev: string;
+  readonly columns: Partial<StateRow>;
+  readonly entry: AuditRecord | undefined;
+};
 
 /** The operations that write revisions. */
 export type RevisionWrites = {
@@ -90,18 +95,23 @@ export function revisionWrites(db: DatabaseSync): RevisionWrites {
         const written: Pick<SummaryRow, "seq" | "committed_at_ms"> = { seq: newest.seq + 1, committed_at_ms: nowMs };
         insertRevision(db, { ...draft, ...written });
         markReplaced.run(draft.parent);
+        appendAudit(db, toAuditRecord(draft));
         return { kind: "committed", ...written };
       });
     },
 
-    update({ rev, columns }) {
+    update({ rev, columns, entry }) {
       const names = Object.keys(columns);
       return inTransaction(db, () => {
         if (names.length > 0) {
           const assignments = names.map((name) => `${name} = :${name}`).join(", ");
           db.prepare(`UPDATE revision SET ${assignments} WHERE rev = :rev`).run({ ...columns, rev });
         }
-        return selectEntry.get(rev) as EntryRow | undefined;
+        const row = selectEntry.get(rev) as EntryRow | undefined;
+        if (row !== undefined && entry !== undefined) {
+          appendAudit(db, entry);
+        }
+        return row;
       });
     },
 
@@ -118,6 +128,21 @@ export function revisionWrites(db: DatabaseSync): RevisionWrites {
       freeSpace(db);
       return removed;
     },
+  };
+}
+
+function toAuditRecord(draft: Omit<CommitCall, "idempotencyKey">): AuditRecord {
+  const { cause, deployment_type: type } = draft;
+  return {
+    kind: "deployment",
+    origin: {
+      by: draft.deployed_by ?? undefined,
+      address: draft.client_address ?? undefined,
+      protocol: draft.protocol ?? undefined,
+      requestId: draft.request_id ?? undefined,
+    },
+    subject: draft.rev,
+    detail: cause === "deployment" ? type : `${cause}, ${type}`,
   };
 }
 

@@ -94,6 +94,49 @@ const migrations = [
     PRIMARY KEY (user, key)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX idempotency_key_age ON idempotency_key (created_at_ms);
+
+  CREATE TABLE named_token (
+    seq INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT,
+    username TEXT NOT NULL,
+    password_fingerprint BLOB NOT NULL,
+    client_id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    created_at_ms INTEGER,
+    expires_at_ms INTEGER NOT NULL,
+    last_used_at_ms INTEGER
+  ) STRICT;
+  INSERT INTO named_token (hash, id, username, password_fingerprint, client_id, scope, expires_at_ms)
+    SELECT hash, lower(hex(randomblob(12))), username, password_fingerprint, client_id, scope, expires_at_ms FROM token;
+  DROP TABLE token;
+  ALTER TABLE named_token RENAME TO token;
+  CREATE INDEX token_expiry ON token (expires_at_ms);
+  CREATE INDEX token_user ON token (username);
+
+  CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY,
+    time_ms INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    user TEXT,
+    address TEXT,
+    protocol TEXT,
+    request_id TEXT,
+    subject TEXT,
+    detail TEXT,
+    count INTEGER NOT NULL,
+    hash TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX audit_kind ON audit (kind);
+  CREATE INDEX audit_user ON audit (user);
+  CREATE INDEX audit_time ON audit (time_ms);
+  -- Seq and hash of the newest entry, so that removed entries at the end are noticed.
+  CREATE TABLE audit_head (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    seq INTEGER NOT NULL,
+    hash TEXT NOT NULL
+  ) STRICT;
   `,
 ];
 const SCHEMA_VERSION = migrations.length;

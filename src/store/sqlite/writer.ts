@@ -1,8 +1,10 @@
 import type { Thread } from "../../thread.ts";
+import type { AuditWrites } from "./audit-writes.ts";
 import type { RevisionWrites } from "./revision-writes.ts";
+import type { TokenWrites } from "./token-writes.ts";
 
-/** The operations of the thread that writes. */
-export type Writes = RevisionWrites;
+/** The operations of the thread that writes. Each is one transaction. */
+export type Writes = RevisionWrites & TokenWrites & AuditWrites;
 
 export type WriteCall = { readonly operation: keyof Writes; readonly argument: unknown };
 
@@ -13,5 +15,15 @@ export type Writer = {
 
 export function createWriter(thread: Thread<WriteCall, unknown>): Writer {
   const call = (operation: keyof Writes) => (argument: unknown) => thread.call({ operation, argument });
-  return { commit: call("commit"), update: call("update"), prune: call("prune") } as Writer;
+  return {
+    commit: call("commit"),
+    update: call("update"),
+    prune: call("prune"),
+    insertToken: call("insertToken"),
+    removeTokens: call("removeTokens"),
+    removeExpiredTokens: call("removeExpiredTokens"),
+    recordTokenUses: call("recordTokenUses"),
+    appendAudit: call("appendAudit"),
+    pruneAudit: call("pruneAudit"),
+  } as Writer;
 }

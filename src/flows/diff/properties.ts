@@ -32,7 +32,10 @@ type Members = { readonly [key: string]: JsonValue };
 function diffMembers(path: JsonPath, before: Members, after: Members, depth: number): PropertyChange[] {
   const changes: PropertyChange[] = [];
   for (const key of Object.keys(before)) {
-    changes.push(...diffValue([...path, key], before[key], ownMember(after, key), depth + 1));
+    const value = ownMember(after, key);
+    if (!isSameJson(before[key], value)) {
+      changes.push(...diffValue([...path, key], before[key], value, depth + 1));
+    }
   }
   for (const key of Object.keys(after)) {
     if (!Object.hasOwn(before, key)) {
@@ -46,22 +49,22 @@ function ownMember(object: Members, key: string): JsonValue | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
+/** The two values must be different. */
 function diffValue(
   path: JsonPath,
   before: JsonValue | undefined,
   after: JsonValue | undefined,
   depth: number,
 ): PropertyChange[] {
-  if (isSameJson(before, after)) {
-    return [];
-  }
   const isUnit = depth >= (unitDepths.get(path[0] as string) ?? Infinity);
   if (!isUnit && isObject(before) && isObject(after)) {
     return diffMembers(path, before, after, depth);
   }
   if (!isUnit && Array.isArray(before) && Array.isArray(after) && isComparable(before, after)) {
     return Array.from({ length: Math.max(before.length, after.length) }, (_, index) =>
-      diffValue([...path, index], before[index], after[index], depth + 1),
+      isSameJson(before[index], after[index])
+        ? []
+        : diffValue([...path, index], before[index], after[index], depth + 1),
     ).flat();
   }
   return [{ path, before, after }];

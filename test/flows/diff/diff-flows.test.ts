@@ -107,7 +107,7 @@ test("containers are in the order of the target, then those that were removed, t
     { id: "U", type: "tab", label: "New" },
     ...base.filter(({ id, z }) => id !== "S" && z !== "S" && id !== "i"),
     { id: "b2", type: "mqtt-broker" },
-  ].map((node) => (node.id === "a" ? { ...node, x: 9 } : node)) as FlowNode[];
+  ].map((node): FlowNode => (node.id === "a" ? { ...node, x: 9 } : node));
   expect(diffOf(target).containers.map(({ kind, id, nodes }) => [kind, id, nodes.map((node) => node.id)])).toEqual([
     ["tab", "U", ["U"]],
     ["tab", "T", ["a", "i"]],

@@ -46,6 +46,7 @@ const kinds = [
   "link call",
   "junction",
   "catch",
+  "global-config",
 ] as const;
 
 const containerIds = ["T1", "T2", "T3", "S1", "S2", "S3"];
@@ -55,7 +56,7 @@ const container = fc.record<ContainerSketch>({
   isPresent: fc.nat(9).map((n) => n > 0),
   isDisabled: fc.nat(7).map((n) => n === 7),
   env: fc.nat(2),
-  label: fc.nat(2),
+  label: fc.nat(8),
   rank: fc.nat(9),
   credential: fc.nat(3),
 });
@@ -65,7 +66,7 @@ const nodeSketch = fc.record<NodeSketch>({
   isPresent: fc.nat(5).map((n) => n > 0),
   isDisabled: fc.nat(9).map((n) => n === 9),
   container: fc.nat(containerIds.length + 1),
-  topic: fc.nat(3),
+  topic: fc.nat(6),
   x: fc.nat(3),
   wires: fc.array(fc.nat(nodeCount), { maxLength: 2 }),
   config: fc.nat(nodeCount + 4),
@@ -99,7 +100,7 @@ export const edits: fc.Arbitrary<readonly Edit[]> = fc.array(
 );
 
 function partialEdit<T extends object>(of: Edit["of"], count: number, full: fc.Arbitrary<T>): fc.Arbitrary<unknown> {
-  return fc.record({ index: fc.nat(count - 1), full, key: fc.nat(20) }).map(({ index, full, key }) => {
+  return fc.record({ index: fc.nat(count - 1), full, key: fc.nat(77) }).map(({ index, full, key }) => {
     const keys = Object.keys(full) as (keyof T)[];
     const name = keys[key % keys.length] as keyof T;
     return { of, index, to: { [name]: full[name] } };
@@ -139,9 +140,10 @@ export function build({ containers, nodes }: Sketch): Configuration {
 type Placed = NodeSketch & { readonly id: string; readonly z: string; readonly index: number };
 
 function place(node: NodeSketch, index: number, present: readonly boolean[]): Placed | undefined {
-  // Global configuration nodes have no container; other nodes without one never run.
-  const z = present[node.container] === true ? (containerIds[node.container] as string) : "";
-  return node.isPresent && (z !== "" || node.kind === "config") ? { ...node, id: `n${index}`, z, index } : undefined;
+  const isGlobal = node.kind === "global-config" || node.container > containerIds.length;
+  // Without a container, other nodes than configuration nodes never run. The tab of some nodes does not exist.
+  const z = isGlobal ? "" : present[node.container] === true ? (containerIds[node.container] as string) : "ghost";
+  return node.isPresent ? { ...node, id: `n${index}`, z, index } : undefined;
 }
 
 type Built = { readonly node: FlowNode; readonly rank: number; readonly credential: number };
@@ -154,15 +156,20 @@ function buildContainer(sketch: ContainerSketch, index: number, placed: readonly
     const disabled = sketch.isDisabled ? { disabled: true } : {};
     return { node: { id, type: "tab", label: `tab ${id} ${sketch.label}`, ...disabled, ...env }, rank, credential };
   }
-  const inner = placed.filter(({ z, kind, isDisabled }) => z === id && kind === "probe" && !isDisabled);
-  const ports = (of: Placed | undefined, port: object): JsonObject[] =>
-    of === undefined ? [] : [{ x: sketch.label, y: 0, wires: [{ id: of.id, ...port }] }];
+  const inner = placed.filter(({ z, kind }) => z === id && kind === "probe").map((node) => node.id);
+  const ports = (to: string | undefined, port: object): JsonObject[] =>
+    to === undefined ? [] : [{ x: sketch.label, y: 0, wires: [{ id: to, ...port }] }];
+  // Some inputs lead to a node that does not exist, and some to an output.
+  const [input, output] = [sketch.label === 8 ? "gone" : inner[0], sketch.label === 7 ? id : inner.at(-1)];
   const node = {
     id,
     type: "subflow",
     name: `subflow ${id}`,
-    in: ports(inner[0], {}),
-    out: ports(inner.at(-1), { port: 0 }),
+    in: ports(input, {}),
+    out: ports(output, { port: 0 }),
+    ...(sketch.label === 6 && {
+      status: { x: 0, y: 0, wires: ports(output, { port: 0 }).flatMap(({ wires }) => wires ?? []) },
+    }),
     ...env,
   };
   return { node, rank, credential };
@@ -179,8 +186,13 @@ function buildNode(sketch: Placed, placed: readonly Placed[], groups: ReadonlyMa
     ...(sketch.isDisabled && { d: true }),
     ...(group !== undefined && { g: group }),
   };
-  const node = { ...common, ...propertiesOf(sketch, placed, groups), ...(topic > 0 && { topic: `topic ${topic}` }) };
+  const node = { ...common, ...propertiesOf(sketch, placed, groups), ...(topic > 0 && { topic: topicOf(sketch) }) };
   return { node: node, rank, credential };
+}
+
+/** Some are the id of a node, or a name that every JavaScript object has. */
+function topicOf({ topic, config }: Placed): string {
+  return topic === 5 ? `n${config}` : topic === 6 ? "constructor" : `topic ${topic}`;
 }
 
 function propertiesOf(sketch: Placed, placed: readonly Placed[], groups: ReadonlyMap<string, Placed>): JsonObject {
@@ -199,6 +211,8 @@ function propertiesOf(sketch: Placed, placed: readonly Placed[], groups: Readonl
   switch (kind) {
     case "config":
       return { type: "probe-config", ...config };
+    case "global-config":
+      return envOf(sketch.env);
     case "group": {
       const members = neighbours.filter((node) => groupOf(node, groups) === id).map((node) => node.id);
       return { ...position, w: 10 * x, h: 10, nodes: members, ...envOf(sketch.env) };
@@ -235,14 +249,14 @@ function propertiesOf(sketch: Placed, placed: readonly Placed[], groups: Readonl
   }
 }
 
-/** A node refers to a configuration node that is global or in the same container. References can form no cycle. */
+/** A node refers to a configuration node that is global or in the same container. Few references form a cycle. */
 function configOf(sketch: Placed, placed: readonly Placed[]): JsonObject {
   const config = placed.find(
     ({ kind, z, index }) =>
       kind === "config" &&
       index === sketch.config &&
       (z === "" || z === sketch.z) &&
-      (sketch.kind !== "config" || index < sketch.index),
+      (sketch.kind !== "config" || index < sketch.index || sketch.topic === 4),
   );
   return config === undefined ? {} : { config: config.id };
 }

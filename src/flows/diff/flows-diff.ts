@@ -1,0 +1,59 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { JsonPath } from "@flowgate/transcoding/json-path";
+import type { Container } from "../containers.ts";
+import type { NodeRole } from "../node-role.ts";
+
+/** What changes from a base to a target. `applyDiff` recreates the target. */
+export type FlowsDiff = {
+  /** Containers with changes: in the order of the target, then those that only the base has, then `global`. */
+  readonly containers: readonly ContainerDiff[];
+};
+
+export type ContainerDiff = Container & {
+  /** In the order of the target, removed nodes last. A tab or subflow is the first node of its own container. */
+  readonly nodes: readonly NodeDiff[];
+};
+
+export type NodeDiff = {
+  readonly id: string;
+  /** Type, name and role in the target; in the base if the node is removed. */
+  readonly type: string;
+  readonly name: string | undefined;
+  readonly role: NodeRole;
+  readonly change: "added" | "removed" | "changed";
+  /** What is changed, in the order of `aspects`; empty if the node is added or removed. */
+  readonly aspects: readonly Aspect[];
+  /** All properties of a node that is added or removed, the different ones of a node that is changed. */
+  readonly properties: readonly PropertyChange[];
+  /** The credentials of the node by name. */
+  readonly credentials: CredentialNames;
+  /**
+   * The id of the node that precedes this one in the target; "" if none does. Undefined unless the node is added, or its place
+   * in the order is changed.
+   */
+  readonly after: string | undefined;
+};
+
+/**
+ * Parts of a node that can change. `position`: coordinates, and the size of a group, which the runtime ignores unless they are
+ * those of a subflow's ports; `order`: its place in the document; `container`: its tab or subflow; `group`: its group, or the
+ * members of a group; `wires`: wires and links.
+ */
+export type Aspect = (typeof aspects)[number];
+
+export const aspects = ["position", "order", "container", "group", "wires", "properties", "credentials"] as const;
+
+/** An undefined value means that there is none. */
+export type PropertyChange = {
+  /** Leads from the node to the value. */
+  readonly path: JsonPath;
+  readonly before: JsonValue | undefined;
+  readonly after: JsonValue | undefined;
+};
+
+/** Names of credentials, sorted; never their values. */
+export type CredentialNames = {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  readonly changed: readonly string[];
+};

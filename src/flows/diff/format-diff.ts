@@ -1,0 +1,99 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import { formatPath } from "@flowgate/transcoding/json-path";
+import type { FlowNode } from "../configuration.ts";
+import { nameOf, subflowOf } from "../node-role.ts";
+import type { ContainerDiff, CredentialNames, FlowsDiff, NodeDiff, PropertyChange } from "./flows-diff.ts";
+import { formatChangedValue, formatValue, printable } from "./format-value.ts";
+import { formatWires } from "./format-wires.ts";
+
+/** The nodes of the base and the target of a diff, which provide the names of nodes that did not change. */
+export type DiffSides = { readonly base: readonly FlowNode[]; readonly target: readonly FlowNode[] };
+
+/** Formats a diff for people: plain text with a section for each container. Long values are shortened. */
+export function formatDiff(diff: FlowsDiff, { base, target }: DiffSides): string {
+  if (diff.containers.length === 0) {
+    return "No changes.\n";
+  }
+  const nodes = new Map([...base, ...target].map((node) => [node.id, node]));
+  const refer = (id: string): string => {
+    const node = nodes.get(id);
+    return node === undefined ? `(${printable(id)})` : formatNode({ id, type: node.type, name: nameOf(node) });
+  };
+  const instances = Map.groupBy(target, (node) => subflowOf(node) ?? "");
+  const sections = diff.containers.map((container) =>
+    [
+      formatHeader(container, instances.get(container.id)?.length ?? 0),
+      ...container.nodes.flatMap((node) => formatNodeDiff(node, node.id === container.id, refer)),
+    ].join("\n"),
+  );
+  return `${[summarize(diff), ...sections].join("\n\n")}\n`;
+}
+
+type Refer = (id: string) => string;
+
+function summarize({ containers }: FlowsDiff): string {
+  const nodes = containers.flatMap((container) => container.nodes);
+  const count = (change: NodeDiff["change"]): number => nodes.filter((node) => node.change === change).length;
+  const moved = nodes.filter(({ aspects }) => aspects.length === 1 && aspects[0] === "position").length;
+  const only = moved === 0 ? "" : ` (${moved} only moved)`;
+  return `${count("added")} added, ${count("removed")} removed, ${count("changed")} changed${only}`;
+}
+
+function formatHeader({ kind, id, name, nodes }: ContainerDiff, instances: number): string {
+  if (kind === "global") {
+    return "global configuration nodes";
+  }
+  const change = nodes.find((node) => node.id === id)?.change;
+  const uses = kind === "subflow" ? `, ${instances} ${instances === 1 ? "instance" : "instances"}` : "";
+  return `${kind} ${name === undefined ? "" : `${formatValue(name)} `}(${printable(id)}${uses})${change === undefined ? "" : `: ${change}`}`;
+}
+
+const symbols: Readonly<Record<NodeDiff["change"], string>> = { added: "+", removed: "-", changed: "~" };
+
+/** The container's own changes are below its header, without a line for the node itself. */
+function formatNodeDiff(node: NodeDiff, isContainer: boolean, refer: Refer): string[] {
+  const notes = [
+    ...(node.aspects.includes("position") ? ["moved"] : []),
+    ...(node.aspects.includes("order") ? ["reordered"] : []),
+  ].join(", ");
+  const line = `  ${symbols[node.change]} ${formatNode(node)}${notes === "" ? "" : `: ${notes}`}`;
+  const lines = isContainer && notes === "" ? [] : [line];
+  const details = node.change === "changed" ? node.properties.flatMap((each) => formatProperty(node, each, refer)) : [];
+  return [...lines, ...[...details, ...formatCredentials(node.credentials)].map((detail) => `      ${detail}`)];
+}
+
+function formatNode({ id, type, name }: Pick<NodeDiff, "id" | "type" | "name">): string {
+  return `${printable(type)} ${name === undefined ? "" : `${formatValue(name)} `}(${printable(id)})`;
+}
+
+function formatProperty(node: NodeDiff, { path, before, after }: PropertyChange, refer: Refer): string[] {
+  const [key] = path;
+  const isPosition =
+    ["x", "y"].includes(String(path.at(-1))) || (node.type === "group" && (key === "w" || key === "h"));
+  if (isPosition && node.aspects.includes("position")) {
+    return [];
+  }
+  if (key === "wires") {
+    return formatWires(path, before, after, refer);
+  }
+  if (key === "z" || key === "g") {
+    return [
+      `${key === "z" ? "container" : "group"}: ${formatReference(before, refer)} -> ${formatReference(after, refer)}`,
+    ];
+  }
+  const [first, ...more] = formatChangedValue(before, after);
+  return [`${printable(formatPath(path))}: ${first}`, ...more.map((line) => `  ${line}`)];
+}
+
+function formatReference(id: JsonValue | undefined, refer: Refer): string {
+  return typeof id === "string" && id !== "" ? refer(id) : "(none)";
+}
+
+function formatCredentials({ added, removed, changed }: CredentialNames): string[] {
+  const parts = [
+    ...added.map((name) => `+ ${printable(name)}`),
+    ...removed.map((name) => `- ${printable(name)}`),
+    ...changed.map((name) => `~ ${printable(name)}`),
+  ];
+  return parts.length === 0 ? [] : [`credentials: ${parts.join(", ")}`];
+}

@@ -1,0 +1,82 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { FlowNode } from "../configuration.ts";
+import { readContainment } from "../containment.ts";
+import { subflowOf } from "../node-role.ts";
+import { isSameJson } from "../same-json.ts";
+import { toNodes } from "../to-nodes.ts";
+import type { MergeConflict, Side } from "./merge-result.ts";
+import type { NodeStates, Versions } from "./node-state.ts";
+
+/** Finds changes of different nodes that are not valid, or not intended, together. */
+export function findStructuralConflicts(states: Versions<NodeStates>, merged: NodeStates): MergeConflict[] {
+  return [
+    ...findLostReferences(states, merged, "ours", "theirs"),
+    ...findLostReferences(states, merged, "theirs", "ours"),
+    ...findCycles(merged),
+  ];
+}
+
+const messages: Readonly<Record<Side, string>> = {
+  ours: "the deployment removes this node, and the active flows refer to it in nodes that they add or change",
+  theirs: "the active flows remove this node, and the deployment refers to it in nodes that it adds or changes",
+};
+
+/** Finds nodes that one side removed, and that the other side refers to in nodes that it added or changed. */
+function findLostReferences(
+  { base, ...sides }: Versions<NodeStates>,
+  merged: NodeStates,
+  remover: Side,
+  user: Side,
+): MergeConflict[] {
+  const removed = new Set([...base.keys()].filter((id) => !sides[remover].has(id) && sides[user].has(id)));
+  if (removed.size === 0) {
+    return [];
+  }
+  const users = new Map<string, string[]>();
+  for (const [id, { node }] of merged) {
+    const version = sides[user].get(id)?.node;
+    if (version === undefined || isSame(version, base.get(id)?.node) || isSame(version, sides[remover].get(id)?.node)) {
+      continue;
+    }
+    for (const reference of new Set(referencesOf(node)).intersection(removed)) {
+      users.set(reference, [...(users.get(reference) ?? []), id]);
+    }
+  }
+  const changes = { ours: "none", theirs: "none", [remover]: "removed" } as const;
+  return Array.from(users, ([nodeId, ids]) => ({
+    nodeId,
+    ...changes,
+    message: `${messages[remover]}: ${ids.join(", ")}`,
+  }));
+}
+
+function isSame(one: FlowNode, other: FlowNode | undefined): boolean {
+  return other !== undefined && isSameJson(one, other);
+}
+
+/** All texts in a node, since any of them can be an id, and the id of its subflow. */
+function referencesOf(node: FlowNode): string[] {
+  const texts = [subflowOf(node) ?? ""];
+  const visit = (value: JsonValue | undefined): void => {
+    if (typeof value === "string") {
+      texts.push(value);
+    } else if (typeof value === "object" && value !== null) {
+      Object.values(value).forEach(visit);
+    }
+  };
+  Object.values(node).forEach(visit);
+  return texts;
+}
+
+/** Each side is valid, but together they could put two groups or subflows into each other. */
+function findCycles(merged: NodeStates): MergeConflict[] {
+  const flows = Array.from(merged.values(), ({ node }) => node);
+  const nodes = toNodes(flows.filter(({ type }) => type === "group" || type.startsWith("subflow")));
+  const containment = readContainment(nodes);
+  return nodes.flatMap((node) => {
+    const violation = containment.findViolation(node);
+    return violation === undefined
+      ? []
+      : [{ nodeId: node.id, ours: "changed", theirs: "changed", message: `after the merge, ${violation.message}` }];
+  });
+}

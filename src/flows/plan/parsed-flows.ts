@@ -1,0 +1,88 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { FlowNode } from "../configuration.ts";
+import { hasPosition, subflowOf } from "../node-role.ts";
+
+/** Flows as the runtime sees them (`parseConfig` in @node-red/runtime/lib/flows/util.js). */
+export type ParsedFlows = {
+  /** All nodes by id, in the order in which the runtime visits them. */
+  readonly nodes: ReadonlyMap<string, FlowNode>;
+  /** The tabs, and those that only nodes refer to. */
+  readonly tabs: ReadonlyMap<string, Content>;
+  readonly subflows: ReadonlyMap<string, Content>;
+  /** The content of no tab and no subflow. */
+  readonly global: Content;
+};
+
+/** What is on a tab, or in a subflow. */
+export type Content = {
+  /** The tab or subflow; undefined if it does not exist. */
+  readonly definition: FlowNode | undefined;
+  /** Configuration nodes. */
+  readonly configs: Map<string, FlowNode>;
+  /** Nodes with coordinates, except groups. */
+  readonly nodes: Map<string, FlowNode>;
+};
+
+export function parseForRuntime(flows: readonly FlowNode[]): ParsedFlows {
+  const nodes = inVisitingOrder(flows);
+  const contentOf = (type: string): Map<string, Content> =>
+    new Map(
+      flows
+        .filter((node) => node.type === type)
+        .map((definition) => [definition.id, createContent(definition)] as const),
+    );
+  const tabs = contentOf("tab");
+  const subflows = contentOf("subflow");
+  const global = createContent(undefined);
+  const contents = flows.filter(({ type }) => type !== "tab" && type !== "subflow" && type !== "group");
+
+  const strays: FlowNode[] = [];
+  for (const node of contents) {
+    const container = tabs.get(containerKey(node)) ?? subflows.get(containerKey(node));
+    if (container === undefined && node["z"]) {
+      strays.push(node);
+    }
+    if (hasPosition(node)) {
+      container?.nodes.set(node.id, node);
+    } else {
+      (container ?? global).configs.set(node.id, node);
+    }
+  }
+  // The runtime creates the tab that such a node refers to. A configuration node is then on that tab, and global too.
+  for (const node of strays) {
+    const tab = tabs.get(containerKey(node)) ?? createContent(undefined);
+    tabs.set(containerKey(node), tab);
+    (hasPosition(node) ? tab.nodes : tab.configs).set(node.id, node);
+  }
+  return { nodes, tabs, subflows, global };
+}
+
+/** The id of the subflow that the runtime creates for this node instead of a node. */
+export function instantiatedBy(node: FlowNode): string | undefined {
+  return subflowOf(node) ?? (node["subflow"] ? toKey(node["subflow"]) : undefined);
+}
+
+export function containerKey(node: FlowNode): string {
+  return toKey(node["z"]);
+}
+
+/** The name under which a value finds a member of an object, as `object[value]` does. */
+export function toKey(value: JsonValue | undefined): string {
+  if (Array.isArray(value)) {
+    return value.map((element) => (element === null ? "" : toKey(element))).join(",");
+  }
+  return typeof value === "object" && value !== null ? "[object Object]" : String(value);
+}
+
+/** Objects have members with integer names first, which the runtime's results depend on. */
+function inVisitingOrder(flows: readonly FlowNode[]): Map<string, FlowNode> {
+  const nodes = Object.create(null) as Record<string, FlowNode>;
+  for (const node of flows) {
+    nodes[node.id] = node;
+  }
+  return new Map(Object.entries(nodes));
+}
+
+function createContent(definition: FlowNode | undefined): Content {
+  return { definition, configs: new Map(), nodes: new Map() };
+}

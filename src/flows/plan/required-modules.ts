@@ -1,0 +1,50 @@
+import { isBuiltin } from "node:module";
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { FlowNode } from "../configuration.ts";
+
+/** A module that nodes need, apart from those of Node.js itself. */
+export type RequiredModule = {
+  /** Its name as for npm, without a version. */
+  readonly name: string;
+  /** The version, or range of versions, if the flows name one. */
+  readonly version: string | undefined;
+  readonly nodeIds: readonly string[];
+};
+
+/** Finds the modules that function nodes load (`libs`), and those that the editor recorded for the flows (`modules`). */
+export function findRequiredModules(flows: readonly FlowNode[]): readonly RequiredModule[] {
+  const modules = new Map<string, { version: string | undefined; readonly nodeIds: Set<string> }>();
+  for (const node of flows) {
+    for (const { name, version } of modulesOf(node)) {
+      const module = modules.get(name) ?? { version, nodeIds: new Set() };
+      module.version ??= version;
+      modules.set(name, module);
+      module.nodeIds.add(node.id);
+    }
+  }
+  return Array.from(modules, ([name, { version, nodeIds }]) => ({ name, version, nodeIds: [...nodeIds] }));
+}
+
+type Module = Pick<RequiredModule, "name" | "version">;
+
+function modulesOf(node: FlowNode): Module[] {
+  if (node["d"] === true) {
+    return [];
+  }
+  if (node.type === "global-config") {
+    return Object.entries(Object(node["modules"]) as Record<string, JsonValue>).map(([name, version]) => ({
+      name,
+      version: typeof version === "string" ? version : undefined,
+    }));
+  }
+  const libs = node.type === "function" && Array.isArray(node["libs"]) ? node["libs"] : [];
+  return libs.map(parseLib).filter((module) => module !== undefined);
+}
+
+/** As the runtime parses it: `@scope/name/file@1.2`, where the file and the version are optional. */
+function parseLib(lib: JsonValue): Module | undefined {
+  const spec = typeof lib === "object" && lib !== null && "module" in lib ? lib.module : lib;
+  const [, name, version] =
+    (typeof spec === "string" && /((?:@[^/]+\/)?[^/@]+)(?:\/[^/@]+)?(?:@([^]+))?/.exec(spec)) || [];
+  return name === undefined || isBuiltin(name) ? undefined : { name, version };
+}

@@ -1,0 +1,58 @@
+import type { Configuration, FlowNode } from "../configuration.ts";
+import { containerIdOf, readContainers } from "../containers.ts";
+import { findDuplicateEndpoints } from "./warnings/duplicate-endpoints.ts";
+import { findLostCredentials } from "./warnings/lost-credentials.ts";
+import { findUnlinkedNodes } from "./warnings/unlinked-nodes.ts";
+import { findUnusedConfigs } from "./warnings/unused-configs.ts";
+import type { Finding } from "./warnings/finding.ts";
+import { findWiresToNothing } from "./warnings/wires-to-nothing.ts";
+
+/** Something in a deployment that is valid, but probably not intended. */
+export type Warning = {
+  readonly kind: WarningKind;
+  readonly nodeId: string;
+  /** The id of the node's tab or subflow; empty for global configuration nodes. */
+  readonly container: string;
+  /** What is wrong, for people: it names the node and its tab. Never contains the value of a credential. */
+  readonly message: string;
+};
+
+export type WarningKind = (typeof warningKinds)[number];
+
+export const warningKinds = [
+  "unused_config",
+  "wire_to_nothing",
+  "link_to_nothing",
+  "duplicate_endpoint",
+  "lost_credentials",
+] as const;
+
+const checks: Readonly<Record<WarningKind, (current: Configuration, next: Configuration) => readonly Finding[]>> = {
+  unused_config: (_current, { flows }) => findUnusedConfigs(flows),
+  wire_to_nothing: (_current, { flows }) => findWiresToNothing(flows),
+  link_to_nothing: (_current, { flows }) => findUnlinkedNodes(flows),
+  duplicate_endpoint: (_current, { flows }) => findDuplicateEndpoints(flows),
+  lost_credentials: findLostCredentials,
+};
+
+/** Finds what `next` warns of, and what it loses of `current`. */
+export function findWarnings(current: Configuration, next: Configuration): readonly Warning[] {
+  const containers = new Map([...readContainers(current.flows), ...readContainers(next.flows)]);
+  const describe = (node: FlowNode): string => {
+    const { kind, name, id } = containers.get(containerIdOf(node)) ?? { kind: "global", name: undefined, id: "" };
+    const place = kind === "global" ? "" : ` in ${kind} ${quote(name ?? id)}`;
+    return `${node.type} ${quote(typeof node["name"] === "string" && node["name"] !== "" ? node["name"] : node.id)}${place}`;
+  };
+  return warningKinds.flatMap((kind) =>
+    checks[kind](current, next).map(({ node, message }) => ({
+      kind,
+      nodeId: node.id,
+      container: containerIdOf(node),
+      message: `${describe(node)}: ${message}`,
+    })),
+  );
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text);
+}

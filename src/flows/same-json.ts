@@ -1,0 +1,26 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+
+type Json = JsonValue | undefined | { readonly [key: string]: JsonValue };
+
+/** Whether two JSON values are equal. The order of members is not significant. */
+export function isSameJson(one: Json, other: Json): boolean {
+  if (one === other) {
+    return true;
+  }
+  if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) {
+    return false;
+  }
+  if (Array.isArray(one) || Array.isArray(other)) {
+    return (
+      Array.isArray(one) &&
+      Array.isArray(other) &&
+      one.length === other.length &&
+      one.every((element, index) => isSameJson(element, other[index]))
+    );
+  }
+  const keys = Object.keys(one);
+  return (
+    keys.length === Object.keys(other).length &&
+    keys.every((key) => Object.hasOwn(other, key) && isSameJson(one[key], other[key]))
+  );
+}

@@ -1,0 +1,203 @@
+import { describe, expect, test } from "vitest";
+import type { FlowNode } from "../../../src/flows/configuration.ts";
+import { planDeployment } from "../../../src/flows/plan/plan.ts";
+import { sets } from "../builders.ts";
+
+const tab: FlowNode = { id: "T", type: "tab", label: "Orders" };
+const subflow: FlowNode = { id: "S", type: "subflow", name: "Retry", in: [], out: [] };
+
+function on(z: string, id: string, type: string, properties: Partial<FlowNode> = {}): FlowNode {
+  return { id, type, z, x: 1, y: 1, wires: [], ...properties };
+}
+
+function plan(current: readonly FlowNode[], next: readonly FlowNode[], knownTypes?: ReadonlySet<string>) {
+  const secrets = sets({ lost: { password: "hidden", user: "hidden" } });
+  return planDeployment(
+    { flows: current, credentials: secrets },
+    { flows: next, credentials: secrets },
+    "nodes",
+    knownTypes,
+  );
+}
+
+describe("warnings", () => {
+  const warnings = (next: readonly FlowNode[], current: readonly FlowNode[] = []) =>
+    plan(current, [tab, subflow, ...next]).warnings.map(({ kind, nodeId, container, message }) =>
+      [kind, nodeId, container, message].join(" | "),
+    );
+
+  const lost = on("T", "lost", "mqtt in", { name: "in" });
+  const httpIn = (id: string, properties: Partial<FlowNode>): FlowNode =>
+    on("T", id, "http in", { method: "get", ...properties });
+  test.for<[what: string, next: readonly FlowNode[], warnings: readonly string[], current?: readonly FlowNode[]]>([
+    [
+      "a configuration node without users",
+      [{ id: "c", type: "mqtt-broker", name: "main" }],
+      ['unused_config | c |  | mqtt-broker "main": no node uses this configuration node'],
+    ],
+    [
+      "none for one whose id another node contains at any depth",
+      [{ id: "c", type: "mqtt-broker" }, on("T", "a", "mqtt in", { env: [{ value: "c" }] })],
+      [],
+    ],
+    ["none for the global environment", [{ id: "c", type: "global-config" }], []],
+    [
+      "a wire to a node that does not exist",
+      [on("T", "a", "inject", { wires: [["gone", "gone"]] })],
+      [
+        'wire_to_nothing | a | T | inject "a" in tab "Orders": it is wired to "gone", which is no node that receives messages from there',
+      ],
+    ],
+    [
+      "a wire out of a subflow",
+      [on("S", "a", "inject", { wires: [["b"]] }), on("T", "b", "debug")],
+      [
+        'wire_to_nothing | a | S | inject "a" in subflow "Retry": it is wired to "b", which is no node that receives messages from there',
+      ],
+    ],
+    [
+      "none for a wire to another tab",
+      [{ ...tab, id: "U" }, on("T", "a", "inject", { wires: [["b"]] }), on("U", "b", "debug")],
+      [],
+    ],
+    [
+      "the port of a subflow",
+      [{ ...subflow, id: "R", out: [{ wires: [{ id: "gone", port: 0 }] }] }],
+      [
+        'wire_to_nothing | R | R | subflow "Retry" in subflow "Retry": its output is wired to "gone", which is no node that receives messages from there',
+      ],
+    ],
+    [
+      "link nodes without a target",
+      [on("T", "o", "link out", { links: [] }), on("T", "c", "link call", { links: ["gone"] })],
+      [
+        'link_to_nothing | o | T | link out "o" in tab "Orders": it is linked to nothing',
+        'link_to_nothing | c | T | link call "c" in tab "Orders": it is linked to "gone", which is no "link in" node',
+      ],
+    ],
+    [
+      "none for links that one end lists, returns and dynamic calls",
+      [
+        on("T", "i", "link in", { links: ["o"] }),
+        on("T", "o", "link out", { links: [] }),
+        on("T", "r", "link out", { mode: "return", links: [] }),
+        on("T", "d", "link call", { linkType: "dynamic", links: [] }),
+      ],
+      [],
+    ],
+    [
+      "a path that is served twice",
+      [httpIn("a", { url: "/x" }), httpIn("b", { url: "x/" }), httpIn("c", { url: "/x", method: "post" })],
+      ['duplicate_endpoint | b | T | http in "b" in tab "Orders": GET /x is served by "a" already'],
+    ],
+    [
+      "a path that each instance of a subflow serves",
+      [on("S", "h", "http in", { method: "get", url: "/x" }), on("T", "i", "subflow:S"), on("T", "j", "subflow:S")],
+      [
+        'duplicate_endpoint | h | S | http in "h" in subflow "Retry": GET /x is served by "h" already, in the instance "j"',
+      ],
+    ],
+    [
+      "none for paths that are disabled or differ",
+      [
+        httpIn("a", { url: "/x" }),
+        httpIn("b", { url: "/x", d: true }),
+        { ...tab, id: "U", disabled: true },
+        { ...httpIn("c", { url: "/x" }), z: "U" },
+        httpIn("d", { url: "/y" }),
+      ],
+      [],
+    ],
+    [
+      "a removed node with credentials",
+      [],
+      [
+        'lost_credentials | lost | T | mqtt in "in" in tab "Orders": it is removed, and its credentials are lost: password, user',
+      ],
+      [lost],
+    ],
+    [
+      "a node with credentials whose type changes",
+      [{ ...lost, type: "mqtt out" }],
+      [
+        'lost_credentials | lost | T | mqtt in "in" in tab "Orders": its type becomes "mqtt out", and its credentials are lost: password, user',
+      ],
+      [lost],
+    ],
+  ])("%s", ([, next, expected, current]) => {
+    expect(warnings(next, current)).toEqual(expected);
+  });
+});
+
+test("lists the nodes in subflow instances by instance and definition", () => {
+  const flows = [
+    tab,
+    subflow,
+    on("S", "s", "debug", { name: "log" }),
+    on("T", "i", "subflow:S"),
+    on("T", "j", "subflow:S", { d: true }),
+  ];
+  const changed = flows.map((node) => (node.id === "s" ? { ...node, active: false } : node));
+  expect(plan(flows, [...changed, on("T", "n", "debug")]).nodes).toEqual([
+    { id: "s", type: "debug", name: "log", tab: "T", instances: ["i"], action: "restart" },
+    { id: "i", type: "subflow:S", name: undefined, tab: "T", instances: [], action: "restart" },
+    { id: "n", type: "debug", name: undefined, tab: "T", instances: [], action: "start" },
+  ]);
+});
+
+test("starts nothing if a type is missing, and lists the nodes of that type", () => {
+  const flows = [tab, on("T", "a", "debug")];
+  const next = [
+    tab,
+    on("T", "b", "debug"),
+    on("T", "c", "odd"),
+    on("T", "d", "odd", { d: true }),
+    on("T", "e", "subflow:S"),
+  ];
+  expect(plan(flows, next, new Set(["debug"]))).toMatchObject({
+    nodes: [{ id: "a", action: "stop" }],
+    missingTypes: [
+      { type: "odd", nodeIds: ["c", "d"] },
+      { type: "subflow:S", nodeIds: ["e"] },
+    ],
+  });
+});
+
+test("takes all types for installed if they are not known", () => {
+  expect(plan([], [tab, on("T", "a", "odd")])).toMatchObject({
+    missingTypes: [],
+    nodes: [{ id: "a", action: "start" }],
+  });
+});
+
+test("lists the modules that nodes load, without those of Node.js", () => {
+  const next = [
+    tab,
+    on("T", "a", "function", {
+      libs: [
+        { var: "x", module: "@scope/name/file@^1.2" },
+        { var: "fs", module: "node:fs" },
+      ],
+    }),
+    on("T", "b", "function", {
+      libs: [
+        { var: "x", module: "@scope/name" },
+        { var: "y", module: "plain" },
+      ],
+    }),
+    on("T", "c", "function", { libs: [{ var: "x", module: "disabled" }], d: true }),
+    { id: "g", type: "global-config", modules: { "node-red-contrib-x": "3.0.0" } },
+  ];
+  expect(plan([], next).modules).toEqual([
+    { name: "@scope/name", version: "^1.2", nodeIds: ["a", "b"] },
+    { name: "plain", version: undefined, nodeIds: ["b"] },
+    { name: "node-red-contrib-x", version: "3.0.0", nodeIds: ["g"] },
+  ]);
+});
+
+test("a reload restarts the current flows", () => {
+  const current = { flows: [tab, on("T", "a", "debug")], credentials: sets({}) };
+  expect(planDeployment(current, { flows: [], credentials: sets({}) }, "reload")).toMatchObject({
+    nodes: [{ id: "a", action: "restart" }],
+  });
+});

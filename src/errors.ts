@@ -8,6 +8,7 @@ export type Reason =
   | "invalid_deployment_type"
   | "version_mismatch"
   | "precondition_failed"
+  | "merge_conflict"
   | "idempotency_key_reused"
   | "nothing_to_undo"
   | "payload_too_large"

@@ -12,6 +12,7 @@ import type { AccessRule } from "./auth/access.ts";
 import { createGate, createPermissionCheck } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { openComparison } from "./comparison/comparison.ts";
 import { createObservedDeployer } from "./deployments/observe.ts";
 import { createProbations, type Probations } from "./deployments/probations.ts";
 import { recordOutcomes } from "./deployments/record-outcomes.ts";
@@ -206,9 +207,11 @@ function connect(
     log,
   });
   const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
+  const comparison = stack.use(openComparison(log));
   const deployer = createObservedDeployer({
     store: store.flows,
     audit: store.audit,
+    comparison,
     runtime,
     probations,
     log,

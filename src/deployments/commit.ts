@@ -1,52 +1,33 @@
-import { FlowgateError } from "../errors.ts";
-import type { FlowStore, Revision } from "../store/store.ts";
+import type { DeploymentCall } from "./call.ts";
 import type { Change } from "./change.ts";
-import type { DeploymentCall } from "./deployer.ts";
-import { fingerprint } from "./fingerprint.ts";
+import type { Committed, CommitOptions } from "./committed.ts";
+import { isMismatch, toDraft } from "./draft.ts";
+import { mergeOrReject } from "./merge.ts";
 
 /**
- * Commits a change, and resolves with the new revision. If no revision is expected to be active, a change that another
- * commit precedes is applied to that one.
+ * Commits a change. If no revision is expected to be active, a change that another commit precedes is applied to that one.
+ * Otherwise it is merged with it if the caller asks for that. Rejects with `version_mismatch`, `precondition_failed` or
+ * `merge_conflict`.
  */
-export async function commitChange(
-  change: Change,
-  { origin, conditions, message, idempotencyKey, waitMs, undoOnFailure, signal }: DeploymentCall,
-  store: Pick<FlowStore, "active" | "commit">,
-): Promise<Revision> {
-  const { cause, deploymentType } = change;
+export async function commitChange(change: Change, call: DeploymentCall, options: CommitOptions): Promise<Committed> {
+  const { store } = options;
+  const { conditions, signal } = call;
   const expectedRev = conditions.evaluate(store.active());
   for (;;) {
     const active = store.active();
-    const { flows, credentials, restoredRev } = await change.apply(active);
+    const content = await change.apply(active);
     // The deadline may have passed while the change was prepared.
     signal.throwIfAborted();
     try {
-      return await store.commit(
-        {
-          ...origin,
-          parent: expectedRev ?? active.rev,
-          cause,
-          deploymentType,
-          flows,
-          credentials,
-          restoredRev,
-          message,
-          probationMs: undoOnFailure ? waitMs : undefined,
-          idempotencyKey:
-            idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprint(change) },
-        },
-        signal,
-      );
+      const draft = toDraft(change, content, call, expectedRev ?? active.rev);
+      return { revision: await store.commit(draft, signal) };
     } catch (error) {
-      if (expectedRev === undefined && isMismatch(error)) {
-        continue;
+      if (!isMismatch(error)) {
+        throw error;
       }
-      throw error;
+      if (expectedRev !== undefined) {
+        return mergeOrReject({ change, call, expectedRev, mismatch: error }, options);
+      }
     }
   }
-}
-
-/** Whether the parent of a draft was not the active revision. */
-export function isMismatch(error: unknown): error is FlowgateError {
-  return error instanceof FlowgateError && error.reason === "version_mismatch";
 }

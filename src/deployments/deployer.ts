@@ -1,33 +1,20 @@
 import type { Runtime } from "../runtime/runtime.ts";
 import { RepeatedRequest } from "../store/errors.ts";
-import type { AuditStore, FlowStore, Origin, Revision, RevisionEntry } from "../store/store.ts";
+import type { AuditStore, FlowStore, Revision, RevisionEntry } from "../store/store.ts";
+import type { DeploymentCall } from "./call.ts";
 import type { Change } from "./change.ts";
-import { commitChange, isMismatch } from "./commit.ts";
-import type { Conditions } from "./conditions.ts";
+import { commitChange } from "./commit.ts";
+import type { Committed, CommitOptions } from "./committed.ts";
 import { fingerprint } from "./fingerprint.ts";
-import { idempotencyKeyReused, withActiveRevision } from "./errors.ts";
+import { idempotencyKeyReused } from "./errors.ts";
 import type { Probations } from "./probations.ts";
 import type { Settlement } from "./settlement.ts";
 
-/** The circumstances of a deployment. */
-export type DeploymentCall = {
-  readonly origin: Origin;
-  readonly conditions: Conditions;
-  readonly message: string | undefined;
-  readonly idempotencyKey: string | undefined;
-  /** How long the flows must run without failure before the call is answered; undefined: until they are started. */
-  readonly waitMs: number | undefined;
-  /** Whether the parent is deployed again if the flows fail within `waitMs`. */
-  readonly undoOnFailure: boolean;
-  readonly signal: AbortSignal;
-  /** How long the caller waits for the runtime; undefined: until the runtime's own deadline. */
-  readonly withinMs: number | undefined;
-};
-
-export type Deployed = Settlement & {
-  /** The revision that was committed, or the stored one of a reload. */
-  readonly revision: Pick<Revision, "rev" | "nodeCount" | "deploymentType">;
-};
+export type Deployed = Settlement &
+  Pick<Committed, "merge"> & {
+    /** The revision that was committed, or the stored one of a reload. */
+    readonly revision: Pick<Revision, "rev" | "nodeCount" | "deploymentType">;
+  };
 
 /** Makes new revisions and starts them. */
 export interface Deployer {
@@ -37,14 +24,14 @@ export interface Deployer {
   reload(call: DeploymentCall): Promise<Deployed>;
 }
 
-export type DeployerOptions = {
+export type DeployerOptions = Pick<CommitOptions, "comparison"> & {
   readonly store: FlowStore;
   readonly audit: Pick<AuditStore, "append">;
   readonly runtime: Pick<Runtime, "apply">;
   readonly probations: Probations;
 };
 
-export function createDeployer({ store, audit, runtime, probations }: DeployerOptions): Deployer {
+export function createDeployer({ store, comparison, audit, runtime, probations }: DeployerOptions): Deployer {
   async function start(revision: Revision, type: Change["deploymentType"], call: DeploymentCall): Promise<Deployed> {
     const { signal, withinMs, waitMs, undoOnFailure } = call;
     // Begins before the start, so that no failure is missed.
@@ -87,16 +74,17 @@ export function createDeployer({ store, audit, runtime, probations }: DeployerOp
 
   return {
     async deploy(change, call) {
-      let revision: Revision;
+      let committed: Committed;
       try {
-        revision = await commitChange(change, call, store);
+        committed = await commitChange(change, call, { store, comparison });
       } catch (error) {
         if (error instanceof RepeatedRequest) {
           return repeat(change, call, error);
         }
-        throw isMismatch(error) ? await withActiveRevision(error, call.conditions, store) : error;
+        throw error;
       }
-      return start(revision, change.deploymentType, call);
+      const { revision, merge } = committed;
+      return { ...(await start(revision, change.deploymentType, call)), merge };
     },
 
     async reload(call) {

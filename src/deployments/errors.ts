@@ -1,19 +1,30 @@
 import { DeploymentErrorReason, DeploymentErrorSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { FlowgateError } from "../errors.ts";
-import type { FlowStore, RevisionEntry } from "../store/store.ts";
+import type { Merge } from "../comparison/comparison.ts";
+import { quoteInput } from "../flows/violation.ts";
+import type { RevisionEntry } from "../store/store.ts";
+import { type NodeChanges, toNodeChanges } from "./node-changes.ts";
 import { toRevision } from "./revision-message.ts";
 
 const reasons = {
   version_mismatch: DeploymentErrorReason.VERSION_MISMATCH,
   precondition_failed: DeploymentErrorReason.PRECONDITION_FAILED,
+  merge_conflict: DeploymentErrorReason.MERGE_CONFLICT,
   idempotency_key_reused: DeploymentErrorReason.IDEMPOTENCY_KEY_REUSED,
 } as const;
 
-function deploymentError(reason: keyof typeof reasons, message: string, active?: RevisionEntry): FlowgateError {
+type Details = { readonly active?: RevisionEntry | undefined; readonly changes?: NodeChanges | undefined };
+
+function deploymentError(
+  reason: keyof typeof reasons,
+  message: string,
+  { active, changes }: Details = {},
+): FlowgateError {
   const value = {
     code: reasons[reason],
     message,
     ...(active !== undefined && { active: summarize(active) }),
+    ...(changes !== undefined && { changes: changes.listed, changeCount: changes.count }),
   };
   return new FlowgateError(reason, message, { details: [{ desc: DeploymentErrorSchema, value }] });
 }
@@ -34,14 +45,25 @@ export function idempotencyKeyReused(): FlowgateError {
   );
 }
 
-/** Adds the active revision to the error of a commit. */
-export async function withActiveRevision(
+/** Describes a mismatch of the store, with the active revision and what it and the request changed. */
+export function conflict(
   { message }: FlowgateError,
   { isHeader }: { readonly isHeader: boolean },
-  store: Pick<FlowStore, "active" | "findEntry">,
-): Promise<FlowgateError> {
-  const active = await store.findEntry(store.active().rev);
+  active: RevisionEntry | undefined,
+  changes: NodeChanges | undefined,
+): FlowgateError {
   return isHeader
-    ? deploymentError("precondition_failed", message.replace(/^rev: /, "If-Match: "), active)
-    : deploymentError("version_mismatch", message, active);
+    ? deploymentError("precondition_failed", message.replace(/^rev: /, "If-Match: "), { active, changes })
+    : deploymentError("version_mismatch", message, { active, changes });
+}
+
+export function mergeConflict(merge: Merge, active: RevisionEntry | undefined): FlowgateError {
+  const { listed, count } = toNodeChanges(merge);
+  const [{ nodeId, message } = { nodeId: "", message: "" }, ...others] = merge.conflicts;
+  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  return deploymentError(
+    "merge_conflict",
+    `merge: node ${quoteInput(nodeId)}${more}: ${message}: read the active revision, resolve the conflicts and deploy again`,
+    { active, changes: { listed, count } },
+  );
 }

@@ -1,10 +1,11 @@
 import type { Context } from "@opentelemetry/api";
 import type { Logger } from "pino";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError, type Reason } from "../errors.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { DeploymentOutcome, Observer } from "../telemetry/observer.ts";
 import { inSpan, traceIds } from "../telemetry/trace.ts";
-import { createDeployer, type Deployed, type Deployer, type DeployerOptions, type DeploymentCall } from "./deployer.ts";
+import type { DeploymentCall } from "./call.ts";
+import { createDeployer, type Deployed, type Deployer, type DeployerOptions } from "./deployer.ts";
 
 /** The part of a deployment's circumstances that is only observed. */
 export type ObservedCall = { readonly trace: Context; readonly startMs: number };
@@ -22,6 +23,7 @@ type ObserveOptions = DeployerOptions & {
 /** Creates a deployer whose deployments are traced, counted and logged. */
 export function createObservedDeployer({
   store,
+  comparison,
   audit,
   runtime,
   probations,
@@ -32,6 +34,7 @@ export function createObservedDeployer({
   const traced = (trace: Context): Deployer =>
     createDeployer({
       audit,
+      comparison,
       probations,
       store: {
         ...store,
@@ -95,10 +98,12 @@ function toMetric(outcome: Deployed["outcome"]): DeploymentOutcome {
   return outcome === "running" ? "running" : "not_running";
 }
 
+const conflicts: ReadonlySet<Reason> = new Set(["version_mismatch", "precondition_failed", "merge_conflict"]);
+
 function outcomeOfError(error: unknown): DeploymentOutcome {
   // `unavailable` is a failure of the store.
   if (!(error instanceof FlowgateError) || error.reason === "unavailable") {
     return "error";
   }
-  return error.reason === "version_mismatch" || error.reason === "precondition_failed" ? "conflict" : "refused";
+  return conflicts.has(error.reason) ? "conflict" : "refused";
 }

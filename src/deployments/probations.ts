@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { DeploymentResult, Runtime, WaitOptions } from "../runtime/runtime.ts";
 import type { FlowStore, Origin, Revision } from "../store/store.ts";
-import { isMismatch } from "./commit.ts";
+import { isMismatch } from "./draft.ts";
 import { type HealthVerdict, watchHealth } from "./health-watch.ts";
 import type { Settlement } from "./settlement.ts";
 

@@ -7,7 +7,7 @@ import { type FlowsDocument, formatDocument } from "./document.ts";
 import { parseFlows } from "./parse-flows.ts";
 
 /** The fields of a request that are not about the content of the flows. Not validated. */
-export type DeploymentFields = Pick<SetFlowsRequest, "message" | "idempotencyKey" | "wait" | "onFailure">;
+export type DeploymentFields = Pick<SetFlowsRequest, "message" | "idempotencyKey" | "wait" | "onFailure" | "merge">;
 
 /** A validated deployment request that is not committed yet. */
 export type PreparedDeployment = {
@@ -37,10 +37,11 @@ export async function prepareDeployment(
   decrypt: Decrypt,
 ): Promise<PreparedDeployment> {
   const type = parseDeploymentType(request.deploymentType);
-  const { rev, message, idempotencyKey, wait, onFailure } = request;
+  const { rev, message, idempotencyKey, wait, onFailure, merge } = request;
   const fields: DeploymentFields = {
     message,
     onFailure,
+    merge,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(wait !== undefined && { wait }),
   };

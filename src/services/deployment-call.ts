@@ -2,7 +2,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
 import { originOf } from "../auth/origin.ts";
 import { headerConditions, revCondition } from "../deployments/conditions.ts";
-import type { DeploymentCall } from "../deployments/deployer.ts";
+import type { DeploymentCall } from "../deployments/call.ts";
 import type { ObservedCall } from "../deployments/observe.ts";
 import { FlowgateError } from "../errors.ts";
 import type { DeploymentFields } from "../flows/prepare.ts";
@@ -15,7 +15,7 @@ const maxKeyChars = 255;
 
 /** Validates the common fields. `rev` is the revision that must be active; undefined: any. */
 export function readDeploymentCall(
-  fields: DeploymentFields,
+  fields: Omit<DeploymentFields, "merge"> & { readonly merge?: boolean },
   rev: string | undefined,
   context: HandlerContext,
 ): DeploymentCall & ObservedCall {
@@ -36,6 +36,7 @@ export function readDeploymentCall(
     idempotencyKey: key,
     waitMs: waitSeconds === 0 ? undefined : waitSeconds * 1000,
     undoOnFailure,
+    merge: fields.merge ?? false,
     signal: context.signal,
     withinMs: runtimeTimeoutMs(context.timeoutMs()),
     trace: context.values.get(traceKey),

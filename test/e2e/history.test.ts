@@ -1,6 +1,11 @@
-import { Code } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import {
+  DeploymentErrorReason,
+  DeploymentErrorSchema,
+  FlowsService,
+  NodeChangeKind,
+} from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService, RevisionView } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, installReporter, type Node, reporter, tab } from "./flow-builders.ts";
@@ -309,6 +314,93 @@ describe("conditions", () => {
       active: expect.objectContaining({ rev, user: "bob", message: "mine", active: true }) as unknown,
     });
     expect(reply.body).not.toContain("127.0.0.1");
+  });
+});
+
+describe("concurrent deployments", () => {
+  const labelled = (id: string, label: string): Node => ({ ...tab(id), label });
+  const both = [labelled("a", "a"), labelled("b", "b")];
+  const merging = { "service-deployment-merge": "true" };
+  const attempt = (flows: readonly Node[], rev: string, headers: Record<string, string> = {}) =>
+    tryDeploy(service, { flows, rev }, "full", { ...tokens["ada"], ...headers });
+
+  test("a conflict describes what both changed", async () => {
+    const rev = await deployAs("ada", both);
+    await deployAs("bob", [labelled("a", "a"), labelled("b", "theirs")]);
+    const reply = await attempt([labelled("a", "mine"), labelled("b", "b")], rev);
+    expect(reply.status).toBe(409);
+    const changes = [
+      { nodeId: "a", type: "tab", name: "mine", yours: "changed" },
+      { nodeId: "b", type: "tab", name: "b", theirs: "changed" },
+    ];
+    expect(reply.json()).toMatchObject({ code: "version_mismatch", active: { user: "bob" }, changes, changeCount: 2 });
+  });
+
+  test("a conflict is a typed detail over RPC", async () => {
+    const rev = await deployAs("ada", both);
+    await deployAs("bob", [labelled("b", "b")]);
+    const client = createClient(FlowsService, rpcProtocols.gRPC(service.url));
+    const error: unknown = await client
+      .setFlows({ flows: [{ id: "a", type: "tab" }], rev, merge: true }, { headers: tokens["ada"] ?? {} })
+      .catch((reason: unknown) => reason);
+    const [detail] = ConnectError.from(error).findDetails(DeploymentErrorSchema);
+    expect(detail).toMatchObject({
+      code: DeploymentErrorReason.MERGE_CONFLICT,
+      active: { user: "bob" },
+      changeCount: 2,
+      changes: [
+        { nodeId: "a", yours: NodeChangeKind.CHANGED, theirs: NodeChangeKind.REMOVED },
+        { nodeId: "b", yours: NodeChangeKind.REMOVED, theirs: NodeChangeKind.UNSPECIFIED },
+      ],
+    });
+  });
+
+  test("changes of different nodes are merged if the request asks for it, credentials included", async () => {
+    const rev = await deployAs("ada", [...both, { ...reporter("r", "b"), credentials: { user: "one" } }]);
+    const theirs = await deployAs("bob", [
+      labelled("a", "a"),
+      labelled("b", "theirs"),
+      { ...reporter("r", "b"), credentials: { user: "two" } },
+    ]);
+    const reply = await attempt([labelled("a", "mine"), labelled("b", "b"), reporter("r", "b")], rev, merging);
+    expect(reply.status).toBe(200);
+    expect(reply.headers["service-deployment-merged-rev"]).toBe(theirs);
+    expect(reply.json()).toEqual({
+      rev: expect.any(String) as string,
+      mergedChanges: [
+        { nodeId: "a", type: "tab", name: "mine", yours: "changed" },
+        { nodeId: "b", type: "tab", name: "b", theirs: "changed" },
+        { nodeId: "r", type: "reporter", name: "the r", theirs: "changed" },
+      ],
+    });
+    expect(await activeFlows()).toEqual([labelled("a", "mine"), labelled("b", "theirs"), reporter("r", "b")]);
+    expect(JSON.parse(await service.get("/reporter", tokens["ada"]))).toMatchObject({
+      credentials: { "the r": { user: "two" } },
+    });
+    expect(await newest()).toMatchObject({ cause: "merge", parent: theirs });
+  });
+
+  test("changes of the same node are not merged", async () => {
+    const rev = await deployAs("ada", both);
+    const theirs = await deployAs("bob", [labelled("a", "theirs"), labelled("b", "b")]);
+    const reply = await attempt([labelled("a", "mine"), labelled("b", "b")], rev, merging);
+    expect(reply.status).toBe(409);
+    expect(reply.json()).toMatchObject({
+      code: "merge_conflict",
+      message: expect.stringContaining('merge: node "a": ') as string,
+      active: { rev: theirs },
+      changes: [{ nodeId: "a", conflict: expect.stringContaining("in different ways") as string }],
+    });
+    expect((await newest())["rev"]).toBe(theirs);
+  });
+
+  test("many at once are merged into one revision after another", async () => {
+    const rev = await deployAs("ada", both);
+    const names = ["c", "d", "e", "f", "g"];
+    const replies = await Promise.all(names.map((name) => attempt([...both, tab(name)], rev, merging)));
+    expect(replies.map(({ status }) => status)).toEqual(names.map(() => 200));
+    const ids = ((await activeFlows()) as Node[]).map(({ id }) => id);
+    expect(ids.toSorted()).toEqual(["a", "b", ...names]);
   });
 });
 

@@ -15,6 +15,7 @@ const outcomes: Record<Reason, [code: Code, status: number]> = {
   invalid_credentials: [Code.InvalidArgument, 400],
   invalid_deployment_type: [Code.InvalidArgument, 400],
   version_mismatch: [Code.Aborted, 409],
+  merge_conflict: [Code.Aborted, 409],
   precondition_failed: [Code.FailedPrecondition, 400],
   idempotency_key_reused: [Code.FailedPrecondition, 400],
   nothing_to_undo: [Code.FailedPrecondition, 400],

@@ -38,6 +38,11 @@ test("a deployment keeps credentials that another deployment sets during its pre
         deployer: createObservedDeployer({
           store: store.flows,
           audit: store.audit,
+          comparison: {
+            merge() {
+              throw new Error("nothing is merged here");
+            },
+          },
           runtime,
           probations: createProbations({ store: store.flows, runtime, log }),
           observer: silentObserver,

@@ -15,7 +15,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSKQBAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKsAwoQVW5kb0Zsb3dzUmVxdWVzdBIaCgNyZXYYASABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAIgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAMgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBSABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgGIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IuoBChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRJRCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYAyADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzEjcKCnVuZG9uZV9yZXYYBCABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1VbmRvbmUtUmV2IvcDCghSZXZpc2lvbhILCgNyZXYYASABKAkSDgoGcGFyZW50GAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZhY3RpdmUYBCABKAgSDAoEdXNlchgFIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgGIAEoCRIQCghwcm90b2NvbBgHIAEoCRISCgpyZXF1ZXN0X2lkGAggASgJEjQKD2RlcGxveW1lbnRfdHlwZRgJIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEikKBWNhdXNlGAogASgOMhouZmxvd2dhdGUudjEuUmV2aXNpb25DYXVzZRIUCgxyZXN0b3JlZF9yZXYYCyABKAkSDwoHbWVzc2FnZRgMIAEoCRIOCgZwaW5uZWQYDSABKAgSLwoHb3V0Y29tZRgOIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhcKD291dGNvbWVfbWVzc2FnZRgPIAEoCRIVCg1taXNzaW5nX3R5cGVzGBAgAygJEhIKCm5vZGVfY291bnQYESABKAUSEgoKc2l6ZV9ieXRlcxgSIAEoBRIgCgVmbG93cxgTIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUikAEKD0RlcGxveW1lbnRFcnJvchIwCgRjb2RlGAEgASgOMiIuZmxvd2dhdGUudjEuRGVwbG95bWVudEVycm9yUmVhc29uEg8KB21lc3NhZ2UYAiABKAkSJQoGYWN0aXZlGAMgASgLMhUuZmxvd2dhdGUudjEuUmV2aXNpb246E/KBGQ8SBGNvZGUaB21lc3NhZ2UiygEKBE5vZGUSFAoCaWQYASABKAlCCPKBGQQwATgBEhYKBHR5cGUYAiABKAlCCPKBGQQwATgBEhoKBWxhYmVsGAMgASgJQgbygRkCIAFIAIgBARI5CgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsc0IG8oEZAjgBEjMKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgbygRkCGAFCCAoGX2xhYmVsIoUBCg9Ob2RlQ3JlZGVudGlhbHMSQwoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgmAAQHygRkCGAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLJAQoLQ3JlZGVudGlhbHMSOgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5QgbygRkCGAESJAoJZW5jcnlwdGVkGAIgASgJQgmAAQHygRkCOAFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCppCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEh8KD09OX0ZBSUxVUkVfS0VFUBABGgrygRkGCgRrZWVwEh8KD09OX0ZBSUxVUkVfVU5ETxACGgrygRkGCgR1bmRvKs8CChFEZXBsb3ltZW50T3V0Y29tZRIiCh5ERVBMT1lNRU5UX09VVENPTUVfVU5TUEVDSUZJRUQQABItChpERVBMT1lNRU5UX09VVENPTUVfUlVOTklORxABGg3ygRkJCgdydW5uaW5nEisKGURFUExPWU1FTlRfT1VUQ09NRV9GQUlMRUQQAhoM8oEZCAoGZmFpbGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMaDfKBGQkKB2NyYXNoZWQSLQoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBoN8oEZCQoHcGVuZGluZxIvChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRoO8oEZCgoIcmVwbGFjZWQSKwoZREVQTE9ZTUVOVF9PVVRDT01FX1VORE9ORRAGGgzygRkICgZ1bmRvbmUqtQIKDVJldmlzaW9uQ2F1c2USHgoaUkVWSVNJT05fQ0FVU0VfVU5TUEVDSUZJRUQQABIvChlSRVZJU0lPTl9DQVVTRV9ERVBMT1lNRU5UEAEaEPKBGQwKCmRlcGxveW1lbnQSJQoUUkVWSVNJT05fQ0FVU0VfTUVSR0UQAhoL8oEZBwoFbWVyZ2USIwoTUkVWSVNJT05fQ0FVU0VfRkxPVxADGgrygRkGCgRmbG93EikKFlJFVklTSU9OX0NBVVNFX1JFU1RPUkUQBBoN8oEZCQoHcmVzdG9yZRIjChNSRVZJU0lPTl9DQVVTRV9VTkRPEAUaCvKBGQYKBHVuZG8SNwodUkVWSVNJT05fQ0FVU0VfQVVUT01BVElDX1VORE8QBhoU8oEZEAoOYXV0b21hdGljX3VuZG8qrQIKFURlcGxveW1lbnRFcnJvclJlYXNvbhInCiNERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEkcKKERFUExPWU1FTlRfRVJST1JfUkVBU09OX1ZFUlNJT05fTUlTTUFUQ0gQARoZ8oEZFQoQdmVyc2lvbl9taXNtYXRjaBiZAxJNCitERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9QUkVDT05ESVRJT05fRkFJTEVEEAIaHPKBGRgKE3ByZWNvbmRpdGlvbl9mYWlsZWQYnAMSUwouREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBADGh/ygRkbChZpZGVtcG90ZW5jeV9rZXlfcmV1c2VkGKYDKtMBCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIkChRERVBMT1lNRU5UX1RZUEVfRlVMTBABGgrygRkGCgRmdWxsEiYKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACGgvygRkHCgVub2RlcxImChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxoL8oEZBwoFZmxvd3MSKgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEGg7ygRkKCgZyZWxvYWQQATKzBAoMRmxvd3NTZXJ2aWNlEtIBCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiiAGQAgHygRljIkEKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIgsKAnYxGgVmbG93cyIECgJ2MioDcmV2MhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZDBoKZmxvd3MucmVhZILT5JMCCBIGL2Zsb3dzEtABCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UihgHygRlgIkoKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIg4KAnYxEgVmbG93cyDMASIKCgJ2MhIBKiDIAToNaW52YWxpZF9mbG93c1IDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAgs6ASoiBi9mbG93cxJ7CglVbmRvRmxvd3MSHS5mbG93Z2F0ZS52MS5VbmRvRmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZSIw8oEZBVIDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAhA6ASoiCy9mbG93czp1bmRvQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSK/BAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlEi0KBW1lcmdlGAkgASgIQh7ygRkaChhTZXJ2aWNlLURlcGxveW1lbnQtTWVyZ2VCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IqwDChBVbmRvRmxvd3NSZXF1ZXN0EhoKA3JldhgBIAEoCUII8oEZBDgBQAFIAIgBARJsCg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZUI28oEZMgoXU2VydmljZS1EZXBsb3ltZW50LVR5cGUSF2ludmFsaWRfZGVwbG95bWVudF90eXBlEjEKB21lc3NhZ2UYAyABKAlCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1NZXNzYWdlEjMKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUIV8oEZEQoPSWRlbXBvdGVuY3ktS2V5SAGIAQESMAoEd2FpdBgFIAEoDUId8oEZGQoXU2VydmljZS1EZXBsb3ltZW50LVdhaXRIAogBARJPCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQiPygRkfCh1TZXJ2aWNlLURlcGxveW1lbnQtT24tRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi1AIKEFNldEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJElEKB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU91dGNvbWUSPQoNbWlzc2luZ190eXBlcxgDIAMoCUIm8oEZIgogU2VydmljZS1EZXBsb3ltZW50LU1pc3NpbmctVHlwZXMSNwoKdW5kb25lX3JldhgEIAEoCUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LVVuZG9uZS1SZXYSNwoKbWVyZ2VkX3JldhgFIAEoCUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU1lcmdlZC1SZXYSLwoObWVyZ2VkX2NoYW5nZXMYBiADKAsyFy5mbG93Z2F0ZS52MS5Ob2RlQ2hhbmdlIqQBCgpOb2RlQ2hhbmdlEg8KB25vZGVfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIMCgRuYW1lGAMgASgJEioKBXlvdXJzGAQgASgOMhsuZmxvd2dhdGUudjEuTm9kZUNoYW5nZUtpbmQSKwoGdGhlaXJzGAUgASgOMhsuZmxvd2dhdGUudjEuTm9kZUNoYW5nZUtpbmQSEAoIY29uZmxpY3QYBiABKAki9wMKCFJldmlzaW9uEgsKA3JldhgBIAEoCRIOCgZwYXJlbnQYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmFjdGl2ZRgEIAEoCBIMCgR1c2VyGAUgASgJEhYKDmNsaWVudF9hZGRyZXNzGAYgASgJEhAKCHByb3RvY29sGAcgASgJEhIKCnJlcXVlc3RfaWQYCCABKAkSNAoPZGVwbG95bWVudF90eXBlGAkgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSKQoFY2F1c2UYCiABKA4yGi5mbG93Z2F0ZS52MS5SZXZpc2lvbkNhdXNlEhQKDHJlc3RvcmVkX3JldhgLIAEoCRIPCgdtZXNzYWdlGAwgASgJEg4KBnBpbm5lZBgNIAEoCBIvCgdvdXRjb21lGA4gASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFwoPb3V0Y29tZV9tZXNzYWdlGA8gASgJEhUKDW1pc3NpbmdfdHlwZXMYECADKAkSEgoKbm9kZV9jb3VudBgRIAEoBRISCgpzaXplX2J5dGVzGBIgASgFEiAKBWZsb3dzGBMgAygLMhEuZmxvd2dhdGUudjEuTm9kZSLQAQoPRGVwbG95bWVudEVycm9yEjAKBGNvZGUYASABKA4yIi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50RXJyb3JSZWFzb24SDwoHbWVzc2FnZRgCIAEoCRIlCgZhY3RpdmUYAyABKAsyFS5mbG93Z2F0ZS52MS5SZXZpc2lvbhIoCgdjaGFuZ2VzGAQgAygLMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZRIUCgxjaGFuZ2VfY291bnQYBSABKAU6E/KBGQ8SBGNvZGUaB21lc3NhZ2UiygEKBE5vZGUSFAoCaWQYASABKAlCCPKBGQQwATgBEhYKBHR5cGUYAiABKAlCCPKBGQQwATgBEhoKBWxhYmVsGAMgASgJQgbygRkCIAFIAIgBARI5CgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsc0IG8oEZAjgBEjMKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgbygRkCGAFCCAoGX2xhYmVsIoUBCg9Ob2RlQ3JlZGVudGlhbHMSQwoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgmAAQHygRkCGAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLJAQoLQ3JlZGVudGlhbHMSOgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5QgbygRkCGAESJAoJZW5jcnlwdGVkGAIgASgJQgmAAQHygRkCOAFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCppCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEh8KD09OX0ZBSUxVUkVfS0VFUBABGgrygRkGCgRrZWVwEh8KD09OX0ZBSUxVUkVfVU5ETxACGgrygRkGCgR1bmRvKrUBCg5Ob2RlQ2hhbmdlS2luZBIgChxOT0RFX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASJwoWTk9ERV9DSEFOR0VfS0lORF9BRERFRBABGgvygRkHCgVhZGRlZBIrChhOT0RFX0NIQU5HRV9LSU5EX0NIQU5HRUQQAhoN8oEZCQoHY2hhbmdlZBIrChhOT0RFX0NIQU5HRV9LSU5EX1JFTU9WRUQQAxoN8oEZCQoHcmVtb3ZlZCrPAgoRRGVwbG95bWVudE91dGNvbWUSIgoeREVQTE9ZTUVOVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASLQoaREVQTE9ZTUVOVF9PVVRDT01FX1JVTk5JTkcQARoN8oEZCQoHcnVubmluZxIrChlERVBMT1lNRU5UX09VVENPTUVfRkFJTEVEEAIaDPKBGQgKBmZhaWxlZBItChpERVBMT1lNRU5UX09VVENPTUVfQ1JBU0hFRBADGg3ygRkJCgdjcmFzaGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9QRU5ESU5HEAQaDfKBGQkKB3BlbmRpbmcSLwobREVQTE9ZTUVOVF9PVVRDT01FX1JFUExBQ0VEEAUaDvKBGQoKCHJlcGxhY2VkEisKGURFUExPWU1FTlRfT1VUQ09NRV9VTkRPTkUQBhoM8oEZCAoGdW5kb25lKrUCCg1SZXZpc2lvbkNhdXNlEh4KGlJFVklTSU9OX0NBVVNFX1VOU1BFQ0lGSUVEEAASLwoZUkVWSVNJT05fQ0FVU0VfREVQTE9ZTUVOVBABGhDygRkMCgpkZXBsb3ltZW50EiUKFFJFVklTSU9OX0NBVVNFX01FUkdFEAIaC/KBGQcKBW1lcmdlEiMKE1JFVklTSU9OX0NBVVNFX0ZMT1cQAxoK8oEZBgoEZmxvdxIpChZSRVZJU0lPTl9DQVVTRV9SRVNUT1JFEAQaDfKBGQkKB3Jlc3RvcmUSIwoTUkVWSVNJT05fQ0FVU0VfVU5ETxAFGgrygRkGCgR1bmRvEjcKHVJFVklTSU9OX0NBVVNFX0FVVE9NQVRJQ19VTkRPEAYaFPKBGRAKDmF1dG9tYXRpY191bmRvKvICChVEZXBsb3ltZW50RXJyb3JSZWFzb24SJwojREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABJHCihERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9WRVJTSU9OX01JU01BVENIEAEaGfKBGRUKEHZlcnNpb25fbWlzbWF0Y2gYmQMSTQorREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fUFJFQ09ORElUSU9OX0ZBSUxFRBACGhzygRkYChNwcmVjb25kaXRpb25fZmFpbGVkGJwDElMKLkRFUExPWU1FTlRfRVJST1JfUkVBU09OX0lERU1QT1RFTkNZX0tFWV9SRVVTRUQQAxof8oEZGwoWaWRlbXBvdGVuY3lfa2V5X3JldXNlZBimAxJDCiZERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9NRVJHRV9DT05GTElDVBAEGhfygRkTCg5tZXJnZV9jb25mbGljdBiZAyrTAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASJAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARoK8oEZBgoEZnVsbBImChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhoL8oEZBwoFbm9kZXMSJgoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMaC/KBGQcKBWZsb3dzEioKFkRFUExPWU1FTlRfVFlQRV9SRUxPQUQQBBoO8oEZCgoGcmVsb2FkEAEyswQKDEZsb3dzU2VydmljZRLSAQoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIogBkAIB8oEZYyJBChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiILCgJ2MRoFZmxvd3MiBAoCdjIqA3JldjIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZcKCGQwaCmZsb3dzLnJlYWSC0+STAggSBi9mbG93cxLQAQoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlIoYB8oEZYCJKChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiIOCgJ2MRIFZmxvd3MgzAEiCgoCdjISASogyAE6DWludmFsaWRfZmxvd3NSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwILOgEqIgYvZmxvd3MSewoJVW5kb0Zsb3dzEh0uZmxvd2dhdGUudjEuVW5kb0Zsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UiMPKBGQVSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwIQOgEqIgsvZmxvd3M6dW5kb0IlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -121,6 +121,14 @@ export type SetFlowsRequest = Message<"flowgate.v1.SetFlowsRequest"> & {
    * @generated from field: flowgate.v1.OnFailure on_failure = 8;
    */
   onFailure: OnFailure;
+
+  /**
+   * If `rev` is not the active revision, the deployment is merged with what was deployed since, unless both changed the same
+   * nodes in different ways.
+   *
+   * @generated from field: bool merge = 9;
+   */
+  merge: boolean;
 };
 
 /**
@@ -215,6 +223,20 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
    * @generated from field: string undone_rev = 4;
    */
   undoneRev: string;
+
+  /**
+   * The revision with which the deployment was merged.
+   *
+   * @generated from field: string merged_rev = 5;
+   */
+  mergedRev: string;
+
+  /**
+   * What was merged: the changes since the `rev` of the request, by the request and by the deployments after `rev`. At most 20.
+   *
+   * @generated from field: repeated flowgate.v1.NodeChange merged_changes = 6;
+   */
+  mergedChanges: NodeChange[];
 };
 
 /**
@@ -223,6 +245,58 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 4);
+
+/**
+ * A node that was changed by a deployment, or by others that were made in the meantime.
+ *
+ * @generated from message flowgate.v1.NodeChange
+ */
+export type NodeChange = Message<"flowgate.v1.NodeChange"> & {
+  /**
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * The name that the editor shows.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * By the request.
+   *
+   * @generated from field: flowgate.v1.NodeChangeKind yours = 4;
+   */
+  yours: NodeChangeKind;
+
+  /**
+   * By the deployments in the meantime.
+   *
+   * @generated from field: flowgate.v1.NodeChangeKind theirs = 5;
+   */
+  theirs: NodeChangeKind;
+
+  /**
+   * Why the changes can't be merged.
+   *
+   * @generated from field: string conflict = 6;
+   */
+  conflict: string;
+};
+
+/**
+ * Describes the message flowgate.v1.NodeChange.
+ * Use `create(NodeChangeSchema)` to create a new message.
+ */
+export const NodeChangeSchema: GenMessage<NodeChange> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 5);
 
 /**
  * A revision of the flows.
@@ -351,7 +425,7 @@ export type Revision = Message<"flowgate.v1.Revision"> & {
  * Use `create(RevisionSchema)` to create a new message.
  */
 export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 6);
 
 /**
  * Why flows were not deployed. It is also the body of the HTTP response.
@@ -375,6 +449,20 @@ export type DeploymentError = Message<"flowgate.v1.DeploymentError"> & {
    * @generated from field: flowgate.v1.Revision active = 3;
    */
   active?: Revision | undefined;
+
+  /**
+   * The changes since the `rev` of the request, those in conflict first. At most 20.
+   *
+   * @generated from field: repeated flowgate.v1.NodeChange changes = 4;
+   */
+  changes: NodeChange[];
+
+  /**
+   * The number of all changed nodes.
+   *
+   * @generated from field: int32 change_count = 5;
+   */
+  changeCount: number;
 };
 
 /**
@@ -382,7 +470,7 @@ export type DeploymentError = Message<"flowgate.v1.DeploymentError"> & {
  * Use `create(DeploymentErrorSchema)` to create a new message.
  */
 export const DeploymentErrorSchema: GenMessage<DeploymentError> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 7);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -429,7 +517,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 8);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -448,7 +536,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 8);
+  messageDesc(file_flowgate_v1_flows, 9);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -476,7 +564,7 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 9);
+  messageDesc(file_flowgate_v1_flows, 10);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -513,6 +601,44 @@ export type OnFailure = (typeof OnFailure)[keyof typeof OnFailure] | UnknownEnum
  */
 export const OnFailureSchema: GenEnum<OnFailure> = /*@__PURE__*/
   enumDesc(file_flowgate_v1_flows, 0);
+
+/**
+ * @generated from enum flowgate.v1.NodeChangeKind
+ */
+export const NodeChangeKind = {
+  /**
+   * Not changed.
+   *
+   * @generated from enum value: NODE_CHANGE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: NODE_CHANGE_KIND_ADDED = 1;
+   */
+  ADDED: 1,
+
+  /**
+   * @generated from enum value: NODE_CHANGE_KIND_CHANGED = 2;
+   */
+  CHANGED: 2,
+
+  /**
+   * @generated from enum value: NODE_CHANGE_KIND_REMOVED = 3;
+   */
+  REMOVED: 3,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.NodeChangeKind
+ */
+export type NodeChangeKind = (typeof NodeChangeKind)[keyof typeof NodeChangeKind] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.NodeChangeKind.
+ */
+export const NodeChangeKindSchema: GenEnum<NodeChangeKind> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * @generated from enum flowgate.v1.DeploymentOutcome
@@ -575,7 +701,7 @@ export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof Deployme
  * Describes the enum flowgate.v1.DeploymentOutcome.
  */
 export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 1);
+  enumDesc(file_flowgate_v1_flows, 2);
 
 /**
  * How the flows of a revision were made.
@@ -642,7 +768,7 @@ export type RevisionCause = (typeof RevisionCause)[keyof typeof RevisionCause] |
  * Describes the enum flowgate.v1.RevisionCause.
  */
 export const RevisionCauseSchema: GenEnum<RevisionCause> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 2);
+  enumDesc(file_flowgate_v1_flows, 3);
 
 /**
  * @generated from enum flowgate.v1.DeploymentErrorReason
@@ -673,6 +799,13 @@ export const DeploymentErrorReason = {
    * @generated from enum value: DEPLOYMENT_ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 3;
    */
   IDEMPOTENCY_KEY_REUSED: 3,
+
+  /**
+   * The deployment can't be merged with those that were made in the meantime.
+   *
+   * @generated from enum value: DEPLOYMENT_ERROR_REASON_MERGE_CONFLICT = 4;
+   */
+  MERGE_CONFLICT: 4,
 } as const;
 
 /**
@@ -684,7 +817,7 @@ export type DeploymentErrorReason = (typeof DeploymentErrorReason)[keyof typeof 
  * Describes the enum flowgate.v1.DeploymentErrorReason.
  */
 export const DeploymentErrorReasonSchema: GenEnum<DeploymentErrorReason> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 3);
+  enumDesc(file_flowgate_v1_flows, 4);
 
 /**
  * @generated from enum flowgate.v1.DeploymentType
@@ -733,7 +866,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 4);
+  enumDesc(file_flowgate_v1_flows, 5);
 
 /**
  * The active flow configuration.

@@ -9,6 +9,7 @@ const codes: Readonly<Record<Reason, Code>> = {
   invalid_credentials: Code.InvalidArgument,
   invalid_deployment_type: Code.InvalidArgument,
   version_mismatch: Code.Aborted,
+  merge_conflict: Code.Aborted,
   precondition_failed: Code.FailedPrecondition,
   idempotency_key_reused: Code.FailedPrecondition,
   nothing_to_undo: Code.FailedPrecondition,

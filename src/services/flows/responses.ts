@@ -27,11 +27,13 @@ export function toSetFlowsResponse({
   rev,
   outcome,
   missingTypes,
+  merge,
 }: Deployed): MessageInitShape<typeof SetFlowsResponseSchema> {
   return {
     rev,
     outcome: outcomes[outcome],
     missingTypes: limitToHeader(missingTypes),
+    ...(merge !== undefined && { mergedRev: merge.rev, mergedChanges: merge.changes.listed }),
     ...(outcome === "undone" && { undoneRev: revision.rev }),
   };
 }

@@ -11,7 +11,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkivQIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCJ7ChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIvCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgDIAMoCRISCgp1bmRvbmVfcmV2GAQgASgJIp4BCgROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEgoFbGFiZWwYAyABKAlIAIgBARIxCgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIICgZfbGFiZWwifwoPTm9kZUNyZWRlbnRpYWxzEj0KBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIDgAEBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiuwEKC0NyZWRlbnRpYWxzEjIKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeRIeCgllbmNyeXB0ZWQYAiABKAlCA4ABAUgAUgEkiAEBGkoKCk5vZGVzRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzOgI4AUIMCgpfZW5jcnlwdGVkKlEKCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9LRUVQEAESEwoPT05fRkFJTFVSRV9VTkRPEAIq9gEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBIfChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRIdChlERVBMT1lNRU5UX09VVENPTUVfVU5ET05FEAYqnQEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFERFUExPWU1FTlRfVFlQRV9GVUxMEAESGQoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAISGQoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMSGgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEMvABCgxGbG93c1NlcnZpY2USTAoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIgOQAgESRwoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEkkKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_google_protobuf_struct]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkizAIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLAAQoQU2V0Rmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSEgoKdW5kb25lX3JldhgEIAEoCRISCgptZXJnZWRfcmV2GAUgASgJEi8KDm1lcmdlZF9jaGFuZ2VzGAYgAygLMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZSKkAQoKTm9kZUNoYW5nZRIPCgdub2RlX2lkGAEgASgJEgwKBHR5cGUYAiABKAkSDAoEbmFtZRgDIAEoCRIqCgV5b3VycxgEIAEoDjIbLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2VLaW5kEisKBnRoZWlycxgFIAEoDjIbLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2VLaW5kEhAKCGNvbmZsaWN0GAYgASgJIp4BCgROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEgoFbGFiZWwYAyABKAlIAIgBARIxCgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIICgZfbGFiZWwifwoPTm9kZUNyZWRlbnRpYWxzEj0KBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIDgAEBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiuwEKC0NyZWRlbnRpYWxzEjIKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeRIeCgllbmNyeXB0ZWQYAiABKAlCA4ABAUgAUgEkiAEBGkoKCk5vZGVzRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzOgI4AUIMCgpfZW5jcnlwdGVkKlEKCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9LRUVQEAESEwoPT05fRkFJTFVSRV9VTkRPEAIqigEKDk5vZGVDaGFuZ2VLaW5kEiAKHE5PREVfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIaChZOT0RFX0NIQU5HRV9LSU5EX0FEREVEEAESHAoYTk9ERV9DSEFOR0VfS0lORF9DSEFOR0VEEAISHAoYTk9ERV9DSEFOR0VfS0lORF9SRU1PVkVEEAMq9gEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBIfChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRIdChlERVBMT1lNRU5UX09VVENPTUVfVU5ET05FEAYqnQEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFERFUExPWU1FTlRfVFlQRV9GVUxMEAESGQoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAISGQoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMSGgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEMvABCgxGbG93c1NlcnZpY2USTAoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIgOQAgESRwoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEkkKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_google_protobuf_struct]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -117,6 +117,14 @@ export type SetFlowsRequest = Message<"flowgate.v1.SetFlowsRequest"> & {
    * @generated from field: flowgate.v1.OnFailure on_failure = 8;
    */
   onFailure: OnFailure;
+
+  /**
+   * If `rev` is not the active revision, the deployment is merged with what was deployed since, unless both changed the same
+   * nodes in different ways.
+   *
+   * @generated from field: bool merge = 9;
+   */
+  merge: boolean;
 };
 
 /**
@@ -211,6 +219,20 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
    * @generated from field: string undone_rev = 4;
    */
   undoneRev: string;
+
+  /**
+   * The revision with which the deployment was merged.
+   *
+   * @generated from field: string merged_rev = 5;
+   */
+  mergedRev: string;
+
+  /**
+   * What was merged: the changes since the `rev` of the request, by the request and by the deployments after `rev`. At most 20.
+   *
+   * @generated from field: repeated flowgate.v1.NodeChange merged_changes = 6;
+   */
+  mergedChanges: NodeChange[];
 };
 
 /**
@@ -219,6 +241,58 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 4);
+
+/**
+ * A node that was changed by a deployment, or by others that were made in the meantime.
+ *
+ * @generated from message flowgate.v1.NodeChange
+ */
+export type NodeChange = Message<"flowgate.v1.NodeChange"> & {
+  /**
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * The name that the editor shows.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * By the request.
+   *
+   * @generated from field: flowgate.v1.NodeChangeKind yours = 4;
+   */
+  yours: NodeChangeKind;
+
+  /**
+   * By the deployments in the meantime.
+   *
+   * @generated from field: flowgate.v1.NodeChangeKind theirs = 5;
+   */
+  theirs: NodeChangeKind;
+
+  /**
+   * Why the changes can't be merged.
+   *
+   * @generated from field: string conflict = 6;
+   */
+  conflict: string;
+};
+
+/**
+ * Describes the message flowgate.v1.NodeChange.
+ * Use `create(NodeChangeSchema)` to create a new message.
+ */
+export const NodeChangeSchema: GenMessage<NodeChange> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 5);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -265,7 +339,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 6);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -284,7 +358,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 7);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -312,7 +386,7 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 8);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -349,6 +423,44 @@ export type OnFailure = (typeof OnFailure)[keyof typeof OnFailure] | UnknownEnum
  */
 export const OnFailureSchema: GenEnum<OnFailure> = /*@__PURE__*/
   enumDesc(file_flowgate_v1_flows, 0);
+
+/**
+ * @generated from enum flowgate.v1.NodeChangeKind
+ */
+export const NodeChangeKind = {
+  /**
+   * Not changed.
+   *
+   * @generated from enum value: NODE_CHANGE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: NODE_CHANGE_KIND_ADDED = 1;
+   */
+  ADDED: 1,
+
+  /**
+   * @generated from enum value: NODE_CHANGE_KIND_CHANGED = 2;
+   */
+  CHANGED: 2,
+
+  /**
+   * @generated from enum value: NODE_CHANGE_KIND_REMOVED = 3;
+   */
+  REMOVED: 3,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.NodeChangeKind
+ */
+export type NodeChangeKind = (typeof NodeChangeKind)[keyof typeof NodeChangeKind] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.NodeChangeKind.
+ */
+export const NodeChangeKindSchema: GenEnum<NodeChangeKind> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * @generated from enum flowgate.v1.DeploymentOutcome
@@ -411,7 +523,7 @@ export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof Deployme
  * Describes the enum flowgate.v1.DeploymentOutcome.
  */
 export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 1);
+  enumDesc(file_flowgate_v1_flows, 2);
 
 /**
  * @generated from enum flowgate.v1.DeploymentType
@@ -460,7 +572,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 2);
+  enumDesc(file_flowgate_v1_flows, 3);
 
 /**
  * The active flow configuration.

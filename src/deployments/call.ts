@@ -1,0 +1,19 @@
+import type { Origin } from "../store/store.ts";
+import type { Conditions } from "./conditions.ts";
+
+/** The circumstances of a deployment. */
+export type DeploymentCall = {
+  readonly origin: Origin;
+  readonly conditions: Conditions;
+  readonly message: string | undefined;
+  readonly idempotencyKey: string | undefined;
+  /** How long the flows must run without failure before the call is answered; undefined: until they are started. */
+  readonly waitMs: number | undefined;
+  /** Whether the parent is deployed again if the flows fail within `waitMs`. */
+  readonly undoOnFailure: boolean;
+  /** Whether to merge with the revisions after the expected one. */
+  readonly merge: boolean;
+  readonly signal: AbortSignal;
+  /** How long the caller waits for the runtime; undefined: until the runtime's own deadline. */
+  readonly withinMs: number | undefined;
+};

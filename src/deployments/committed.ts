@@ -1,0 +1,14 @@
+import type { Comparison } from "../comparison/comparison.ts";
+import type { FlowStore, Revision } from "../store/store.ts";
+import type { NodeChanges } from "./node-changes.ts";
+
+export type Committed = {
+  readonly revision: Revision;
+  /** The revision that the change was merged with, and what both changed; undefined if it was not merged. */
+  readonly merge?: { readonly rev: string; readonly changes: NodeChanges } | undefined;
+};
+
+export type CommitOptions = {
+  readonly store: Pick<FlowStore, "active" | "commit" | "find" | "findEntry">;
+  readonly comparison: Pick<Comparison, "merge">;
+};

@@ -1,0 +1,32 @@
+import { FlowgateError } from "../errors.ts";
+import type { RevisionDraft } from "../store/store.ts";
+import type { DeploymentCall } from "./call.ts";
+import type { Change, Content } from "./change.ts";
+import { fingerprint } from "./fingerprint.ts";
+
+/** The revision that a change makes. */
+export function toDraft(
+  change: Change,
+  { flows, credentials, restoredRev }: Content,
+  { origin, message, idempotencyKey, waitMs, undoOnFailure }: DeploymentCall,
+  parent: string,
+): RevisionDraft {
+  return {
+    ...origin,
+    parent,
+    cause: change.cause,
+    deploymentType: change.deploymentType,
+    flows,
+    credentials,
+    restoredRev,
+    message,
+    probationMs: undoOnFailure ? waitMs : undefined,
+    idempotencyKey:
+      idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprint(change) },
+  };
+}
+
+/** Whether the parent of a draft was not the active revision. */
+export function isMismatch(error: unknown): error is FlowgateError {
+  return error instanceof FlowgateError && error.reason === "version_mismatch";
+}

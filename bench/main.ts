@@ -6,6 +6,7 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 import type { Benchmark, Effort, Result } from "./benchmark.ts";
 import { body } from "./benchmarks/body.ts";
 import { deployment } from "./benchmarks/deployment.ts";
+import { history } from "./benchmarks/history.ts";
 import { largeDeployment } from "./benchmarks/large-deployment.ts";
 import { login } from "./benchmarks/login.ts";
 import { matching } from "./benchmarks/matching.ts";
@@ -37,6 +38,7 @@ const benchmarks = [
   polling,
   watch,
   start,
+  history,
   slowClients,
   matching,
   body,

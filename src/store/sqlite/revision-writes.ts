@@ -50,7 +50,7 @@ const keyLifetimeMs = 24 * 60 * 60_000;
 export const pruneBatch = 100;
 
 /** Fewer free pages (of 4 KiB) are left for the next revisions. */
-const maxFreePages = 1_024;
+const maxFreePages = 256;
 
 export function revisionWrites(db: DatabaseSync): RevisionWrites {
   const findKey = db.prepare("SELECT rev, fingerprint FROM idempotency_key WHERE user = ? AND key = ?");

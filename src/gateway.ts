@@ -15,7 +15,7 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { openComparison } from "./comparison/comparison.ts";
 import { createObservedDeployer } from "./deployments/observe.ts";
 import { createProbations, type Probations } from "./deployments/probations.ts";
-import { recordOutcomes } from "./deployments/record-outcomes.ts";
+import { openOutcomeRecorder, type OutcomeRecorder } from "./deployments/outcome-recorder.ts";
 import { openRetention } from "./deployments/retention.ts";
 import { drain } from "./drain.ts";
 import type { Decrypt } from "./flows/credentials.ts";
@@ -116,15 +116,15 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     }),
   );
   stack.use(followRevisions(store.flows, runtime));
-  stack.use(recordOutcomes(store.flows, runtime, log));
-  const probations = stack.use(createProbations({ store: store.flows, runtime, log }));
+  const outcomes = stack.use(openOutcomeRecorder(store.flows, runtime, log));
+  const probations = stack.use(createProbations({ store: store.flows, runtime, outcomes, log }));
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
   // Loaded while the runtime process starts, which takes about as long.
   const { openServer } = await import("./server/app.ts");
   const metrics = options.metrics.enabled ? await loadMetrics(version, options) : undefined;
   const { serverOptions, users } = connect(
-    { options, version, log, store, runtime, probations, tracing, certificates, metrics },
+    { options, version, log, store, runtime, outcomes, probations, tracing, certificates, metrics },
     stack,
   );
   const server = stack.use(await openServer(serverOptions));
@@ -175,6 +175,7 @@ type Components = {
   readonly log: Logger;
   readonly store: Store;
   readonly runtime: Runtime;
+  readonly outcomes: OutcomeRecorder;
   readonly probations: Probations;
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
@@ -183,7 +184,18 @@ type Components = {
 
 /** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
 function connect(
-  { options, version, log, store: plainStore, runtime, probations, tracing, certificates, metrics }: Components,
+  {
+    options,
+    version,
+    log,
+    store: plainStore,
+    runtime,
+    outcomes,
+    probations,
+    tracing,
+    certificates,
+    metrics,
+  }: Components,
   stack: AsyncDisposableStack,
 ): { serverOptions: ServerOptions; users: UserReload } {
   const observer = metrics?.observer ?? silentObserver;
@@ -233,7 +245,7 @@ function connect(
         prepare: (request, current) => preparation.prepare(request, current),
         decrypt,
       }),
-      revisions: revisionsService({ store: store.flows, deployer }),
+      revisions: revisionsService({ store: store.flows, deployer, outcomes }),
       settings: settingsService(version, runtime),
       tokens: tokensService(authenticator, store.tokens),
       audit: auditService(store.audit),

@@ -1,4 +1,5 @@
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
+import { describeFailedNodes } from "./failed-nodes.ts";
 import type { FlowStore, Revision } from "../store/store.ts";
 
 /** `healthy`: the flows have run without failure for the time; `replaced`: a newer revision became active before. */
@@ -6,7 +7,7 @@ export type HealthVerdict =
   | { readonly kind: "healthy" | "replaced" | "stopped" }
   | { readonly kind: "failed"; readonly result: DeploymentResult };
 
-export type HealthWatch = Disposable & { readonly verdict: Promise<HealthVerdict> };
+type HealthWatch = Disposable & { readonly verdict: Promise<HealthVerdict> };
 
 /** Watches an active revision until its flows have run for `forMs`, or have failed. Disposing ends it with `stopped`. */
 export function watchHealth(
@@ -33,6 +34,8 @@ export function watchHealth(
     }
     if (result.outcome !== "running") {
       finish({ kind: "failed", result });
+    } else if (result.failedNodes !== undefined && result.failedNodes.length > 0) {
+      finish({ kind: "failed", result: { ...result, outcome: "failed", message: describeFailedNodes(result) } });
     } else if (!isRunning) {
       isRunning = true;
       timer = setTimeout(() => finish({ kind: "healthy" }), forMs);

@@ -3,16 +3,17 @@ import type { DeploymentResult, Runtime, WaitOptions } from "../runtime/runtime.
 import type { FlowStore, Origin, Revision } from "../store/store.ts";
 import { isMismatch } from "./draft.ts";
 import { type HealthVerdict, watchHealth } from "./health-watch.ts";
+import type { OutcomeRecorder } from "./outcome-recorder.ts";
 import type { Settlement } from "./settlement.ts";
 
-export type ProbationOptions = {
+type ProbationOptions = {
   /** How long the flows must run without failure. */
   readonly forMs: number;
   /** Who has asked for the parent to be deployed again if the flows fail; undefined: nobody. */
   readonly undoFor: Origin | undefined;
 };
 
-export type Probation = {
+type Probation = {
   /** Resolves with the result, or with `pending` when the caller stops waiting, which does not end the probation. */
   within(wait: WaitOptions): Promise<Settlement>;
 };
@@ -29,10 +30,11 @@ export interface Probations extends Disposable {
 type ProbationsOptions = {
   readonly store: FlowStore;
   readonly runtime: Pick<Runtime, "apply" | "lastResult" | "onResult" | "onChange" | "status">;
+  readonly outcomes: Pick<OutcomeRecorder, "record">;
   readonly log: Logger;
 };
 
-export function createProbations({ store, runtime, log }: ProbationsOptions): Probations {
+export function createProbations({ store, runtime, outcomes, log }: ProbationsOptions): Probations {
   const watches = new Set<Disposable>();
 
   async function settle(revision: Revision, verdict: HealthVerdict, undoFor: Origin | undefined): Promise<Settlement> {
@@ -40,7 +42,7 @@ export function createProbations({ store, runtime, log }: ProbationsOptions): Pr
     switch (verdict.kind) {
       case "failed": {
         const { outcome: state, message, missingTypes } = verdict.result;
-        await store.update(rev, { outcome: { state, message, missingTypes } });
+        await outcomes.record(rev, { state, message, missingTypes });
         return (undoFor && (await undo(revision, verdict.result, undoFor))) ?? { ...verdict.result, rev };
       }
       case "healthy":

@@ -14,6 +14,7 @@ import {
   type Deployed,
   type FromChild,
   type Initialize,
+  type LogEntry,
   type ToChild,
   heartbeatIntervalMs,
 } from "./messages.ts";
@@ -61,8 +62,14 @@ const runtime = require("@node-red/runtime") as typeof flowRuntime;
 /** The trace context of the deployment in progress. */
 let traceparent: string | undefined;
 
+/** The nodes that have logged an error during the deployment in progress. Their messages may contain secrets. */
+let failedNodes = new Set<string>();
+
 const log = createRuntimeLog(
-  (entry) => parent.send({ kind: "log", entry: traceparent === undefined ? entry : { ...entry, traceparent } }),
+  (entry) => {
+    if (entry.level === "error" && entry.nodeId !== undefined) failedNodes.add(describeNode(entry));
+    parent.send({ kind: "log", entry: traceparent === undefined ? entry : { ...entry, traceparent } });
+  },
   ({ level, message }) => {
     // This warning does not apply: the parent encrypts credentials at rest.
     if (message === util.log._("nodes.credentials.unencrypted")) return undefined;
@@ -129,6 +136,7 @@ async function listen(server: Server, { host, httpPort }: Initialize): Promise<v
 
 async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed, "kind" | "id">> {
   const credentials = toCredentialsObject(message.credentials, message.credentialsChanged);
+  failedNodes = new Set();
   let failure: string | undefined;
   let missingTypes: readonly string[] | undefined;
   // The runtime emits `runtime-deploy` once per deployment, when all nodes are started or the start has failed.
@@ -154,7 +162,17 @@ async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed
     return { failure: error instanceof Error ? error.message : String(error), rejected: true };
   }
   await finished;
-  return { ...(failure !== undefined && { failure }), ...(missingTypes !== undefined && { missingTypes }) };
+  return {
+    ...(failure !== undefined && { failure }),
+    ...(missingTypes !== undefined && { missingTypes }),
+    ...(failedNodes.size > 0 && { failedNodes: [...failedNodes].slice(0, maxFailedNodes) }),
+  };
+}
+
+const maxFailedNodes = 10;
+
+function describeNode({ nodeId = "", nodeType = "node", nodeName }: LogEntry): string {
+  return nodeName === undefined ? `${nodeType} ${nodeId}` : `${nodeType} ${JSON.stringify(nodeName)} (${nodeId})`;
 }
 
 async function stop(): Promise<void> {

@@ -9,12 +9,13 @@ import { type Phase, killReason } from "./kill-reason.ts";
 import { type Deploy, type Deployed, type Initialize, heartbeatIntervalMs } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 
+type DeployedResult = Required<Pick<Deployed, "missingTypes" | "failedNodes">> & Pick<Deployed, "failure">;
+
 export type InstanceEvents = {
   /** Called for each message, heartbeats included. */
   readonly onActivity: () => void;
   readonly onReady: (httpPort: number) => void;
-  /** `failure` is why the runtime can't start these flows; undefined if it started them. */
-  readonly onDeployed: (deployment: Deployment, failure: string | undefined, missingTypes: readonly string[]) => void;
+  readonly onDeployed: (deployment: Deployment, result: DeployedResult) => void;
   readonly onExit: (exit: InstanceExit) => void;
   /** Whether a deployment is waiting for the current one. */
   readonly hasNewerDeployment: () => boolean;
@@ -117,7 +118,7 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
     phaseMs = 0;
   }
 
-  function handleDeployed({ id, failure, missingTypes = [], rejected }: Deployed): void {
+  function handleDeployed({ id, failure, missingTypes = [], failedNodes = [], rejected }: Deployed): void {
     if (unfinished === undefined || id !== deploymentId || phase !== "deploying") return;
     const deployment = unfinished;
     unfinished = undefined;
@@ -130,7 +131,7 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
     deploySpan?.end(failure === undefined ? undefined : "failed");
     deploySpan = undefined;
     enter("idle");
-    events.onDeployed(deployment, failure, missingTypes);
+    events.onDeployed(deployment, { missingTypes, failedNodes, ...(failure !== undefined && { failure }) });
   }
 
   return {

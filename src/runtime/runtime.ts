@@ -36,6 +36,8 @@ export type DeploymentResult = {
   readonly outcome: "running" | "failed" | "crashed" | "pending";
   /** The node types that are not installed, if the flows failed because of them. */
   readonly missingTypes: readonly string[];
+  /** Type, name and id of nodes that logged an error while they were started. The flows can be running all the same. */
+  readonly failedNodes?: readonly string[];
   /** Why the flows failed or the process exited. */
   readonly message?: string | undefined;
 };

@@ -64,8 +64,11 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
           reporter.set("safe", `${safeModeReason}; its flows are held back until the next deployment`);
         } else void deployStored(started);
       },
-      onDeployed(deployment, failure, missingTypes) {
-        result = failure === undefined ? running : { outcome: "failed", missingTypes, message: failure };
+      onDeployed(deployment, { failure, missingTypes, failedNodes }) {
+        result =
+          failure === undefined
+            ? { ...running, failedNodes }
+            : { outcome: "failed", missingTypes, failedNodes, message: failure };
         reporter.set(failure === undefined ? "running" : "failed", failure, deployment.trace);
         resolveWaiters(deployment, result);
         report(deployment.revision, result);

@@ -47,7 +47,7 @@ export type Revision = RevisionSummary & {
  */
 export type RevisionOutcome = {
   readonly state: (typeof outcomeStates)[number];
-  /** Why the flows don't run. */
+  /** Why the flows don't run, or which nodes logged an error while they were started. */
   readonly message: string | undefined;
   /** The node types that are not installed. */
   readonly missingTypes: readonly string[];
@@ -70,7 +70,7 @@ export type RevisionState = {
 export type RevisionEntry = RevisionSummary & RevisionState;
 
 /** Identifies the request that made a revision, so that repeating the request does not make another one. */
-export type IdempotencyKey = {
+type IdempotencyKey = {
   /** Chosen by the client; the keys of each user are separate. */
   readonly key: string;
   /** A hash of the request. */

@@ -44,7 +44,7 @@ test("a deployment keeps credentials that another deployment sets during its pre
             },
           },
           runtime,
-          probations: createProbations({ store: store.flows, runtime, log }),
+          probations: createProbations({ store: store.flows, runtime, outcomes: { record: async () => {} }, log }),
           observer: silentObserver,
           log,
         }),

@@ -4,6 +4,7 @@ import { RevisionSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { type GetRevisionRequest, type RevisionsService, RevisionView } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import { originOf } from "../../auth/origin.ts";
 import type { ObservedDeployer } from "../../deployments/observe.ts";
+import type { OutcomeRecorder } from "../../deployments/outcome-recorder.ts";
 import { toRevision } from "../../deployments/revision-message.ts";
 import { toNodes } from "../../flows/to-nodes.ts";
 import type { AuditRecord, FlowStore, RevisionState } from "../../store/store.ts";
@@ -16,12 +17,19 @@ import { formatPageToken, parseFilter, parsePage } from "./list-request.ts";
 export type RevisionsServiceOptions = {
   readonly store: FlowStore;
   readonly deployer: ObservedDeployer;
+  /** Reads wait until the outcomes are recorded that the caller may know already from the response to a deployment. */
+  readonly outcomes: Pick<OutcomeRecorder, "flush">;
 };
 
-export function revisionsService({ store, deployer }: RevisionsServiceOptions): ServiceImpl<typeof RevisionsService> {
+export function revisionsService({
+  store,
+  deployer,
+  outcomes,
+}: RevisionsServiceOptions): ServiceImpl<typeof RevisionsService> {
   const activeRev = (): string => store.active().rev;
 
   async function getRevision({ rev, view }: GetRevisionRequest) {
+    await outcomes.flush();
     const entry = await store.findEntry(rev);
     const revision = view === RevisionView.FULL ? await store.find(rev) : undefined;
     // It may be removed from the history between the two calls.
@@ -36,6 +44,7 @@ export function revisionsService({ store, deployer }: RevisionsServiceOptions): 
 
   return {
     async listRevisions(request) {
+      await outcomes.flush();
       const { revisions, next } = await store.list({ ...parsePage(request), filter: parseFilter(request) });
       return {
         revisions: revisions.map((entry) => toRevision(entry, activeRev())),

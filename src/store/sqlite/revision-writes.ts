@@ -29,7 +29,7 @@ export type CommitReply =
   /** The idempotency key belongs to this revision. */
   | ({ readonly kind: "repeated" } & Repeated);
 
-export type UpdateCall = {
+type UpdateCall = {
   readonly rev: string;
   readonly columns: Partial<StateRow>;
   readonly entry: AuditRecord | undefined;

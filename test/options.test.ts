@@ -77,6 +77,7 @@ test("has a default for everything", () => {
       invalidFrames: 1000,
       overheadBytesPerSecond: 65_536,
     },
+    audit: { retentionDays: 400 },
     drain: { delayMs: 0, graceMs: 10_000 },
     log: { level: "info" },
   });
@@ -117,7 +118,8 @@ test("puts the runtime's directory in the data directory by default", () => {
   expect(parseOptions({ runtime: { dir: "/srv" } }).runtime.dir).toBe("/srv");
 });
 
-const permissionNames = "must be one or several of: *, read, flows.read, flows.write, settings.read, metrics.read";
+const permissionNames =
+  "must be one or several of: *, read, flows.read, flows.write, settings.read, tokens.read, tokens.write, audit.read, metrics.read";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],

@@ -42,6 +42,29 @@ const login = {
   username: "admin",
   password: "the password of admin",
 };
+const listedToken = {
+  id: "4f0c2a9be8d15c7763a1f20e",
+  name: "nightly backup",
+  user: "admin",
+  scope: "flows.read",
+  createTime: "2026-11-20T08:15:30.125Z",
+  expireTime: "2027-11-20T08:15:30.125Z",
+  valid: true,
+};
+const hash = "5f0c6d1e8f7a9b2c3d4e5f60718293a4b5c6d7e8f9012a3b4c5d6e7f80910a1b";
+const auditEntry = {
+  seq: 1204,
+  time: "2026-11-20T16:42:07.318Z",
+  kind: "deployment",
+  user: "admin",
+  address: "10.0.0.17",
+  protocol: "rest",
+  requestId: "k2Jd9xQ1-4f",
+  subject: rev,
+  detail: "full",
+  count: 1,
+  hash,
+};
 const token = "6Qp2cB1oT0m3xk9yZ5vW8uN7rE4sA1dF";
 
 /** The examples of the operations. A test validates each of them against its schema. */
@@ -194,6 +217,101 @@ export const examples: Examples = {
                 httpPort: 1880,
                 message: "missing node types: mqtt-broker",
               },
+            },
+          },
+        },
+      },
+    },
+  },
+  TokensService_ListTokens: {
+    responses: {
+      200: {
+        "application/json": {
+          tokens: {
+            summary: "A named token, and one of a login",
+            value: {
+              tokens: [
+                { ...listedToken, lastUseTime: "2026-11-21T02:00:04.870Z" },
+                {
+                  id: "90b1d27e3c5f4a6188e4c20d",
+                  user: "editor",
+                  scope: "flows.read flows.write",
+                  clientId: "service-editor",
+                  createTime: "2026-11-19T07:02:11.004Z",
+                  expireTime: "2026-11-26T07:02:11.004Z",
+                  valid: true,
+                },
+              ],
+            },
+          },
+        },
+      },
+    },
+  },
+  TokensService_CreateToken: {
+    request: {
+      "application/json": {
+        year: { summary: "For a year", value: { name: "nightly backup", scope: "flows.read", expiresIn: 31_536_000 } },
+      },
+    },
+    responses: {
+      201: { "application/json": { created: { value: { token: listedToken, accessToken: token } } } },
+    },
+  },
+  TokensService_DeleteToken: {},
+  TokensService_RevokeTokens: {
+    request: {
+      "application/json": {
+        user: { summary: "All tokens of a user", value: { user: "editor" } },
+        all: { summary: "All tokens", value: { all: true } },
+      },
+    },
+    responses: { 200: { "application/json": { revoked: { value: { revoked: 3 } } } } },
+  },
+  AuditService_ListAuditEntries: {
+    responses: {
+      200: {
+        "application/json": {
+          entries: {
+            summary: "A deployment, and failed logins",
+            value: {
+              entries: [
+                auditEntry,
+                {
+                  seq: 1203,
+                  time: "2026-11-20T16:40:00.002Z",
+                  kind: "sign_in_failed",
+                  user: "admin",
+                  address: "10.0.0.17",
+                  protocol: "rest",
+                  requestId: "k2Jd9xQ1-3c",
+                  detail: "wrong password",
+                  count: 4,
+                  hash: hash.replace("5f0c", "c03e"),
+                },
+              ],
+              nextPageToken: "MTIwMw",
+            },
+          },
+        },
+      },
+    },
+  },
+  AuditService_ExportAudit: {
+    responses: { 200: { "application/json": { entries: { value: [auditEntry] } } } },
+  },
+  AuditService_VerifyAudit: {
+    responses: {
+      200: {
+        "application/json": {
+          intact: { summary: "Nothing was changed", value: { intact: true, entries: 1204, head: `1204:${hash}` } },
+          changed: {
+            summary: "An entry was changed",
+            value: {
+              intact: false,
+              problem: "entry 812 was changed, or is not the one that followed entry 811",
+              entries: 811,
+              head: `811:${hash}`,
             },
           },
         },

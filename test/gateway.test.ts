@@ -155,3 +155,19 @@ test("opens its store at the URL exclusively", async () => {
   // The lock is released, and the failed start has left no lock.
   await using _ = await openGateway(optionsOf(one, { store }));
 });
+
+test("replaces its users by those of valid options, and keeps them otherwise", async () => {
+  await using folder = await createFolder();
+  const [admin, editor] = [user("admin", "*"), user("editor", "*")];
+  await using gateway = await openGateway(optionsOf(folder.path, { adminAuth: { users: [admin, editor] } }));
+  const status = async (username: string): Promise<number> => {
+    const body = new URLSearchParams(tokenParameters({ username }));
+    return (await fetch(`${gateway.url}/auth/token`, { method: "POST", body })).status;
+  };
+  await gateway.reloadUsers(() => optionsOf(folder.path, { adminAuth: { users: [admin] } }));
+  expect([await status("admin"), await status("editor")]).toEqual([200, 400]);
+  await gateway.reloadUsers(async () => ({ adminAuth: { users: [] } }));
+  await gateway.reloadUsers(() => Promise.reject(new Error("there is no file")));
+  await gateway.reloadUsers(() => optionsOf(folder.path));
+  expect([await status("admin"), await status("editor")]).toEqual([200, 400]);
+});

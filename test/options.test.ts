@@ -78,6 +78,7 @@ test("has a default for everything", () => {
       invalidFrames: 1000,
       overheadBytesPerSecond: 65_536,
     },
+    audit: { retentionDays: 400 },
     drain: { delayMs: 0, graceMs: 10_000 },
     log: { level: "info" },
   });

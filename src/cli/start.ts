@@ -18,7 +18,7 @@ export interface RunningGateway extends AsyncDisposable {
 
 /** How the options are read again. */
 export type Reloading = {
-  read(): Promise<Options>;
+  readonly read: () => Promise<Options>;
   /** Absent: there is no configuration file. */
   readonly watch: FileWatch | undefined;
 };

@@ -4,6 +4,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { type ConnectRouter, createConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
 import type { PermissionCheck } from "../auth/gate.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -121,8 +122,13 @@ export async function openServer(options: ServerOptions): Promise<Server> {
   };
 }
 
-/** Exempt from load shedding: an operator must be able to check health and to revoke a token under load. */
-const exempt: ReadonlySet<DescMethod> = new Set([...HealthService.methods, AuthService.method.revokeToken]);
+/** Exempt from load shedding: an operator must be able to check health and to revoke tokens under load. */
+const exempt: ReadonlySet<DescMethod> = new Set([
+  ...HealthService.methods,
+  AuthService.method.revokeToken,
+  TokensService.method.deleteToken,
+  TokensService.method.revokeTokens,
+]);
 
 /** The longest delay of a timer; with a longer one, Node fires it at once. */
 const maxTimerMs = 2_147_483_647;

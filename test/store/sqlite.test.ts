@@ -280,6 +280,8 @@ test("a killed process loses no acknowledged deployment", async () => {
     expect(kept.length - 1 - kept.indexOf(acknowledged.at(-1)?.rev ?? "")).toBeLessThanOrEqual(1);
     expect(active.rev).toBe(kept.at(-1));
     expect(active.credentials).toEqual(new Map([["a", new Map([["parent", kept.at(-2)]])]]));
+    // One for each deployment.
+    expect(await store.audit.verify()).toMatchObject({ entries: kept.length - 1, problem: undefined });
   }
 });
 

@@ -1,6 +1,6 @@
 import { FlowgateError } from "../errors.ts";
 import type { FlowStore, Revision } from "../store/store.ts";
-import type { Change } from "./change.ts";
+import type { Change, Content } from "./change.ts";
 import type { DeploymentCall } from "./deployer.ts";
 import { fingerprint } from "./fingerprint.ts";
 
@@ -11,13 +11,24 @@ import { fingerprint } from "./fingerprint.ts";
 export async function commitChange(
   change: Change,
   { origin, conditions, message, idempotencyKey, waitMs, undoOnFailure, signal }: DeploymentCall,
-  store: Pick<FlowStore, "active" | "commit">,
+  store: Pick<FlowStore, "active" | "commit" | "findRepeated">,
 ): Promise<Revision> {
   const { cause, deploymentType } = change;
+
+  async function apply(active: Revision): Promise<Content> {
+    try {
+      return await change.apply(active);
+    } catch (error) {
+      // A repeated change may not be applicable to its own result.
+      const repeated = idempotencyKey === undefined ? undefined : await store.findRepeated(origin.by, idempotencyKey);
+      throw repeated ?? error;
+    }
+  }
+
   const expectedRev = conditions.evaluate(store.active());
   for (;;) {
     const active = store.active();
-    const { flows, credentials, restoredRev } = await change.apply(active);
+    const { flows, credentials, restoredRev } = await apply(active);
     // The deadline may have passed while the change was prepared.
     signal.throwIfAborted();
     try {

@@ -15,7 +15,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSKQBAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKsAwoQVW5kb0Zsb3dzUmVxdWVzdBIaCgNyZXYYASABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAIgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAMgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBSABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgGIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IuoBChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRJRCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYAyADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzEjcKCnVuZG9uZV9yZXYYBCABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1VbmRvbmUtUmV2IvcDCghSZXZpc2lvbhILCgNyZXYYASABKAkSDgoGcGFyZW50GAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZhY3RpdmUYBCABKAgSDAoEdXNlchgFIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgGIAEoCRIQCghwcm90b2NvbBgHIAEoCRISCgpyZXF1ZXN0X2lkGAggASgJEjQKD2RlcGxveW1lbnRfdHlwZRgJIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEikKBWNhdXNlGAogASgOMhouZmxvd2dhdGUudjEuUmV2aXNpb25DYXVzZRIUCgxyZXN0b3JlZF9yZXYYCyABKAkSDwoHbWVzc2FnZRgMIAEoCRIOCgZwaW5uZWQYDSABKAgSLwoHb3V0Y29tZRgOIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhcKD291dGNvbWVfbWVzc2FnZRgPIAEoCRIVCg1taXNzaW5nX3R5cGVzGBAgAygJEhIKCm5vZGVfY291bnQYESABKAUSEgoKc2l6ZV9ieXRlcxgSIAEoBRIgCgVmbG93cxgTIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUikAEKD0RlcGxveW1lbnRFcnJvchIwCgRjb2RlGAEgASgOMiIuZmxvd2dhdGUudjEuRGVwbG95bWVudEVycm9yUmVhc29uEg8KB21lc3NhZ2UYAiABKAkSJQoGYWN0aXZlGAMgASgLMhUuZmxvd2dhdGUudjEuUmV2aXNpb246E/KBGQ8SBGNvZGUaB21lc3NhZ2UiygEKBE5vZGUSFAoCaWQYASABKAlCCPKBGQQwATgBEhYKBHR5cGUYAiABKAlCCPKBGQQwATgBEhoKBWxhYmVsGAMgASgJQgbygRkCIAFIAIgBARI5CgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsc0IG8oEZAjgBEjMKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgbygRkCGAFCCAoGX2xhYmVsIoUBCg9Ob2RlQ3JlZGVudGlhbHMSQwoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgmAAQHygRkCGAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLJAQoLQ3JlZGVudGlhbHMSOgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5QgbygRkCGAESJAoJZW5jcnlwdGVkGAIgASgJQgmAAQHygRkCOAFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCppCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEh8KD09OX0ZBSUxVUkVfS0VFUBABGgrygRkGCgRrZWVwEh8KD09OX0ZBSUxVUkVfVU5ETxACGgrygRkGCgR1bmRvKs8CChFEZXBsb3ltZW50T3V0Y29tZRIiCh5ERVBMT1lNRU5UX09VVENPTUVfVU5TUEVDSUZJRUQQABItChpERVBMT1lNRU5UX09VVENPTUVfUlVOTklORxABGg3ygRkJCgdydW5uaW5nEisKGURFUExPWU1FTlRfT1VUQ09NRV9GQUlMRUQQAhoM8oEZCAoGZmFpbGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMaDfKBGQkKB2NyYXNoZWQSLQoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBoN8oEZCQoHcGVuZGluZxIvChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRoO8oEZCgoIcmVwbGFjZWQSKwoZREVQTE9ZTUVOVF9PVVRDT01FX1VORE9ORRAGGgzygRkICgZ1bmRvbmUqtQIKDVJldmlzaW9uQ2F1c2USHgoaUkVWSVNJT05fQ0FVU0VfVU5TUEVDSUZJRUQQABIvChlSRVZJU0lPTl9DQVVTRV9ERVBMT1lNRU5UEAEaEPKBGQwKCmRlcGxveW1lbnQSJQoUUkVWSVNJT05fQ0FVU0VfTUVSR0UQAhoL8oEZBwoFbWVyZ2USIwoTUkVWSVNJT05fQ0FVU0VfRkxPVxADGgrygRkGCgRmbG93EikKFlJFVklTSU9OX0NBVVNFX1JFU1RPUkUQBBoN8oEZCQoHcmVzdG9yZRIjChNSRVZJU0lPTl9DQVVTRV9VTkRPEAUaCvKBGQYKBHVuZG8SNwodUkVWSVNJT05fQ0FVU0VfQVVUT01BVElDX1VORE8QBhoU8oEZEAoOYXV0b21hdGljX3VuZG8qrQIKFURlcGxveW1lbnRFcnJvclJlYXNvbhInCiNERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEkcKKERFUExPWU1FTlRfRVJST1JfUkVBU09OX1ZFUlNJT05fTUlTTUFUQ0gQARoZ8oEZFQoQdmVyc2lvbl9taXNtYXRjaBiZAxJNCitERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9QUkVDT05ESVRJT05fRkFJTEVEEAIaHPKBGRgKE3ByZWNvbmRpdGlvbl9mYWlsZWQYnAMSUwouREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBADGh/ygRkbChZpZGVtcG90ZW5jeV9rZXlfcmV1c2VkGKYDKtMBCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIkChRERVBMT1lNRU5UX1RZUEVfRlVMTBABGgrygRkGCgRmdWxsEiYKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACGgvygRkHCgVub2RlcxImChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxoL8oEZBwoFZmxvd3MSKgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEGg7ygRkKCgZyZWxvYWQQATKzBAoMRmxvd3NTZXJ2aWNlEtIBCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiiAGQAgHygRljIkEKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIgsKAnYxGgVmbG93cyIECgJ2MioDcmV2MhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZDBoKZmxvd3MucmVhZILT5JMCCBIGL2Zsb3dzEtABCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UihgHygRlgIkoKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIg4KAnYxEgVmbG93cyDMASIKCgJ2MhIBKiDIAToNaW52YWxpZF9mbG93c1IDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAgs6ASoiBi9mbG93cxJ7CglVbmRvRmxvd3MSHS5mbG93Z2F0ZS52MS5VbmRvRmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZSIw8oEZBVIDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAhA6ASoiCy9mbG93czp1bmRvQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSKQBAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKsAwoQVW5kb0Zsb3dzUmVxdWVzdBIaCgNyZXYYASABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAIgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAMgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBSABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgGIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IhwKDkdldEZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJItYDChFDcmVhdGVGbG93UmVxdWVzdBInCgRmbG93GAEgASgLMhEuZmxvd2dhdGUudjEuRmxvd0IG8oEZAjABEhoKA3JldhgCIAEoCUII8oEZBDgBQAFIAIgBARJsCg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZUI28oEZMgoXU2VydmljZS1EZXBsb3ltZW50LVR5cGUSF2ludmFsaWRfZGVwbG95bWVudF90eXBlEjEKB21lc3NhZ2UYBCABKAlCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1NZXNzYWdlEjMKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUIV8oEZEQoPSWRlbXBvdGVuY3ktS2V5SAGIAQESMAoEd2FpdBgGIAEoDUId8oEZGQoXU2VydmljZS1EZXBsb3ltZW50LVdhaXRIAogBARJPCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQiPygRkfCh1TZXJ2aWNlLURlcGxveW1lbnQtT24tRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi4gMKEVVwZGF0ZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEicKBGZsb3cYAiABKAsyES5mbG93Z2F0ZS52MS5GbG93QgbygRkCMAESGgoDcmV2GAMgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCK5AwoRRGVsZXRlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgEIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAYgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCK5AwoRRW5hYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgEIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAYgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCK6AwoSRGlzYWJsZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEhoKA3JldhgCIAEoCUII8oEZBDgBQAFIAIgBARJsCg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZUI28oEZMgoXU2VydmljZS1EZXBsb3ltZW50LVR5cGUSF2ludmFsaWRfZGVwbG95bWVudF90eXBlEjEKB21lc3NhZ2UYBCABKAlCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1NZXNzYWdlEjMKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUIV8oEZEQoPSWRlbXBvdGVuY3ktS2V5SAGIAQESMAoEd2FpdBgGIAEoDUId8oEZGQoXU2VydmljZS1EZXBsb3ltZW50LVdhaXRIAogBARJPCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQiPygRkfCh1TZXJ2aWNlLURlcGxveW1lbnQtT24tRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi+AEKEkNoYW5nZUZsb3dSZXNwb25zZRIKCgJpZBgBIAEoCRILCgNyZXYYAiABKAkSUQoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtT3V0Y29tZRI9Cg1taXNzaW5nX3R5cGVzGAQgAygJQibygRkiCiBTZXJ2aWNlLURlcGxveW1lbnQtTWlzc2luZy1UeXBlcxI3Cgp1bmRvbmVfcmV2GAUgASgJQiPygRkfCh1TZXJ2aWNlLURlcGxveW1lbnQtVW5kb25lLVJldiLqAQoQU2V0Rmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkSUQoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtT3V0Y29tZRI9Cg1taXNzaW5nX3R5cGVzGAMgAygJQibygRkiCiBTZXJ2aWNlLURlcGxveW1lbnQtTWlzc2luZy1UeXBlcxI3Cgp1bmRvbmVfcmV2GAQgASgJQiPygRkfCh1TZXJ2aWNlLURlcGxveW1lbnQtVW5kb25lLVJldiL3AwoIUmV2aXNpb24SCwoDcmV2GAEgASgJEg4KBnBhcmVudBgCIAEoCRIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYWN0aXZlGAQgASgIEgwKBHVzZXIYBSABKAkSFgoOY2xpZW50X2FkZHJlc3MYBiABKAkSEAoIcHJvdG9jb2wYByABKAkSEgoKcmVxdWVzdF9pZBgIIAEoCRI0Cg9kZXBsb3ltZW50X3R5cGUYCSABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIpCgVjYXVzZRgKIAEoDjIaLmZsb3dnYXRlLnYxLlJldmlzaW9uQ2F1c2USFAoMcmVzdG9yZWRfcmV2GAsgASgJEg8KB21lc3NhZ2UYDCABKAkSDgoGcGlubmVkGA0gASgIEi8KB291dGNvbWUYDiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIXCg9vdXRjb21lX21lc3NhZ2UYDyABKAkSFQoNbWlzc2luZ190eXBlcxgQIAMoCRISCgpub2RlX2NvdW50GBEgASgFEhIKCnNpemVfYnl0ZXMYEiABKAUSIAoFZmxvd3MYEyADKAsyES5mbG93Z2F0ZS52MS5Ob2RlIpABCg9EZXBsb3ltZW50RXJyb3ISMAoEY29kZRgBIAEoDjIiLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRFcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEiUKBmFjdGl2ZRgDIAEoCzIVLmZsb3dnYXRlLnYxLlJldmlzaW9uOhPygRkPEgRjb2RlGgdtZXNzYWdlIsoBCgROb2RlEhQKAmlkGAEgASgJQgjygRkEMAE4ARIWCgR0eXBlGAIgASgJQgjygRkEMAE4ARIaCgVsYWJlbBgDIAEoCUIG8oEZAiABSACIAQESOQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHNCBvKBGQI4ARIzCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIG8oEZAhgBQggKBl9sYWJlbCKdAwoERmxvdxISCgJpZBgBIAEoCUIG8oEZAjgBEhoKBWxhYmVsGAIgASgJQgbygRkCIAFIAIgBARIdCghkaXNhYmxlZBgDIAEoCEIG8oEZAiABSAGIAQESGQoEaW5mbxgEIAEoCUIG8oEZAiABSAKIAQESKgoFbm9kZXMYBSADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgjygRkEKAE4ARIqCgdjb25maWdzGAYgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAjgBEi4KCHN1YmZsb3dzGAcgAygLMhQuZmxvd2dhdGUudjEuU3ViZmxvd0IG8oEZAjgBEjkKC2NyZWRlbnRpYWxzGAggASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzQgbygRkCOAESMwoKcHJvcGVydGllcxgJIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBvKBGQIYARITCgNyZXYYCiABKAlCBvKBGQI4AUIICgZfbGFiZWxCCwoJX2Rpc2FibGVkQgcKBV9pbmZvIv8BCgdTdWJmbG93EhQKAmlkGAEgASgJQgjygRkEMAE4ARIUCgR0eXBlGAIgASgJQgbygRkCOAESKgoFbm9kZXMYAyADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgjygRkEKAE4ARIsCgdjb25maWdzGAQgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBCgBOAESOQoLY3JlZGVudGlhbHMYBSABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHNCBvKBGQI4ARIzCgpwcm9wZXJ0aWVzGAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIG8oEZAhgBIoUBCg9Ob2RlQ3JlZGVudGlhbHMSQwoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgmAAQHygRkCGAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLJAQoLQ3JlZGVudGlhbHMSOgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5QgbygRkCGAESJAoJZW5jcnlwdGVkGAIgASgJQgmAAQHygRkCOAFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCppCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEh8KD09OX0ZBSUxVUkVfS0VFUBABGgrygRkGCgRrZWVwEh8KD09OX0ZBSUxVUkVfVU5ETxACGgrygRkGCgR1bmRvKs8CChFEZXBsb3ltZW50T3V0Y29tZRIiCh5ERVBMT1lNRU5UX09VVENPTUVfVU5TUEVDSUZJRUQQABItChpERVBMT1lNRU5UX09VVENPTUVfUlVOTklORxABGg3ygRkJCgdydW5uaW5nEisKGURFUExPWU1FTlRfT1VUQ09NRV9GQUlMRUQQAhoM8oEZCAoGZmFpbGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMaDfKBGQkKB2NyYXNoZWQSLQoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBoN8oEZCQoHcGVuZGluZxIvChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRoO8oEZCgoIcmVwbGFjZWQSKwoZREVQTE9ZTUVOVF9PVVRDT01FX1VORE9ORRAGGgzygRkICgZ1bmRvbmUqtQIKDVJldmlzaW9uQ2F1c2USHgoaUkVWSVNJT05fQ0FVU0VfVU5TUEVDSUZJRUQQABIvChlSRVZJU0lPTl9DQVVTRV9ERVBMT1lNRU5UEAEaEPKBGQwKCmRlcGxveW1lbnQSJQoUUkVWSVNJT05fQ0FVU0VfTUVSR0UQAhoL8oEZBwoFbWVyZ2USIwoTUkVWSVNJT05fQ0FVU0VfRkxPVxADGgrygRkGCgRmbG93EikKFlJFVklTSU9OX0NBVVNFX1JFU1RPUkUQBBoN8oEZCQoHcmVzdG9yZRIjChNSRVZJU0lPTl9DQVVTRV9VTkRPEAUaCvKBGQYKBHVuZG8SNwodUkVWSVNJT05fQ0FVU0VfQVVUT01BVElDX1VORE8QBhoU8oEZEAoOYXV0b21hdGljX3VuZG8qrQIKFURlcGxveW1lbnRFcnJvclJlYXNvbhInCiNERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEkcKKERFUExPWU1FTlRfRVJST1JfUkVBU09OX1ZFUlNJT05fTUlTTUFUQ0gQARoZ8oEZFQoQdmVyc2lvbl9taXNtYXRjaBiZAxJNCitERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9QUkVDT05ESVRJT05fRkFJTEVEEAIaHPKBGRgKE3ByZWNvbmRpdGlvbl9mYWlsZWQYnAMSUwouREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBADGh/ygRkbChZpZGVtcG90ZW5jeV9rZXlfcmV1c2VkGKYDKtMBCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIkChRERVBMT1lNRU5UX1RZUEVfRlVMTBABGgrygRkGCgRmdWxsEiYKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACGgvygRkHCgVub2RlcxImChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxoL8oEZBwoFZmxvd3MSKgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEGg7ygRkKCgZyZWxvYWQQATLuCgoMRmxvd3NTZXJ2aWNlEtIBCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiiAGQAgHygRljIkEKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIgsKAnYxGgVmbG93cyIECgJ2MioDcmV2MhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZDBoKZmxvd3MucmVhZILT5JMCCBIGL2Zsb3dzEtABCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UihgHygRlgIkoKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIg4KAnYxEgVmbG93cyDMASIKCgJ2MhIBKiDIAToNaW52YWxpZF9mbG93c1IDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAgs6ASoiBi9mbG93cxJ7CglVbmRvRmxvd3MSHS5mbG93Z2F0ZS52MS5VbmRvRmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZSIw8oEZBVIDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAhA6ASoiCy9mbG93czp1bmRvEoQBCgdHZXRGbG93EhsuZmxvd2dhdGUudjEuR2V0Rmxvd1JlcXVlc3QaES5mbG93Z2F0ZS52MS5GbG93IkmQAgHygRkgKgNyZXYyGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmXCghkMGgpmbG93cy5yZWFkgtPkkwIMEgovZmxvdy97aWR9EosBCgpDcmVhdGVGbG93Eh4uZmxvd2dhdGUudjEuQ3JlYXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2UiPPKBGRQ6DWludmFsaWRfZmxvd3NSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwINOgRmbG93IgUvZmxvdxKQAQoKVXBkYXRlRmxvdxIeLmZsb3dnYXRlLnYxLlVwZGF0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlIkHygRkUOg1pbnZhbGlkX2Zsb3dzUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCEjoEZmxvdxoKL2Zsb3cve2lkfRJ+CgpEZWxldGVGbG93Eh4uZmxvd2dhdGUudjEuRGVsZXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2UiL/KBGQgIzAFSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwIMKgovZmxvdy97aWR9EoUBCgpFbmFibGVGbG93Eh4uZmxvd2dhdGUudjEuRW5hYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2UiNvKBGQVSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwIWOgEqIhEvZmxvdy97aWR9OmVuYWJsZRKIAQoLRGlzYWJsZUZsb3cSHy5mbG93Z2F0ZS52MS5EaXNhYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2UiN/KBGQVSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwIXOgEqIhIvZmxvdy97aWR9OmRpc2FibGVCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -185,6 +185,383 @@ export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*
   messageDesc(file_flowgate_v1_flows, 3);
 
 /**
+ * @generated from message flowgate.v1.GetFlowRequest
+ */
+export type GetFlowRequest = Message<"flowgate.v1.GetFlowRequest"> & {
+  /**
+   * The id of a tab, or "global".
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message flowgate.v1.GetFlowRequest.
+ * Use `create(GetFlowRequestSchema)` to create a new message.
+ */
+export const GetFlowRequestSchema: GenMessage<GetFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 4);
+
+/**
+ * @generated from message flowgate.v1.CreateFlowRequest
+ */
+export type CreateFlowRequest = Message<"flowgate.v1.CreateFlowRequest"> & {
+  /**
+   * Its `id` and `rev` are ignored.
+   *
+   * @generated from field: flowgate.v1.Flow flow = 1;
+   */
+  flow?: Flow | undefined;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.CreateFlowRequest.
+ * Use `create(CreateFlowRequestSchema)` to create a new message.
+ */
+export const CreateFlowRequestSchema: GenMessage<CreateFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 5);
+
+/**
+ * @generated from message flowgate.v1.UpdateFlowRequest
+ */
+export type UpdateFlowRequest = Message<"flowgate.v1.UpdateFlowRequest"> & {
+  /**
+   * The id of a tab, or "global".
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: flowgate.v1.Flow flow = 2;
+   */
+  flow?: Flow | undefined;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Defaults to the `rev` of the
+   * flow; if both are absent, any revision can be active.
+   *
+   * @generated from field: optional string rev = 3;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 4;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 5;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 6;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 7;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 8;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.UpdateFlowRequest.
+ * Use `create(UpdateFlowRequestSchema)` to create a new message.
+ */
+export const UpdateFlowRequestSchema: GenMessage<UpdateFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 6);
+
+/**
+ * @generated from message flowgate.v1.DeleteFlowRequest
+ */
+export type DeleteFlowRequest = Message<"flowgate.v1.DeleteFlowRequest"> & {
+  /**
+   * The id of a tab.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.DeleteFlowRequest.
+ * Use `create(DeleteFlowRequestSchema)` to create a new message.
+ */
+export const DeleteFlowRequestSchema: GenMessage<DeleteFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 7);
+
+/**
+ * @generated from message flowgate.v1.EnableFlowRequest
+ */
+export type EnableFlowRequest = Message<"flowgate.v1.EnableFlowRequest"> & {
+  /**
+   * The id of a tab.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.EnableFlowRequest.
+ * Use `create(EnableFlowRequestSchema)` to create a new message.
+ */
+export const EnableFlowRequestSchema: GenMessage<EnableFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 8);
+
+/**
+ * @generated from message flowgate.v1.DisableFlowRequest
+ */
+export type DisableFlowRequest = Message<"flowgate.v1.DisableFlowRequest"> & {
+  /**
+   * The id of a tab.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.DisableFlowRequest.
+ * Use `create(DisableFlowRequestSchema)` to create a new message.
+ */
+export const DisableFlowRequestSchema: GenMessage<DisableFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 9);
+
+/**
+ * @generated from message flowgate.v1.ChangeFlowResponse
+ */
+export type ChangeFlowResponse = Message<"flowgate.v1.ChangeFlowResponse"> & {
+  /**
+   * The id of the flow.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The active revision: the new one, or the one that has undone it.
+   *
+   * @generated from field: string rev = 2;
+   */
+  rev: string;
+
+  /**
+   * See SetFlowsResponse.
+   *
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 3;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * See SetFlowsResponse.
+   *
+   * @generated from field: repeated string missing_types = 4;
+   */
+  missingTypes: string[];
+
+  /**
+   * See SetFlowsResponse.
+   *
+   * @generated from field: string undone_rev = 5;
+   */
+  undoneRev: string;
+};
+
+/**
+ * Describes the message flowgate.v1.ChangeFlowResponse.
+ * Use `create(ChangeFlowResponseSchema)` to create a new message.
+ */
+export const ChangeFlowResponseSchema: GenMessage<ChangeFlowResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 10);
+
+/**
  * @generated from message flowgate.v1.SetFlowsResponse
  */
 export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
@@ -222,7 +599,7 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 11);
 
 /**
  * A revision of the flows.
@@ -351,7 +728,7 @@ export type Revision = Message<"flowgate.v1.Revision"> & {
  * Use `create(RevisionSchema)` to create a new message.
  */
 export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 12);
 
 /**
  * Why flows were not deployed. It is also the body of the HTTP response.
@@ -382,7 +759,7 @@ export type DeploymentError = Message<"flowgate.v1.DeploymentError"> & {
  * Use `create(DeploymentErrorSchema)` to create a new message.
  */
 export const DeploymentErrorSchema: GenMessage<DeploymentError> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 13);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -429,7 +806,141 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 14);
+
+/**
+ * One flow: a tab with its nodes. The flow with the id "global" has only `configs` and `subflows`, which all flows share.
+ *
+ * @generated from message flowgate.v1.Flow
+ */
+export type Flow = Message<"flowgate.v1.Flow"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: optional string label = 2;
+   */
+  label?: string | undefined;
+
+  /**
+   * Whether the runtime does not start the nodes.
+   *
+   * @generated from field: optional bool disabled = 3;
+   */
+  disabled?: boolean | undefined;
+
+  /**
+   * A description, in Markdown.
+   *
+   * @generated from field: optional string info = 4;
+   */
+  info?: string | undefined;
+
+  /**
+   * The nodes and groups on the tab. Their property `z` is set to its id.
+   *
+   * @generated from field: repeated flowgate.v1.Node nodes = 5;
+   */
+  nodes: Node[];
+
+  /**
+   * Configuration nodes: those without `x` and `y`.
+   *
+   * @generated from field: repeated flowgate.v1.Node configs = 6;
+   */
+  configs: Node[];
+
+  /**
+   * Only in the flow "global".
+   *
+   * @generated from field: repeated flowgate.v1.Subflow subflows = 7;
+   */
+  subflows: Subflow[];
+
+  /**
+   * Of the tab itself, see Node. Never returned.
+   *
+   * @generated from field: flowgate.v1.NodeCredentials credentials = 8;
+   */
+  credentials?: NodeCredentials | undefined;
+
+  /**
+   * All other properties of the tab, such as `env`. Must not contain the names of the other fields.
+   *
+   * @generated from field: google.protobuf.Struct properties = 9;
+   */
+  properties?: JsonObject | undefined;
+
+  /**
+   * The active revision, which may be that of a change of another flow.
+   *
+   * @generated from field: string rev = 10;
+   */
+  rev: string;
+};
+
+/**
+ * Describes the message flowgate.v1.Flow.
+ * Use `create(FlowSchema)` to create a new message.
+ */
+export const FlowSchema: GenMessage<Flow> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 15);
+
+/**
+ * A subflow with its nodes.
+ *
+ * @generated from message flowgate.v1.Subflow
+ */
+export type Subflow = Message<"flowgate.v1.Subflow"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * "subflow", which is also the default.
+   *
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * The nodes and groups in the subflow. Their property `z` is set to its id.
+   *
+   * @generated from field: repeated flowgate.v1.Node nodes = 3;
+   */
+  nodes: Node[];
+
+  /**
+   * Configuration nodes: those without `x` and `y`.
+   *
+   * @generated from field: repeated flowgate.v1.Node configs = 4;
+   */
+  configs: Node[];
+
+  /**
+   * Of the subflow itself, see Node. Never returned.
+   *
+   * @generated from field: flowgate.v1.NodeCredentials credentials = 5;
+   */
+  credentials?: NodeCredentials | undefined;
+
+  /**
+   * All other properties of the subflow, such as `name` and `in`. Must not contain the names of the other fields.
+   *
+   * @generated from field: google.protobuf.Struct properties = 6;
+   */
+  properties?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.Subflow.
+ * Use `create(SubflowSchema)` to create a new message.
+ */
+export const SubflowSchema: GenMessage<Subflow> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 16);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -448,7 +959,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 8);
+  messageDesc(file_flowgate_v1_flows, 17);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -476,7 +987,7 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 9);
+  messageDesc(file_flowgate_v1_flows, 18);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -770,6 +1281,66 @@ export const FlowsService: GenService<{
     methodKind: "unary";
     input: typeof UndoFlowsRequestSchema;
     output: typeof SetFlowsResponseSchema;
+  },
+  /**
+   * Returns one flow: a tab with its nodes, or what all flows share, under the id "global"; never credentials.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.GetFlow
+   */
+  getFlow: {
+    methodKind: "unary";
+    input: typeof GetFlowRequestSchema;
+    output: typeof FlowSchema;
+  },
+  /**
+   * Adds a flow under a new id, which creates a new revision.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.CreateFlow
+   */
+  createFlow: {
+    methodKind: "unary";
+    input: typeof CreateFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Replaces one flow with all of its nodes, which creates a new revision. Other flows do not change.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.UpdateFlow
+   */
+  updateFlow: {
+    methodKind: "unary";
+    input: typeof UpdateFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Deletes one flow with all of its nodes, which creates a new revision.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.DeleteFlow
+   */
+  deleteFlow: {
+    methodKind: "unary";
+    input: typeof DeleteFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Enables a flow, which creates a new revision. The runtime starts its nodes.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.EnableFlow
+   */
+  enableFlow: {
+    methodKind: "unary";
+    input: typeof EnableFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Disables a flow, which creates a new revision. The runtime stops its nodes.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.DisableFlow
+   */
+  disableFlow: {
+    methodKind: "unary";
+    input: typeof DisableFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_flowgate_v1_flows, 0);

@@ -10,6 +10,13 @@ export type Contained = {
   readonly g?: JsonValue | undefined;
 };
 
+/** Whether a node contains others, or is an instance of a subflow. No other nodes matter to `readContainment`. */
+export function isContained({ type }: Contained): boolean {
+  return type === "group" || type === "subflow" || type.startsWith(instancePrefix);
+}
+
+const instancePrefix = "subflow:";
+
 /** Finds cycles of groups and subflows, on which the runtime would never finish starting. */
 export type Containment = { findViolation(node: Contained): Violation | undefined };
 
@@ -31,7 +38,7 @@ export function readContainment(nodes: readonly Contained[]): Containment {
   const subflowComponents = numberComponents(subflows);
 
   function instantiatedBy(node: Contained): string | undefined {
-    const subflow = node.type.startsWith("subflow:") ? node.type.slice("subflow:".length) : undefined;
+    const subflow = node.type.startsWith(instancePrefix) ? node.type.slice(instancePrefix.length) : undefined;
     return subflow !== undefined && subflows.has(subflow) ? subflow : undefined;
   }
 

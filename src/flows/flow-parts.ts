@@ -4,7 +4,7 @@ import type { FlowNode } from "./configuration.ts";
 export const globalFlowId = "global";
 
 /** The nodes of a tab or subflow, or of the global flow. All in the order of the document. */
-export type Content = {
+type Content = {
   /** Nodes and groups with a place on the tab or in the subflow. */
   readonly nodes: readonly FlowNode[];
   /** Configuration nodes. */

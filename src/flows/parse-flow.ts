@@ -86,14 +86,17 @@ function locateSubflow(subflow: Subflow, replaced: FlowNode | undefined, path: J
 function locateContent(content: Pick<Flow, "nodes" | "configs">, z: string, path: JsonPath): LocatedNode[] {
   const locate = (nodes: readonly Node[], name: string): LocatedNode[] =>
     nodes.map((node, index) => {
-      const located = { node: { ...node, properties: { ...node.properties, z } }, path: [...path, name, index] };
       if (isContainer(node)) {
         throw invalidFlows({
-          path: [...located.path, "type"],
+          path: [...path, name, index, "type"],
           message: `must not be ${JSON.stringify(node.type)}: flows contain no tabs, and only the flow "global" has subflows`,
         });
       }
-      return located;
+      const isThere = node.properties?.["z"] === z;
+      return {
+        node: isThere ? node : { ...node, properties: { ...node.properties, z } },
+        path: [...path, name, index],
+      };
     });
   return [...locate(content.nodes, "nodes"), ...locate(content.configs, "configs")];
 }

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
 import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, FlowNode } from "./configuration.ts";
-import { type Contained, readContainment } from "./containment.ts";
+import { type Contained, isContained, readContainment } from "./containment.ts";
 import { findCredentialsViolation } from "./credentials-violation.ts";
 import { prependKeyIfFound, type Violation, invalidFlows, quoteInput, prependKey } from "./violation.ts";
 import { findJsonViolation, findKeyViolation, findTextViolation } from "./json-violation.ts";
@@ -27,8 +27,9 @@ export function parseFlows(nodes: readonly Node[]): ParsedFlows {
  * besides them. Throws `invalid_flows` with the JSON path of the first violation in document order.
  */
 export function parseNodes(located: readonly LocatedNode[], others: readonly FlowNode[] = []): ParsedFlows {
-  const containment = readContainment([...others, ...located.map(({ node }) => toContained(node))]);
-  const paths: PathsById = new Map(others.map(({ id }) => [id, undefined]));
+  const containers = others.filter(isContained);
+  const containment = readContainment([...containers, ...located.map(({ node }) => toContained(node))]);
+  const paths = findTakenIds(located, others);
   const inline = new Map<string, ReadonlyMap<string, string>>();
 
   const flows = located.map(({ node, path }): FlowNode => {
@@ -43,7 +44,7 @@ export function parseNodes(located: readonly LocatedNode[], others: readonly Flo
     return flatten(node);
   });
   // A new subflow contains the nodes that refer to its id already.
-  for (const other of others) {
+  for (const other of containers) {
     const violation = containment.findViolation(other);
     if (violation !== undefined) {
       throw invalidFlows({
@@ -55,8 +56,14 @@ export function parseNodes(located: readonly LocatedNode[], others: readonly Flo
   return { flows, inline };
 }
 
-/** The paths of the ids so far; undefined for a node that is not in the request. */
+/** The paths of the ids so far; undefined for the id of a node that is not in the request. */
 type PathsById = Map<string, JsonPath | undefined>;
+
+/** The ids in the request that others have. */
+function findTakenIds(located: readonly LocatedNode[], others: readonly FlowNode[]): PathsById {
+  const ids = new Set(others.length === 0 ? [] : located.map(({ node }) => node.id));
+  return new Map(others.filter(({ id }) => ids.has(id)).map(({ id }) => [id, undefined]));
+}
 
 function toContained({ id, type, properties }: Node): Contained {
   return { id, type, z: properties?.["z"], g: properties?.["g"] };

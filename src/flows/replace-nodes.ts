@@ -10,13 +10,13 @@ export function replaceNodes(
   replacements: readonly FlowNode[],
 ): FlowNode[] {
   const remaining = new Map(replacements.map((node) => [node.id, node]));
-  const kept = document.flatMap((node) => {
-    if (!replaced.has(node)) {
-      return [node];
+  const nodes: FlowNode[] = [];
+  for (const node of document) {
+    const kept = replaced.has(node) ? remaining.get(node.id) : node;
+    if (kept !== undefined) {
+      nodes.push(kept);
+      remaining.delete(kept.id);
     }
-    const replacement = remaining.get(node.id);
-    remaining.delete(node.id);
-    return replacement === undefined ? [] : [replacement];
-  });
-  return [...kept, ...remaining.values()];
+  }
+  return [...nodes, ...remaining.values()];
 }

@@ -128,8 +128,16 @@ describe("reading a flow and replacing it with the result changes nothing", () =
   const name = fc.oneof(
     text,
     fc.constantFrom(
-      ...["nodes", "configs", "subflows", "rev", "properties", "label", "disabled", "info", "env", "name"],
-      ...["constructor", "toString", "values"],
+      "nodes",
+      "configs",
+      "subflows",
+      "rev",
+      "properties",
+      "label",
+      "disabled",
+      "info",
+      "env",
+      "constructor",
     ),
   );
   const properties: fc.Arbitrary<JsonObject> = fc

@@ -28,7 +28,7 @@ function decrypt(): never {
   throw new Error("nothing is encrypted here");
 }
 
-export type Reply = {
+type Reply = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[]>>;
   /** Undefined: there is none. */

@@ -29,7 +29,7 @@ export function createFlowChange(flow: Flow, options: FlowChangeOptions): Change
   const id = randomBytes(8).toString("hex");
   return flowChange(
     (document) => ({ replaced: [], ...parseFlow(flow, { id, replaced: undefined, others: document }) }),
-    ["create", toBinary(FlowSchema, flow)],
+    () => ["create", toBinary(FlowSchema, flow)],
     options,
   );
 }
@@ -44,7 +44,7 @@ export function updateFlowChange(id: string, flow: Flow, options: FlowChangeOpti
       const others = document.filter((node) => !members.has(node));
       return { replaced, ...parseFlow(flow, { id, replaced: parts, others }) };
     },
-    ["update", id, toBinary(FlowSchema, flow)],
+    () => ["update", id, toBinary(FlowSchema, flow)],
     options,
   );
 }
@@ -54,7 +54,7 @@ export function deleteFlowChange(id: string, options: FlowChangeOptions): Change
   assertTab(id);
   return flowChange(
     (document) => ({ ...noNodes, replaced: nodesOf(requireFlow(document, id)) }),
-    ["delete", id],
+    () => ["delete", id],
     options,
   );
 }
@@ -67,7 +67,7 @@ export function disableFlowChange(id: string, disabled: boolean, options: FlowCh
       const tab = findTab(document, id) ?? throwNotFound(id);
       return { ...noNodes, replaced: [tab], flows: [{ ...tab, disabled }] };
     },
-    [disabled ? "disable" : "enable", id],
+    () => [disabled ? "disable" : "enable", id],
     options,
   );
 }
@@ -76,7 +76,7 @@ const noNodes: ParsedFlows = { flows: [], inline: new Map() };
 
 function flowChange(
   edit: (document: readonly FlowNode[]) => Edit,
-  identity: ReturnType<Change["identity"]>,
+  identity: Change["identity"],
   { deploymentType, rev, decrypt }: FlowChangeOptions,
 ): Change {
   return {
@@ -89,7 +89,7 @@ function flowChange(
       const credentials = mergeCredentials({ flows, inline, topLevel: undefined, current, decrypt });
       return { flows: await formatDocument(flows), credentials };
     },
-    identity: () => [rev ?? "", ...identity],
+    identity: () => [rev ?? "", ...identity()],
   };
 }
 

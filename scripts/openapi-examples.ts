@@ -34,6 +34,8 @@ const nodes = [
     wires: [],
   },
 ];
+const flow = { label: "Greetings", nodes: nodes.slice(1) };
+const flowId = "9b1c0f5e2d7a4c11";
 const rev = "0198a4c2-6f0e-7b31-9d55-3c1f6a2e8b70";
 const login = {
   client_id: "service-admin",
@@ -191,6 +193,81 @@ export const examples: Examples = {
         },
       },
     },
+  },
+  FlowsService_GetFlow: {
+    responses: {
+      200: {
+        "application/json": {
+          tab: { summary: "A tab", value: { id: flowId, ...flow, rev } },
+          global: {
+            summary: "What all tabs share: /flow/global",
+            value: {
+              id: "global",
+              nodes: [],
+              configs: [{ id: "broker", type: "mqtt-broker", broker: "mqtt.example", port: 1883 }],
+              rev,
+            },
+          },
+        },
+      },
+      default: {
+        "application/json": {
+          unknown: {
+            summary: "No tab has this id",
+            value: { code: "not_found", message: 'there is no flow "9b1c": no tab has this id' },
+          },
+        },
+      },
+    },
+  },
+  FlowsService_CreateFlow: {
+    request: { "application/json": { flow: { summary: "Its id is assigned", value: flow } } },
+    responses: {
+      200: { "application/json": { created: { value: { id: flowId, rev } } } },
+      default: {
+        "application/json": {
+          duplicate: {
+            summary: "A node with the id of another one",
+            value: {
+              code: "invalid_flows",
+              message: 'flow.nodes[0].id: must be unique, and that of a node of another flow is "4e0d7a2b9c6f4d22" too',
+            },
+          },
+        },
+      },
+    },
+  },
+  FlowsService_UpdateFlow: {
+    request: {
+      "application/json": {
+        guarded: { summary: "Only if the revision is still active", value: { id: flowId, ...flow, rev } },
+        disabled: { summary: "Disabled", value: { ...flow, disabled: true } },
+      },
+    },
+    responses: { 200: { "application/json": { changed: { value: { id: flowId, rev } } } } },
+  },
+  FlowsService_DeleteFlow: {
+    responses: {
+      default: {
+        "application/json": {
+          changed: {
+            summary: "If-Match is not the active revision",
+            value: {
+              code: "precondition_failed",
+              message: `If-Match: the active revision is "${rev}": read it, resolve the differences and deploy again`,
+            },
+          },
+        },
+      },
+    },
+  },
+  FlowsService_EnableFlow: {
+    request: { "application/json": { unconditional: { summary: "Whichever revision is active", value: {} } } },
+    responses: { 200: { "application/json": { changed: { value: { id: flowId, rev } } } } },
+  },
+  FlowsService_DisableFlow: {
+    request: { "application/json": { unconditional: { summary: "Whichever revision is active", value: {} } } },
+    responses: { 200: { "application/json": { changed: { value: { id: flowId, rev } } } } },
   },
   SettingsService_GetSettings: {
     responses: {

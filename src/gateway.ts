@@ -352,7 +352,16 @@ function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
 function measureStore(store: Store, metrics: StoreMetrics): Store {
   return {
     ...store,
-    flows: metrics.measure("flows", store.flows, ["commit", "find", "findEntry", "list", "prune", "reload", "update"]),
+    flows: metrics.measure("flows", store.flows, [
+      "commit",
+      "find",
+      "findEntry",
+      "findRepeated",
+      "list",
+      "prune",
+      "reload",
+      "update",
+    ]),
     tokens: metrics.measure("tokens", store.tokens, [
       "insert",
       "find",

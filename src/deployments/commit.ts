@@ -1,5 +1,6 @@
 import type { DeploymentCall } from "./call.ts";
-import type { Change } from "./change.ts";
+import type { Revision } from "../store/store.ts";
+import type { Change, Content } from "./change.ts";
 import type { Committed, CommitOptions } from "./committed.ts";
 import { isMismatch, toDraft } from "./draft.ts";
 import { mergeOrReject } from "./merge.ts";
@@ -15,7 +16,7 @@ export async function commitChange(change: Change, call: DeploymentCall, options
   const expectedRev = conditions.evaluate(store.active());
   for (;;) {
     const active = store.active();
-    const content = await change.apply(active);
+    const content = await applyChange(change, active, call, store);
     // The deadline may have passed while the change was prepared.
     signal.throwIfAborted();
     try {
@@ -29,5 +30,20 @@ export async function commitChange(change: Change, call: DeploymentCall, options
         return mergeOrReject({ change, call, expectedRev, mismatch: error }, options);
       }
     }
+  }
+}
+
+async function applyChange(
+  change: Change,
+  active: Revision,
+  { origin, idempotencyKey }: DeploymentCall,
+  store: CommitOptions["store"],
+): Promise<Content> {
+  try {
+    return await change.apply(active);
+  } catch (error) {
+    // A repeated change may not be applicable to its own result.
+    const repeated = idempotencyKey === undefined ? undefined : await store.findRepeated(origin.by, idempotencyKey);
+    throw repeated ?? error;
   }
 }

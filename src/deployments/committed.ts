@@ -9,6 +9,6 @@ export type Committed = {
 };
 
 export type CommitOptions = {
-  readonly store: Pick<FlowStore, "active" | "commit" | "find" | "findEntry">;
+  readonly store: Pick<FlowStore, "active" | "commit" | "find" | "findEntry" | "findRepeated">;
   readonly comparison: Pick<Comparison, "merge">;
 };

@@ -1,16 +1,29 @@
-import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
+import type { JsonValue } from "@bufbuild/protobuf";
 import { numberComponents } from "./components.ts";
 import { type Violation, quoteInput } from "./violation.ts";
 
-/** Finds cycles of groups and subflows, on which the runtime would never finish starting. */
-export type Containment = { findViolation(node: Node): Violation | undefined };
+/** The properties of a node that determine what contains it, and what it contains. */
+export type Contained = {
+  readonly id: string;
+  readonly type: string;
+  readonly z?: JsonValue | undefined;
+  readonly g?: JsonValue | undefined;
+};
 
-export function readContainment(nodes: readonly Node[]): Containment {
+/** Whether a node contains others, or is an instance of a subflow. No other nodes matter to `readContainment`. */
+export function isContained({ type }: Contained): boolean {
+  return type === "group" || type === "subflow" || type.startsWith(instancePrefix);
+}
+
+const instancePrefix = "subflow:";
+
+/** Finds cycles of groups and subflows, on which the runtime would never finish starting. */
+export type Containment = { findViolation(node: Contained): Violation | undefined };
+
+export function readContainment(nodes: readonly Contained[]): Containment {
   const groups = new Map(nodes.filter((node) => node.type === "group").map((node) => [node.id, node]));
   const groupComponents = numberComponents(
-    new Map(
-      [...groups].map(([id, { properties }]) => [id, typeof properties?.["g"] === "string" ? [properties["g"]] : []]),
-    ),
+    new Map([...groups].map(([id, { g }]) => [id, typeof g === "string" ? [g] : []])),
   );
 
   const subflows = new Map<string, string[]>(
@@ -24,18 +37,17 @@ export function readContainment(nodes: readonly Node[]): Containment {
   }
   const subflowComponents = numberComponents(subflows);
 
-  function instantiatedBy(node: Node): string | undefined {
-    const subflow = node.type.startsWith("subflow:") ? node.type.slice("subflow:".length) : undefined;
+  function instantiatedBy(node: Contained): string | undefined {
+    const subflow = node.type.startsWith(instancePrefix) ? node.type.slice(instancePrefix.length) : undefined;
     return subflow !== undefined && subflows.has(subflow) ? subflow : undefined;
   }
 
-  function containerOf(node: Node): string[] | undefined {
-    const container = node.properties?.["z"];
-    return typeof container === "string" ? subflows.get(container) : undefined;
+  function containerOf(node: Contained): string[] | undefined {
+    return typeof node.z === "string" ? subflows.get(node.z) : undefined;
   }
 
-  function findGroupViolation(group: Node): Violation | undefined {
-    const parentId = group.properties?.["g"];
+  function findGroupViolation(group: Contained): Violation | undefined {
+    const parentId = group.g;
     // For the runtime any falsy value means that the group has no parent.
     if (!parentId) {
       return undefined;
@@ -44,7 +56,7 @@ export function readContainment(nodes: readonly Node[]): Containment {
       return { path: ["g"], message: "must be a string, the id of a group" };
     }
     const parent = groups.get(parentId);
-    if (parent === undefined || parent.properties?.["z"] !== group.properties?.["z"]) {
+    if (parent === undefined || parent.z !== group.z) {
       return {
         path: ["g"],
         message: `must be the id of a group on the same tab or subflow, and ${quoteInput(parentId)} is not`,
@@ -59,8 +71,8 @@ export function readContainment(nodes: readonly Node[]): Containment {
     return undefined;
   }
 
-  function findInstanceViolation(instance: Node): Violation | undefined {
-    const container = instance.properties?.["z"];
+  function findInstanceViolation(instance: Contained): Violation | undefined {
+    const container = instance.z;
     const contained = instantiatedBy(instance);
     if (typeof container !== "string" || contained === undefined || !subflows.has(container)) {
       return undefined;

@@ -1,10 +1,14 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
 import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, FlowNode } from "./configuration.ts";
-import { readContainment } from "./containment.ts";
+import { type Contained, isContained, readContainment } from "./containment.ts";
 import { findCredentialsViolation } from "./credentials-violation.ts";
 import { prependKeyIfFound, type Violation, invalidFlows, quoteInput, prependKey } from "./violation.ts";
 import { findJsonViolation, findKeyViolation, findTextViolation } from "./json-violation.ts";
+
+/** A node of a request, and its JSON path there. */
+export type LocatedNode = { readonly node: Node; readonly path: JsonPath };
 
 export type ParsedFlows = {
   /** In the order of the request. */
@@ -13,36 +17,65 @@ export type ParsedFlows = {
   readonly inline: CredentialSets;
 };
 
-/**
- * Validates the nodes of a request and converts them to flat objects. Throws `invalid_flows` with the JSON path of the first
- * violation in document order.
- */
+/** Validates the nodes of a whole configuration, as `parseNodes` does. */
 export function parseFlows(nodes: readonly Node[]): ParsedFlows {
-  const containment = readContainment(nodes);
-  const indices = new Map<string, number>();
+  return parseNodes(nodes.map((node, index) => ({ node, path: ["flows", index] })));
+}
+
+/**
+ * Validates the nodes of a request and converts them to flat objects. `others` are the nodes that the configuration has
+ * besides them. Throws `invalid_flows` with the JSON path of the first violation in document order.
+ */
+export function parseNodes(located: readonly LocatedNode[], others: readonly FlowNode[] = []): ParsedFlows {
+  const containers = others.filter(isContained);
+  const containment = readContainment([...containers, ...located.map(({ node }) => toContained(node))]);
+  const paths = findTakenIds(located, others);
   const inline = new Map<string, ReadonlyMap<string, string>>();
 
-  const flows = nodes.map((node, index): FlowNode => {
-    const violation = findNodeViolation(node, indices) ?? containment.findViolation(node);
+  const flows = located.map(({ node, path }): FlowNode => {
+    const violation = findNodeViolation(node, paths) ?? containment.findViolation(toContained(node));
     if (violation !== undefined) {
-      throw invalidFlows(prependKey("flows", prependKey(index, violation)));
+      throw invalidFlows({ path: [...path, ...violation.path], message: violation.message });
     }
-    indices.set(node.id, index);
+    paths.set(node.id, path);
     if (node.credentials !== undefined) {
       inline.set(node.id, new Map(Object.entries(node.credentials.values)));
     }
     return flatten(node);
   });
+  // A new subflow contains the nodes that refer to its id already.
+  for (const other of containers) {
+    const violation = containment.findViolation(other);
+    if (violation !== undefined) {
+      throw invalidFlows({
+        path: ["flow"],
+        message: `the unchanged node ${quoteInput(other.id)}: ${violation.message}`,
+      });
+    }
+  }
   return { flows, inline };
+}
+
+/** The paths of the ids so far; undefined for the id of a node that is not in the request. */
+type PathsById = Map<string, JsonPath | undefined>;
+
+/** The ids in the request that others have. */
+function findTakenIds(located: readonly LocatedNode[], others: readonly FlowNode[]): PathsById {
+  const ids = new Set(others.length === 0 ? [] : located.map(({ node }) => node.id));
+  return new Map(others.filter(({ id }) => ids.has(id)).map(({ id }) => [id, undefined]));
+}
+
+function toContained({ id, type, properties }: Node): Contained {
+  return { id, type, z: properties?.["z"], g: properties?.["g"] };
 }
 
 function flatten({ id, type, label, properties }: Node): FlowNode {
   return label === undefined ? { id, type, ...properties } : { id, type, label, ...properties };
 }
 
-function findNodeViolation(node: Node, indices: ReadonlyMap<string, number>): Violation | undefined {
+function findNodeViolation(node: Node, paths: PathsById): Violation | undefined {
   return (
-    findIdViolation(node.id, indices) ??
+    findIdViolation(node.id, paths) ??
     prependKeyIfFound("type", node.type === "" ? empty : findTextViolation(node.type)) ??
     prependKeyIfFound("label", node.label === undefined ? undefined : findTextViolation(node.label)) ??
     prependKeyIfFound("credentials", node.credentials && findCredentialsViolation(node.credentials)) ??
@@ -52,13 +85,14 @@ function findNodeViolation(node: Node, indices: ReadonlyMap<string, number>): Vi
 
 const empty: Violation = { path: [], message: "must not be empty" };
 
-function findIdViolation(id: string, indices: ReadonlyMap<string, number>): Violation | undefined {
+function findIdViolation(id: string, paths: PathsById): Violation | undefined {
   if (id === "") {
     return prependKey("id", empty);
   }
-  const first = indices.get(id);
-  if (first !== undefined) {
-    return { path: ["id"], message: `must be unique, and flows[${first}].id is ${quoteInput(id)} too` };
+  if (paths.has(id)) {
+    const first = paths.get(id);
+    const owner = first === undefined ? "that of a node of another flow" : `${formatPath(first)}.id`;
+    return { path: ["id"], message: `must be unique, and ${owner} is ${quoteInput(id)} too` };
   }
   return prependKeyIfFound("id", findTextViolation(id));
 }

@@ -7,7 +7,8 @@ import { type FlowsDocument, formatDocument } from "./document.ts";
 import { parseFlows } from "./parse-flows.ts";
 
 /** The fields of a request that are not about the content of the flows. Not validated. */
-export type DeploymentFields = Pick<SetFlowsRequest, "message" | "idempotencyKey" | "wait" | "onFailure" | "merge">;
+export type DeploymentFields = Pick<SetFlowsRequest, "message" | "idempotencyKey" | "wait" | "onFailure"> &
+  Partial<Pick<SetFlowsRequest, "merge">>;
 
 /** A validated deployment request that is not committed yet. */
 export type PreparedDeployment = {

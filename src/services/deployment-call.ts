@@ -15,7 +15,7 @@ const maxKeyChars = 255;
 
 /** Validates the common fields. `rev` is the revision that must be active; undefined: any. */
 export function readDeploymentCall(
-  fields: Omit<DeploymentFields, "merge"> & { readonly merge?: boolean },
+  fields: DeploymentFields,
   rev: string | undefined,
   context: HandlerContext,
 ): DeploymentCall & ObservedCall {

@@ -1,5 +1,6 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { FlowsDocument } from "../flows/document.ts";
+import type { RepeatedRequest } from "./errors.ts";
 
 /** Who caused a change, and by which request. */
 export type Origin = {
@@ -151,6 +152,8 @@ export interface FlowStore {
     readonly filter?: RevisionFilter | undefined;
   }): Promise<RevisionPage>;
   commit(draft: RevisionDraft, signal?: AbortSignal): Promise<Revision>;
+  /** Resolves with the error of a commit with this user and idempotency key; undefined: the key was not used within a day. */
+  findRepeated(by: string | undefined, key: string): Promise<RepeatedRequest | undefined>;
   /**
    * Changes the given properties, durably, and writes the audit entry in the same transaction. Resolves with undefined if
    * there is no such revision.

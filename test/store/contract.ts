@@ -265,6 +265,14 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
       rev: first.rev,
     });
     expect(store.flows.active()).toBe(first);
+    expect(await store.flows.findRepeated("ada", "k")).toMatchObject({
+      name: "RepeatedRequest",
+      fingerprint: idempotencyKey.fingerprint,
+      rev: first.rev,
+    });
+    expect(await store.flows.findRepeated("ada", "other")).toBeUndefined();
+    expect(await store.flows.findRepeated("bob", "k")).toBeUndefined();
+    expect(await store.flows.findRepeated(undefined, "k")).toBeUndefined();
     await using again = await location.open();
     await expect(again.flows.commit(draft(first.rev, { idempotencyKey }))).rejects.toBeInstanceOf(RepeatedRequest);
     const other = await store.flows.commit(draft(first.rev, { idempotencyKey, by: "bob" }));

@@ -15,7 +15,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSK/BAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlEi0KBW1lcmdlGAkgASgIQh7ygRkaChhTZXJ2aWNlLURlcGxveW1lbnQtTWVyZ2VCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IqwDChBVbmRvRmxvd3NSZXF1ZXN0EhoKA3JldhgBIAEoCUII8oEZBDgBQAFIAIgBARJsCg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZUI28oEZMgoXU2VydmljZS1EZXBsb3ltZW50LVR5cGUSF2ludmFsaWRfZGVwbG95bWVudF90eXBlEjEKB21lc3NhZ2UYAyABKAlCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1NZXNzYWdlEjMKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUIV8oEZEQoPSWRlbXBvdGVuY3ktS2V5SAGIAQESMAoEd2FpdBgFIAEoDUId8oEZGQoXU2VydmljZS1EZXBsb3ltZW50LVdhaXRIAogBARJPCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQiPygRkfCh1TZXJ2aWNlLURlcGxveW1lbnQtT24tRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi1AIKEFNldEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJElEKB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU91dGNvbWUSPQoNbWlzc2luZ190eXBlcxgDIAMoCUIm8oEZIgogU2VydmljZS1EZXBsb3ltZW50LU1pc3NpbmctVHlwZXMSNwoKdW5kb25lX3JldhgEIAEoCUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LVVuZG9uZS1SZXYSNwoKbWVyZ2VkX3JldhgFIAEoCUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU1lcmdlZC1SZXYSLwoObWVyZ2VkX2NoYW5nZXMYBiADKAsyFy5mbG93Z2F0ZS52MS5Ob2RlQ2hhbmdlIqQBCgpOb2RlQ2hhbmdlEg8KB25vZGVfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIMCgRuYW1lGAMgASgJEioKBXlvdXJzGAQgASgOMhsuZmxvd2dhdGUudjEuTm9kZUNoYW5nZUtpbmQSKwoGdGhlaXJzGAUgASgOMhsuZmxvd2dhdGUudjEuTm9kZUNoYW5nZUtpbmQSEAoIY29uZmxpY3QYBiABKAki9wMKCFJldmlzaW9uEgsKA3JldhgBIAEoCRIOCgZwYXJlbnQYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmFjdGl2ZRgEIAEoCBIMCgR1c2VyGAUgASgJEhYKDmNsaWVudF9hZGRyZXNzGAYgASgJEhAKCHByb3RvY29sGAcgASgJEhIKCnJlcXVlc3RfaWQYCCABKAkSNAoPZGVwbG95bWVudF90eXBlGAkgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSKQoFY2F1c2UYCiABKA4yGi5mbG93Z2F0ZS52MS5SZXZpc2lvbkNhdXNlEhQKDHJlc3RvcmVkX3JldhgLIAEoCRIPCgdtZXNzYWdlGAwgASgJEg4KBnBpbm5lZBgNIAEoCBIvCgdvdXRjb21lGA4gASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFwoPb3V0Y29tZV9tZXNzYWdlGA8gASgJEhUKDW1pc3NpbmdfdHlwZXMYECADKAkSEgoKbm9kZV9jb3VudBgRIAEoBRISCgpzaXplX2J5dGVzGBIgASgFEiAKBWZsb3dzGBMgAygLMhEuZmxvd2dhdGUudjEuTm9kZSLQAQoPRGVwbG95bWVudEVycm9yEjAKBGNvZGUYASABKA4yIi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50RXJyb3JSZWFzb24SDwoHbWVzc2FnZRgCIAEoCRIlCgZhY3RpdmUYAyABKAsyFS5mbG93Z2F0ZS52MS5SZXZpc2lvbhIoCgdjaGFuZ2VzGAQgAygLMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZRIUCgxjaGFuZ2VfY291bnQYBSABKAU6E/KBGQ8SBGNvZGUaB21lc3NhZ2UiygEKBE5vZGUSFAoCaWQYASABKAlCCPKBGQQwATgBEhYKBHR5cGUYAiABKAlCCPKBGQQwATgBEhoKBWxhYmVsGAMgASgJQgbygRkCIAFIAIgBARI5CgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsc0IG8oEZAjgBEjMKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgbygRkCGAFCCAoGX2xhYmVsIoUBCg9Ob2RlQ3JlZGVudGlhbHMSQwoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgmAAQHygRkCGAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLJAQoLQ3JlZGVudGlhbHMSOgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5QgbygRkCGAESJAoJZW5jcnlwdGVkGAIgASgJQgmAAQHygRkCOAFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCppCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEh8KD09OX0ZBSUxVUkVfS0VFUBABGgrygRkGCgRrZWVwEh8KD09OX0ZBSUxVUkVfVU5ETxACGgrygRkGCgR1bmRvKrUBCg5Ob2RlQ2hhbmdlS2luZBIgChxOT0RFX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASJwoWTk9ERV9DSEFOR0VfS0lORF9BRERFRBABGgvygRkHCgVhZGRlZBIrChhOT0RFX0NIQU5HRV9LSU5EX0NIQU5HRUQQAhoN8oEZCQoHY2hhbmdlZBIrChhOT0RFX0NIQU5HRV9LSU5EX1JFTU9WRUQQAxoN8oEZCQoHcmVtb3ZlZCrPAgoRRGVwbG95bWVudE91dGNvbWUSIgoeREVQTE9ZTUVOVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASLQoaREVQTE9ZTUVOVF9PVVRDT01FX1JVTk5JTkcQARoN8oEZCQoHcnVubmluZxIrChlERVBMT1lNRU5UX09VVENPTUVfRkFJTEVEEAIaDPKBGQgKBmZhaWxlZBItChpERVBMT1lNRU5UX09VVENPTUVfQ1JBU0hFRBADGg3ygRkJCgdjcmFzaGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9QRU5ESU5HEAQaDfKBGQkKB3BlbmRpbmcSLwobREVQTE9ZTUVOVF9PVVRDT01FX1JFUExBQ0VEEAUaDvKBGQoKCHJlcGxhY2VkEisKGURFUExPWU1FTlRfT1VUQ09NRV9VTkRPTkUQBhoM8oEZCAoGdW5kb25lKrUCCg1SZXZpc2lvbkNhdXNlEh4KGlJFVklTSU9OX0NBVVNFX1VOU1BFQ0lGSUVEEAASLwoZUkVWSVNJT05fQ0FVU0VfREVQTE9ZTUVOVBABGhDygRkMCgpkZXBsb3ltZW50EiUKFFJFVklTSU9OX0NBVVNFX01FUkdFEAIaC/KBGQcKBW1lcmdlEiMKE1JFVklTSU9OX0NBVVNFX0ZMT1cQAxoK8oEZBgoEZmxvdxIpChZSRVZJU0lPTl9DQVVTRV9SRVNUT1JFEAQaDfKBGQkKB3Jlc3RvcmUSIwoTUkVWSVNJT05fQ0FVU0VfVU5ETxAFGgrygRkGCgR1bmRvEjcKHVJFVklTSU9OX0NBVVNFX0FVVE9NQVRJQ19VTkRPEAYaFPKBGRAKDmF1dG9tYXRpY191bmRvKvICChVEZXBsb3ltZW50RXJyb3JSZWFzb24SJwojREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABJHCihERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9WRVJTSU9OX01JU01BVENIEAEaGfKBGRUKEHZlcnNpb25fbWlzbWF0Y2gYmQMSTQorREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fUFJFQ09ORElUSU9OX0ZBSUxFRBACGhzygRkYChNwcmVjb25kaXRpb25fZmFpbGVkGJwDElMKLkRFUExPWU1FTlRfRVJST1JfUkVBU09OX0lERU1QT1RFTkNZX0tFWV9SRVVTRUQQAxof8oEZGwoWaWRlbXBvdGVuY3lfa2V5X3JldXNlZBimAxJDCiZERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9NRVJHRV9DT05GTElDVBAEGhfygRkTCg5tZXJnZV9jb25mbGljdBiZAyrTAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASJAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARoK8oEZBgoEZnVsbBImChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhoL8oEZBwoFbm9kZXMSJgoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMaC/KBGQcKBWZsb3dzEioKFkRFUExPWU1FTlRfVFlQRV9SRUxPQUQQBBoO8oEZCgoGcmVsb2FkEAEyswQKDEZsb3dzU2VydmljZRLSAQoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIogBkAIB8oEZYyJBChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiILCgJ2MRoFZmxvd3MiBAoCdjIqA3JldjIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZcKCGQwaCmZsb3dzLnJlYWSC0+STAggSBi9mbG93cxLQAQoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlIoYB8oEZYCJKChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiIOCgJ2MRIFZmxvd3MgzAEiCgoCdjISASogyAE6DWludmFsaWRfZmxvd3NSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwILOgEqIgYvZmxvd3MSewoJVW5kb0Zsb3dzEh0uZmxvd2dhdGUudjEuVW5kb0Zsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UiMPKBGQVSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwIQOgEqIgsvZmxvd3M6dW5kb0IlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSK/BAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlEi0KBW1lcmdlGAkgASgIQh7ygRkaChhTZXJ2aWNlLURlcGxveW1lbnQtTWVyZ2VCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IqwDChBVbmRvRmxvd3NSZXF1ZXN0EhoKA3JldhgBIAEoCUII8oEZBDgBQAFIAIgBARJsCg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZUI28oEZMgoXU2VydmljZS1EZXBsb3ltZW50LVR5cGUSF2ludmFsaWRfZGVwbG95bWVudF90eXBlEjEKB21lc3NhZ2UYAyABKAlCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1NZXNzYWdlEjMKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUIV8oEZEQoPSWRlbXBvdGVuY3ktS2V5SAGIAQESMAoEd2FpdBgFIAEoDUId8oEZGQoXU2VydmljZS1EZXBsb3ltZW50LVdhaXRIAogBARJPCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQiPygRkfCh1TZXJ2aWNlLURlcGxveW1lbnQtT24tRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQiHAoOR2V0Rmxvd1JlcXVlc3QSCgoCaWQYASABKAki1gMKEUNyZWF0ZUZsb3dSZXF1ZXN0EicKBGZsb3cYASABKAsyES5mbG93Z2F0ZS52MS5GbG93QgbygRkCMAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgEIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAYgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLiAwoRVXBkYXRlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSJwoEZmxvdxgCIAEoCzIRLmZsb3dnYXRlLnYxLkZsb3dCBvKBGQIwARIaCgNyZXYYAyABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAQgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAUgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBiABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYByABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgIIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IrkDChFEZWxldGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIaCgNyZXYYAiABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAQgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBiABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IrkDChFFbmFibGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIaCgNyZXYYAiABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAQgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBiABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IroDChJEaXNhYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgEIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAYgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCL4AQoSQ2hhbmdlRmxvd1Jlc3BvbnNlEgoKAmlkGAEgASgJEgsKA3JldhgCIAEoCRJRCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYBCADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzEjcKCnVuZG9uZV9yZXYYBSABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1VbmRvbmUtUmV2ItQCChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRJRCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYAyADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzEjcKCnVuZG9uZV9yZXYYBCABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1VbmRvbmUtUmV2EjcKCm1lcmdlZF9yZXYYBSABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1NZXJnZWQtUmV2Ei8KDm1lcmdlZF9jaGFuZ2VzGAYgAygLMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZSKkAQoKTm9kZUNoYW5nZRIPCgdub2RlX2lkGAEgASgJEgwKBHR5cGUYAiABKAkSDAoEbmFtZRgDIAEoCRIqCgV5b3VycxgEIAEoDjIbLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2VLaW5kEisKBnRoZWlycxgFIAEoDjIbLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2VLaW5kEhAKCGNvbmZsaWN0GAYgASgJIvcDCghSZXZpc2lvbhILCgNyZXYYASABKAkSDgoGcGFyZW50GAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZhY3RpdmUYBCABKAgSDAoEdXNlchgFIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgGIAEoCRIQCghwcm90b2NvbBgHIAEoCRISCgpyZXF1ZXN0X2lkGAggASgJEjQKD2RlcGxveW1lbnRfdHlwZRgJIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEikKBWNhdXNlGAogASgOMhouZmxvd2dhdGUudjEuUmV2aXNpb25DYXVzZRIUCgxyZXN0b3JlZF9yZXYYCyABKAkSDwoHbWVzc2FnZRgMIAEoCRIOCgZwaW5uZWQYDSABKAgSLwoHb3V0Y29tZRgOIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhcKD291dGNvbWVfbWVzc2FnZRgPIAEoCRIVCg1taXNzaW5nX3R5cGVzGBAgAygJEhIKCm5vZGVfY291bnQYESABKAUSEgoKc2l6ZV9ieXRlcxgSIAEoBRIgCgVmbG93cxgTIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUi0AEKD0RlcGxveW1lbnRFcnJvchIwCgRjb2RlGAEgASgOMiIuZmxvd2dhdGUudjEuRGVwbG95bWVudEVycm9yUmVhc29uEg8KB21lc3NhZ2UYAiABKAkSJQoGYWN0aXZlGAMgASgLMhUuZmxvd2dhdGUudjEuUmV2aXNpb24SKAoHY2hhbmdlcxgEIAMoCzIXLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2USFAoMY2hhbmdlX2NvdW50GAUgASgFOhPygRkPEgRjb2RlGgdtZXNzYWdlIsoBCgROb2RlEhQKAmlkGAEgASgJQgjygRkEMAE4ARIWCgR0eXBlGAIgASgJQgjygRkEMAE4ARIaCgVsYWJlbBgDIAEoCUIG8oEZAiABSACIAQESOQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHNCBvKBGQI4ARIzCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIG8oEZAhgBQggKBl9sYWJlbCKdAwoERmxvdxISCgJpZBgBIAEoCUIG8oEZAjgBEhoKBWxhYmVsGAIgASgJQgbygRkCIAFIAIgBARIdCghkaXNhYmxlZBgDIAEoCEIG8oEZAiABSAGIAQESGQoEaW5mbxgEIAEoCUIG8oEZAiABSAKIAQESKgoFbm9kZXMYBSADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgjygRkEKAE4ARIqCgdjb25maWdzGAYgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAjgBEi4KCHN1YmZsb3dzGAcgAygLMhQuZmxvd2dhdGUudjEuU3ViZmxvd0IG8oEZAjgBEjkKC2NyZWRlbnRpYWxzGAggASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzQgbygRkCOAESMwoKcHJvcGVydGllcxgJIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBvKBGQIYARITCgNyZXYYCiABKAlCBvKBGQI4AUIICgZfbGFiZWxCCwoJX2Rpc2FibGVkQgcKBV9pbmZvIv8BCgdTdWJmbG93EhQKAmlkGAEgASgJQgjygRkEMAE4ARIUCgR0eXBlGAIgASgJQgbygRkCOAESKgoFbm9kZXMYAyADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgjygRkEKAE4ARIsCgdjb25maWdzGAQgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBCgBOAESOQoLY3JlZGVudGlhbHMYBSABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHNCBvKBGQI4ARIzCgpwcm9wZXJ0aWVzGAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIG8oEZAhgBIoUBCg9Ob2RlQ3JlZGVudGlhbHMSQwoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgmAAQHygRkCGAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLJAQoLQ3JlZGVudGlhbHMSOgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5QgbygRkCGAESJAoJZW5jcnlwdGVkGAIgASgJQgmAAQHygRkCOAFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCppCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEh8KD09OX0ZBSUxVUkVfS0VFUBABGgrygRkGCgRrZWVwEh8KD09OX0ZBSUxVUkVfVU5ETxACGgrygRkGCgR1bmRvKrUBCg5Ob2RlQ2hhbmdlS2luZBIgChxOT0RFX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASJwoWTk9ERV9DSEFOR0VfS0lORF9BRERFRBABGgvygRkHCgVhZGRlZBIrChhOT0RFX0NIQU5HRV9LSU5EX0NIQU5HRUQQAhoN8oEZCQoHY2hhbmdlZBIrChhOT0RFX0NIQU5HRV9LSU5EX1JFTU9WRUQQAxoN8oEZCQoHcmVtb3ZlZCrPAgoRRGVwbG95bWVudE91dGNvbWUSIgoeREVQTE9ZTUVOVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASLQoaREVQTE9ZTUVOVF9PVVRDT01FX1JVTk5JTkcQARoN8oEZCQoHcnVubmluZxIrChlERVBMT1lNRU5UX09VVENPTUVfRkFJTEVEEAIaDPKBGQgKBmZhaWxlZBItChpERVBMT1lNRU5UX09VVENPTUVfQ1JBU0hFRBADGg3ygRkJCgdjcmFzaGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9QRU5ESU5HEAQaDfKBGQkKB3BlbmRpbmcSLwobREVQTE9ZTUVOVF9PVVRDT01FX1JFUExBQ0VEEAUaDvKBGQoKCHJlcGxhY2VkEisKGURFUExPWU1FTlRfT1VUQ09NRV9VTkRPTkUQBhoM8oEZCAoGdW5kb25lKrUCCg1SZXZpc2lvbkNhdXNlEh4KGlJFVklTSU9OX0NBVVNFX1VOU1BFQ0lGSUVEEAASLwoZUkVWSVNJT05fQ0FVU0VfREVQTE9ZTUVOVBABGhDygRkMCgpkZXBsb3ltZW50EiUKFFJFVklTSU9OX0NBVVNFX01FUkdFEAIaC/KBGQcKBW1lcmdlEiMKE1JFVklTSU9OX0NBVVNFX0ZMT1cQAxoK8oEZBgoEZmxvdxIpChZSRVZJU0lPTl9DQVVTRV9SRVNUT1JFEAQaDfKBGQkKB3Jlc3RvcmUSIwoTUkVWSVNJT05fQ0FVU0VfVU5ETxAFGgrygRkGCgR1bmRvEjcKHVJFVklTSU9OX0NBVVNFX0FVVE9NQVRJQ19VTkRPEAYaFPKBGRAKDmF1dG9tYXRpY191bmRvKvICChVEZXBsb3ltZW50RXJyb3JSZWFzb24SJwojREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABJHCihERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9WRVJTSU9OX01JU01BVENIEAEaGfKBGRUKEHZlcnNpb25fbWlzbWF0Y2gYmQMSTQorREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fUFJFQ09ORElUSU9OX0ZBSUxFRBACGhzygRkYChNwcmVjb25kaXRpb25fZmFpbGVkGJwDElMKLkRFUExPWU1FTlRfRVJST1JfUkVBU09OX0lERU1QT1RFTkNZX0tFWV9SRVVTRUQQAxof8oEZGwoWaWRlbXBvdGVuY3lfa2V5X3JldXNlZBimAxJDCiZERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9NRVJHRV9DT05GTElDVBAEGhfygRkTCg5tZXJnZV9jb25mbGljdBiZAyrTAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASJAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARoK8oEZBgoEZnVsbBImChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhoL8oEZBwoFbm9kZXMSJgoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMaC/KBGQcKBWZsb3dzEioKFkRFUExPWU1FTlRfVFlQRV9SRUxPQUQQBBoO8oEZCgoGcmVsb2FkEAEy7goKDEZsb3dzU2VydmljZRLSAQoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIogBkAIB8oEZYyJBChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiILCgJ2MRoFZmxvd3MiBAoCdjIqA3JldjIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZcKCGQwaCmZsb3dzLnJlYWSC0+STAggSBi9mbG93cxLQAQoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlIoYB8oEZYCJKChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiIOCgJ2MRIFZmxvd3MgzAEiCgoCdjISASogyAE6DWludmFsaWRfZmxvd3NSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwILOgEqIgYvZmxvd3MSewoJVW5kb0Zsb3dzEh0uZmxvd2dhdGUudjEuVW5kb0Zsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UiMPKBGQVSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwIQOgEqIgsvZmxvd3M6dW5kbxKEAQoHR2V0RmxvdxIbLmZsb3dnYXRlLnYxLkdldEZsb3dSZXF1ZXN0GhEuZmxvd2dhdGUudjEuRmxvdyJJkAIB8oEZICoDcmV2MhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZDBoKZmxvd3MucmVhZILT5JMCDBIKL2Zsb3cve2lkfRKLAQoKQ3JlYXRlRmxvdxIeLmZsb3dnYXRlLnYxLkNyZWF0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlIjzygRkUOg1pbnZhbGlkX2Zsb3dzUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCDToEZmxvdyIFL2Zsb3cSkAEKClVwZGF0ZUZsb3cSHi5mbG93Z2F0ZS52MS5VcGRhdGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZSJB8oEZFDoNaW52YWxpZF9mbG93c1IDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAhI6BGZsb3caCi9mbG93L3tpZH0SfgoKRGVsZXRlRmxvdxIeLmZsb3dnYXRlLnYxLkRlbGV0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlIi/ygRkICMwBUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCDCoKL2Zsb3cve2lkfRKFAQoKRW5hYmxlRmxvdxIeLmZsb3dnYXRlLnYxLkVuYWJsZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlIjbygRkFUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCFjoBKiIRL2Zsb3cve2lkfTplbmFibGUSiAEKC0Rpc2FibGVGbG93Eh8uZmxvd2dhdGUudjEuRGlzYWJsZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlIjfygRkFUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCFzoBKiISL2Zsb3cve2lkfTpkaXNhYmxlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -193,6 +193,383 @@ export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*
   messageDesc(file_flowgate_v1_flows, 3);
 
 /**
+ * @generated from message flowgate.v1.GetFlowRequest
+ */
+export type GetFlowRequest = Message<"flowgate.v1.GetFlowRequest"> & {
+  /**
+   * The id of a tab, or "global".
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message flowgate.v1.GetFlowRequest.
+ * Use `create(GetFlowRequestSchema)` to create a new message.
+ */
+export const GetFlowRequestSchema: GenMessage<GetFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 4);
+
+/**
+ * @generated from message flowgate.v1.CreateFlowRequest
+ */
+export type CreateFlowRequest = Message<"flowgate.v1.CreateFlowRequest"> & {
+  /**
+   * Its `id` and `rev` are ignored.
+   *
+   * @generated from field: flowgate.v1.Flow flow = 1;
+   */
+  flow?: Flow | undefined;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.CreateFlowRequest.
+ * Use `create(CreateFlowRequestSchema)` to create a new message.
+ */
+export const CreateFlowRequestSchema: GenMessage<CreateFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 5);
+
+/**
+ * @generated from message flowgate.v1.UpdateFlowRequest
+ */
+export type UpdateFlowRequest = Message<"flowgate.v1.UpdateFlowRequest"> & {
+  /**
+   * The id of a tab, or "global".
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: flowgate.v1.Flow flow = 2;
+   */
+  flow?: Flow | undefined;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Defaults to the `rev` of the
+   * flow; if both are absent, any revision can be active.
+   *
+   * @generated from field: optional string rev = 3;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 4;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 5;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 6;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 7;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 8;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.UpdateFlowRequest.
+ * Use `create(UpdateFlowRequestSchema)` to create a new message.
+ */
+export const UpdateFlowRequestSchema: GenMessage<UpdateFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 6);
+
+/**
+ * @generated from message flowgate.v1.DeleteFlowRequest
+ */
+export type DeleteFlowRequest = Message<"flowgate.v1.DeleteFlowRequest"> & {
+  /**
+   * The id of a tab.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.DeleteFlowRequest.
+ * Use `create(DeleteFlowRequestSchema)` to create a new message.
+ */
+export const DeleteFlowRequestSchema: GenMessage<DeleteFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 7);
+
+/**
+ * @generated from message flowgate.v1.EnableFlowRequest
+ */
+export type EnableFlowRequest = Message<"flowgate.v1.EnableFlowRequest"> & {
+  /**
+   * The id of a tab.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.EnableFlowRequest.
+ * Use `create(EnableFlowRequestSchema)` to create a new message.
+ */
+export const EnableFlowRequestSchema: GenMessage<EnableFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 8);
+
+/**
+ * @generated from message flowgate.v1.DisableFlowRequest
+ */
+export type DisableFlowRequest = Message<"flowgate.v1.DisableFlowRequest"> & {
+  /**
+   * The id of a tab.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.DisableFlowRequest.
+ * Use `create(DisableFlowRequestSchema)` to create a new message.
+ */
+export const DisableFlowRequestSchema: GenMessage<DisableFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 9);
+
+/**
+ * @generated from message flowgate.v1.ChangeFlowResponse
+ */
+export type ChangeFlowResponse = Message<"flowgate.v1.ChangeFlowResponse"> & {
+  /**
+   * The id of the flow.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The active revision: the new one, or the one that has undone it.
+   *
+   * @generated from field: string rev = 2;
+   */
+  rev: string;
+
+  /**
+   * See SetFlowsResponse.
+   *
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 3;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * See SetFlowsResponse.
+   *
+   * @generated from field: repeated string missing_types = 4;
+   */
+  missingTypes: string[];
+
+  /**
+   * See SetFlowsResponse.
+   *
+   * @generated from field: string undone_rev = 5;
+   */
+  undoneRev: string;
+};
+
+/**
+ * Describes the message flowgate.v1.ChangeFlowResponse.
+ * Use `create(ChangeFlowResponseSchema)` to create a new message.
+ */
+export const ChangeFlowResponseSchema: GenMessage<ChangeFlowResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 10);
+
+/**
  * @generated from message flowgate.v1.SetFlowsResponse
  */
 export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
@@ -244,7 +621,7 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 11);
 
 /**
  * A node that was changed by a deployment, or by others that were made in the meantime.
@@ -296,7 +673,7 @@ export type NodeChange = Message<"flowgate.v1.NodeChange"> & {
  * Use `create(NodeChangeSchema)` to create a new message.
  */
 export const NodeChangeSchema: GenMessage<NodeChange> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 12);
 
 /**
  * A revision of the flows.
@@ -391,7 +768,7 @@ export type Revision = Message<"flowgate.v1.Revision"> & {
   outcome: DeploymentOutcome;
 
   /**
-   * Why the flows do not run.
+   * Why the flows do not run, or which nodes logged an error while they were started.
    *
    * @generated from field: string outcome_message = 15;
    */
@@ -425,7 +802,7 @@ export type Revision = Message<"flowgate.v1.Revision"> & {
  * Use `create(RevisionSchema)` to create a new message.
  */
 export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 13);
 
 /**
  * Why flows were not deployed. It is also the body of the HTTP response.
@@ -470,7 +847,7 @@ export type DeploymentError = Message<"flowgate.v1.DeploymentError"> & {
  * Use `create(DeploymentErrorSchema)` to create a new message.
  */
 export const DeploymentErrorSchema: GenMessage<DeploymentError> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 14);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -517,7 +894,141 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 8);
+  messageDesc(file_flowgate_v1_flows, 15);
+
+/**
+ * One flow: a tab with its nodes. The flow with the id "global" has only `configs` and `subflows`, which all flows share.
+ *
+ * @generated from message flowgate.v1.Flow
+ */
+export type Flow = Message<"flowgate.v1.Flow"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: optional string label = 2;
+   */
+  label?: string | undefined;
+
+  /**
+   * Whether the runtime does not start the nodes.
+   *
+   * @generated from field: optional bool disabled = 3;
+   */
+  disabled?: boolean | undefined;
+
+  /**
+   * A description, in Markdown.
+   *
+   * @generated from field: optional string info = 4;
+   */
+  info?: string | undefined;
+
+  /**
+   * The nodes and groups on the tab. Their property `z` is set to its id.
+   *
+   * @generated from field: repeated flowgate.v1.Node nodes = 5;
+   */
+  nodes: Node[];
+
+  /**
+   * Configuration nodes: those without `x` and `y`.
+   *
+   * @generated from field: repeated flowgate.v1.Node configs = 6;
+   */
+  configs: Node[];
+
+  /**
+   * Only in the flow "global".
+   *
+   * @generated from field: repeated flowgate.v1.Subflow subflows = 7;
+   */
+  subflows: Subflow[];
+
+  /**
+   * Of the tab itself, see Node. Never returned.
+   *
+   * @generated from field: flowgate.v1.NodeCredentials credentials = 8;
+   */
+  credentials?: NodeCredentials | undefined;
+
+  /**
+   * All other properties of the tab, such as `env`. Must not contain the names of the other fields.
+   *
+   * @generated from field: google.protobuf.Struct properties = 9;
+   */
+  properties?: JsonObject | undefined;
+
+  /**
+   * The active revision, which may be that of a change of another flow.
+   *
+   * @generated from field: string rev = 10;
+   */
+  rev: string;
+};
+
+/**
+ * Describes the message flowgate.v1.Flow.
+ * Use `create(FlowSchema)` to create a new message.
+ */
+export const FlowSchema: GenMessage<Flow> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 16);
+
+/**
+ * A subflow with its nodes.
+ *
+ * @generated from message flowgate.v1.Subflow
+ */
+export type Subflow = Message<"flowgate.v1.Subflow"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * "subflow", which is also the default.
+   *
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * The nodes and groups in the subflow. Their property `z` is set to its id.
+   *
+   * @generated from field: repeated flowgate.v1.Node nodes = 3;
+   */
+  nodes: Node[];
+
+  /**
+   * Configuration nodes: those without `x` and `y`.
+   *
+   * @generated from field: repeated flowgate.v1.Node configs = 4;
+   */
+  configs: Node[];
+
+  /**
+   * Of the subflow itself, see Node. Never returned.
+   *
+   * @generated from field: flowgate.v1.NodeCredentials credentials = 5;
+   */
+  credentials?: NodeCredentials | undefined;
+
+  /**
+   * All other properties of the subflow, such as `name` and `in`. Must not contain the names of the other fields.
+   *
+   * @generated from field: google.protobuf.Struct properties = 6;
+   */
+  properties?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.Subflow.
+ * Use `create(SubflowSchema)` to create a new message.
+ */
+export const SubflowSchema: GenMessage<Subflow> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 17);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -536,7 +1047,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 9);
+  messageDesc(file_flowgate_v1_flows, 18);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -564,7 +1075,7 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 10);
+  messageDesc(file_flowgate_v1_flows, 19);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -903,6 +1414,66 @@ export const FlowsService: GenService<{
     methodKind: "unary";
     input: typeof UndoFlowsRequestSchema;
     output: typeof SetFlowsResponseSchema;
+  },
+  /**
+   * Returns one flow: a tab with its nodes, or what all flows share, under the id "global"; never credentials.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.GetFlow
+   */
+  getFlow: {
+    methodKind: "unary";
+    input: typeof GetFlowRequestSchema;
+    output: typeof FlowSchema;
+  },
+  /**
+   * Adds a flow under a new id, which creates a new revision.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.CreateFlow
+   */
+  createFlow: {
+    methodKind: "unary";
+    input: typeof CreateFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Replaces one flow with all of its nodes, which creates a new revision. Other flows do not change.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.UpdateFlow
+   */
+  updateFlow: {
+    methodKind: "unary";
+    input: typeof UpdateFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Deletes one flow with all of its nodes, which creates a new revision.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.DeleteFlow
+   */
+  deleteFlow: {
+    methodKind: "unary";
+    input: typeof DeleteFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Enables a flow, which creates a new revision. The runtime starts its nodes.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.EnableFlow
+   */
+  enableFlow: {
+    methodKind: "unary";
+    input: typeof EnableFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Disables a flow, which creates a new revision. The runtime stops its nodes.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.DisableFlow
+   */
+  disableFlow: {
+    methodKind: "unary";
+    input: typeof DisableFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_flowgate_v1_flows, 0);

@@ -22,20 +22,15 @@ export function toGetFlowsResponse({ rev, flows }: Revision): GetFlowsResponse {
   return Object.freeze(setEncodedField(response, "flows", flows.json));
 }
 
-export function toSetFlowsResponse({
-  revision,
-  rev,
-  outcome,
-  missingTypes,
-  merge,
-}: Deployed): MessageInitShape<typeof SetFlowsResponseSchema> {
+/** The fields of all responses to deployments. */
+export function toSetFlowsResponse({ revision, rev, outcome, missingTypes, merge }: Deployed) {
   return {
     rev,
     outcome: outcomes[outcome],
     missingTypes: limitToHeader(missingTypes),
     ...(merge !== undefined && { mergedRev: merge.rev, mergedChanges: merge.changes.listed }),
     ...(outcome === "undone" && { undoneRev: revision.rev }),
-  };
+  } satisfies MessageInitShape<typeof SetFlowsResponseSchema>;
 }
 
 /** Clients and proxies reject responses with more than 4 to 16 KB of headers in total. */

@@ -7,6 +7,7 @@ import { readDeploymentCall } from "../deployment-call.ts";
 import { toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
 import { parseRestoreType, revisionNotFound, undoChange } from "./restore.ts";
 import { type Prepare, toChange } from "./set-flows.ts";
+import { singleFlowMethods } from "./single-flow.ts";
 
 export type FlowsServiceOptions = {
   readonly store: FlowStore;
@@ -63,5 +64,7 @@ export function flowsService({
       const change = undoChange(request.rev, parseRestoreType(request.deploymentType), store);
       return toSetFlowsResponse(await deployer.deploy(change, readDeploymentCall(request, request.rev, context)));
     },
+
+    ...singleFlowMethods({ store, deployer, decrypt }),
   };
 }

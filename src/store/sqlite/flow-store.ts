@@ -20,7 +20,7 @@ import {
   toStateColumns,
   toSummary,
 } from "./revision-row.ts";
-import { type CommitCall, type CommitReply, pruneBatch } from "./revision-writes.ts";
+import { type CommitCall, type CommitReply, keyLifetimeMs, pruneBatch, type Repeated } from "./revision-writes.ts";
 import { inTransaction } from "./transaction.ts";
 import type { Writer } from "./writer.ts";
 
@@ -30,6 +30,9 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
     `SELECT ${summaryColumns}, flows, credentials FROM revision JOIN revision_content USING (seq) WHERE rev = ?`,
   );
   const selectEntry = db.prepare(`SELECT ${entryColumns} FROM revision WHERE rev = ?`);
+  const selectKey = db.prepare(
+    "SELECT rev, fingerprint FROM idempotency_key WHERE user = ? AND key = ? AND created_at_ms >= ?",
+  );
   const listeners = createListeners<RevisionEvent>();
 
   function newestRev(): string {
@@ -130,6 +133,11 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
       const revision = Object.freeze({ ...toSummary({ ...call, seq, committed_at_ms }), flows, credentials });
       activate(revision, true);
       return revision;
+    },
+
+    async findRepeated(by, key) {
+      const row = selectKey.get(by ?? "", key, Date.now() - keyLifetimeMs) as Repeated | undefined;
+      return row && new RepeatedRequest(row.rev, row.fingerprint);
     },
 
     async update(rev, change, entry) {

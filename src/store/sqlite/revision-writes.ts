@@ -20,7 +20,7 @@ export type CommitCall = Omit<RevisionRow, "seq" | "committed_at_ms"> & {
 /** `user` is empty for requests that are not authenticated. */
 type UsedKey = { readonly user: string; readonly key: string; readonly fingerprint: Uint8Array };
 
-type Repeated = { readonly rev: string; readonly fingerprint: Uint8Array };
+export type Repeated = { readonly rev: string; readonly fingerprint: Uint8Array };
 
 export type CommitReply =
   | ({ readonly kind: "committed" } & Pick<RevisionRow, "seq" | "committed_at_ms">)
@@ -44,7 +44,8 @@ export type RevisionWrites = {
   prune(retention: Retention): number;
 };
 
-const keyLifetimeMs = 24 * 60 * 60_000;
+/** How long the key of a commit can't be used for another one. */
+export const keyLifetimeMs = 24 * 60 * 60_000;
 
 /** Limits how long commits wait for a removal. */
 export const pruneBatch = 100;

@@ -11,7 +11,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkizAIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLAAQoQU2V0Rmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSEgoKdW5kb25lX3JldhgEIAEoCRISCgptZXJnZWRfcmV2GAUgASgJEi8KDm1lcmdlZF9jaGFuZ2VzGAYgAygLMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZSKkAQoKTm9kZUNoYW5nZRIPCgdub2RlX2lkGAEgASgJEgwKBHR5cGUYAiABKAkSDAoEbmFtZRgDIAEoCRIqCgV5b3VycxgEIAEoDjIbLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2VLaW5kEisKBnRoZWlycxgFIAEoDjIbLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2VLaW5kEhAKCGNvbmZsaWN0GAYgASgJIp4BCgROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEgoFbGFiZWwYAyABKAlIAIgBARIxCgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIICgZfbGFiZWwifwoPTm9kZUNyZWRlbnRpYWxzEj0KBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIDgAEBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiuwEKC0NyZWRlbnRpYWxzEjIKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeRIeCgllbmNyeXB0ZWQYAiABKAlCA4ABAUgAUgEkiAEBGkoKCk5vZGVzRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzOgI4AUIMCgpfZW5jcnlwdGVkKlEKCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9LRUVQEAESEwoPT05fRkFJTFVSRV9VTkRPEAIqigEKDk5vZGVDaGFuZ2VLaW5kEiAKHE5PREVfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIaChZOT0RFX0NIQU5HRV9LSU5EX0FEREVEEAESHAoYTk9ERV9DSEFOR0VfS0lORF9DSEFOR0VEEAISHAoYTk9ERV9DSEFOR0VfS0lORF9SRU1PVkVEEAMq9gEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBIfChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRIdChlERVBMT1lNRU5UX09VVENPTUVfVU5ET05FEAYqnQEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFERFUExPWU1FTlRfVFlQRV9GVUxMEAESGQoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAISGQoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMSGgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEMvABCgxGbG93c1NlcnZpY2USTAoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIgOQAgESRwoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEkkKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_google_protobuf_struct]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkizAIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCIcCg5HZXRGbG93UmVxdWVzdBIKCgJpZBgBIAEoCSKPAgoRQ3JlYXRlRmxvd1JlcXVlc3QSHwoEZmxvdxgBIAEoCzIRLmZsb3dnYXRlLnYxLkZsb3cSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQimwIKEVVwZGF0ZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEh8KBGZsb3cYAiABKAsyES5mbG93Z2F0ZS52MS5GbG93EhAKA3JldhgDIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBSABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAYgASgJSAGIAQESEQoEd2FpdBgHIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IvoBChFEZWxldGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCL6AQoRRW5hYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi+wEKEkRpc2FibGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKJAQoSQ2hhbmdlRmxvd1Jlc3BvbnNlEgoKAmlkGAEgASgJEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRISCgp1bmRvbmVfcmV2GAUgASgJIsABChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIvCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgDIAMoCRISCgp1bmRvbmVfcmV2GAQgASgJEhIKCm1lcmdlZF9yZXYYBSABKAkSLwoObWVyZ2VkX2NoYW5nZXMYBiADKAsyFy5mbG93Z2F0ZS52MS5Ob2RlQ2hhbmdlIqQBCgpOb2RlQ2hhbmdlEg8KB25vZGVfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIMCgRuYW1lGAMgASgJEioKBXlvdXJzGAQgASgOMhsuZmxvd2dhdGUudjEuTm9kZUNoYW5nZUtpbmQSKwoGdGhlaXJzGAUgASgOMhsuZmxvd2dhdGUudjEuTm9kZUNoYW5nZUtpbmQSEAoIY29uZmxpY3QYBiABKAkingEKBE5vZGUSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRISCgVsYWJlbBgDIAEoCUgAiAEBEjEKC2NyZWRlbnRpYWxzGAQgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QggKBl9sYWJlbCLLAgoERmxvdxIKCgJpZBgBIAEoCRISCgVsYWJlbBgCIAEoCUgAiAEBEhUKCGRpc2FibGVkGAMgASgISAGIAQESEQoEaW5mbxgEIAEoCUgCiAEBEiAKBW5vZGVzGAUgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIiCgdjb25maWdzGAYgAygLMhEuZmxvd2dhdGUudjEuTm9kZRImCghzdWJmbG93cxgHIAMoCzIULmZsb3dnYXRlLnYxLlN1YmZsb3cSMQoLY3JlZGVudGlhbHMYCCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgJIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSCwoDcmV2GAogASgJQggKBl9sYWJlbEILCglfZGlzYWJsZWRCBwoFX2luZm8iyQEKB1N1YmZsb3cSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRIgCgVub2RlcxgDIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSIgoHY29uZmlncxgEIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSMQoLY3JlZGVudGlhbHMYBSABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QifwoPTm9kZUNyZWRlbnRpYWxzEj0KBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIDgAEBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiuwEKC0NyZWRlbnRpYWxzEjIKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeRIeCgllbmNyeXB0ZWQYAiABKAlCA4ABAUgAUgEkiAEBGkoKCk5vZGVzRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzOgI4AUIMCgpfZW5jcnlwdGVkKlEKCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9LRUVQEAESEwoPT05fRkFJTFVSRV9VTkRPEAIqigEKDk5vZGVDaGFuZ2VLaW5kEiAKHE5PREVfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIaChZOT0RFX0NIQU5HRV9LSU5EX0FEREVEEAESHAoYTk9ERV9DSEFOR0VfS0lORF9DSEFOR0VEEAISHAoYTk9ERV9DSEFOR0VfS0lORF9SRU1PVkVEEAMq9gEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBIfChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRIdChlERVBMT1lNRU5UX09VVENPTUVfVU5ET05FEAYqnQEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFERFUExPWU1FTlRfVFlQRV9GVUxMEAESGQoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAISGQoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMSGgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEMr0FCgxGbG93c1NlcnZpY2USTAoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIgOQAgESRwoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEkkKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEj4KB0dldEZsb3cSGy5mbG93Z2F0ZS52MS5HZXRGbG93UmVxdWVzdBoRLmZsb3dnYXRlLnYxLkZsb3ciA5ACARJNCgpDcmVhdGVGbG93Eh4uZmxvd2dhdGUudjEuQ3JlYXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTQoKVXBkYXRlRmxvdxIeLmZsb3dnYXRlLnYxLlVwZGF0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlEk0KCkRlbGV0ZUZsb3cSHi5mbG93Z2F0ZS52MS5EZWxldGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJNCgpFbmFibGVGbG93Eh4uZmxvd2dhdGUudjEuRW5hYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTwoLRGlzYWJsZUZsb3cSHy5mbG93Z2F0ZS52MS5EaXNhYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_google_protobuf_struct]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -189,6 +189,383 @@ export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*
   messageDesc(file_flowgate_v1_flows, 3);
 
 /**
+ * @generated from message flowgate.v1.GetFlowRequest
+ */
+export type GetFlowRequest = Message<"flowgate.v1.GetFlowRequest"> & {
+  /**
+   * The id of a tab, or "global".
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message flowgate.v1.GetFlowRequest.
+ * Use `create(GetFlowRequestSchema)` to create a new message.
+ */
+export const GetFlowRequestSchema: GenMessage<GetFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 4);
+
+/**
+ * @generated from message flowgate.v1.CreateFlowRequest
+ */
+export type CreateFlowRequest = Message<"flowgate.v1.CreateFlowRequest"> & {
+  /**
+   * Its `id` and `rev` are ignored.
+   *
+   * @generated from field: flowgate.v1.Flow flow = 1;
+   */
+  flow?: Flow | undefined;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.CreateFlowRequest.
+ * Use `create(CreateFlowRequestSchema)` to create a new message.
+ */
+export const CreateFlowRequestSchema: GenMessage<CreateFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 5);
+
+/**
+ * @generated from message flowgate.v1.UpdateFlowRequest
+ */
+export type UpdateFlowRequest = Message<"flowgate.v1.UpdateFlowRequest"> & {
+  /**
+   * The id of a tab, or "global".
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: flowgate.v1.Flow flow = 2;
+   */
+  flow?: Flow | undefined;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Defaults to the `rev` of the
+   * flow; if both are absent, any revision can be active.
+   *
+   * @generated from field: optional string rev = 3;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 4;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 5;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 6;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 7;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 8;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.UpdateFlowRequest.
+ * Use `create(UpdateFlowRequestSchema)` to create a new message.
+ */
+export const UpdateFlowRequestSchema: GenMessage<UpdateFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 6);
+
+/**
+ * @generated from message flowgate.v1.DeleteFlowRequest
+ */
+export type DeleteFlowRequest = Message<"flowgate.v1.DeleteFlowRequest"> & {
+  /**
+   * The id of a tab.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.DeleteFlowRequest.
+ * Use `create(DeleteFlowRequestSchema)` to create a new message.
+ */
+export const DeleteFlowRequestSchema: GenMessage<DeleteFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 7);
+
+/**
+ * @generated from message flowgate.v1.EnableFlowRequest
+ */
+export type EnableFlowRequest = Message<"flowgate.v1.EnableFlowRequest"> & {
+  /**
+   * The id of a tab.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.EnableFlowRequest.
+ * Use `create(EnableFlowRequestSchema)` to create a new message.
+ */
+export const EnableFlowRequestSchema: GenMessage<EnableFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 8);
+
+/**
+ * @generated from message flowgate.v1.DisableFlowRequest
+ */
+export type DisableFlowRequest = Message<"flowgate.v1.DisableFlowRequest"> & {
+  /**
+   * The id of a tab.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The revision that is expected to be active. The call fails if another one is (ABORTED, HTTP 409). Absent: any.
+   *
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to flows; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 3;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 5;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 6;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 7;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.DisableFlowRequest.
+ * Use `create(DisableFlowRequestSchema)` to create a new message.
+ */
+export const DisableFlowRequestSchema: GenMessage<DisableFlowRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 9);
+
+/**
+ * @generated from message flowgate.v1.ChangeFlowResponse
+ */
+export type ChangeFlowResponse = Message<"flowgate.v1.ChangeFlowResponse"> & {
+  /**
+   * The id of the flow.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The active revision: the new one, or the one that has undone it.
+   *
+   * @generated from field: string rev = 2;
+   */
+  rev: string;
+
+  /**
+   * See SetFlowsResponse.
+   *
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 3;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * See SetFlowsResponse.
+   *
+   * @generated from field: repeated string missing_types = 4;
+   */
+  missingTypes: string[];
+
+  /**
+   * See SetFlowsResponse.
+   *
+   * @generated from field: string undone_rev = 5;
+   */
+  undoneRev: string;
+};
+
+/**
+ * Describes the message flowgate.v1.ChangeFlowResponse.
+ * Use `create(ChangeFlowResponseSchema)` to create a new message.
+ */
+export const ChangeFlowResponseSchema: GenMessage<ChangeFlowResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 10);
+
+/**
  * @generated from message flowgate.v1.SetFlowsResponse
  */
 export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
@@ -240,7 +617,7 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 11);
 
 /**
  * A node that was changed by a deployment, or by others that were made in the meantime.
@@ -292,7 +669,7 @@ export type NodeChange = Message<"flowgate.v1.NodeChange"> & {
  * Use `create(NodeChangeSchema)` to create a new message.
  */
 export const NodeChangeSchema: GenMessage<NodeChange> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 12);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -339,7 +716,141 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 13);
+
+/**
+ * One flow: a tab with its nodes. The flow with the id "global" has only `configs` and `subflows`, which all flows share.
+ *
+ * @generated from message flowgate.v1.Flow
+ */
+export type Flow = Message<"flowgate.v1.Flow"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: optional string label = 2;
+   */
+  label?: string | undefined;
+
+  /**
+   * Whether the runtime does not start the nodes.
+   *
+   * @generated from field: optional bool disabled = 3;
+   */
+  disabled?: boolean | undefined;
+
+  /**
+   * A description, in Markdown.
+   *
+   * @generated from field: optional string info = 4;
+   */
+  info?: string | undefined;
+
+  /**
+   * The nodes and groups on the tab. Their property `z` is set to its id.
+   *
+   * @generated from field: repeated flowgate.v1.Node nodes = 5;
+   */
+  nodes: Node[];
+
+  /**
+   * Configuration nodes: those without `x` and `y`.
+   *
+   * @generated from field: repeated flowgate.v1.Node configs = 6;
+   */
+  configs: Node[];
+
+  /**
+   * Only in the flow "global".
+   *
+   * @generated from field: repeated flowgate.v1.Subflow subflows = 7;
+   */
+  subflows: Subflow[];
+
+  /**
+   * Of the tab itself, see Node. Never returned.
+   *
+   * @generated from field: flowgate.v1.NodeCredentials credentials = 8;
+   */
+  credentials?: NodeCredentials | undefined;
+
+  /**
+   * All other properties of the tab, such as `env`. Must not contain the names of the other fields.
+   *
+   * @generated from field: google.protobuf.Struct properties = 9;
+   */
+  properties?: JsonObject | undefined;
+
+  /**
+   * The active revision, which may be that of a change of another flow.
+   *
+   * @generated from field: string rev = 10;
+   */
+  rev: string;
+};
+
+/**
+ * Describes the message flowgate.v1.Flow.
+ * Use `create(FlowSchema)` to create a new message.
+ */
+export const FlowSchema: GenMessage<Flow> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 14);
+
+/**
+ * A subflow with its nodes.
+ *
+ * @generated from message flowgate.v1.Subflow
+ */
+export type Subflow = Message<"flowgate.v1.Subflow"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * "subflow", which is also the default.
+   *
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * The nodes and groups in the subflow. Their property `z` is set to its id.
+   *
+   * @generated from field: repeated flowgate.v1.Node nodes = 3;
+   */
+  nodes: Node[];
+
+  /**
+   * Configuration nodes: those without `x` and `y`.
+   *
+   * @generated from field: repeated flowgate.v1.Node configs = 4;
+   */
+  configs: Node[];
+
+  /**
+   * Of the subflow itself, see Node. Never returned.
+   *
+   * @generated from field: flowgate.v1.NodeCredentials credentials = 5;
+   */
+  credentials?: NodeCredentials | undefined;
+
+  /**
+   * All other properties of the subflow, such as `name` and `in`. Must not contain the names of the other fields.
+   *
+   * @generated from field: google.protobuf.Struct properties = 6;
+   */
+  properties?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.Subflow.
+ * Use `create(SubflowSchema)` to create a new message.
+ */
+export const SubflowSchema: GenMessage<Subflow> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 15);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -358,7 +869,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 16);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -386,7 +897,7 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 8);
+  messageDesc(file_flowgate_v1_flows, 17);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -609,6 +1120,66 @@ export const FlowsService: GenService<{
     methodKind: "unary";
     input: typeof UndoFlowsRequestSchema;
     output: typeof SetFlowsResponseSchema;
+  },
+  /**
+   * Returns one flow: a tab with its nodes, or what all flows share, under the id "global"; never credentials.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.GetFlow
+   */
+  getFlow: {
+    methodKind: "unary";
+    input: typeof GetFlowRequestSchema;
+    output: typeof FlowSchema;
+  },
+  /**
+   * Adds a flow under a new id, which creates a new revision.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.CreateFlow
+   */
+  createFlow: {
+    methodKind: "unary";
+    input: typeof CreateFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Replaces one flow with all of its nodes, which creates a new revision. Other flows do not change.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.UpdateFlow
+   */
+  updateFlow: {
+    methodKind: "unary";
+    input: typeof UpdateFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Deletes one flow with all of its nodes, which creates a new revision.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.DeleteFlow
+   */
+  deleteFlow: {
+    methodKind: "unary";
+    input: typeof DeleteFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Enables a flow, which creates a new revision. The runtime starts its nodes.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.EnableFlow
+   */
+  enableFlow: {
+    methodKind: "unary";
+    input: typeof EnableFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
+  },
+  /**
+   * Disables a flow, which creates a new revision. The runtime stops its nodes.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.DisableFlow
+   */
+  disableFlow: {
+    methodKind: "unary";
+    input: typeof DisableFlowRequestSchema;
+    output: typeof ChangeFlowResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_flowgate_v1_flows, 0);

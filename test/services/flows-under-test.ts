@@ -1,0 +1,113 @@
+import { createRouterTransport } from "@connectrpc/connect";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { pino } from "pino";
+import { createTranscoder, type TranscodingRequest } from "@flowgate/transcoding";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { openComparison } from "../../src/comparison/comparison.ts";
+import { createObservedDeployer } from "../../src/deployments/observe.ts";
+import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
+import { createProbations } from "../../src/deployments/probations.ts";
+import { prepareDeployment } from "../../src/flows/prepare.ts";
+import type { Runtime } from "../../src/runtime/runtime.ts";
+import { toFailure } from "../../src/server/errors/failures.ts";
+import { flowsService } from "../../src/services/flows/service.ts";
+import type { Prepare } from "../../src/services/flows/set-flows.ts";
+import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
+import type { FlowStore } from "../../src/store/store.ts";
+import { silentObserver } from "../../src/telemetry/observer.ts";
+import { createFolder } from "../store/builders.ts";
+
+/** A runtime that starts any flows. */
+const runtime = {
+  apply: async () => ({ outcome: "running", missingTypes: [] }),
+  onResult: () => ({ [Symbol.dispose]() {} }),
+  status: () => ({ name: "none", version: "0", state: "running", httpPort: 0, message: undefined }),
+} as Partial<Runtime> as Runtime;
+
+const log = pino({ level: "silent" });
+
+function decrypt(): never {
+  throw new Error("nothing is encrypted here");
+}
+
+type Reply = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  /** Undefined: there is none. */
+  readonly body: unknown;
+};
+
+/** The flows service with a new store, in this process. */
+export type FlowsUnderTest = AsyncDisposable & {
+  readonly store: FlowStore;
+  readonly transport: ReturnType<typeof createRouterTransport>;
+  /** Sends a request over REST, with a JSON body unless it is undefined. */
+  send(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;
+};
+
+/** `wrap` returns a store that is used instead of the opened one, `prepare` prepares deployments in its place. */
+export async function openFlows({
+  wrap = (store) => store,
+  prepare = () => (request, current) => prepareDeployment(request, current, decrypt),
+}: {
+  readonly wrap?: (store: FlowStore) => FlowStore;
+  readonly prepare?: (store: FlowStore) => Prepare;
+} = {}): Promise<FlowsUnderTest> {
+  await using stack = new AsyncDisposableStack();
+  const folder = stack.use(await createFolder());
+  const opened = stack.use(await openSqliteStore({ path: join(folder.path, "flowgate.db"), key: randomBytes(32) }));
+  const store = wrap(opened.flows);
+  const outcomes = stack.use(openOutcomeRecorder(store, runtime, log));
+  const probations = createProbations({ store, runtime, outcomes, log });
+  const comparison = stack.use(openComparison(log));
+  const { audit } = opened;
+  const deployer = createObservedDeployer({
+    store,
+    audit,
+    comparison,
+    runtime,
+    probations,
+    observer: silentObserver,
+    log,
+  });
+  const service = flowsService({ store, deployer, decrypt, prepare: prepare(store) });
+  const transcoder = createTranscoder({
+    routes: (router) => router.service(FlowsService, service),
+    mapError: (error, context) => toFailure(error, log, context),
+  });
+  const resources = stack.move();
+  return {
+    store,
+    transport: createRouterTransport((router) => router.service(FlowsService, service)),
+    async send(method, path, body, headers = {}) {
+      const response = await transcoder.handle(toRequest(method, path, body, headers));
+      const text = response.body === undefined ? "" : Buffer.from(response.body as Uint8Array).toString();
+      return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+function toRequest(
+  httpMethod: string,
+  target: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>>,
+): TranscodingRequest {
+  const bytes = Buffer.from(body === undefined ? "" : JSON.stringify(body));
+  return {
+    httpMethod,
+    httpVersionMajor: 2,
+    target,
+    headers: { ...(body !== undefined && { "content-type": "application/json" }), ...headers },
+    url: () => `http://127.0.0.1${target}`,
+    contextValues: () => undefined,
+    onAbort: () => {},
+    hasBody: () => body !== undefined,
+    readBody: async () => bytes,
+    async *streamBody() {
+      yield bytes;
+    },
+  };
+}

@@ -1,11 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
+import type { Probations } from "./deployments/probations.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { Server } from "./server/app.ts";
 
 type DrainOptions = {
   readonly server: Server;
   readonly runtime: Runtime;
+  readonly probations: Pick<Probations, "release">;
   readonly log: Logger;
   /** How long calls are still accepted while health reports not ready. */
   readonly delayMs: number;
@@ -14,7 +16,7 @@ type DrainOptions = {
 };
 
 /** Shuts the service down without losing calls. What has not finished after `delayMs` plus `graceMs` is aborted. */
-export async function drain({ server, runtime, log, delayMs, graceMs }: DrainOptions): Promise<void> {
+export async function drain({ server, runtime, probations, log, delayMs, graceMs }: DrainOptions): Promise<void> {
   // Health watches get NOT_SERVING, /readyz responds 503, and HTTP/1 responses close their connections.
   server.drain();
   if (delayMs > 0) {
@@ -24,6 +26,7 @@ export async function drain({ server, runtime, log, delayMs, graceMs }: DrainOpt
 
   // Committed deployments stop waiting for the runtime: the next start of the service applies them.
   runtime.release();
+  probations.release();
   // Stops listening, sends both GOAWAY frames, ends streams with UNAVAILABLE, and waits for calls in flight.
   log.info(`draining: no new connections; calls in flight may take ${graceMs} ms`);
   const closed = server[Symbol.asyncDispose]();

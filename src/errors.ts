@@ -7,6 +7,9 @@ export type Reason =
   | "invalid_credentials"
   | "invalid_deployment_type"
   | "version_mismatch"
+  | "precondition_failed"
+  | "idempotency_key_reused"
+  | "nothing_to_undo"
   | "payload_too_large"
   // Access to a call.
   | "no_token"
@@ -21,7 +24,9 @@ export type Reason =
   | "invalid_scope"
   | "temporarily_unavailable"
   | "auth_disabled"
+  | "user_required"
   // Any call.
+  | "invalid_argument"
   | "not_found"
   | "limit_exceeded"
   | "unavailable"

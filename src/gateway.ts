@@ -3,12 +3,19 @@ import { findPackageJSON } from "node:module";
 import type { DescService } from "@bufbuild/protobuf";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
+import type { AdminAuth } from "./auth/admin-auth.ts";
+import { openAuditRecorder } from "./auth/audit-recorder.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
+import { openTokenUses } from "./auth/token-uses.ts";
 import type { AccessRule } from "./auth/access.ts";
 import { createGate, createPermissionCheck } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { createObservedDeployer } from "./deployments/observe.ts";
+import { createProbations, type Probations } from "./deployments/probations.ts";
+import { recordOutcomes } from "./deployments/record-outcomes.ts";
+import { openRetention } from "./deployments/retention.ts";
 import { drain } from "./drain.ts";
 import type { Decrypt } from "./flows/credentials.ts";
 import { deploymentTypeNames } from "./flows/deployment-type.ts";
@@ -16,6 +23,7 @@ import { decryptCredentials } from "./flows/encrypted.ts";
 import { isLoopback } from "./options/loopback.ts";
 import { type Options, type OptionsInput, parseOptions } from "./options/parse.ts";
 import { openPreparation } from "./preparation/preparation.ts";
+import { createUserReload, type UserReload } from "./reload-users.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
 import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
@@ -29,13 +37,17 @@ import { sheddingReasons } from "./server/guards/load-shedding.ts";
 import { createLog } from "./server/log.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";
 import { tlsFailures } from "./server/listener/tls.ts";
+import { auditService } from "./services/audit.ts";
 import { authService } from "./services/auth.ts";
 import { flowsService } from "./services/flows/service.ts";
 import { createRoutes, permissions, services } from "./services/routes.ts";
+import { revisionsService } from "./services/revisions/service.ts";
 import { settingsService } from "./services/settings.ts";
+import { tokensService } from "./services/tokens.ts";
+import { openAuditRetention } from "./store/audit-retention.ts";
 import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
-import type { Store } from "./store/store.ts";
+import type { Retention, Store } from "./store/store.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import { silentObserver } from "./telemetry/observer.ts";
 import type { StoreMetrics } from "./telemetry/stores.ts";
@@ -51,8 +63,17 @@ export interface Gateway extends AsyncDisposable {
   /** The URL of the metrics; undefined without `metrics.port`. */
   readonly metricsUrl: string | undefined;
   runtimeStatus(): RuntimeStatus;
-  /** Reads the certificate files of `tls` now, instead of when a change is detected. The result is logged. */
+  /**
+   * Reads the certificate files of `tls` now, instead of when a change is detected. The result is logged. Without `tls`, nothing
+   * happens.
+   */
   reloadCertificates(): Promise<void>;
+  /**
+   * Replaces the users by the `adminAuth` of the options that `read` resolves with, without interrupting flows and calls. Tokens
+   * of unchanged users stay valid. If `read` rejects or the options are invalid, the previous users stay in force. The result
+   * is logged, with the message of an error, and written to the audit log. Other changed options are named in the log.
+   */
+  reloadUsers(read: () => GatewayOptions | Promise<GatewayOptions>): Promise<void>;
   /**
    * Shuts down like disposing, but keeps accepting calls for `delayMs` before, while health reports not ready. Defaults
    * to `drain.delayMs`.
@@ -94,14 +115,18 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     }),
   );
   stack.use(followRevisions(store.flows, runtime));
+  stack.use(recordOutcomes(store.flows, runtime, log));
+  const probations = stack.use(createProbations({ store: store.flows, runtime, log }));
+  await probations.resume();
+  stack.use(openRetention(store.flows, toRetention(options.history), log));
   // Loaded while the runtime process starts, which takes about as long.
   const { openServer } = await import("./server/app.ts");
   const metrics = options.metrics.enabled ? await loadMetrics(version, options) : undefined;
-  const server = stack.use(
-    await openServer(
-      createServerOptions({ options, version, log, store, runtime, tracing, certificates, metrics }, stack),
-    ),
+  const { serverOptions, users } = connect(
+    { options, version, log, store, runtime, probations, tracing, certificates, metrics },
+    stack,
   );
+  const server = stack.use(await openServer(serverOptions));
   metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
   metrics?.watchConnections(() => server.connections());
   if (certificates !== undefined) {
@@ -126,7 +151,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const resources = stack.move();
   let closed: Promise<void> | undefined;
   const close = async (delayMs: number): Promise<void> => {
-    await drain({ server, runtime, log, delayMs, graceMs: options.drain.graceMs });
+    await drain({ server, runtime, probations, log, delayMs, graceMs: options.drain.graceMs });
     await resources.disposeAsync();
   };
   return {
@@ -135,11 +160,9 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     metricsUrl,
     runtimeStatus: () => runtime.status(),
     async reloadCertificates() {
-      if (certificates === undefined) {
-        log.info("nothing to reload: tls is not set, and other options are read at start only");
-      }
       await certificates?.reload();
     },
+    reloadUsers: (read) => users.reload(async () => readOptions(await read()).options),
     drain: (delayMs = options.drain.delayMs) => (closed ??= close(delayMs)),
     [Symbol.asyncDispose]: () => (closed ??= close(0)),
   };
@@ -151,46 +174,66 @@ type Components = {
   readonly log: Logger;
   readonly store: Store;
   readonly runtime: Runtime;
+  readonly probations: Probations;
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
 };
 
 /** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
-function createServerOptions(
-  { options, version, log, store: plainStore, runtime, tracing, certificates, metrics }: Components,
+function connect(
+  { options, version, log, store: plainStore, runtime, probations, tracing, certificates, metrics }: Components,
   stack: AsyncDisposableStack,
-): ServerOptions {
+): { serverOptions: ServerOptions; users: UserReload } {
   const observer = metrics?.observer ?? silentObserver;
   const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
+  stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
+  const audit = stack.use(openAuditRecorder({ store: store.audit, log }));
   const authenticator = createAuthenticator({
     adminAuth: options.adminAuth,
     tokens: stack.use(openTokenCache(store.tokens)),
+    uses: stack.use(openTokenUses(store.tokens, log)),
+    audit,
     permissions,
     onLockOut: (locked, client) =>
       log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
     identities: options.identity?.rules,
   });
+  const users = createUserReload({
+    options,
+    replace: (adminAuth) => authenticator.replaceAdminAuth(adminAuth),
+    audit,
+    log,
+  });
   const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
+  const deployer = createObservedDeployer({
+    store: store.flows,
+    audit: store.audit,
+    runtime,
+    probations,
+    log,
+    observer,
+  });
   const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
-  return {
+  const serverOptions: ServerOptions = {
     host: options.host,
     port: options.port,
     log,
-    gate: createGate(authenticator, services, accessToServer(options.reflection)),
+    gate: createGate(authenticator, services, audit, accessToServer(options.reflection)),
     interceptors: [],
     deferred: [FlowsService.method.setFlows],
     routes: createRoutes({
       auth: authService(authenticator),
       flows: flowsService({
         store: store.flows,
-        runtime,
+        deployer,
         prepare: (request, current) => preparation.prepare(request, current),
         decrypt,
-        log,
-        observer,
       }),
+      revisions: revisionsService({ store: store.flows, deployer }),
       settings: settingsService(version, runtime),
+      tokens: tokensService(authenticator, store.tokens),
+      audit: auditService(store.audit),
     }),
     ...createReadiness(runtime, store),
     listener: {
@@ -205,13 +248,21 @@ function createServerOptions(
     tracing,
     metrics:
       metrics && options.metrics.port === undefined
-        ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read") }
+        ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read", audit) }
         : undefined,
-    browserSafety: browserSafety(options),
+    browserSafety: browserSafety(options, () => users.adminAuth()),
     cors: options.cors,
     tls: options.tls && certificates && { certificates, clientCertificate: options.tls.clientCertificate },
     trustedProxies: options.trustedProxies,
     identity: options.identity?.source,
+  };
+  return { serverOptions, users };
+}
+
+function toRetention({ maxRevisions, maxAgeDays }: Options["history"]): Retention {
+  return {
+    maxCount: maxRevisions,
+    maxAgeMs: maxAgeDays === undefined ? undefined : maxAgeDays * 24 * 60 * 60_000,
   };
 }
 
@@ -235,7 +286,7 @@ function readOptions(input: GatewayOptions): { options: Options; customStore: St
 }
 
 function isStore(value: unknown): value is Store {
-  return typeof value === "object" && value !== null && "flows" in value && "tokens" in value;
+  return typeof value === "object" && value !== null && "flows" in value && "tokens" in value && "audit" in value;
 }
 
 type OpenMetricsServer = typeof openMetricsServer;
@@ -286,8 +337,17 @@ function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
 function measureStore(store: Store, metrics: StoreMetrics): Store {
   return {
     ...store,
-    flows: metrics.measure("flows", store.flows, ["commit", "find", "list", "reload"]),
-    tokens: metrics.measure("tokens", store.tokens, ["insert", "find", "remove", "removeExpired"]),
+    flows: metrics.measure("flows", store.flows, ["commit", "find", "findEntry", "list", "prune", "reload", "update"]),
+    tokens: metrics.measure("tokens", store.tokens, [
+      "insert",
+      "find",
+      "get",
+      "list",
+      "remove",
+      "removeExpired",
+      "recordUses",
+    ]),
+    audit: metrics.measure("audit", store.audit, ["append", "list", "verify", "prune"]),
   };
 }
 
@@ -295,13 +355,21 @@ function measureStore(store: Store, metrics: StoreMetrics): Store {
  * Protection against foreign web pages is needed for calls that are allowed without a token: those of anonymous clients,
  * and those with a client certificate, which browsers add automatically.
  */
-function browserSafety({ adminAuth, identity, tls, host, hosts }: Options): ServerOptions["browserSafety"] {
+function browserSafety(
+  { adminAuth, identity, tls, host, hosts }: Options,
+  current: () => AdminAuth | undefined,
+): ServerOptions["browserSafety"] {
   const isOpen = (adminAuth ?? identity) === undefined;
-  const allowsAnonymous = isOpen || (adminAuth?.default?.permissions ?? []).length > 0;
-  if (!allowsAnonymous && identity === undefined) {
-    return undefined;
-  }
-  return { checksTokens: !isOpen, hosts: allowsAnonymous && tls === undefined ? [host, ...hosts] : undefined };
+  return {
+    checksTokens: !isOpen,
+    hosts: tls === undefined ? [host, ...hosts] : undefined,
+    exposure() {
+      if (isOpen || (current()?.default?.permissions ?? []).length > 0) {
+        return "anonymous";
+      }
+      return identity === undefined ? "none" : "workloads";
+    },
+  };
 }
 
 /** Host names are checked only on loopback, against DNS rebinding. On a network, metrics are public anyway. */

@@ -5,7 +5,17 @@ export { OptionsError, parseOptions, type Options, type OptionsInput } from "./o
 // The components of a gateway, for custom compositions
 export { openStore, type StoreOptions } from "./store/open-store.ts";
 export type {
+  AuditEntry,
+  AuditHead,
+  AuditKind,
+  AuditPage,
+  AuditQuery,
+  AuditRecord,
+  AuditStore,
+  AuditVerification,
   FlowStore,
+  ListedToken,
+  Origin,
   Revision,
   RevisionDraft,
   RevisionEvent,
@@ -14,6 +24,9 @@ export type {
   Store,
   StoredToken,
   StoreHealth,
+  TokenPage,
+  TokenQuery,
+  TokenSelector,
   TokenStore,
 } from "./store/store.ts";
 export type { CredentialSets, DeploymentType, FlowNode } from "./flows/configuration.ts";

@@ -31,6 +31,7 @@ test("rejects one port for two servers, but accepts 0 for both", () => {
 
 test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
+    history: { maxRevisions: 10_000 },
     host: "127.0.0.1",
     port: 8080,
     dataDir: "./data",
@@ -117,7 +118,8 @@ test("puts the runtime's directory in the data directory by default", () => {
   expect(parseOptions({ runtime: { dir: "/srv" } }).runtime.dir).toBe("/srv");
 });
 
-const permissionNames = "must be one or several of: *, read, flows.read, flows.write, settings.read, metrics.read";
+const permissionNames =
+  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, settings.read, tokens.read, tokens.write, audit.read, metrics.read";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],

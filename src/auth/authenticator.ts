@@ -1,28 +1,29 @@
-import { hash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
-import type { StoredToken } from "../store/store.ts";
+import type { Origin, StoredToken } from "../store/store.ts";
+import { createAccounts } from "./accounts.ts";
 import type { AdminAuth } from "./admin-auth.ts";
-import { type Client, invalidClient, readClient } from "./client.ts";
-import { createLimiter, type OnLockOut } from "./limiter.ts";
+import type { AuditRecorder } from "./audit-recorder.ts";
+import { readClient } from "./client.ts";
+import { createLimiter, type Limiter, type OnLockOut } from "./limiter.ts";
 import { createLogins } from "./logins.ts";
-import { covers, narrow, parseScope } from "./permissions.ts";
 import { createIdentities, type IdentityRule } from "./identities.ts";
+import {
+  authDisabled,
+  type NamedToken,
+  type NamedTokenRequest,
+  prepareNamedToken,
+  userRequired,
+} from "./named-token.ts";
+import { covers } from "./permissions.ts";
 import type { Peer, Principal } from "./principal.ts";
+import { sha256 } from "./sha256.ts";
 import type { Tokens } from "./token-cache.ts";
 import { tokenError } from "./token-error.ts";
+import { parseTokenRequest, type TokenRequest } from "./token-request.ts";
+import type { TokenUses } from "./token-uses.ts";
 import { invalidToken } from "./unauthorized.ts";
-
-/** The parameters of IssueToken. */
-export type TokenRequest = {
-  /** Empty if the client sends it by HTTP Basic authentication. */
-  readonly clientId: string;
-  readonly grantType: string;
-  /** Absent: all permissions of the user. */
-  readonly scope?: string | undefined;
-  readonly username: string;
-  readonly password: string;
-};
 
 type IssuedToken = {
   readonly accessToken: string;
@@ -36,7 +37,7 @@ type IssuedToken = {
 /** The client that requests a token. */
 type TokenPeer = {
   /** Failed attempts are counted per address. */
-  readonly address: string;
+  readonly origin: Origin;
   /** The Authorization header; null: there is none. */
   readonly authorization: string | null;
 };
@@ -50,30 +51,34 @@ export interface Authenticator {
   login(): MessageInitShape<typeof GetLoginResponseSchema>;
   /** Rejects with the errors of RFC 6749. */
   issueToken(request: TokenRequest, peer: TokenPeer): Promise<IssuedToken>;
+  /** Creates a named token of the caller, which permits at most what the caller is permitted. */
+  createToken(request: NamedTokenRequest, caller: Principal, origin: Origin): Promise<NamedToken>;
   /** The token is invalid once this resolves. Ignores an unknown token. */
-  revokeToken(token: string): Promise<void>;
+  revokeToken(token: string, origin: Origin): Promise<void>;
+  /** Whether a stored token is valid: not expired, of an existing user whose password hash has not changed. */
+  isValid(token: StoredToken): boolean;
   /**
    * Returns the caller with this Authorization header; null: there is none. Throws or rejects with `invalid_token`, also
    * if a request without a token would be allowed. Without a token, the workload identity determines the caller, who is
    * anonymous if no rule matches. Returns a promise only if the token has to be looked up in the store.
    */
   authenticate(authorization: string | null, workload?: Peer["workload"]): Principal | Promise<Principal>;
+  /**
+   * Replaces users and defaults for all later calls. Failed logins stay counted. Throws a TypeError if adminAuth was not set,
+   * because the server does not expect tokens then.
+   */
+  replaceAdminAuth(adminAuth: AdminAuth): void;
 }
 
 const unrestricted: Principal = { username: undefined, permissions: ["*"] };
 const withoutPermissions: Principal = { username: undefined, permissions: [] };
 const cleanupIntervalMs = 60 * 60_000;
-const parameters = [
-  ["client_id", "clientId"],
-  ["grant_type", "grantType"],
-  ["scope", "scope"],
-  ["username", "username"],
-  ["password", "password"],
-] as const;
 
 type AuthenticatorOptions = {
   readonly adminAuth: AdminAuth | undefined;
   readonly tokens: Tokens;
+  readonly uses: TokenUses;
+  readonly audit: AuditRecorder;
   /** All known permissions. */
   readonly permissions: ReadonlySet<string>;
   /** The permissions of workloads. Absent: workloads are not identified. */
@@ -84,21 +89,49 @@ type AuthenticatorOptions = {
 };
 
 export function createAuthenticator({ adminAuth, ...options }: AuthenticatorOptions): Authenticator {
-  const { tokens, identities } = options;
+  const { tokens, identities, now = Date.now, onLockOut } = options;
   const principalOf = createIdentities(identities ?? []);
   const identify: IdentifyWorkload = (workload) => {
     const id = workload?.();
     return id === undefined ? undefined : principalOf(id);
   };
-  const revokeToken = async (token: string): Promise<void> => {
+  const revokeToken: Authenticator["revokeToken"] = async (token, origin) => {
     if (token === "") {
       throw tokenError("invalid_request", "The parameter token is missing or empty.");
     }
-    await tokens.remove(sha256(token));
+    const hash = sha256(token);
+    const stored = await tokens.find(hash);
+    if (stored !== undefined) {
+      await tokens.remove({ hash }, revocation(stored, origin));
+    }
   };
-  return adminAuth === undefined
-    ? { ...createWorkloadAuthenticator(identities !== undefined, identify), revokeToken }
-    : { ...createTokenAuthenticator(adminAuth, options, identify), revokeToken };
+  if (adminAuth === undefined) {
+    return { ...createWorkloadAuthenticator(identities !== undefined, identify), revokeToken };
+  }
+  const shared = { ...options, now, identify, limiter: createLimiter(now, onLockOut) };
+  let current = createTokenAuthenticator(adminAuth, shared);
+  return {
+    required: true,
+    issuesTokens: true,
+    login: () => ({
+      type: "credentials",
+      prompts: [
+        { id: "username", type: "text", label: "Username" },
+        { id: "password", type: "password", label: "Password" },
+      ],
+    }),
+    issueToken: (request, peer) => current.issueToken(request, peer),
+    createToken: (request, caller, origin) => current.createToken(request, caller, origin),
+    revokeToken,
+    isValid: (token) => current.isValid(token),
+    authenticate: (authorization, workload) => current.authenticate(authorization, workload),
+    replaceAdminAuth: (next) => void (current = createTokenAuthenticator(next, shared)),
+  };
+}
+
+/** The audit entry of the revocation of one token. */
+export function revocation({ id, username }: StoredToken, origin: Origin) {
+  return { kind: "token_revoked", origin, subject: id, detail: `a token of ${username}` } as const;
 }
 
 /** Returns the principal of a workload; undefined: there is no identity, or no rule for it. */
@@ -116,6 +149,10 @@ function createWorkloadAuthenticator(
     async issueToken() {
       throw tokenError("auth_disabled", "This service needs no token: its adminAuth is not set.");
     },
+    async createToken() {
+      throw authDisabled();
+    },
+    isValid: () => false,
     authenticate(authorization, workload) {
       if (!required) {
         return unrestricted;
@@ -127,17 +164,25 @@ function createWorkloadAuthenticator(
       }
       return identify(workload) ?? withoutPermissions;
     },
+    replaceAdminAuth() {
+      throw new TypeError("adminAuth is not set, and can't be added to a running service");
+    },
   };
 }
+
+type TokenAuthenticatorOptions = Pick<AuthenticatorOptions, "tokens" | "uses" | "audit" | "permissions"> & {
+  readonly now: () => number;
+  readonly identify: IdentifyWorkload;
+  readonly limiter: Limiter;
+};
 
 /** With adminAuth: callers authenticate by a token, or as workloads. */
 function createTokenAuthenticator(
   adminAuth: AdminAuth,
-  { tokens, permissions, now = Date.now, onLockOut }: Omit<AuthenticatorOptions, "adminAuth">,
-  identify: IdentifyWorkload,
-): Omit<Authenticator, "revokeToken"> {
-  const logins = createLogins(adminAuth.users, createLimiter(now, onLockOut));
-  const toPrincipal = createTokenVerifier(adminAuth, now);
+  { tokens, uses, audit, permissions, now, identify, limiter }: TokenAuthenticatorOptions,
+): Pick<Authenticator, "issueToken" | "createToken" | "isValid" | "authenticate"> {
+  const logins = createLogins(adminAuth.users, limiter);
+  const accounts = createAccounts(adminAuth.users, now);
   const anonymous: Principal = { username: undefined, permissions: adminAuth.default?.permissions ?? [] };
   let cleanedUpAtMs = Number.NEGATIVE_INFINITY;
 
@@ -149,43 +194,76 @@ function createTokenAuthenticator(
     }
   }
 
+  function toPrincipal(token: StoredToken | undefined): Principal {
+    const principal = token && accounts.principalOf(token);
+    if (token === undefined || principal === undefined) {
+      throw invalidToken();
+    }
+    uses.record(token, now());
+    return principal;
+  }
+
   return {
-    required: true,
-    issuesTokens: true,
-
-    login: () => ({
-      type: "credentials",
-      prompts: [
-        { id: "username", type: "text", label: "Username" },
-        { id: "password", type: "password", label: "Password" },
-      ],
-    }),
-
-    async issueToken(request, { address, authorization }) {
+    async issueToken(request, { origin, authorization }) {
       const client = readClient(request.clientId, authorization);
       const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
-      const user = await logins.verify(request, address);
+      const recordFailure = (detail: string, by?: string): void =>
+        audit.record({ kind: "sign_in_failed", origin: { ...origin, by }, detail });
+      const user = await logins.verify(request, origin.address ?? "", recordFailure);
       const scope = requestedScope ?? user.permissions;
       if (!covers(user.permissions, scope, permissions)) {
+        recordFailure("the scope exceeds the permissions of the user", user.username);
         throw tokenError("invalid_scope", "The scope exceeds the permissions of this user.");
       }
       await removeExpired();
-      const accessToken = randomBytes(32).toString("base64url");
-      await tokens.insert({
+      const accessToken = createAccessToken();
+      const token: StoredToken = {
+        id: createTokenId(),
         hash: sha256(accessToken),
+        name: undefined,
         username: user.username,
         passwordFingerprint: sha256(user.password),
         clientId: client.id,
         scope: scope.join(" "),
+        createdAtMs: now(),
         expiresAtMs: now() + adminAuth.tokenLifetimeSeconds * 1000,
-      });
+      };
+      const by = user.username;
+      await tokens.insert(token, { kind: "sign_in", origin: { ...origin, by }, subject: token.id });
       return {
         accessToken,
         expiresIn: adminAuth.tokenLifetimeSeconds,
         tokenType: "Bearer",
-        ...(requestedScope === undefined && { scope: scope.join(" ") }),
+        ...(requestedScope === undefined && { scope: token.scope }),
       };
     },
+
+    async createToken(request, caller, origin) {
+      const { username } = caller;
+      const passwordFingerprint = username === undefined ? undefined : accounts.fingerprintOf(username);
+      if (username === undefined || passwordFingerprint === undefined) {
+        throw userRequired();
+      }
+      const { tokenLifetimeSeconds } = adminAuth;
+      const { scope, lifetimeSeconds } = prepareNamedToken(request, caller, { permissions, tokenLifetimeSeconds });
+      const accessToken = createAccessToken();
+      const token: StoredToken = {
+        id: createTokenId(),
+        hash: sha256(accessToken),
+        name: request.name,
+        username,
+        passwordFingerprint,
+        clientId: "",
+        scope: scope.join(" "),
+        createdAtMs: now(),
+        expiresAtMs: now() + lifetimeSeconds * 1000,
+      };
+      const detail = `${JSON.stringify(request.name)}, scope ${token.scope}, expires ${new Date(token.expiresAtMs).toISOString()}`;
+      await tokens.insert(token, { kind: "token_created", origin, subject: token.id, detail });
+      return { accessToken, token };
+    },
+
+    isValid: (token) => accounts.principalOf(token) !== undefined,
 
     authenticate(authorization, workload) {
       if (authorization === null) {
@@ -202,66 +280,11 @@ function createTokenAuthenticator(
   };
 }
 
-/** Returns the principal of a stored token. Throws `invalid_token` if it is unknown, expired, or its user has changed. */
-function createTokenVerifier(adminAuth: AdminAuth, now: () => number): (stored: StoredToken | undefined) => Principal {
-  const accounts = new Map(
-    adminAuth.users.map((user) => [user.username, { user, fingerprint: sha256(user.password) }]),
-  );
-  // Cacheable, because users are fixed by the configuration.
-  const principals = new WeakMap<StoredToken, Principal>();
-  return (stored) => {
-    if (stored === undefined || stored.expiresAtMs <= now()) {
-      throw invalidToken();
-    }
-    let principal = principals.get(stored);
-    if (principal === undefined) {
-      const account = accounts.get(stored.username);
-      if (account === undefined || !account.fingerprint.equals(stored.passwordFingerprint)) {
-        throw invalidToken();
-      }
-      const { username, permissions } = account.user;
-      principal = { username, permissions: narrow(permissions, stored.scope.split(" ")) };
-      principals.set(stored, principal);
-    }
-    return principal;
-  };
+function createAccessToken(): string {
+  return randomBytes(32).toString("base64url");
 }
 
-/** Validates a request as far as possible without the user. Returns its scope; undefined: it has none. */
-function parseTokenRequest(
-  request: TokenRequest,
-  {
-    client,
-    clientIds,
-    permissions,
-  }: {
-    readonly client: Client;
-    readonly clientIds: readonly string[];
-    readonly permissions: ReadonlySet<string>;
-  },
-): readonly string[] | undefined {
-  const sent = { ...request, clientId: client.id };
-  const missing = parameters.find(([, key]) => sent[key] === "");
-  if (missing !== undefined) {
-    throw tokenError("invalid_request", `The parameter ${missing[0]} is missing or empty.`);
-  }
-  if (!clientIds.includes(client.id)) {
-    throw invalidClient("This client_id is not configured.", client.usesBasic);
-  }
-  if (request.grantType !== "password") {
-    throw tokenError("unsupported_grant_type", "The only grant_type is password.");
-  }
-  if (request.scope === undefined) {
-    return undefined;
-  }
-  const scope = parseScope(request.scope, permissions);
-  if (scope === undefined) {
-    const known = ["*", "read", ...permissions].join(", ");
-    throw tokenError("invalid_scope", `The scope must be a space-separated list of: ${known}.`);
-  }
-  return scope;
-}
-
-function sha256(text: string): Buffer {
-  return hash("sha256", text, "buffer");
+/** In hexadecimal, so that ids don't begin with a dash. */
+function createTokenId(): string {
+  return randomBytes(12).toString("hex");
 }

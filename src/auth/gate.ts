@@ -1,7 +1,9 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { type AccessRule, compileAccess } from "./access.ts";
+import type { AuditRecorder } from "./audit-recorder.ts";
 import type { Authenticator } from "./authenticator.ts";
+import { originOf } from "./origin.ts";
 import { allows } from "./permissions.ts";
 import { peerKey, type Principal, principalKey } from "./principal.ts";
 import { insufficientScope, invalidToken, noIdentity, noToken } from "./unauthorized.ts";
@@ -9,11 +11,12 @@ import { insufficientScope, invalidToken, noIdentity, noToken } from "./unauthor
 /**
  * Creates a gate, which authenticates and authorizes a call before its body is read, and sets `principalKey`. Throws if
  * a method does not declare who may call it. `foreign` has the rules of third-party services, whose .proto files can't
- * declare them.
+ * declare them. `audit` records which authenticated callers lacked a permission.
  */
 export function createGate(
   authenticator: Authenticator,
   services: readonly DescService[],
+  audit: AuditRecorder,
   foreign: ReadonlyMap<DescService, AccessRule> = new Map(),
 ): (context: HandlerContext) => void | Promise<void> {
   const rules = new Map(compileAccess(services));
@@ -30,7 +33,14 @@ export function createGate(
         `${context.service.typeName}.${context.method.name} is served, but the gate has no access rule for it`,
       );
     }
-    return authorize(authenticator, context, rule);
+    return authorize(authenticator, context, rule, (principal, permission) =>
+      audit.record({
+        kind: "permission_denied",
+        origin: originOf(context, principal),
+        subject: `${context.service.typeName}.${context.method.name}`,
+        detail: permission,
+      }),
+    );
   };
 }
 
@@ -39,12 +49,28 @@ type GatedRequest = Pick<HandlerContext, "url" | "requestHeader" | "values">;
 
 export type PermissionCheck = (request: GatedRequest) => void | Promise<void>;
 
-/** The same for requests that are not RPCs: rejects callers without the permission. */
-export function createPermissionCheck(authenticator: Authenticator, permission: string): PermissionCheck {
-  return (request) => authorize(authenticator, request, { kind: "permission", permission });
+/** The same for a REST endpoint that is not an RPC: rejects callers without the permission. */
+export function createPermissionCheck(
+  authenticator: Authenticator,
+  permission: string,
+  audit: AuditRecorder,
+): PermissionCheck {
+  return (request) =>
+    authorize(authenticator, request, { kind: "permission", permission }, (principal) =>
+      audit.record({
+        kind: "permission_denied",
+        origin: originOf({ values: request.values, protocolName: "http" }, principal),
+        detail: permission,
+      }),
+    );
 }
 
-function authorize(authenticator: Authenticator, request: GatedRequest, rule: AccessRule): void | Promise<void> {
+function authorize(
+  authenticator: Authenticator,
+  request: GatedRequest,
+  rule: AccessRule,
+  onDenied: (principal: Principal, permission: string) => void,
+): void | Promise<void> {
   if (rule.kind === "public") {
     return undefined;
   }
@@ -63,9 +89,11 @@ function authorize(authenticator: Authenticator, request: GatedRequest, rule: Ac
       throw unknownCaller();
     }
     if (rule.kind === "permission" && !allows(principal.permissions, rule.permission)) {
-      throw principal.username === undefined
-        ? unknownCaller()
-        : insufficientScope(rule.permission, authorization !== null);
+      if (principal.username === undefined) {
+        throw unknownCaller();
+      }
+      onDenied(principal, rule.permission);
+      throw insufficientScope(rule.permission, authorization !== null);
     }
     request.values.set(principalKey, principal);
   };

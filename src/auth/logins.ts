@@ -7,8 +7,11 @@ import { tokenError } from "./token-error.ts";
 type Login = { readonly username: string; readonly password: string };
 
 export interface Logins {
-  /** Returns the user with this name and password, or rejects with a token error. `address` is that of the client. */
-  verify(login: Login, address: string): Promise<User>;
+  /**
+   * Returns the user with this name and password, or rejects with a token error. `address` is that of the client.
+   * `onFailure` is called with the cause of a failed login, and with the name of the user if it exists.
+   */
+  verify(login: Login, address: string, onFailure: (cause: string, username?: string) => void): Promise<User>;
 }
 
 /**
@@ -34,14 +37,15 @@ export function createLogins(users: readonly User[], limiter: Limiter): Logins {
   decoyFor("");
 
   return {
-    async verify({ username, password }, address) {
+    async verify({ username, password }, address, onFailure) {
+      const account = byName.get(username);
       const attempt = await limiter.begin(username, address);
       if (typeof attempt === "number") {
+        onFailure("locked out", account?.user.username);
         throw tokenError("temporarily_unavailable", "Too many failed attempts; try again later.", {
           retryAfterSeconds: attempt,
         });
       }
-      const account = byName.get(username);
       let isCorrect: boolean;
       try {
         isCorrect = await verifyPassword(password, (account ?? decoyFor(username)).hash);
@@ -51,6 +55,7 @@ export function createLogins(users: readonly User[], limiter: Limiter): Logins {
       }
       if (account === undefined || !isCorrect) {
         attempt.fail();
+        onFailure(account === undefined ? "unknown user" : "wrong password", account?.user.username);
         throw tokenError("invalid_grant", "The username or the password is wrong.");
       }
       attempt.succeed();

@@ -2,11 +2,14 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Origin } from "../store/store.ts";
 import { peerKey, principalKey } from "./principal.ts";
 
-/** Returns the origin of a call that has passed the gate. */
-export function originOf({ values, protocolName }: Pick<HandlerContext, "values" | "protocolName">): Origin {
+/** Returns the origin of a call. `principal` is the one that the gate has set, or refused. */
+export function originOf(
+  { values, protocolName }: Pick<HandlerContext, "values" | "protocolName">,
+  principal = values.get(principalKey),
+): Origin {
   const { address, requestId } = values.get(peerKey);
   return {
-    by: values.get(principalKey).username,
+    by: principal.username,
     address,
     // The transcoder's name of its protocol.
     protocol: protocolName === "http" ? "rest" : protocolName,

@@ -39,12 +39,12 @@ export function openTokenCache(store: TokenStore, limit = maxTokens): Tokens & D
   }
 
   return {
-    insert: (token) => store.insert(token),
+    insert: (token, entry) => store.insert(token, entry),
     find(hash) {
       const key = keyOf(hash);
       return cache.get(key) ?? findInStore(hash, key);
     },
-    remove: (hash) => store.remove(hash),
+    remove: (selector, entry) => store.remove(selector, entry),
     removeExpired: (nowMs) => store.removeExpired(nowMs),
     [Symbol.dispose]: () => subscription[Symbol.dispose](),
   };

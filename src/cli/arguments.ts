@@ -8,14 +8,15 @@ export type Flags = ReadonlyMap<string, string>;
 export type Command =
   | { readonly kind: "start"; readonly flags: Flags }
   | { readonly kind: "backup" | "restore"; readonly file: string; readonly flags: Flags }
+  | { readonly kind: "audit-verify"; readonly head: string | undefined; readonly flags: Flags }
   | { readonly kind: "hash-password" }
   | { readonly kind: "help" }
   | { readonly kind: "version" };
 
-const commands = ["start", "backup", "restore", "hash-password", "help"] as const;
+const commands = ["start", "backup", "restore", "audit", "hash-password", "help"] as const;
 const allFlags = ["config", ...settings.map(({ flag }) => flag)];
-/** The flags of `backup` and `restore`. */
-const copyFlags = ["config", "data-dir", "store"];
+/** The flags of commands that open the store only. */
+const storeFlags = ["config", "data-dir", "store"];
 const options = {
   help: { type: "boolean", short: "h" },
   version: { type: "boolean", short: "V" },
@@ -29,7 +30,7 @@ export function parseArguments(argv: readonly string[]): Command {
   const flags = new Map<string, string>();
   const positionals = tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : []));
   const [command = "start"] = positionals;
-  const valueFlags = command === "backup" || command === "restore" ? copyFlags : allFlags;
+  const valueFlags = command === "backup" || command === "restore" || command === "audit" ? storeFlags : allFlags;
   for (const token of tokens) {
     if (token.kind === "option") {
       flags.set(token.name, readFlag(token, valueFlags));
@@ -80,6 +81,13 @@ function toCommand([name = "start", ...operands]: readonly string[], flags: Flag
       throw usageFailure(`${kind} requires the path of one file.`);
     }
     return { kind, file, flags };
+  }
+  if (kind === "audit") {
+    const [action, head] = operands;
+    if (action !== "verify" || operands.length > 2) {
+      throw usageFailure("audit requires verify, and optionally a head that it printed earlier.");
+    }
+    return { kind: "audit-verify", head, flags };
   }
   if (operands.length > 0) {
     throw usageFailure(`${kind} takes no arguments other than flags.`);

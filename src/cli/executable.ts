@@ -5,9 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getAsset } from "node:sea";
 import type * as gateway from "../gateway.ts";
-import type * as store from "./copy-store.ts";
+import type * as copying from "./copy-store.ts";
 import { launchArgument } from "../runtime/launch.ts";
 import { runCommandLine } from "./run.ts";
+import type * as storing from "../store/open-store.ts";
 import { removeOtherPrograms, unpackProgram } from "./unpack.ts";
 
 const [, , firstArgument, program] = process.argv;
@@ -24,22 +25,25 @@ if (firstArgument === launchArgument && program !== undefined && isConfined()) {
       removeOtherPrograms(folder);
       return opened;
     },
-    async copyStore(...copy) {
-      // Not in the data directory, which may belong to another user.
-      const folder = mkdtempSync(join(tmpdir(), "flowgate-"));
-      try {
-        const { copyStore } = load(join(unpackProgram(folder), "dist/src/cli/copy-store.js")) as typeof store;
-        await copyStore(...copy);
-      } finally {
-        rmSync(folder, { recursive: true, force: true });
-      }
-    },
+    copyStore: (...copy) => withModule("cli/copy-store.js", (module) => (module as typeof copying).copyStore(...copy)),
+    verifyAudit: (...verify) =>
+      withModule("store/open-store.js", (module) => (module as typeof storing).verifyAudit(...verify)),
   });
 }
 
 /** Whether Node's permission model is active. Without it, the runtime program must not be loaded. */
 function isConfined(): boolean {
   return (process.permission as NodeJS.ProcessPermission | undefined) !== undefined;
+}
+
+/** Unpacks the program temporarily, and not in the data directory, which may belong to another user. */
+async function withModule<T>(path: string, use: (module: unknown) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "flowgate-"));
+  try {
+    return await use(load(join(unpackProgram(folder), "dist/src", path)));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 /** In a single-file executable, `import` can't load files from the disk. */

@@ -12,13 +12,14 @@ export const helpText = `Usage: flowgate [command] [flags]
 Serves the administration API of a flow runtime, over HTTP, Connect, gRPC and gRPC-Web on one port.
 
 Commands:
-  start            Start the service (the default)
-  backup <file>    Copy the store to a new file, also while the service runs
-  restore <file>   Restore the store from such a copy; the service must not run
-  hash-password    Prompt for a password, or read one line from stdin, and print its hash
-  help             Show this
+  start                 Start the service (the default)
+  backup <file>         Copy the store to a new file, also while the service runs
+  restore <file>        Restore the store from such a copy; the service must not run
+  audit verify [head]   Check the audit log, also while the service runs, and print its head
+  hash-password         Prompt for a password, or read one line from stdin, and print its hash
+  help                  Show this
 
-Flags and equivalent environment variables; backup and restore support --config, --data-dir and --store:
+Flags and equivalent environment variables; backup, restore and audit support --config, --data-dir and --store:
 ${rows.map(({ flag, variable, help }) => `  ${flag.padEnd(flagWidth)}${variable.padEnd(variableWidth)}${help}`).join("\n")}
   ${"-h, --help".padEnd(flagWidth + variableWidth)}Show this
   ${"-V, --version".padEnd(flagWidth + variableWidth)}Show the version

@@ -21,5 +21,6 @@ await runCommandLine({
     return gateway;
   },
   copyStore: async (...copy) => (await import("./copy-store.ts")).copyStore(...copy),
+  verifyAudit: async (...verify) => (await import("../store/open-store.ts")).verifyAudit(...verify),
   beforeLoad: useCompileCache,
 });

@@ -20,9 +20,8 @@ export type Input = {
  * read.
  */
 export async function readInput(flags: Flags, environment: Environment): Promise<Input> {
-  const fromFlag = flags.get("config");
-  const configPath = fromFlag ?? (environment["FLOWGATE_CONFIG"] || undefined);
-  const configOrigin = fromFlag === undefined ? "FLOWGATE_CONFIG" : "--config";
+  const configPath = configPathOf(flags, environment);
+  const configOrigin = flags.has("config") ? "--config" : "FLOWGATE_CONFIG";
   const file = configPath === undefined ? undefined : await readFile(configPath, configOrigin);
   const overrides = settings.flatMap((setting): Override[] => {
     const { flag, variable, path } = setting;
@@ -33,6 +32,11 @@ export async function readInput(flags: Flags, environment: Environment): Promise
       : [{ path, value: readSetting(setting, text), origin: fromFlag === undefined ? variable : `--${flag}` }];
   });
   return { content: overrides.reduce(assign, file?.content ?? {}), overrides, file };
+}
+
+/** The path of the configuration file; undefined: there is none. */
+export function configPathOf(flags: Flags, environment: Environment): string | undefined {
+  return flags.get("config") ?? (environment["FLOWGATE_CONFIG"] || undefined);
 }
 
 /** The data directory of the input or its default; undefined: the value is invalid. */

@@ -1,10 +1,14 @@
+import type { verifyAudit } from "../store/open-store.ts";
 import { parseArguments } from "./arguments.ts";
 import type { copyStore } from "./copy-store.ts";
 import { CliFailure } from "./failure.ts";
 import { hashPasswordCommand } from "./hash-password.ts";
 import { helpText } from "./help.ts";
+import { createFileWatch } from "./file-watch.ts";
+import { configPathOf } from "./read-input.ts";
 import { readOptions } from "./read-options.ts";
 import { start } from "./start.ts";
+import { verifyAuditCommand } from "./verify-audit.ts";
 
 /** What the commands need of the program, which is either an npm package or a single-file executable. */
 export interface Program {
@@ -13,6 +17,8 @@ export interface Program {
   readonly openGateway: Parameters<typeof start>[1];
   /** Loads the database. */
   readonly copyStore: typeof copyStore;
+  /** Loads the database. */
+  readonly verifyAudit: typeof verifyAudit;
   /** Called with the data directory before the service is loaded. */
   readonly beforeLoad?: (dataDir: string) => void;
 }
@@ -32,7 +38,7 @@ export async function runCommandLine(program: Program): Promise<void> {
   }
 }
 
-async function run({ version, openGateway, copyStore, beforeLoad }: Program): Promise<void> {
+async function run({ version, openGateway, copyStore, verifyAudit, beforeLoad }: Program): Promise<void> {
   const command = parseArguments(process.argv.slice(2));
   switch (command.kind) {
     case "help":
@@ -45,11 +51,19 @@ async function run({ version, openGateway, copyStore, beforeLoad }: Program): Pr
     case "restore":
       await copyStore(command.kind, command.file, await readOptions(command.flags, process.env));
       return;
+    case "audit-verify":
+      await verifyAuditCommand(command.head, await readOptions(command.flags, process.env), verifyAudit);
+      return;
     case "hash-password":
       await hashPasswordCommand();
       return;
     case "start": {
-      await start(await readOptions(command.flags, process.env, beforeLoad), openGateway);
+      const { flags } = command;
+      const path = configPathOf(flags, process.env);
+      // Before the file is read, so that no change is missed.
+      const watch = path === undefined ? undefined : await createFileWatch(path);
+      const options = await readOptions(flags, process.env, beforeLoad);
+      await start(options, openGateway, { read: () => readOptions(flags, process.env), watch });
       // Everything is closed. The process must not wait for output that is not read.
       setTimeout(() => {
         // The log's listener would wait for the output to be read.

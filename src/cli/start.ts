@@ -1,4 +1,5 @@
 import type { Options } from "../options/parse.ts";
+import type { FileWatch } from "./file-watch.ts";
 import { explainStartFailure } from "./start-failure.ts";
 import { untilSignal } from "./until-signal.ts";
 
@@ -11,11 +12,23 @@ export interface RunningGateway extends AsyncDisposable {
   /** The URL of the metrics, if they have a port of their own. */
   readonly metricsUrl: string | undefined;
   reloadCertificates(): Promise<void>;
+  reloadUsers(read: () => Promise<Options>): Promise<void>;
   drain(delayMs: number): Promise<void>;
 }
 
+/** How the options are read again. */
+export type Reloading = {
+  read(): Promise<Options>;
+  /** Absent: there is no configuration file. */
+  readonly watch: FileWatch | undefined;
+};
+
 /** Runs a gateway until SIGTERM or SIGINT, and then drains it. */
-export async function start(options: Options, open: (options: Options) => Promise<RunningGateway>): Promise<void> {
+export async function start(
+  options: Options,
+  open: (options: Options) => Promise<RunningGateway>,
+  { read, watch }: Reloading,
+): Promise<void> {
   // Registered first, so that a signal during the start is handled after it.
   const signal = untilSignal();
   // By default, SIGUSR1 opens the debugger, through which any process of this user could run code in this process.
@@ -26,7 +39,11 @@ export async function start(options: Options, open: (options: Options) => Promis
   await using gateway = await open(options).catch((error: unknown) => {
     throw explainStartFailure(error, options);
   });
-  reload = () => gateway.reloadCertificates();
+  using _ = watch?.start(() => gateway.reloadUsers(read));
+  reload = async () => {
+    await gateway.reloadCertificates();
+    await gateway.reloadUsers(read);
+  };
   process.stdout.write(describeStart(gateway, options));
   // No delay after Ctrl-C: it is for load balancers, and the user would wait.
   await gateway.drain((await signal) === "SIGTERM" ? options.drain.delayMs : 0);

@@ -6,11 +6,15 @@ import { parseDeploymentType } from "./deployment-type.ts";
 import { type FlowsDocument, formatDocument } from "./document.ts";
 import { parseFlows } from "./parse-flows.ts";
 
+/** The fields of a request that are not about the content of the flows. Not validated. */
+export type DeploymentFields = Pick<SetFlowsRequest, "message" | "idempotencyKey" | "wait" | "onFailure">;
+
 /** A validated deployment request that is not committed yet. */
 export type PreparedDeployment = {
   readonly type: DeploymentType;
   /** The `rev` of the request; undefined for a forced deployment. */
   readonly rev: string | undefined;
+  readonly fields: DeploymentFields;
   /** What to commit, or the error of the request. Undefined for a reload, which commits nothing. */
   readonly outcome: PreparedFlows | Error | undefined;
 };
@@ -33,15 +37,21 @@ export async function prepareDeployment(
   decrypt: Decrypt,
 ): Promise<PreparedDeployment> {
   const type = parseDeploymentType(request.deploymentType);
-  const { rev } = request;
+  const { rev, message, idempotencyKey, wait, onFailure } = request;
+  const fields: DeploymentFields = {
+    message,
+    onFailure,
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(wait !== undefined && { wait }),
+  };
   if (type === "reload") {
-    return { type, rev, outcome: undefined };
+    return { type, rev, fields, outcome: undefined };
   }
   try {
-    return { type, rev, outcome: await prepareFlows(request, current, decrypt) };
+    return { type, rev, fields, outcome: await prepareFlows(request, current, decrypt) };
   } catch (error) {
     if (error instanceof FlowgateError) {
-      return { type, rev, outcome: error };
+      return { type, rev, fields, outcome: error };
     }
     throw error;
   }

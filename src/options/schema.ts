@@ -5,6 +5,7 @@ import { parseSubnet } from "../server/trusted-proxies.ts";
 import { adminAuth } from "./admin-auth.ts";
 import { cors } from "./cors.ts";
 import { defaultDataDir } from "./data-dir.ts";
+import { history } from "./history.ts";
 import { checkIdentity, identity, tls } from "./identity.ts";
 import { limits } from "./limits.ts";
 import { runtime } from "./runtime.ts";
@@ -96,8 +97,18 @@ export const optionsSchema = z
       ),
     metrics: metrics.prefault({}),
     tracing: tracing.optional().describe("Exports OpenTelemetry traces of calls. Absent: no export."),
+    history,
     runtime: runtime.prefault({}),
     limits,
+    audit: z
+      .strictObject({
+        retentionDays: wholeNumber(0, 36_500)
+          .default(400)
+          .describe(
+            "How long entries of the audit log are kept. The default covers a year and the time to review it. 0 keeps all entries.",
+          ),
+      })
+      .prefault({}),
     drain: z
       .strictObject({
         delayMs: wholeNumber(0, 86_400_000)

@@ -1,5 +1,6 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";
+import type { DeploymentFields } from "../flows/prepare.ts";
 import type { EncodedRequest } from "@flowgate/transcoding";
 import type { SerializedError } from "./serialized-error.ts";
 
@@ -14,6 +15,7 @@ export type PreparationReply =
       readonly kind: "prepared";
       readonly type: DeploymentType;
       readonly rev: string | undefined;
+      readonly fields: DeploymentFields;
       readonly outcome: SerializedFlows | { readonly kind: "rejected"; readonly error: SerializedError } | undefined;
     }
   /** The request can't be decoded, or its deployment type is unknown. */

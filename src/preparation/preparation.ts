@@ -67,15 +67,15 @@ function toPrepared(result: PreparationReply, current: CredentialSets): Prepared
   if (result.kind === "failed") {
     throw deserializeError(result.error);
   }
-  const { type, rev, outcome } = result;
+  const { type, rev, fields, outcome } = result;
   switch (outcome?.kind) {
     case undefined:
-      return { type, rev, outcome: undefined };
+      return { type, rev, fields, outcome: undefined };
     case "rejected":
-      return { type, rev, outcome: deserializeError(outcome.error) };
+      return { type, rev, fields, outcome: deserializeError(outcome.error) };
     case "flows": {
       const { json, count, credentials = current, submitted } = outcome;
-      return { type, rev, outcome: { flows: parseDocument(json, count), credentials, submitted } };
+      return { type, rev, fields, outcome: { flows: parseDocument(json, count), credentials, submitted } };
     }
   }
 }

@@ -31,8 +31,8 @@ async function prepare(source: EncodedRequest, current: PreparationCall["current
   try {
     const request = (await decode(source)) as SetFlowsRequest;
     const decrypt = (encrypted: string) => decryptCredentials(credentialSecret, encrypted);
-    const { type, rev, outcome } = await prepareDeployment(request, current, decrypt);
-    return { kind: "prepared", type, rev, outcome: serializeOutcome(outcome, current) };
+    const { type, rev, fields, outcome } = await prepareDeployment(request, current, decrypt);
+    return { kind: "prepared", type, rev, fields, outcome: serializeOutcome(outcome, current) };
   } catch (error) {
     return { kind: "failed", error: serializeError(error) };
   }

@@ -17,7 +17,6 @@ type RevisionAndType = Pick<Deployment, "revision" | "type">;
 export type Waiter = { resolve(result: DeploymentResult): void };
 
 export const running: DeploymentResult = { outcome: "running", missingTypes: [] };
-export const crashed: DeploymentResult = { outcome: "crashed", missingTypes: [] };
 export const pending: DeploymentResult = { outcome: "pending", missingTypes: [] };
 
 /** Constructing a function node takes about 0.4 ms; 5 ms per node leave room for slow machines and expensive nodes. */

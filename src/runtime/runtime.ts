@@ -36,7 +36,12 @@ export type DeploymentResult = {
   readonly outcome: "running" | "failed" | "crashed" | "pending";
   /** The node types that are not installed, if the flows failed because of them. */
   readonly missingTypes: readonly string[];
+  /** Why the flows failed or the process exited. */
+  readonly message?: string | undefined;
 };
+
+/** The result of a revision. A revision can have several, since its flows are started again when the process exits. */
+export type RevisionResult = { readonly revision: Revision; readonly result: DeploymentResult };
 
 /** How long the caller waits for a deployment. */
 export type WaitOptions = {
@@ -60,8 +65,15 @@ export interface Runtime extends AsyncDisposable {
   apply(revision: Revision, type: DeploymentType, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
   status(): RuntimeStatus;
   processStats(): RuntimeProcessStats;
-  /** Calls the listener after each change of the status. */
-  onChange(listener: () => void): void;
+  /** What `onResult` reported last. */
+  lastResult(): RevisionResult | undefined;
+  /** Calls the listener after each change of the status. Disposing ends the subscription. */
+  onChange(listener: () => void): Disposable;
+  /**
+   * Calls the listener when the flows of a revision were started or have failed, and with `crashed` when the process has exited
+   * too often. Disposing ends the subscription.
+   */
+  onResult(listener: (result: RevisionResult) => void): Disposable;
   /** Resolves all pending calls of `apply`, and later ones immediately. For a service that is about to stop. */
   release(): void;
   /** Kills the process immediately, for example if it takes too long to stop. */

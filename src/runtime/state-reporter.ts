@@ -1,6 +1,6 @@
-import { EventEmitter } from "node:events";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { formatTraceparent } from "../telemetry/trace.ts";
+import { createListeners } from "../listeners.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { RuntimeState } from "./runtime.ts";
 
@@ -9,12 +9,13 @@ export type StateReporter = {
   /** Why the newest revision is not running. */
   readonly message: string | undefined;
   set(state: RuntimeState, message?: string, trace?: Context): void;
-  onChange(listener: () => void): void;
+  /** Disposing ends the subscription. */
+  onChange(listener: () => void): Disposable;
 };
 
 /** Keeps the state of the runtime, logs its changes and notifies listeners. */
 export function createStateReporter(log: CompleteOptions["log"]): StateReporter {
-  const emitter = new EventEmitter();
+  const listeners = createListeners<void>();
   let state: RuntimeState = "starting";
   let message: string | undefined;
 
@@ -39,8 +40,8 @@ export function createStateReporter(log: CompleteOptions["log"]): StateReporter 
         },
         "runtime",
       );
-      emitter.emit("change");
+      listeners.notify();
     },
-    onChange: (listener) => void emitter.on("change", listener),
+    onChange: (listener) => listeners.add(listener),
   };
 }

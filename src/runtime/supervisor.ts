@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Revision } from "../store/store.ts";
+import { createListeners } from "../listeners.ts";
 import { createBackOff } from "./back-off.ts";
 import {
   type Deployment,
-  crashed,
   createWaiter,
   deploymentBudgetMs,
   includesDeployment,
@@ -17,7 +17,7 @@ import {
 } from "./deployment.ts";
 import { type RuntimeOptions, completeOptions } from "./options.ts";
 import { type InstanceEvents, type InstanceExit, type RuntimeInstance, startInstance } from "./runtime-instance.ts";
-import type { DeploymentResult, Runtime } from "./runtime.ts";
+import type { DeploymentResult, RevisionResult, Runtime } from "./runtime.ts";
 import { createStateReporter } from "./state-reporter.ts";
 import { prepareUserDir } from "./user-dir.ts";
 
@@ -30,6 +30,8 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   const version = flowRuntimeVersion();
   const backOff = createBackOff(options.restart);
   const reporter = createStateReporter(options.log);
+  const results = createListeners<RevisionResult>();
+  let lastResult: RevisionResult | undefined;
 
   let isReleased = false;
   let httpPort = 0;
@@ -63,9 +65,10 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
         } else void deployStored(started);
       },
       onDeployed(deployment, failure, missingTypes) {
-        result = failure === undefined ? running : { outcome: "failed", missingTypes };
+        result = failure === undefined ? running : { outcome: "failed", missingTypes, message: failure };
         reporter.set(failure === undefined ? "running" : "failed", failure, deployment.trace);
         resolveWaiters(deployment, result);
+        report(deployment.revision, result);
         deployNext();
       },
       onExit: handleExit,
@@ -121,7 +124,17 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     reporter.set("restarting", cause, exit.unfinished?.trace);
     timer = setTimeout(() => start(crashLoop), delayMs);
     // An instance that was killed for a newer deployment did not crash.
-    resolveWaiters(exit.unfinished, exit.isExpected ? pending : crashed);
+    const crash: DeploymentResult = { outcome: "crashed", missingTypes: [], message: cause };
+    resolveWaiters(exit.unfinished, exit.isExpected ? pending : crash);
+    const crashedRevision = exit.isExpected
+      ? undefined
+      : (exit.unfinished?.revision ?? (isCrashLoop ? newest : undefined));
+    if (crashedRevision !== undefined) report(crashedRevision, crash);
+  }
+
+  function report(revision: Revision, revisionResult: DeploymentResult): void {
+    lastResult = { revision, result: revisionResult };
+    results.notify(lastResult);
   }
 
   function release(): void {
@@ -160,6 +173,8 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     processStats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
     status: () => ({ name: "node-red", version, state: reporter.state, httpPort, message: reporter.message }),
     onChange: (listener) => reporter.onChange(listener),
+    lastResult: () => lastResult,
+    onResult: (listener) => results.add(listener),
     release,
     kill: () => instance?.kill(),
     [Symbol.asyncDispose]: () => (stopped ??= stop()),

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { GetLoginResponseSchema, type AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
+import { originOf } from "../auth/origin.ts";
 import { peerKey } from "../auth/principal.ts";
 
 export function authService(authenticator: Authenticator): ServiceImpl<typeof AuthService> {
@@ -9,12 +10,12 @@ export function authService(authenticator: Authenticator): ServiceImpl<typeof Au
   const loginResponse = Object.freeze(create(GetLoginResponseSchema, authenticator.login()));
   return {
     getLogin: () => loginResponse,
-    issueToken(request, { values, requestHeader }) {
-      const { address, authorization = requestHeader.get("authorization") } = values.get(peerKey);
-      return authenticator.issueToken(request, { address, authorization });
+    issueToken(request, context) {
+      const { authorization = context.requestHeader.get("authorization") } = context.values.get(peerKey);
+      return authenticator.issueToken(request, { origin: originOf(context), authorization });
     },
-    async revokeToken({ token }) {
-      await authenticator.revokeToken(token);
+    async revokeToken({ token }, context) {
+      await authenticator.revokeToken(token, originOf(context));
       return {};
     },
   };

@@ -1,11 +1,21 @@
 import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
+import { AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
+import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import { permissionsOf } from "../auth/access.ts";
 
 /** All services of the API. Each of their methods declares the permission that the gate requires. */
-export const services = [AuthService, FlowsService, SettingsService] as const;
+export const services = [
+  AuthService,
+  FlowsService,
+  RevisionsService,
+  SettingsService,
+  TokensService,
+  AuditService,
+] as const;
 
 /** All permissions: those that RPCs require, and `metrics.read` for the metrics endpoint. */
 export const permissions: ReadonlySet<string> = new Set([...permissionsOf(services), "metrics.read"]);
@@ -13,12 +23,28 @@ export const permissions: ReadonlySet<string> = new Set([...permissionsOf(servic
 export type Implementations = {
   readonly auth: ServiceImpl<typeof AuthService>;
   readonly flows: ServiceImpl<typeof FlowsService>;
+  readonly revisions: ServiceImpl<typeof RevisionsService>;
   readonly settings: ServiceImpl<typeof SettingsService>;
+  readonly tokens: ServiceImpl<typeof TokensService>;
+  readonly audit: ServiceImpl<typeof AuditService>;
 };
 
 /** Returns a function that registers the services with Connect's router or the transcoder's. */
-export function createRoutes({ auth, flows, settings }: Implementations): (router: ConnectRouter) => void {
+export function createRoutes({
+  auth,
+  flows,
+  revisions,
+  settings,
+  tokens,
+  audit,
+}: Implementations): (router: ConnectRouter) => void {
   return (router) => {
-    router.service(AuthService, auth).service(FlowsService, flows).service(SettingsService, settings);
+    router
+      .service(AuthService, auth)
+      .service(FlowsService, flows)
+      .service(RevisionsService, revisions)
+      .service(SettingsService, settings)
+      .service(TokensService, tokens)
+      .service(AuditService, audit);
   };
 }

@@ -7,3 +7,17 @@ export function versionMismatch(activeRev: string): FlowgateError {
     `rev: the active revision is ${JSON.stringify(activeRev)}: read it, resolve the differences and deploy again`,
   );
 }
+
+/** The error of a commit whose idempotency key was used by an earlier one. */
+export class RepeatedRequest extends Error {
+  /** The revision that the earlier request made. */
+  readonly rev: string;
+  readonly fingerprint: Uint8Array;
+
+  constructor(rev: string, fingerprint: Uint8Array) {
+    super("the idempotency key was used before");
+    this.name = "RepeatedRequest";
+    this.rev = rev;
+    this.fingerprint = fingerprint;
+  }
+}

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { readKey } from "./key.ts";
-import type { Store, StoreAdapter } from "./store.ts";
+import type { AuditHead, AuditVerification, Store, StoreAdapter } from "./store.ts";
 
 /** Adapters by the scheme of the store's URL. Each is loaded when it is used. */
 const adapters: ReadonlyMap<string, () => Promise<StoreAdapter>> = new Map([
@@ -31,6 +31,12 @@ export async function backupStore(options: StoreOptions, file: string): Promise<
 export async function restoreStore(file: string, options: StoreOptions): Promise<string | undefined> {
   const { adapter, location } = await findAdapter(options);
   return adapter.restore(file, location);
+}
+
+/** Checks the audit log, and that it contains the entry `expected`. */
+export async function verifyAudit(options: StoreOptions, expected?: AuditHead): Promise<AuditVerification> {
+  const { adapter, location } = await findAdapter(options);
+  return adapter.verifyAudit(location, expected);
 }
 
 /** Errors never contain the URL, because it may contain a password. */

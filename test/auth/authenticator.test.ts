@@ -6,9 +6,11 @@ import { expect, test, vi } from "vitest";
 import { TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import type { AdminAuth } from "../../src/auth/admin-auth.ts";
-import { type TokenRequest, createAuthenticator } from "../../src/auth/authenticator.ts";
+import { createAuthenticator } from "../../src/auth/authenticator.ts";
+import type { TokenRequest } from "../../src/auth/token-request.ts";
 import { FlowgateError } from "../../src/errors.ts";
 import { openTokenCache, type Tokens } from "../../src/auth/token-cache.ts";
+import { collectEvents, origin } from "./collect-events.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";
 
@@ -20,9 +22,12 @@ function open(
   now?: () => number,
   cache: Tokens = tokens,
 ) {
+  const { audit, uses, events, used } = collectEvents();
   const authenticator = createAuthenticator({
     adminAuth: configured === "off" ? undefined : configured,
     tokens: cache,
+    uses,
+    audit,
     permissions: known,
     ...(now !== undefined && { now }),
   });
@@ -36,9 +41,9 @@ function open(
         password: "ada-secret",
         ...request,
       },
-      { address: "10.0.0.1", authorization },
+      { origin, authorization },
     );
-  return { authenticator, issue, tokens };
+  return { authenticator, issue, tokens, events, used };
 }
 
 async function failure(promise: Promise<unknown>): Promise<FlowgateError> {
@@ -66,11 +71,14 @@ test("issues a token, and stores only its hash", async () => {
   });
   expect([...tokens.all.values()]).toEqual([
     {
+      id: expect.stringMatching(/^[\da-f]{24}$/),
       hash: hash("sha256", issued.accessToken, "buffer"),
+      name: undefined,
       username: "ada",
       passwordFingerprint: hash("sha256", ada.users[0]?.password ?? "", "buffer"),
       clientId: "service-admin",
       scope: "flows.read read",
+      createdAtMs: 5000,
       expiresAtMs: 604_805_000,
     },
   ]);
@@ -226,7 +234,7 @@ test("returns synchronously for a cached token, until that expires or is revoked
     expect(await authenticator.authenticate(header)).toEqual(principal);
     expect(authenticator.authenticate(header)).toEqual(principal);
   }
-  await authenticator.revokeToken(revoked?.slice("Bearer ".length) ?? "");
+  await authenticator.revokeToken(revoked?.slice("Bearer ".length) ?? "", origin);
   await expect(authenticator.authenticate(revoked ?? "")).rejects.toMatchObject({ reason: "invalid_token" });
   nowMs = 60_000;
   expect(() => authenticator.authenticate(expiring ?? "")).toThrow("The access token is unknown");
@@ -314,12 +322,163 @@ test("rejects an expired token, and removes expired ones at most once an hour", 
 test("revokes a token, and ignores an unknown one", async () => {
   const { issue, authenticator } = open();
   const { accessToken } = await issue();
-  await authenticator.revokeToken(accessToken);
-  await authenticator.revokeToken(accessToken);
-  await authenticator.revokeToken("unknown");
+  await authenticator.revokeToken(accessToken, origin);
+  await authenticator.revokeToken(accessToken, origin);
+  await authenticator.revokeToken("unknown", origin);
   await expect(authenticator.authenticate(`Bearer ${accessToken}`)).rejects.toMatchObject({ reason: "invalid_token" });
-  const error = await failure(authenticator.revokeToken(""));
+  const error = await failure(authenticator.revokeToken("", origin));
   expect(detailsOf(error, TokenErrorSchema)).toMatchObject([
     { error: TokenErrorReason.INVALID_REQUEST, errorDescription: "The parameter token is missing or empty." },
   ]);
+});
+
+test("records logins in the transaction of their token, and failed ones with the user only if it exists", async () => {
+  const { issue, tokens, events } = open();
+  await issue();
+  await failure(issue({ password: "wrong" }));
+  await failure(issue({ username: "a mistyped password" }));
+  await failure(issue({ username: "bob", password: "bob-secret" }));
+  await failure(issue({ scope: "unknown" }));
+  const [{ id } = { id: "" }] = tokens.all.values();
+  expect(tokens.entries).toEqual([{ kind: "sign_in", origin: { ...origin, by: "ada" }, subject: id }]);
+  expect(events).toEqual([
+    { kind: "sign_in_failed", origin: { ...origin, by: "ada" }, detail: "wrong password" },
+    { kind: "sign_in_failed", origin, detail: "unknown user" },
+    {
+      kind: "sign_in_failed",
+      origin: { ...origin, by: "bob" },
+      detail: "the scope exceeds the permissions of the user",
+    },
+  ]);
+});
+
+test("records that a user is locked out", async () => {
+  const { issue, events } = open();
+  for (let at = 0; at < 6; at += 1) {
+    await failure(issue({ password: "wrong" }));
+  }
+  expect(events.map(({ detail }) => detail)).toEqual([...Array<string>(5).fill("wrong password"), "locked out"]);
+  expect(events.at(-1)?.origin.by).toBe("ada");
+});
+
+test("records the revocation of a token with its id, and nothing for an unknown one", async () => {
+  const { issue, authenticator, tokens } = open();
+  const { accessToken } = await issue();
+  const [{ id } = { id: "" }] = tokens.all.values();
+  const by = { ...origin, by: "bob" };
+  await authenticator.revokeToken(accessToken, by);
+  await authenticator.revokeToken(accessToken, by);
+  expect(tokens.entries.slice(1)).toEqual([
+    { kind: "token_revoked", origin: by, subject: id, detail: "a token of ada", count: 1 },
+  ]);
+});
+
+test("reports the use of a valid token only", async () => {
+  const { issue, authenticator, tokens, used } = open(ada, createMemoryTokens(), () => 7000);
+  const { accessToken } = await issue();
+  await authenticator.authenticate(`Bearer ${accessToken}`);
+  await failure(Promise.try(() => authenticator.authenticate(`Bearer ${stranger}`)));
+  const [{ id } = { id: "" }] = tokens.all.values();
+  expect(used).toEqual([[id, 7000]]);
+});
+
+const reader = { username: "ada", permissions: ["read"] };
+
+test("creates a named token, with at most the permissions of the caller", async () => {
+  const { authenticator, tokens } = open(ada, createMemoryTokens(), () => 5000);
+  const by = { ...origin, by: "ada" };
+  const created = await authenticator.createToken({ name: "a job", scope: "flows.read", expiresIn: 60 }, reader, by);
+  expect(created.token).toMatchObject({ name: "a job", username: "ada", scope: "flows.read", expiresAtMs: 65_000 });
+  expect([...tokens.all.values()]).toEqual([created.token]);
+  expect(tokens.entries).toEqual([
+    {
+      kind: "token_created",
+      origin: by,
+      subject: created.token.id,
+      detail: `"a job", scope flows.read, expires 1970-01-01T00:01:05.000Z`,
+    },
+  ]);
+  expect(await authenticator.authenticate(`Bearer ${created.accessToken}`)).toEqual({
+    username: "ada",
+    permissions: ["flows.read"],
+  });
+  const defaults = await authenticator.createToken({ name: "defaults" }, reader, by);
+  expect(defaults.token).toMatchObject({ scope: "read", expiresAtMs: 604_805_000 });
+});
+
+test.each([
+  [{ name: "" }, reader, "invalid_argument", /^name: must be 1 to 100 printable characters/],
+  [{ name: "x".repeat(101) }, reader, "invalid_argument", /^name/],
+  [{ name: "a\nb" }, reader, "invalid_argument", /^name/],
+  [{ name: " a" }, reader, "invalid_argument", /^name/],
+  [{ name: "a", expiresIn: 0 }, reader, "invalid_argument", /^expiresIn: must be a positive number/],
+  [{ name: "a", scope: "flows.write" }, reader, "invalid_scope", /^scope: exceeds the permissions of the caller/],
+  [{ name: "a", scope: "*" }, reader, "invalid_scope", /^scope: exceeds/],
+  [
+    { name: "a", scope: "" },
+    reader,
+    "invalid_scope",
+    /^scope: must be a space-separated list of: \*, read, flows.read/,
+  ],
+  [{ name: "a", scope: "flows" }, reader, "invalid_scope", /^scope: must be/],
+  [{ name: "a" }, { username: "ada", permissions: [] }, "invalid_scope", /^scope: exceeds/],
+  [{ name: "a" }, { username: undefined, permissions: ["*"] }, "user_required", /^A token belongs to a user/],
+  [
+    { name: "a" },
+    { username: "spiffe://example.org/a", permissions: ["*"] },
+    "user_required",
+    /^A token belongs to a user/,
+  ],
+])("creates no named token for %j by %j: %s", async (request, caller, reason, message) => {
+  const { authenticator, tokens } = open();
+  const error = await failure(authenticator.createToken(request, caller, origin));
+  expect([error.reason, error.message]).toEqual([reason, expect.stringMatching(message)]);
+  expect(tokens.entries).toEqual([]);
+});
+
+test("creates no named token without adminAuth", async () => {
+  const { authenticator } = open("off");
+  const error = await failure(authenticator.createToken({ name: "a" }, reader, origin));
+  expect([error.reason, error.message]).toEqual([
+    "auth_disabled",
+    "This service issues no tokens: its adminAuth is not set.",
+  ]);
+});
+
+test("replaced users apply to later calls, and unchanged ones keep their tokens", async () => {
+  const tokens = createMemoryTokens();
+  using cache = openTokenCache(tokens);
+  const { issue, authenticator } = open(ada, tokens, Date.now, cache);
+  const logins = [
+    await issue(),
+    await issue({ username: "bob", password: "bob-secret", scope: "read" }),
+    await issue({ username: "eve", password: "eve-secret", scope: "flows.write" }),
+  ];
+  const [adas, bobs, eves] = logins.map(({ accessToken }) => `Bearer ${accessToken}`) as [string, string, string];
+  for (const header of [adas, bobs, eves]) {
+    await authenticator.authenticate(header);
+  }
+  const [a, b] = ada.users;
+  const { users: added } = await adminAuth({ zoe: ["read"] });
+  authenticator.replaceAdminAuth({
+    ...ada,
+    users: [{ ...(a as (typeof added)[number]), permissions: ["read"] }, b as (typeof added)[number], ...added],
+  });
+  expect(authenticator.authenticate(adas)).toEqual({ username: "ada", permissions: ["read"] });
+  expect(authenticator.authenticate(bobs)).toEqual({ username: "bob", permissions: ["read"] });
+  expect(() => authenticator.authenticate(eves)).toThrow("The access token is unknown");
+  expect([...tokens.all.values()].map((token) => authenticator.isValid(token))).toEqual([true, true, false]);
+  expect((await failure(issue({ username: "eve", password: "eve-secret" }))).reason).toBe("invalid_grant");
+  await issue({ username: "zoe", password: "zoe-secret", scope: "read" });
+  authenticator.replaceAdminAuth(ada);
+  expect(authenticator.authenticate(eves)).toEqual({ username: "eve", permissions: ["flows.write"] });
+});
+
+test("failed logins stay counted when users are replaced", async () => {
+  const { issue, authenticator } = open();
+  for (let at = 0; at < 5; at += 1) {
+    await failure(issue({ password: "wrong" }));
+    authenticator.replaceAdminAuth(ada);
+  }
+  expect((await failure(issue())).reason).toBe("temporarily_unavailable");
 });

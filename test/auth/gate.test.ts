@@ -20,6 +20,7 @@ import { createGate } from "../../src/auth/gate.ts";
 import { peerKey, type Principal, principalKey } from "../../src/auth/principal.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
 import { createLog } from "../../src/server/log.ts";
+import { collectEvents, origin } from "./collect-events.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";
 
@@ -29,17 +30,20 @@ const log = createLog({ level: "silent" });
 
 /** Clients of services that record the last caller, behind the gate. */
 function serve(configured: AdminAuth | undefined) {
+  const { audit, uses, events } = collectEvents();
   const authenticator = createAuthenticator({
     adminAuth: configured,
     tokens: createMemoryTokens(),
     permissions: known,
+    audit,
+    uses,
   });
   const callers: Principal[] = [];
   const remember = (_request: unknown, { values }: HandlerContext): object => {
     callers.push(values.get(principalKey));
     return {};
   };
-  const gate = createGate(authenticator, services);
+  const gate = createGate(authenticator, services, audit);
   const requestGate = async (context: HandlerContext): Promise<void> => {
     try {
       await gate(context);
@@ -57,12 +61,13 @@ function serve(configured: AdminAuth | undefined) {
   );
   return {
     callers,
+    events,
     auth: createClient(AuthService, transport),
     flows: createClient(FlowsService, transport),
     bearer: async (username: string, scope: string): Promise<{ headers: { authorization: string } }> => {
       const { accessToken } = await authenticator.issueToken(
         { clientId: "service-admin", grantType: "password", scope, username, password: `${username}-secret` },
-        { address: "10.0.0.1", authorization: null },
+        { origin, authorization: null },
       );
       return { headers: { authorization: `Bearer ${accessToken}` } };
     },
@@ -154,8 +159,14 @@ test("allows a request without a token only the default permissions", async () =
 
 function gateOf(configured: AdminAuth) {
   return createGate(
-    createAuthenticator({ adminAuth: configured, tokens: createMemoryTokens(), permissions: known }),
+    createAuthenticator({
+      adminAuth: configured,
+      tokens: createMemoryTokens(),
+      permissions: known,
+      ...collectEvents(),
+    }),
     services,
+    collectEvents().audit,
   );
 }
 
@@ -220,8 +231,10 @@ test.each<[message: string, path: string, identity: string | undefined, authoriz
       identities: [reader],
       tokens: createMemoryTokens(),
       permissions: known,
+      ...collectEvents(),
     }),
     services,
+    collectEvents().audit,
   );
   const context = contextOf(FlowsService, FlowsService.method.setFlows, url);
   context.values.set(peerKey, { address: "", requestId: "", authorization, workload: () => identity });
@@ -230,8 +243,15 @@ test.each<[message: string, path: string, identity: string | undefined, authoriz
 
 test("does not mention a token for missing permissions of a workload, even if there are users", () => {
   const gate = createGate(
-    createAuthenticator({ adminAuth: users, identities: [reader], tokens: createMemoryTokens(), permissions: known }),
+    createAuthenticator({
+      adminAuth: users,
+      identities: [reader],
+      tokens: createMemoryTokens(),
+      permissions: known,
+      ...collectEvents(),
+    }),
     services,
+    collectEvents().audit,
   );
   const context = contextOf(FlowsService, FlowsService.method.setFlows, "/flows");
   context.values.set(peerKey, { address: "", requestId: "", authorization: null, workload: () => reader.id });
@@ -248,10 +268,28 @@ test("throws at creation if a method does not declare who may call it", () => {
 
 test("rejects a method without an access rule", () => {
   const gate = createGate(
-    createAuthenticator({ adminAuth: undefined, tokens: createMemoryTokens(), permissions: known }),
+    createAuthenticator({ adminAuth: undefined, tokens: createMemoryTokens(), permissions: known, ...collectEvents() }),
     [AuthService],
+    collectEvents().audit,
   );
   expect(() => gate(contextOf(FlowsService, FlowsService.method.getFlows, "/flows"))).toThrow(
     "flowgate.v1.FlowsService.GetFlows is served, but the gate has no access rule for it",
   );
+});
+
+test("records calls of authenticated users that lack the permission, and no others", async () => {
+  const { flows, events, bearer } = serve(users);
+  const headers = await bearer("bob", "read");
+  await flows.getFlows({}, headers);
+  await rejectionOf(flows.setFlows({}, headers));
+  await rejectionOf(flows.setFlows({}, badToken));
+  await rejectionOf(flows.setFlows({}));
+  expect(events).toEqual([
+    {
+      kind: "permission_denied",
+      origin: { by: "bob", address: "", protocol: expect.any(String), requestId: "" },
+      subject: "flowgate.v1.FlowsService.SetFlows",
+      detail: "flows.write",
+    },
+  ]);
 });

@@ -1,21 +1,66 @@
-import { createListeners } from "../../src/store/listeners.ts";
-import type { StoredToken, TokenStore } from "../../src/store/store.ts";
+import { randomBytes } from "node:crypto";
+import { createListeners } from "../../src/listeners.ts";
+import type { AuditRecord, ListedToken, StoredToken, TokenStore } from "../../src/store/store.ts";
 
-export type MemoryTokens = TokenStore & { readonly all: ReadonlyMap<string, StoredToken>; readonly sweeps: number[] };
+export type MemoryTokens = TokenStore & {
+  readonly all: ReadonlyMap<string, StoredToken>;
+  readonly sweeps: number[];
+  /** The audit entries of insertions and removals. */
+  readonly entries: AuditRecord[];
+};
+
+export function token(init: Partial<StoredToken> = {}): StoredToken {
+  return {
+    id: randomBytes(12).toString("hex"),
+    hash: new Uint8Array(randomBytes(32)),
+    name: undefined,
+    username: "ada",
+    passwordFingerprint: new Uint8Array(randomBytes(32)),
+    clientId: "service-admin",
+    scope: "*",
+    createdAtMs: 0,
+    expiresAtMs: Number.MAX_SAFE_INTEGER,
+    ...init,
+  };
+}
 
 export function createMemoryTokens(): MemoryTokens {
   const all = new Map<string, StoredToken>();
+  const uses = new Map<string, number>();
   const sweeps: number[] = [];
+  const entries: AuditRecord[] = [];
   const revoked = createListeners<Uint8Array | undefined>();
   const key = (hash: Uint8Array): string => Buffer.from(hash).toString("hex");
   return {
     all,
     sweeps,
-    insert: async (token) => void all.set(key(token.hash), token),
+    entries,
+    insert: async (token, entry) => {
+      all.set(key(token.hash), token);
+      entries.push(entry);
+    },
     find: async (hash) => all.get(key(hash)),
-    async remove(hash) {
-      all.delete(key(hash));
-      revoked.notify(hash);
+    get: async (id) => all.values().find((token) => token.id === id),
+    list: async () => ({
+      tokens: [...all.values()].map((token): ListedToken => ({ ...token, lastUsedAtMs: uses.get(token.id) })),
+      next: undefined,
+    }),
+    async remove(selector, entry) {
+      const removed = [...all.values()].filter(
+        (token) =>
+          selector === "all" ||
+          ("hash" in selector && key(selector.hash) === key(token.hash)) ||
+          ("id" in selector && selector.id === token.id) ||
+          ("username" in selector && selector.username === token.username),
+      );
+      for (const { hash } of removed) {
+        all.delete(key(hash));
+        revoked.notify(hash);
+      }
+      if (removed.length > 0) {
+        entries.push({ ...entry, count: removed.length });
+      }
+      return removed.length;
     },
     removeExpired: async (nowMs) => {
       sweeps.push(nowMs);
@@ -23,6 +68,11 @@ export function createMemoryTokens(): MemoryTokens {
         if (expiresAtMs <= nowMs) {
           all.delete(hash);
         }
+      }
+    },
+    async recordUses(written) {
+      for (const [id, atMs] of written) {
+        uses.set(id, atMs);
       }
     },
     onRevoked: (listener) => revoked.add(listener),

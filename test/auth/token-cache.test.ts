@@ -1,20 +1,11 @@
-import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { openTokenCache } from "../../src/auth/token-cache.ts";
-import type { StoredToken, TokenStore } from "../../src/store/store.ts";
-import { createListeners } from "../../src/store/listeners.ts";
-import { createMemoryTokens } from "./memory-tokens.ts";
+import type { AuditRecord, TokenStore } from "../../src/store/store.ts";
+import { createListeners } from "../../src/listeners.ts";
+import { origin } from "./collect-events.ts";
+import { createMemoryTokens, token } from "./memory-tokens.ts";
 
-function token(): StoredToken {
-  return {
-    hash: new Uint8Array(randomBytes(32)),
-    username: "ada",
-    passwordFingerprint: new Uint8Array(randomBytes(32)),
-    clientId: "service-admin",
-    scope: "*",
-    expiresAtMs: Number.MAX_SAFE_INTEGER,
-  };
-}
+const entry: AuditRecord = { kind: "token_revoked", origin };
 
 /** Simulates other processes, which change `memory` with or without a notification. */
 function openStore() {
@@ -27,9 +18,10 @@ function openStore() {
       lookups.push(hash);
       return memory.find(hash);
     },
-    async remove(hash) {
-      await memory.remove(hash);
-      notices.notify(hash);
+    async remove(selector) {
+      const count = await memory.remove(selector, entry);
+      notices.notify(selector !== "all" && "hash" in selector ? selector.hash : undefined);
+      return count;
     },
     onRevoked: (listener) => notices.add(listener),
   };
@@ -40,8 +32,8 @@ test("looks each token up in the store once, and then returns it synchronously",
   const { store, lookups } = openStore();
   using cache = openTokenCache(store);
   const [one, two] = [token(), token()];
-  await cache.insert(one);
-  await cache.insert(two);
+  await cache.insert(one, entry);
+  await cache.insert(two, entry);
   expect(await cache.find(one.hash)).toEqual(one);
   expect(cache.find(new Uint8Array(one.hash))).toEqual(one);
   expect(await cache.find(two.hash)).toEqual(two);
@@ -53,7 +45,7 @@ test("looks an unknown token up again", async () => {
   using cache = openTokenCache(store);
   const late = token();
   expect(await cache.find(late.hash)).toBeUndefined();
-  await memory.insert(late);
+  await memory.insert(late, entry);
   expect(await cache.find(late.hash)).toEqual(late);
 });
 
@@ -62,10 +54,10 @@ test("evicts a token that is removed here, and no other", async () => {
   using cache = openTokenCache(store);
   const [one, two] = [token(), token()];
   for (const each of [one, two]) {
-    await cache.insert(each);
+    await cache.insert(each, entry);
     await cache.find(each.hash);
   }
-  await cache.remove(one.hash);
+  await cache.remove({ hash: one.hash }, entry);
   expect(await cache.find(one.hash)).toBeUndefined();
   expect(cache.find(two.hash)).toEqual(two);
   expect(lookups).toHaveLength(3);
@@ -77,9 +69,9 @@ test.each(["of that token", "of any token"])(
     const { store, memory, notices } = openStore();
     using cache = openTokenCache(store);
     const one = token();
-    await cache.insert(one);
+    await cache.insert(one, entry);
     await cache.find(one.hash);
-    await memory.remove(one.hash);
+    await memory.remove({ hash: one.hash }, entry);
     notices.notify(of === "of that token" ? one.hash : undefined);
     expect(await cache.find(one.hash)).toBeUndefined();
   },
@@ -89,9 +81,9 @@ test("does not cache a token that was revoked during the lookup", async () => {
   const { store, memory, notices } = openStore();
   using cache = openTokenCache(store);
   const one = token();
-  await cache.insert(one);
+  await cache.insert(one, entry);
   const found = cache.find(one.hash);
-  await memory.remove(one.hash);
+  await memory.remove({ hash: one.hash }, entry);
   notices.notify(one.hash);
   await found;
   expect(await cache.find(one.hash)).toBeUndefined();
@@ -102,7 +94,7 @@ test("caches no more tokens than its limit", async () => {
   using cache = openTokenCache(store, 2);
   const all = [token(), token(), token()];
   for (const each of all) {
-    await cache.insert(each);
+    await cache.insert(each, entry);
     await cache.find(each.hash);
   }
   lookups.length = 0;
@@ -116,7 +108,7 @@ test("unsubscribes from the store when it is disposed", async () => {
   const { store, notices } = openStore();
   const one = token();
   const cache = openTokenCache(store);
-  await cache.insert(one);
+  await cache.insert(one, entry);
   await cache.find(one.hash);
   cache[Symbol.dispose]();
   notices.notify(one.hash);

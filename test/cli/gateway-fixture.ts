@@ -8,7 +8,8 @@ const mode = process.argv[2];
 const alive = setInterval(() => {}, 60_000);
 
 try {
-  await start(parseOptions({ runtime: { port: 0 }, drain: { delayMs: 7 } }), async () => {
+  const options = parseOptions({ runtime: { port: 0 }, drain: { delayMs: 7 } });
+  const open = async () => {
     if (mode === "fails") {
       throw Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE", port: 8080 });
     }
@@ -17,6 +18,7 @@ try {
       docsUrl: "http://127.0.0.1:8080/docs",
       metricsUrl: undefined,
       reloadCertificates: async () => {},
+      reloadUsers: async () => {},
       async drain(delayMs: number) {
         process.stdout.write(`stopping in ${delayMs} ms\n`);
         if (mode === "hangs") {
@@ -26,7 +28,8 @@ try {
       },
       async [Symbol.asyncDispose]() {},
     };
-  });
+  };
+  await start(options, open, { read: async () => options, watch: undefined });
 } catch (error) {
   if (!(error instanceof CliFailure)) {
     throw error;

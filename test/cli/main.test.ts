@@ -40,6 +40,13 @@ test.each([
   [["--dat-dir", "x", "restore", "file.db"], "Unknown flag --dat-dir. Did you mean --data-dir?"],
   [["backup"], "backup requires the path of one file."],
   [["restore", "one", "two"], "restore requires the path of one file."],
+  [["audit"], "audit requires verify, and optionally a head that it printed earlier."],
+  [["audit", "verify", "one", "two"], "audit requires verify, and optionally a head that it printed earlier."],
+  [
+    ["audit", "verify", "12"],
+    "audit verify takes a head as it printed it earlier: a number, a colon and 64 hexadecimal digits.",
+  ],
+  [["audit", "verify", "--port", "1"], "Unknown flag --port."],
   [["start", "now"], "start takes no arguments other than flags."],
   [
     ["hash-password", "hunter2"],

@@ -29,7 +29,7 @@ test("a token has the permissions of both its scope and its user", async () => {
     ["*", "flows.write", ["flows.write"]],
     ["read", "read", ["flows.read", "settings.read"]],
     ["read", "settings.read", ["settings.read"]],
-    [["flows.write", "read"], "*", ["flows.read", "flows.write", "settings.read"]],
+    [["flows.write", "read"], "read flows.write", ["flows.read", "flows.write", "settings.read"]],
   ] as const;
   const users = cases.map(([permissions], index) => user(`u${index}`, permissions as string | string[]));
   await using service = await startService({ config: { adminAuth: { users } } });

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { createObservedDeployer } from "../../src/deployments/observe.ts";
+import { createProbations } from "../../src/deployments/probations.ts";
 import { prepareDeployment } from "../../src/flows/prepare.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { flowsService } from "../../src/services/flows/service.ts";
@@ -18,6 +20,8 @@ const runtime = {
   status: () => ({ name: "none", version: "0", state: "running", httpPort: 0, message: undefined }),
 } as Partial<Runtime> as Runtime;
 
+const log = pino({ level: "silent" });
+
 function decrypt(): never {
   throw new Error("nothing is encrypted here");
 }
@@ -31,10 +35,15 @@ test("a deployment keeps credentials that another deployment sets during its pre
       FlowsService,
       flowsService({
         store: store.flows,
-        runtime,
-        observer: silentObserver,
+        deployer: createObservedDeployer({
+          store: store.flows,
+          audit: store.audit,
+          runtime,
+          probations: createProbations({ store: store.flows, runtime, log }),
+          observer: silentObserver,
+          log,
+        }),
         decrypt,
-        log: pino({ level: "silent" }),
         async prepare(request, current) {
           const prepared = await prepareDeployment(request, current, decrypt);
           if (isFirst) {

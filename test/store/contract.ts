@@ -1,6 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import type { Revision, RevisionEvent, Store, StoredToken } from "../../src/store/store.ts";
+import { RepeatedRequest } from "../../src/store/errors.ts";
+import type {
+  AuditRecord,
+  Revision,
+  RevisionDraft,
+  RevisionEvent,
+  RevisionFilter,
+  Store,
+  StoredToken,
+} from "../../src/store/store.ts";
 import { describe, documentOf } from "../flows/builders.ts";
 import { draft } from "./builders.ts";
 
@@ -52,7 +61,15 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
     const root = store.flows.active();
     const values = draft(root.rev, { by: undefined, deploymentType: "nodes" });
     const revision = await store.flows.commit(values);
-    expect(revision).toMatchObject(values);
+    const { message, probationMs, idempotencyKey: _, ...summary } = values;
+    expect(revision).toMatchObject(summary);
+    expect(revision).toMatchObject({ nodeCount: 1, sizeBytes: values.flows.json.length });
+    expect(await store.flows.findEntry(revision.rev)).toMatchObject({
+      pinned: false,
+      outcome: { state: "pending", message: undefined, missingTypes: [] },
+      message,
+      probationMs,
+    });
     expect(Object.isFrozen(revision) && Object.isFrozen(revision.flows)).toBe(true);
     expect(revision.seq).toBe(root.seq + 1);
     expect(Math.abs(Date.now() - revision.committedAtMs)).toBeLessThan(60_000);
@@ -133,18 +150,12 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
   test("lists revisions newest first, in pages that are not shifted by commits", async () => {
     await using location = await createLocation();
     await using store = await location.open();
-    const all = [store.flows.active()];
+    const revs = [store.flows.active().rev];
     for (let count = 0; count < 4; count++) {
-      all.unshift(await store.flows.commit(draft(store.flows.active().rev, { by: `author ${count}` })));
+      const { rev } = await store.flows.commit(draft(store.flows.active().rev, { by: `author ${count}` }));
+      revs.unshift(rev);
     }
-    const summaries = all.map(({ rev, parent, seq, committedAtMs, by, deploymentType }) => ({
-      rev,
-      parent,
-      seq,
-      committedAtMs,
-      by,
-      deploymentType,
-    }));
+    const summaries = await Promise.all(revs.map((rev) => store.flows.findEntry(rev)));
     expect(await store.flows.list({ limit: 5 })).toEqual({ revisions: summaries, next: undefined });
     const first = await store.flows.list({ limit: 2 });
     expect(first.revisions).toEqual(summaries.slice(0, 2));
@@ -155,6 +166,134 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
       revisions: summaries.slice(4),
       next: undefined,
     });
+  });
+
+  test("lists the revisions that match a filter", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const commit = (init: Partial<RevisionDraft>) => store.flows.commit(draft(store.flows.active().rev, init));
+    const root = store.flows.active();
+    const one = await commit({ by: "ada", deploymentType: "nodes" });
+    const two = await commit({ by: "bob" });
+    const three = await commit({ by: "ada" });
+    await store.flows.update(two.rev, { pinned: true, outcome: failed });
+    const revs = async (filter: RevisionFilter, limit = 10) =>
+      (await store.flows.list({ limit, filter })).revisions.map(({ rev }) => rev);
+    expect(await revs({ by: "ada" })).toEqual([three.rev, one.rev]);
+    expect(await revs({ by: "ada" }, 1)).toEqual([three.rev]);
+    expect(await revs({ by: "ada", deploymentType: "nodes" })).toEqual([one.rev]);
+    expect(await revs({ outcome: "failed" })).toEqual([two.rev]);
+    expect(await revs({ outcome: "replaced" })).toEqual([one.rev, root.rev]);
+    expect(await revs({ pinned: true })).toEqual([two.rev]);
+    expect(await revs({ pinned: false })).toEqual([three.rev, one.rev, root.rev]);
+    expect(await revs({ fromMs: three.committedAtMs + 1 })).toEqual([]);
+    expect(await revs({ fromMs: root.committedAtMs, untilMs: three.committedAtMs + 1 })).toHaveLength(4);
+    expect(await revs({ untilMs: root.committedAtMs })).toEqual([]);
+  });
+
+  test("updates the given properties of a revision, also of the active one, and keeps the others", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const { rev } = await store.flows.commit(draft(store.flows.active().rev, { message: "first", probationMs: 5 }));
+    expect(await store.flows.update(rev, { outcome: failed })).toMatchObject({ message: "first", outcome: failed });
+    expect(await store.flows.update(rev, { message: undefined, pinned: true })).toMatchObject({
+      message: undefined,
+      pinned: true,
+      probationMs: 5,
+      outcome: failed,
+    });
+    expect(await store.flows.update(rev, { probationMs: undefined })).toMatchObject({ probationMs: undefined });
+    expect(await store.flows.update("unknown", { pinned: true })).toBeUndefined();
+    await using again = await location.open();
+    expect(await again.flows.findEntry(rev)).toEqual(await store.flows.findEntry(rev));
+  });
+
+  test("a commit marks its parent as replaced unless the outcome of the parent is known", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const one = await store.flows.commit(draft(store.flows.active().rev));
+    const two = await store.flows.commit(draft(one.rev));
+    await store.flows.update(two.rev, { outcome: failed });
+    await store.flows.commit(draft(two.rev));
+    expect(await store.flows.findEntry(one.rev)).toMatchObject({ outcome: { state: "replaced" } });
+    expect(await store.flows.findEntry(two.rev)).toMatchObject({ outcome: failed });
+  });
+
+  test("prunes by count, but neither pinned revisions nor the active one and its parent", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const revs = [store.flows.active().rev];
+    for (let count = 0; count < 7; count++) {
+      revs.unshift((await store.flows.commit(draft(store.flows.active().rev))).rev);
+    }
+    await store.flows.update(revs[6] ?? "", { pinned: true });
+    const left = async () => (await store.flows.list({ limit: 10 })).revisions.map(({ rev }) => rev);
+    expect(await store.flows.prune({ maxCount: 8, maxAgeMs: undefined })).toBe(0);
+    expect(await store.flows.prune({ maxCount: 4, maxAgeMs: undefined })).toBe(3);
+    expect(await left()).toEqual([...revs.slice(0, 4), revs[6]]);
+    expect(await store.flows.find(revs[5] ?? "")).toBeUndefined();
+    expect(await store.flows.find(revs[6] ?? "")).toBeDefined();
+    expect(await store.flows.prune({ maxCount: 1, maxAgeMs: undefined })).toBe(2);
+    expect(await left()).toEqual([...revs.slice(0, 2), revs[6]]);
+    expect((await store.flows.commit(draft(revs[0] ?? ""))).seq).toBe(9);
+  });
+
+  test("prunes by age", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    for (let count = 0; count < 3; count++) {
+      await store.flows.commit(draft(store.flows.active().rev));
+    }
+    expect(await store.flows.prune({ maxCount: 100, maxAgeMs: 60_000 })).toBe(0);
+    // Each revision is older than a negative age.
+    expect(await store.flows.prune({ maxCount: 100, maxAgeMs: -60_000 })).toBe(2);
+    expect((await store.flows.list({ limit: 10 })).revisions).toHaveLength(2);
+  });
+
+  test("a commit with a used idempotency key changes nothing and names the first revision", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const idempotencyKey = { key: "k", fingerprint: new Uint8Array([1, 2]) };
+    const root = store.flows.active();
+    const first = await store.flows.commit(draft(root.rev, { idempotencyKey }));
+    const repeat = store.flows.commit(
+      draft(root.rev, { idempotencyKey: { key: "k", fingerprint: new Uint8Array([3]) } }),
+    );
+    await expect(repeat).rejects.toMatchObject({
+      name: "RepeatedRequest",
+      fingerprint: idempotencyKey.fingerprint,
+      rev: first.rev,
+    });
+    expect(store.flows.active()).toBe(first);
+    await using again = await location.open();
+    await expect(again.flows.commit(draft(first.rev, { idempotencyKey }))).rejects.toBeInstanceOf(RepeatedRequest);
+    const other = await store.flows.commit(draft(first.rev, { idempotencyKey, by: "bob" }));
+    expect((await store.flows.commit(draft(other.rev, { idempotencyKey, by: undefined }))).parent).toBe(other.rev);
+  });
+
+  test("a rejected commit does not use its idempotency key", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const idempotencyKey = { key: "k", fingerprint: new Uint8Array([1]) };
+    const late = store.flows.commit(draft("unknown", { idempotencyKey }));
+    await expect(late).rejects.toMatchObject({ reason: "version_mismatch" });
+    const root = store.flows.active();
+    expect((await store.flows.commit(draft(root.rev, { idempotencyKey }))).parent).toBe(root.rev);
+  });
+
+  test("exactly one of concurrent commits with the same idempotency key succeeds", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const idempotencyKey = { key: "k", fingerprint: new Uint8Array([1]) };
+    const { rev } = store.flows.active();
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 8 }, () => store.flows.commit(draft(rev, { idempotencyKey }))),
+    );
+    const losses = outcomes.flatMap((outcome) => (outcome.status === "rejected" ? [outcome.reason as unknown] : []));
+    expect(losses).toHaveLength(7);
+    for (const loss of losses) {
+      expect(loss).toMatchObject({ name: "RepeatedRequest", rev: store.flows.active().rev });
+    }
   });
 
   test("is usable until it is closed, and reports the change", async () => {
@@ -276,6 +415,8 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
   });
 }
 
+const failed = { state: "failed", message: "why", missingTypes: ["x"] } as const;
+
 function collect(store: Store): RevisionEvent[] {
   const events: RevisionEvent[] = [];
   store.flows.onRevision((event) => events.push(event));
@@ -294,15 +435,22 @@ async function race(parent: Revision, stores: Store[]): Promise<{ winners: Revis
   };
 }
 
+const origin = { by: "ada", address: "10.0.0.1", protocol: "grpc", requestId: "r-1" };
+const created: AuditRecord = { kind: "token_created", origin };
+const removed: AuditRecord = { kind: "token_revoked", origin, subject: "a token" };
+
 /** The contract of `TokenStore`. */
 export function tokenStoreContract(createLocation: () => Promise<StoreLocation>): void {
   function token(init: Partial<StoredToken> = {}): StoredToken {
     return {
+      id: randomBytes(12).toString("hex"),
       hash: new Uint8Array(randomBytes(32)),
+      name: undefined,
       username: "ada",
       passwordFingerprint: new Uint8Array(randomBytes(32)),
       clientId: "service-admin",
       scope: "read flows.write",
+      createdAtMs: 1_800_000_000_000,
       expiresAtMs: 1_900_000_000_000,
       ...init,
     };
@@ -310,10 +458,10 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
 
   test("finds an inserted token, also after a restart", async () => {
     await using location = await createLocation();
-    const [one, two] = [token(), token({ username: "constructor" })];
+    const [one, two] = [token({ name: "backup job" }), token({ username: "constructor", createdAtMs: undefined })];
     const first = await location.open();
-    await first.tokens.insert(one);
-    await first.tokens.insert(two);
+    await first.tokens.insert(one, created);
+    await first.tokens.insert(two, created);
     expect(await first.tokens.find(one.hash)).toEqual(one);
     await first[Symbol.asyncDispose]();
     await using second = await location.open();
@@ -323,7 +471,7 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
   test("finds nothing for another hash", async () => {
     await using location = await createLocation();
     await using store = await location.open();
-    await store.tokens.insert(token());
+    await store.tokens.insert(token(), created);
     expect(await store.tokens.find(token().hash)).toBeUndefined();
   });
 
@@ -332,10 +480,10 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
     await using store = await location.open();
     await using another = await location.open();
     const [one, two] = [token(), token()];
-    await store.tokens.insert(one);
-    await store.tokens.insert(two);
-    await store.tokens.remove(one.hash);
-    await store.tokens.remove(one.hash);
+    await store.tokens.insert(one, created);
+    await store.tokens.insert(two, created);
+    await store.tokens.remove({ hash: one.hash }, removed);
+    await store.tokens.remove({ hash: one.hash }, removed);
     expect(await another.tokens.find(one.hash)).toBeUndefined();
     expect(await another.tokens.find(two.hash)).toEqual(two);
   });
@@ -345,7 +493,7 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
     await using store = await location.open();
     const [past, now, later] = [token({ expiresAtMs: 99 }), token({ expiresAtMs: 100 }), token({ expiresAtMs: 101 })];
     for (const each of [past, now, later]) {
-      await store.tokens.insert(each);
+      await store.tokens.insert(each, created);
     }
     await store.tokens.removeExpired(100);
     expect(await store.tokens.find(past.hash)).toBeUndefined();
@@ -359,13 +507,13 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
     const revoked: unknown[] = [];
     const subscription = store.tokens.onRevoked((hash) => revoked.push(hash));
     const [one, two] = [token(), token()];
-    await store.tokens.insert(one);
-    await store.tokens.insert(two);
+    await store.tokens.insert(one, created);
+    await store.tokens.insert(two, created);
     expect(revoked).toEqual([]);
-    await store.tokens.remove(one.hash).then(() => revoked.push("removed"));
+    await store.tokens.remove({ hash: one.hash }, removed).then(() => revoked.push("removed"));
     expect(revoked).toEqual([one.hash, "removed"]);
     subscription[Symbol.dispose]();
-    await store.tokens.remove(two.hash);
+    await store.tokens.remove({ hash: two.hash }, removed);
     expect(revoked).toHaveLength(2);
   });
 
@@ -373,8 +521,80 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
     await using location = await createLocation();
     await using store = await location.open();
     const one = token();
-    await store.tokens.insert(one);
-    await expect(store.tokens.insert({ ...one, username: "eve" })).rejects.toThrow(/unique/i);
+    await store.tokens.insert(one, created);
+    await expect(store.tokens.insert({ ...one, username: "eve" }, created)).rejects.toThrow(/unique/i);
     expect(await store.tokens.find(one.hash)).toEqual(one);
+  });
+
+  test("lists tokens that have not expired, newest first, in pages, of all users or one", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const [one, two, three] = [token(), token({ username: "bob", name: "backup" }), token()];
+    for (const each of [token({ expiresAtMs: 100 }), one, two, three]) {
+      await store.tokens.insert(each, created);
+    }
+    const first = await store.tokens.list({ limit: 2, nowMs: 100 });
+    expect(first.tokens).toEqual([three, two].map((each) => ({ ...each, lastUsedAtMs: undefined })));
+    await store.tokens.insert(token(), created);
+    const second = await store.tokens.list({ limit: 2, nowMs: 100, before: first.next });
+    expect(second).toEqual({ tokens: [{ ...one, lastUsedAtMs: undefined }], next: undefined });
+    const ofBob = await store.tokens.list({ limit: 1, nowMs: 100, username: "bob" });
+    expect(ofBob).toMatchObject({ tokens: [{ id: two.id }], next: undefined });
+  });
+
+  test("removes one token by its id, those of a user, or all, and reports each", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const revoked: unknown[] = [];
+    store.tokens.onRevoked((hash) => revoked.push(hash));
+    const [one, two, three, four] = [token(), token(), token({ username: "bob" }), token({ username: "eve" })];
+    for (const each of [one, two, three, four]) {
+      await store.tokens.insert(each, created);
+    }
+    expect(await store.tokens.remove({ id: one.id }, removed)).toBe(1);
+    expect(await store.tokens.remove({ id: one.id }, removed)).toBe(0);
+    expect(await store.tokens.remove({ username: "ada" }, removed)).toBe(1);
+    expect(revoked).toEqual([one.hash, two.hash]);
+    expect(await store.tokens.find(three.hash)).toEqual(three);
+    expect(await store.tokens.remove("all", removed)).toBe(2);
+    expect(revoked.slice(2)).toEqual(expect.arrayContaining([three.hash, four.hash]));
+    expect((await store.tokens.list({ limit: 10, nowMs: 0 })).tokens).toEqual([]);
+  });
+
+  test("records the last use of tokens, and ignores unknown ones", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const [one, two] = [token(), token()];
+    await store.tokens.insert(one, created);
+    await store.tokens.insert(two, created);
+    const uses = new Map([
+      [one.id, 1000],
+      ["unknown", 2000],
+    ]);
+    await store.tokens.recordUses(uses);
+    const { tokens } = await store.tokens.list({ limit: 10, nowMs: 0 });
+    expect(tokens.map(({ id, lastUsedAtMs }) => [id, lastUsedAtMs])).toEqual([
+      [two.id, undefined],
+      [one.id, 1000],
+    ]);
+  });
+
+  test("writes the audit entry of an insertion and of a removal, and none if nothing changes", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    const one = token();
+    await store.tokens.insert(one, created);
+    await store.tokens.insert(one, created).catch(() => {});
+    await store.tokens.insert(token(), created);
+    await store.tokens.remove({ hash: token().hash }, removed);
+    await store.tokens.remove("all", removed);
+    await store.tokens.removeExpired(Number.MAX_SAFE_INTEGER);
+    const { entries } = await store.audit.list({ limit: 10, order: "oldest" });
+    expect(entries.map(({ kind, count }) => [kind, count])).toEqual([
+      ["token_created", 1],
+      ["token_created", 1],
+      ["token_revoked", 2],
+    ]);
+    expect(entries.at(-1)).toMatchObject({ origin, subject: "a token" });
   });
 }

@@ -11,6 +11,7 @@ import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { documentOf } from "../flows/builders.ts";
 import { createFolder, draft, type Folder, readFolder } from "./builders.ts";
+import { auditStoreContract } from "./audit-contract.ts";
 import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
 
 async function createLocation(): Promise<StoreLocation> {
@@ -28,6 +29,10 @@ describe("the flow store", () => {
 
 describe("the token store", () => {
   tokenStoreContract(createLocation);
+});
+
+describe("the audit store", () => {
+  auditStoreContract(createLocation);
 });
 
 const key = randomBytes(32);
@@ -59,10 +64,30 @@ test("the database schema rejects a second child of a revision, and a second roo
   await commitOne(store);
   await store[Symbol.asyncDispose]();
   using db = new DatabaseSync(path);
-  const copy =
-    "INSERT INTO revision SELECT seq + 10, 'copy', parent, 0, NULL, 'full', x'', x'' FROM revision WHERE seq =";
+  const copy = `INSERT INTO revision (seq, rev, parent, committed_at_ms, deployment_type, cause, node_count, size_bytes)
+    SELECT seq + 10, 'copy', parent, 0, 'full', 'deployment', 0, 0 FROM revision WHERE seq =`;
   expect(() => db.exec(`${copy} 2`)).toThrow("UNIQUE constraint failed: revision.parent");
   expect(() => db.exec(`${copy} 1`)).toThrow("UNIQUE constraint failed: index 'one_root'");
+});
+
+test("removed revisions give their space back", async () => {
+  await using folder = await createFolder();
+  const path = databasePath(folder);
+  const size = async (): Promise<number> => (await stat(path)).size;
+  const commits = 40;
+  {
+    await using store = await openSqliteStore({ path, key });
+    for (let count = 0; count < commits; count++) {
+      const flows = documentOf([{ id: "a", type: randomBytes(200_000).toString("base64") }]);
+      await store.flows.commit(draft(store.flows.active().rev, { flows }));
+    }
+  }
+  const before = await size();
+  {
+    await using store = await openSqliteStore({ path, key });
+    expect(await store.flows.prune({ maxCount: 2, maxAgeMs: undefined })).toBe(commits + 1 - 2);
+  }
+  expect(await size()).toBeLessThan(before / 4);
 });
 
 test("no file contains credentials in plain text", async () => {
@@ -121,7 +146,9 @@ test("rejects another key for a store without credentials", async () => {
 function createSchema1(path: string, store: string, token: Uint8Array): void {
   using db = new DatabaseSync(path);
   db.exec(schema1);
-  db.exec(`ATTACH '${store}' AS store; INSERT INTO revision SELECT * FROM store.revision; DETACH store`);
+  db.exec(`ATTACH '${store}' AS store; INSERT INTO revision
+    SELECT seq, rev, parent, committed_at_ms, deployed_by, deployment_type, flows, credentials
+    FROM store.revision JOIN store.revision_content USING (seq); DETACH store`);
   db.prepare("INSERT INTO token VALUES (?, 'ada', 'service-admin', '*', 4102444800000)").run(token);
 }
 
@@ -139,18 +166,23 @@ test("migrates an older schema: keeps revisions, and drops tokens, whose passwor
   const restored = join(folder.path, "restored.db");
   await restoreStore(join(folder.path, "backup.db"), restored);
   const token = {
+    id: "0123456789ab",
     hash,
+    name: undefined,
     username: "ada",
     passwordFingerprint: new Uint8Array(randomBytes(32)),
     clientId: "service-admin",
     scope: "*",
+    createdAtMs: 0,
     expiresAtMs: 1,
   };
+  const origin = { by: "ada", address: undefined, protocol: undefined, requestId: undefined };
   for (const path of [old, restored]) {
     await using migrated = await openSqliteStore({ path, key });
-    expect(migrated.flows.active()).toEqual(revision);
+    expect(migrated.flows.active()).toEqual({ ...revision, address: undefined, protocol: undefined });
+    expect(await migrated.flows.findEntry(revision.rev)).toMatchObject({ nodeCount: 1, pinned: false });
     expect(await migrated.tokens.find(hash)).toBeUndefined();
-    await migrated.tokens.insert(token);
+    await migrated.tokens.insert(token, { kind: "token_created", origin });
     await using again = await openSqliteStore({ path, key });
     expect(await again.tokens.find(hash)).toEqual(token);
     expect((await commitOne(again)).parent).toBe(revision.rev);
@@ -162,10 +194,9 @@ const unusable: [name: string, prepare: (path: string) => Promise<void>, message
     "a newer version's database",
     async (path) => {
       await (await openSqliteStore({ path, key }))[Symbol.asyncDispose]();
-      execute(path, "PRAGMA user_version = 3");
+      execute(path, "PRAGMA user_version = 99");
     },
-    (path) =>
-      `${path} was created by a newer version of Flowgate (schema version 3; this one supports 2): use that version.`,
+    (path) => `${path} was created by a newer version of Flowgate (schema version 99; this one supports`,
   ],
   [
     "another program's database",

@@ -6,7 +6,8 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_flowgate_v1_access } from "./access_pb.ts";
 import { file_google_api_annotations } from "@flowgate/transcoding/gen/google/api/annotations_pb.js";
-import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_transcoding_v1_annotations } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
 import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -14,12 +15,18 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiEQoPR2V0Rmxvd3NSZXF1ZXN0IkkKEEdldEZsb3dzUmVzcG9uc2USKAoFZmxvd3MYASADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgbygRkCKAESCwoDcmV2GAIgASgJIogCCg9TZXRGbG93c1JlcXVlc3QSKgoFZmxvd3MYASADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgjygRkEMAE4ARIaCgNyZXYYAiABKAlCCPKBGQQ4AUABSACIAQESNwoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFsc0II8oEZBDgBQAESbAoPZGVwbG95bWVudF90eXBlGAQgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZUIGCgRfcmV2IrEBChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRJRCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYAyADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzIsoBCgROb2RlEhQKAmlkGAEgASgJQgjygRkEMAE4ARIWCgR0eXBlGAIgASgJQgjygRkEMAE4ARIaCgVsYWJlbBgDIAEoCUIG8oEZAiABSACIAQESOQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHNCBvKBGQI4ARIzCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIG8oEZAhgBQggKBl9sYWJlbCKFAQoPTm9kZUNyZWRlbnRpYWxzEkMKBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIJgAEB8oEZAhgBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiyQEKC0NyZWRlbnRpYWxzEjoKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeUIG8oEZAhgBEiQKCWVuY3J5cHRlZBgCIAEoCUIJgAEB8oEZAjgBSABSASSIAQEaSgoKTm9kZXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHM6AjgBQgwKCl9lbmNyeXB0ZWQq8QEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAEaDfKBGQkKB3J1bm5pbmcSKwoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACGgzygRkICgZmYWlsZWQSLQoaREVQTE9ZTUVOVF9PVVRDT01FX0NSQVNIRUQQAxoN8oEZCQoHY3Jhc2hlZBItChpERVBMT1lNRU5UX09VVENPTUVfUEVORElORxAEGg3ygRkJCgdwZW5kaW5nKtMBCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIkChRERVBMT1lNRU5UX1RZUEVfRlVMTBABGgrygRkGCgRmdWxsEiYKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACGgvygRkHCgVub2RlcxImChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxoL8oEZBwoFZmxvd3MSKgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEGg7ygRkKCgZyZWxvYWQQATK2AwoMRmxvd3NTZXJ2aWNlEtIBCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiiAGQAgHygRljIkEKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIgsKAnYxGgVmbG93cyIECgJ2MioDcmV2MhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZDBoKZmxvd3MucmVhZILT5JMCCBIGL2Zsb3dzEtABCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UihgHygRlgIkoKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIg4KAnYxEgVmbG93cyDMASIKCgJ2MhIBKiDIAToNaW52YWxpZF9mbG93c1IDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAgs6ASoiBi9mbG93c0IlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_transcoding_v1_annotations]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSKQBAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKsAwoQVW5kb0Zsb3dzUmVxdWVzdBIaCgNyZXYYASABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAIgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAMgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBSABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgGIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IuoBChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRJRCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYAyADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzEjcKCnVuZG9uZV9yZXYYBCABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1VbmRvbmUtUmV2IvcDCghSZXZpc2lvbhILCgNyZXYYASABKAkSDgoGcGFyZW50GAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZhY3RpdmUYBCABKAgSDAoEdXNlchgFIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgGIAEoCRIQCghwcm90b2NvbBgHIAEoCRISCgpyZXF1ZXN0X2lkGAggASgJEjQKD2RlcGxveW1lbnRfdHlwZRgJIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEikKBWNhdXNlGAogASgOMhouZmxvd2dhdGUudjEuUmV2aXNpb25DYXVzZRIUCgxyZXN0b3JlZF9yZXYYCyABKAkSDwoHbWVzc2FnZRgMIAEoCRIOCgZwaW5uZWQYDSABKAgSLwoHb3V0Y29tZRgOIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhcKD291dGNvbWVfbWVzc2FnZRgPIAEoCRIVCg1taXNzaW5nX3R5cGVzGBAgAygJEhIKCm5vZGVfY291bnQYESABKAUSEgoKc2l6ZV9ieXRlcxgSIAEoBRIgCgVmbG93cxgTIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUikAEKD0RlcGxveW1lbnRFcnJvchIwCgRjb2RlGAEgASgOMiIuZmxvd2dhdGUudjEuRGVwbG95bWVudEVycm9yUmVhc29uEg8KB21lc3NhZ2UYAiABKAkSJQoGYWN0aXZlGAMgASgLMhUuZmxvd2dhdGUudjEuUmV2aXNpb246E/KBGQ8SBGNvZGUaB21lc3NhZ2UiygEKBE5vZGUSFAoCaWQYASABKAlCCPKBGQQwATgBEhYKBHR5cGUYAiABKAlCCPKBGQQwATgBEhoKBWxhYmVsGAMgASgJQgbygRkCIAFIAIgBARI5CgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsc0IG8oEZAjgBEjMKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgbygRkCGAFCCAoGX2xhYmVsIoUBCg9Ob2RlQ3JlZGVudGlhbHMSQwoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgmAAQHygRkCGAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLJAQoLQ3JlZGVudGlhbHMSOgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5QgbygRkCGAESJAoJZW5jcnlwdGVkGAIgASgJQgmAAQHygRkCOAFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCppCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEh8KD09OX0ZBSUxVUkVfS0VFUBABGgrygRkGCgRrZWVwEh8KD09OX0ZBSUxVUkVfVU5ETxACGgrygRkGCgR1bmRvKs8CChFEZXBsb3ltZW50T3V0Y29tZRIiCh5ERVBMT1lNRU5UX09VVENPTUVfVU5TUEVDSUZJRUQQABItChpERVBMT1lNRU5UX09VVENPTUVfUlVOTklORxABGg3ygRkJCgdydW5uaW5nEisKGURFUExPWU1FTlRfT1VUQ09NRV9GQUlMRUQQAhoM8oEZCAoGZmFpbGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMaDfKBGQkKB2NyYXNoZWQSLQoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBoN8oEZCQoHcGVuZGluZxIvChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRoO8oEZCgoIcmVwbGFjZWQSKwoZREVQTE9ZTUVOVF9PVVRDT01FX1VORE9ORRAGGgzygRkICgZ1bmRvbmUqtQIKDVJldmlzaW9uQ2F1c2USHgoaUkVWSVNJT05fQ0FVU0VfVU5TUEVDSUZJRUQQABIvChlSRVZJU0lPTl9DQVVTRV9ERVBMT1lNRU5UEAEaEPKBGQwKCmRlcGxveW1lbnQSJQoUUkVWSVNJT05fQ0FVU0VfTUVSR0UQAhoL8oEZBwoFbWVyZ2USIwoTUkVWSVNJT05fQ0FVU0VfRkxPVxADGgrygRkGCgRmbG93EikKFlJFVklTSU9OX0NBVVNFX1JFU1RPUkUQBBoN8oEZCQoHcmVzdG9yZRIjChNSRVZJU0lPTl9DQVVTRV9VTkRPEAUaCvKBGQYKBHVuZG8SNwodUkVWSVNJT05fQ0FVU0VfQVVUT01BVElDX1VORE8QBhoU8oEZEAoOYXV0b21hdGljX3VuZG8qrQIKFURlcGxveW1lbnRFcnJvclJlYXNvbhInCiNERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEkcKKERFUExPWU1FTlRfRVJST1JfUkVBU09OX1ZFUlNJT05fTUlTTUFUQ0gQARoZ8oEZFQoQdmVyc2lvbl9taXNtYXRjaBiZAxJNCitERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9QUkVDT05ESVRJT05fRkFJTEVEEAIaHPKBGRgKE3ByZWNvbmRpdGlvbl9mYWlsZWQYnAMSUwouREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBADGh/ygRkbChZpZGVtcG90ZW5jeV9rZXlfcmV1c2VkGKYDKtMBCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIkChRERVBMT1lNRU5UX1RZUEVfRlVMTBABGgrygRkGCgRmdWxsEiYKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACGgvygRkHCgVub2RlcxImChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxoL8oEZBwoFZmxvd3MSKgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEGg7ygRkKCgZyZWxvYWQQATKzBAoMRmxvd3NTZXJ2aWNlEtIBCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiiAGQAgHygRljIkEKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIgsKAnYxGgVmbG93cyIECgJ2MioDcmV2MhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZDBoKZmxvd3MucmVhZILT5JMCCBIGL2Zsb3dzEtABCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UihgHygRlgIkoKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIg4KAnYxEgVmbG93cyDMASIKCgJ2MhIBKiDIAToNaW52YWxpZF9mbG93c1IDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAgs6ASoiBi9mbG93cxJ7CglVbmRvRmxvd3MSHS5mbG93Z2F0ZS52MS5VbmRvRmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZSIw8oEZBVIDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAhA6ASoiCy9mbG93czp1bmRvQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
  */
 export type GetFlowsRequest = Message<"flowgate.v1.GetFlowsRequest"> & {
+  /**
+   * Defaults to the active revision.
+   *
+   * @generated from field: string rev = 1;
+   */
+  rev: string;
 };
 
 /**
@@ -85,6 +92,35 @@ export type SetFlowsRequest = Message<"flowgate.v1.SetFlowsRequest"> & {
    * @generated from field: flowgate.v1.DeploymentType deployment_type = 4;
    */
   deploymentType: DeploymentType;
+
+  /**
+   * A comment that is kept with the revision. At most 1,000 characters.
+   *
+   * @generated from field: string message = 5;
+   */
+  message: string;
+
+  /**
+   * Identifies the request for a day: if the user sends it again, nothing is deployed, and the response describes the first
+   * deployment. The key of a different request is rejected (FAILED_PRECONDITION, HTTP 422). At most 255 characters.
+   *
+   * @generated from field: optional string idempotency_key = 6;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * Seconds. The response is sent when the flows have run without failure for this time, or have failed. At most 600.
+   *
+   * @generated from field: optional uint32 wait = 7;
+   */
+  wait?: number | undefined;
+
+  /**
+   * What happens if the flows fail within `wait`, which then defaults to 10 seconds.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 8;
+   */
+  onFailure: OnFailure;
 };
 
 /**
@@ -95,11 +131,65 @@ export const SetFlowsRequestSchema: GenMessage<SetFlowsRequest> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 2);
 
 /**
+ * @generated from message flowgate.v1.UndoFlowsRequest
+ */
+export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
+  /**
+   * The revision to undo. The call fails if another one is active (ABORTED, HTTP 409). Defaults to the active one.
+   *
+   * @generated from field: optional string rev = 1;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to full; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 2;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 4;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 5;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 6;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.UndoFlowsRequest.
+ * Use `create(UndoFlowsRequestSchema)` to create a new message.
+ */
+export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 3);
+
+/**
  * @generated from message flowgate.v1.SetFlowsResponse
  */
 export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
   /**
-   * The new revision of the active flows.
+   * The active revision: the new one, or the one that has undone it.
    *
    * @generated from field: string rev = 1;
    */
@@ -118,6 +208,13 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
    * @generated from field: repeated string missing_types = 3;
    */
   missingTypes: string[];
+
+  /**
+   * The revision that has failed, if the outcome is UNDONE.
+   *
+   * @generated from field: string undone_rev = 4;
+   */
+  undoneRev: string;
 };
 
 /**
@@ -125,7 +222,167 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 3);
+  messageDesc(file_flowgate_v1_flows, 4);
+
+/**
+ * A revision of the flows.
+ *
+ * @generated from message flowgate.v1.Revision
+ */
+export type Revision = Message<"flowgate.v1.Revision"> & {
+  /**
+   * Opaque.
+   *
+   * @generated from field: string rev = 1;
+   */
+  rev: string;
+
+  /**
+   * The revision that this one replaced. Empty for the first.
+   *
+   * @generated from field: string parent = 2;
+   */
+  parent: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp create_time = 3;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * Whether it is the active one.
+   *
+   * @generated from field: bool active = 4;
+   */
+  active: boolean;
+
+  /**
+   * Who deployed. Empty if the request was not authenticated.
+   *
+   * @generated from field: string user = 5;
+   */
+  user: string;
+
+  /**
+   * The IP address of the client.
+   *
+   * @generated from field: string client_address = 6;
+   */
+  clientAddress: string;
+
+  /**
+   * "rest", "connect", "grpc" or "grpc-web".
+   *
+   * @generated from field: string protocol = 7;
+   */
+  protocol: string;
+
+  /**
+   * Also in the log.
+   *
+   * @generated from field: string request_id = 8;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 9;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * @generated from field: flowgate.v1.RevisionCause cause = 10;
+   */
+  cause: RevisionCause;
+
+  /**
+   * The earlier revision whose flows this one has, if it restores one.
+   *
+   * @generated from field: string restored_rev = 11;
+   */
+  restoredRev: string;
+
+  /**
+   * @generated from field: string message = 12;
+   */
+  message: string;
+
+  /**
+   * @generated from field: bool pinned = 13;
+   */
+  pinned: boolean;
+
+  /**
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 14;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * Why the flows do not run.
+   *
+   * @generated from field: string outcome_message = 15;
+   */
+  outcomeMessage: string;
+
+  /**
+   * @generated from field: repeated string missing_types = 16;
+   */
+  missingTypes: string[];
+
+  /**
+   * @generated from field: int32 node_count = 17;
+   */
+  nodeCount: number;
+
+  /**
+   * The size of the flows as JSON.
+   *
+   * @generated from field: int32 size_bytes = 18;
+   */
+  sizeBytes: number;
+
+  /**
+   * @generated from field: repeated flowgate.v1.Node flows = 19;
+   */
+  flows: Node[];
+};
+
+/**
+ * Describes the message flowgate.v1.Revision.
+ * Use `create(RevisionSchema)` to create a new message.
+ */
+export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 5);
+
+/**
+ * Why flows were not deployed. It is also the body of the HTTP response.
+ *
+ * @generated from message flowgate.v1.DeploymentError
+ */
+export type DeploymentError = Message<"flowgate.v1.DeploymentError"> & {
+  /**
+   * @generated from field: flowgate.v1.DeploymentErrorReason code = 1;
+   */
+  code: DeploymentErrorReason;
+
+  /**
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * The active revision, without its flows.
+   *
+   * @generated from field: flowgate.v1.Revision active = 3;
+   */
+  active?: Revision | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.DeploymentError.
+ * Use `create(DeploymentErrorSchema)` to create a new message.
+ */
+export const DeploymentErrorSchema: GenMessage<DeploymentError> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 6);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -172,7 +429,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 7);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -191,7 +448,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 8);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -219,7 +476,43 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 9);
+
+/**
+ * @generated from enum flowgate.v1.OnFailure
+ */
+export const OnFailure = {
+  /**
+   * @generated from enum value: ON_FAILURE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The flows remain active; the default.
+   *
+   * @generated from enum value: ON_FAILURE_KEEP = 1;
+   */
+  KEEP: 1,
+
+  /**
+   * The previous flows are deployed again, which creates another revision. Also done if the service stops in the meantime:
+   * the flows then get the same time after its next start.
+   *
+   * @generated from enum value: ON_FAILURE_UNDO = 2;
+   */
+  UNDO: 2,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.OnFailure
+ */
+export type OnFailure = (typeof OnFailure)[keyof typeof OnFailure] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.OnFailure.
+ */
+export const OnFailureSchema: GenEnum<OnFailure> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 0);
 
 /**
  * @generated from enum flowgate.v1.DeploymentOutcome
@@ -257,6 +550,20 @@ export const DeploymentOutcome = {
    * @generated from enum value: DEPLOYMENT_OUTCOME_PENDING = 4;
    */
   PENDING: 4,
+
+  /**
+   * A newer deployment was made before the flow runtime has started these flows.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_REPLACED = 5;
+   */
+  REPLACED: 5,
+
+  /**
+   * The flows failed, and the previous ones were deployed again. Only in responses to deployments.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_UNDONE = 6;
+   */
+  UNDONE: 6,
 } as const;
 
 /**
@@ -268,7 +575,116 @@ export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof Deployme
  * Describes the enum flowgate.v1.DeploymentOutcome.
  */
 export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 0);
+  enumDesc(file_flowgate_v1_flows, 1);
+
+/**
+ * How the flows of a revision were made.
+ *
+ * @generated from enum flowgate.v1.RevisionCause
+ */
+export const RevisionCause = {
+  /**
+   * @generated from enum value: REVISION_CAUSE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * By a deployment of all flows.
+   *
+   * @generated from enum value: REVISION_CAUSE_DEPLOYMENT = 1;
+   */
+  DEPLOYMENT: 1,
+
+  /**
+   * By a deployment that was merged with others.
+   *
+   * @generated from enum value: REVISION_CAUSE_MERGE = 2;
+   */
+  MERGE: 2,
+
+  /**
+   * By a change of a single flow.
+   *
+   * @generated from enum value: REVISION_CAUSE_FLOW = 3;
+   */
+  FLOW: 3,
+
+  /**
+   * An earlier revision was restored.
+   *
+   * @generated from enum value: REVISION_CAUSE_RESTORE = 4;
+   */
+  RESTORE: 4,
+
+  /**
+   * The previous revision was undone.
+   *
+   * @generated from enum value: REVISION_CAUSE_UNDO = 5;
+   */
+  UNDO: 5,
+
+  /**
+   * The previous revision was undone because it failed.
+   *
+   * @generated from enum value: REVISION_CAUSE_AUTOMATIC_UNDO = 6;
+   */
+  AUTOMATIC_UNDO: 6,
+} as const;
+
+/**
+ * How the flows of a revision were made.
+ *
+ * @generated from enum flowgate.v1.RevisionCause
+ */
+export type RevisionCause = (typeof RevisionCause)[keyof typeof RevisionCause] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.RevisionCause.
+ */
+export const RevisionCauseSchema: GenEnum<RevisionCause> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 2);
+
+/**
+ * @generated from enum flowgate.v1.DeploymentErrorReason
+ */
+export const DeploymentErrorReason = {
+  /**
+   * @generated from enum value: DEPLOYMENT_ERROR_REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The `rev` of the request is not the active one.
+   *
+   * @generated from enum value: DEPLOYMENT_ERROR_REASON_VERSION_MISMATCH = 1;
+   */
+  VERSION_MISMATCH: 1,
+
+  /**
+   * A conditional header of the request does not hold (RFC 9110, section 13.1).
+   *
+   * @generated from enum value: DEPLOYMENT_ERROR_REASON_PRECONDITION_FAILED = 2;
+   */
+  PRECONDITION_FAILED: 2,
+
+  /**
+   * The idempotency key belongs to a different request.
+   *
+   * @generated from enum value: DEPLOYMENT_ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 3;
+   */
+  IDEMPOTENCY_KEY_REUSED: 3,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.DeploymentErrorReason
+ */
+export type DeploymentErrorReason = (typeof DeploymentErrorReason)[keyof typeof DeploymentErrorReason] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.DeploymentErrorReason.
+ */
+export const DeploymentErrorReasonSchema: GenEnum<DeploymentErrorReason> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 3);
 
 /**
  * @generated from enum flowgate.v1.DeploymentType
@@ -317,7 +733,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 1);
+  enumDesc(file_flowgate_v1_flows, 4);
 
 /**
  * The active flow configuration.
@@ -326,7 +742,7 @@ export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
  */
 export const FlowsService: GenService<{
   /**
-   * Returns the active flows and their revision; never credentials.
+   * Returns the active flows, or those of an earlier revision, and their revision; never credentials.
    *
    * @generated from rpc flowgate.v1.FlowsService.GetFlows
    */
@@ -343,6 +759,16 @@ export const FlowsService: GenService<{
   setFlows: {
     methodKind: "unary";
     input: typeof SetFlowsRequestSchema;
+    output: typeof SetFlowsResponseSchema;
+  },
+  /**
+   * Deploys the flows and credentials of the active revision's parent, which creates a new revision.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.UndoFlows
+   */
+  undoFlows: {
+    methodKind: "unary";
+    input: typeof UndoFlowsRequestSchema;
     output: typeof SetFlowsResponseSchema;
   },
 }> = /*@__PURE__*/

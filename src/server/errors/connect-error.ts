@@ -9,6 +9,9 @@ const codes: Readonly<Record<Reason, Code>> = {
   invalid_credentials: Code.InvalidArgument,
   invalid_deployment_type: Code.InvalidArgument,
   version_mismatch: Code.Aborted,
+  precondition_failed: Code.FailedPrecondition,
+  idempotency_key_reused: Code.FailedPrecondition,
+  nothing_to_undo: Code.FailedPrecondition,
   payload_too_large: Code.ResourceExhausted,
 
   no_token: Code.Unauthenticated,
@@ -23,7 +26,9 @@ const codes: Readonly<Record<Reason, Code>> = {
   invalid_scope: Code.InvalidArgument,
   temporarily_unavailable: Code.ResourceExhausted,
   auth_disabled: Code.FailedPrecondition,
+  user_required: Code.FailedPrecondition,
 
+  invalid_argument: Code.InvalidArgument,
   not_found: Code.NotFound,
   limit_exceeded: Code.ResourceExhausted,
   unavailable: Code.Unavailable,

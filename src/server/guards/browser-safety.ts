@@ -16,6 +16,11 @@ export type BrowserSafetyOptions = {
    * foreign pages have no token, and browsers do not add one automatically, as they do with client certificates.
    */
   readonly checksTokens: boolean;
+  /**
+   * Which requests without a token are allowed something at present: those of anonymous clients, of workloads only, or none.
+   * Host is checked for anonymous clients only. Defaults to `anonymous`.
+   */
+  readonly exposure?: () => "anonymous" | "workloads" | "none";
 };
 
 /** Health endpoints accept any Host, since probes send various ones, and their responses are not sensitive. */
@@ -28,16 +33,18 @@ const healthPath = /^\/(?:healthz|readyz|grpc\.health\.v1\.Health\/\w+)$/;
 export function createPageGuard({
   hosts,
   checksTokens,
+  exposure = () => "anonymous",
   isListed,
 }: BrowserSafetyOptions & { isListed: (origin: string) => boolean }): Guard {
   const isOwn = hosts === undefined ? () => true : createHostCheck(hosts);
   return (request) => {
     const { headers } = request;
-    if (checksTokens && headers.authorization !== undefined) {
+    const exposed = exposure();
+    if (exposed === "none" || (checksTokens && headers.authorization !== undefined)) {
       return undefined;
     }
     const hosts = hostsOf(request);
-    const foreignHost = hosts.find((host) => !isOwn(host));
+    const foreignHost = exposed === "anonymous" ? hosts.find((host) => !isOwn(host)) : undefined;
     if (foreignHost !== undefined && !healthPath.test(request.path)) {
       return rejectRequest(request, 421, misdirected(foreignHost));
     }

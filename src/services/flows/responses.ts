@@ -1,14 +1,14 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { setEncodedField } from "@flowgate/transcoding";
 import {
-  DeploymentOutcome as DeploymentOutcomeMessage,
   type GetFlowsResponse,
   GetFlowsResponseSchema,
   type Node,
   type SetFlowsResponseSchema,
 } from "../../../gen/flowgate/v1/flows_pb.ts";
+import type { Deployed } from "../../deployments/deployer.ts";
+import { outcomes } from "../../deployments/revision-message.ts";
 import { toNodes } from "../../flows/to-nodes.ts";
-import type { DeploymentResult } from "../../runtime/runtime.ts";
 import type { Revision } from "../../store/store.ts";
 
 /**
@@ -22,19 +22,19 @@ export function toGetFlowsResponse({ rev, flows }: Revision): GetFlowsResponse {
   return Object.freeze(setEncodedField(response, "flows", flows.json));
 }
 
-export function toSetFlowsResponse(
-  { rev }: Revision,
-  { outcome, missingTypes }: DeploymentResult,
-): MessageInitShape<typeof SetFlowsResponseSchema> {
-  return { rev, outcome: outcomes[outcome], missingTypes: limitToHeader(missingTypes) };
+export function toSetFlowsResponse({
+  revision,
+  rev,
+  outcome,
+  missingTypes,
+}: Deployed): MessageInitShape<typeof SetFlowsResponseSchema> {
+  return {
+    rev,
+    outcome: outcomes[outcome],
+    missingTypes: limitToHeader(missingTypes),
+    ...(outcome === "undone" && { undoneRev: revision.rev }),
+  };
 }
-
-const outcomes: Readonly<Record<DeploymentResult["outcome"], DeploymentOutcomeMessage>> = {
-  running: DeploymentOutcomeMessage.RUNNING,
-  failed: DeploymentOutcomeMessage.FAILED,
-  crashed: DeploymentOutcomeMessage.CRASHED,
-  pending: DeploymentOutcomeMessage.PENDING,
-};
 
 /** Clients and proxies reject responses with more than 4 to 16 KB of headers in total. */
 const maxHeaderChars = 2_000;

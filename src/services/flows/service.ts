@@ -1,117 +1,67 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Logger } from "pino";
 import type { FlowsService, GetFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { peerKey, principalKey } from "../../auth/principal.ts";
-import { FlowgateError } from "../../errors.ts";
-import type { DeploymentType } from "../../flows/configuration.ts";
-import type { DeploymentResult, Runtime } from "../../runtime/runtime.ts";
-import type { Revision } from "../../store/store.ts";
-import type { DeploymentOutcome, Observer } from "../../telemetry/observer.ts";
-import { inSpan, traceIds, traceKey } from "../../telemetry/trace.ts";
-import { type CommitOptions, commitRequest } from "./commit.ts";
+import type { ObservedDeployer } from "../../deployments/observe.ts";
+import type { Decrypt } from "../../flows/credentials.ts";
+import type { FlowStore, Revision } from "../../store/store.ts";
+import { readDeploymentCall } from "../deployment-call.ts";
 import { toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
+import { parseRestoreType, revisionNotFound, undoChange } from "./restore.ts";
+import { type Prepare, toChange } from "./set-flows.ts";
 
-export type FlowsServiceOptions = Pick<CommitOptions, "store" | "prepare" | "decrypt"> & {
-  readonly runtime: Runtime;
-  readonly log: Logger;
-  readonly observer: Pick<Observer, "deployed">;
+export type FlowsServiceOptions = {
+  readonly store: FlowStore;
+  readonly deployer: ObservedDeployer;
+  readonly prepare: Prepare;
+  readonly decrypt: Decrypt;
 };
 
 export function flowsService({
   store,
-  runtime,
+  deployer,
   prepare,
   decrypt,
-  log,
-  observer,
 }: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
   const responses = new WeakMap<Revision, GetFlowsResponse>();
 
+  function respond(revision: Revision): GetFlowsResponse {
+    let response = responses.get(revision);
+    if (response === undefined) {
+      response = toGetFlowsResponse(revision);
+      responses.set(revision, response);
+    }
+    return response;
+  }
+
+  async function getEarlier(rev: string, responseHeader: Headers): Promise<GetFlowsResponse> {
+    const revision = await store.find(rev);
+    if (revision === undefined) {
+      throw revisionNotFound(rev);
+    }
+    // A revision never changes. Not for shared caches, since reading it requires a permission.
+    responseHeader.set("cache-control", "private, max-age=31536000, immutable");
+    return toGetFlowsResponse(revision);
+  }
+
   return {
-    getFlows() {
-      const revision = store.active();
-      let response = responses.get(revision);
-      if (response === undefined) {
-        response = toGetFlowsResponse(revision);
-        responses.set(revision, response);
-      }
-      return response;
+    getFlows(request, context) {
+      return request.rev === "" ? respond(store.active()) : getEarlier(request.rev, context.responseHeader);
     },
 
-    async setFlows(request, { values, signal, timeoutMs }) {
+    async setFlows(request, context) {
       const startMs = performance.now();
-      const by = values.get(principalKey).username;
-      const trace = values.get(traceKey);
-      // A request whose type is not known is not counted as a deployment.
-      let type: DeploymentType | undefined;
-      const observe = (outcome: DeploymentOutcome): void => {
-        if (type !== undefined) {
-          observer.deployed(type, outcome, (performance.now() - startMs) / 1000);
-        }
-      };
-
-      let revision: Revision;
-      try {
-        // Store first: if the runtime crashes on these flows, it must find them again when it restarts.
-        revision = await commitRequest(request, {
-          store,
-          prepare,
-          decrypt,
-          by,
-          trace,
-          signal,
-          onType: (each) => (type = each),
-        });
-      } catch (error) {
-        observe(signal.aborted ? "canceled" : outcomeOfError(error));
-        throw error;
-      }
-      const deploymentType = type ?? revision.deploymentType;
-      const attributes = { "flowgate.rev": revision.rev, "flowgate.deployment.type": deploymentType };
-      const result = await inSpan(trace, "runtime.apply", attributes, async (span) => {
-        const withinMs = runtimeTimeoutMs(timeoutMs());
-        const applied = await runtime.apply(revision, deploymentType, span.context, { withinMs, signal });
-        span.set("flowgate.deployment.outcome", outcomeOfResult(applied));
-        return applied;
-      });
-      observe(outcomeOfResult(result));
-      log.info(
-        {
-          requestId: values.get(peerKey).requestId,
-          ...traceIds(trace),
-          rev: revision.rev,
-          type,
-          by,
-          nodes: revision.flows.count,
-          runtime: runtime.status().state,
-          ms: Math.round(performance.now() - startMs),
-        },
-        "deployed",
+      const { credentials } = store.active();
+      const prepared = await prepare(request, credentials);
+      const call = { ...readDeploymentCall(prepared.fields, prepared.rev, context), startMs };
+      return toSetFlowsResponse(
+        prepared.type === "reload"
+          ? await deployer.reload(call)
+          : await deployer.deploy(toChange(prepared, credentials, decrypt), call),
       );
-      return toSetFlowsResponse(revision, result);
+    },
+
+    async undoFlows(request, context) {
+      const change = undoChange(request.rev, parseRestoreType(request.deploymentType), store);
+      return toSetFlowsResponse(await deployer.deploy(change, readDeploymentCall(request, request.rev, context)));
     },
   };
-}
-
-function outcomeOfResult({ outcome }: DeploymentResult): DeploymentOutcome {
-  return outcome === "running" ? "running" : "not_running";
-}
-
-function outcomeOfError(error: unknown): DeploymentOutcome {
-  // `unavailable` is a failure of the store.
-  if (!(error instanceof FlowgateError) || error.reason === "unavailable") {
-    return "error";
-  }
-  return error.reason === "version_mismatch" ? "conflict" : "refused";
-}
-
-/** The part of the caller's deadline that is reserved for sending the response. */
-const responseMs = 250;
-
-/**
- * How long a call waits for the runtime. It ends before the caller's deadline, so that the caller gets the revision of the
- * deployment that is committed already.
- */
-function runtimeTimeoutMs(timeoutMs: number | undefined): number | undefined {
-  return timeoutMs && timeoutMs - Math.min(responseMs, timeoutMs / 2);
 }

@@ -2,9 +2,12 @@ import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSyn
 import { dirname } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
 import { lockDataDir } from "../lock.ts";
+import { systemOrigin } from "../audit-chain.ts";
 import { toOpenError } from "../sqlite-error.ts";
 import { createOwnerSetter } from "./owner.ts";
-import { assertFlowgateDatabase } from "./schema.ts";
+import { appendAudit } from "./audit-log.ts";
+import { assertFlowgateDatabase, migrate } from "./schema.ts";
+import { inTransaction } from "./transaction.ts";
 
 /** Copies the database to a new file, which is durable when the promise resolves and does not exist when it rejects. */
 export async function backupStore(path: string, file: string): Promise<void> {
@@ -28,7 +31,11 @@ export async function restoreStore(file: string, path: string): Promise<string |
   rmSync(draft, { force: true });
   try {
     await copyDatabase(file, draft, (db) => {
-      db.exec("DELETE FROM token");
+      migrate(db, draft);
+      inTransaction(db, () => {
+        db.exec("DELETE FROM token");
+        appendAudit(db, { kind: "store_restored", origin: systemOrigin });
+      });
       setOwner(draft);
     });
     const replaced = existsSync(path) ? linkReplaced(path) : undefined;

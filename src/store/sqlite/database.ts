@@ -21,10 +21,18 @@ export function openDatabase(path: string): DatabaseSync {
     db.exec(`PRAGMA journal_mode = WAL; ${fullSync}`);
     makePrivate(path);
     migrate(db, path);
+    enableIncrementalVacuum(db);
     return db;
   } catch (error) {
     db.close();
     throw toOpenError(error, path);
+  }
+}
+
+/** Lets the file shrink when revisions are removed. Rewrites a database that was created without this setting. */
+function enableIncrementalVacuum(db: DatabaseSync): void {
+  if (db.prepare("PRAGMA auto_vacuum").get()?.["auto_vacuum"] === 0) {
+    db.exec("PRAGMA auto_vacuum = INCREMENTAL; VACUUM");
   }
 }
 

@@ -1,22 +1,35 @@
 import type { DatabaseSync } from "node:sqlite";
 import { parseDocument } from "../../flows/document.ts";
 import { compress, decompress } from "../compression.ts";
-import { versionMismatch } from "../errors.ts";
-import { createListeners } from "../listeners.ts";
+import { RepeatedRequest, versionMismatch } from "../errors.ts";
+import { createListeners } from "../../listeners.ts";
 import { createRev } from "../rev.ts";
 import { openCredentials, sealCredentials } from "../seal.ts";
-import type { FlowStore, Revision, RevisionEvent, RevisionSummary } from "../store.ts";
-import type { CommitCall, CommitReply } from "./commit-thread.ts";
-import { insertRevision, type RevisionRow, selectNewest, summaryColumns, type SummaryRow } from "./revision-row.ts";
+import type { FlowStore, Revision, RevisionDraft, RevisionEvent } from "../store.ts";
+import { compileFilter } from "./revision-filter.ts";
+import {
+  type ContentRow,
+  type EntryRow,
+  entryColumns,
+  insertRevision,
+  type RevisionRow,
+  selectNewest,
+  summaryColumns,
+  type SummaryRow,
+  toEntry,
+  toStateColumns,
+  toSummary,
+} from "./revision-row.ts";
+import { type CommitCall, type CommitReply, pruneBatch } from "./revision-writes.ts";
 import { inTransaction } from "./transaction.ts";
-
-/** Writes revisions on a thread with a separate connection. */
-export type Committer = { call(draft: CommitCall): Promise<CommitReply> };
+import type { Writer } from "./writer.ts";
 
 /** The caller must keep the database open until all promises of the store have settled. */
-export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: Committer): Promise<FlowStore> {
-  const selectPage = db.prepare(`SELECT ${summaryColumns} FROM revision WHERE seq < ? ORDER BY seq DESC LIMIT ?`);
-  const selectRevision = db.prepare(`SELECT ${summaryColumns}, flows, credentials FROM revision WHERE rev = ?`);
+export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Writer): Promise<FlowStore> {
+  const selectRevision = db.prepare(
+    `SELECT ${summaryColumns}, flows, credentials FROM revision JOIN revision_content USING (seq) WHERE rev = ?`,
+  );
+  const selectEntry = db.prepare(`SELECT ${entryColumns} FROM revision WHERE rev = ?`);
   const listeners = createListeners<RevisionEvent>();
 
   function newestRev(): string {
@@ -24,13 +37,13 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
   }
 
   async function read(rev: string): Promise<Revision | undefined> {
-    const row = selectRevision.get(rev) as RevisionRow | undefined;
+    const row = selectRevision.get(rev) as (SummaryRow & ContentRow) | undefined;
     return (
       row &&
       Object.freeze({
         ...toSummary(row),
         credentials: openCredentials(key, row.rev, row.credentials),
-        flows: parseDocument(await decompress(row.flows)),
+        flows: parseDocument(await decompress(row.flows), row.node_count),
       })
     );
   }
@@ -44,23 +57,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
     return revision;
   }
 
-  const rootRev = createRev();
-  const root: RevisionRow = {
-    seq: 1,
-    rev: rootRev,
-    parent: null,
-    committed_at_ms: Date.now(),
-    deployed_by: null,
-    deployment_type: "full",
-    flows: await compress(Buffer.from("[]")),
-    credentials: sealCredentials(key, rootRev, new Map()),
-  };
-  inTransaction(db, () => {
-    if (selectNewest(db) === undefined) {
-      insertRevision(db, root);
-    }
-  });
-
+  await insertRoot(db, key);
   // Kept in memory: the directory is locked, so that only this process writes.
   // Read here, so that a wrong key or a damaged document is an error at the start.
   let active = await readNewest();
@@ -73,13 +70,13 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
   }
 
   /** If the thread exits without a reply, the revision may have been written, and only the database shows whether it was. */
-  async function write(draft: CommitCall): Promise<CommitReply> {
+  async function write(call: CommitCall): Promise<CommitReply> {
     try {
-      return await committer.call(draft);
+      return await writer.commit(call);
     } catch (error) {
       const newest = selectNewest(db);
-      if (newest?.rev === draft.rev) {
-        return newest;
+      if (newest?.rev === call.rev) {
+        return { kind: "committed", ...newest };
       }
       throw error;
     }
@@ -100,33 +97,55 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
       return rev === active.rev ? active : read(rev);
     },
 
-    async list({ limit, before = Number.MAX_SAFE_INTEGER }) {
-      const rows = selectPage.all(before, limit + 1) as SummaryRow[];
-      const revisions = rows.slice(0, limit).map(toSummary);
+    async findEntry(rev) {
+      const row = selectEntry.get(rev) as EntryRow | undefined;
+      return row && toEntry(row);
+    },
+
+    async list({ limit, before = Number.MAX_SAFE_INTEGER, filter = {} }) {
+      const { condition, parameters } = compileFilter(filter);
+      const rows = db
+        .prepare(`SELECT ${entryColumns} FROM revision WHERE seq < :before${condition} ORDER BY seq DESC LIMIT :limit`)
+        .all({ ...parameters, before, limit: limit + 1 }) as EntryRow[];
+      const revisions = rows.slice(0, limit).map(toEntry);
       return { revisions, next: rows.length > limit ? revisions.at(-1)?.seq : undefined };
     },
 
-    async commit({ parent, by, deploymentType, flows, credentials }, signal) {
-      if (parent !== newestRev()) {
+    async commit(draft, signal) {
+      // The thread checks that too; for most mismatches, this saves the compression.
+      if (draft.parent !== newestRev() && draft.idempotencyKey === undefined) {
         return rejectMismatch();
       }
-      const rev = createRev();
-      const draft: CommitCall = {
-        rev,
-        parent,
-        deployed_by: by ?? null,
-        deployment_type: deploymentType,
-        flows: await compress(flows.json),
-        credentials: sealCredentials(key, rev, credentials),
-      };
+      const call = await toCommitCall(draft, key);
       signal?.throwIfAborted();
-      const written = await write(draft);
-      if (written === undefined) {
+      const written = await write(call);
+      if (written.kind === "mismatch") {
         return rejectMismatch();
       }
-      const revision = Object.freeze({ ...toSummary({ ...draft, ...written }), flows, credentials });
+      if (written.kind === "repeated") {
+        throw new RepeatedRequest(written.rev, written.fingerprint);
+      }
+      const { seq, committed_at_ms } = written;
+      const { flows, credentials } = draft;
+      const revision = Object.freeze({ ...toSummary({ ...call, seq, committed_at_ms }), flows, credentials });
       activate(revision, true);
       return revision;
+    },
+
+    async update(rev, change, entry) {
+      const row = await writer.update({ rev, columns: toStateColumns(change), entry });
+      return row && toEntry(row);
+    },
+
+    async prune(retention) {
+      let total = 0;
+      for (;;) {
+        const removed = await writer.prune(retention);
+        total += removed;
+        if (removed < pruneBatch) {
+          return total;
+        }
+      }
     },
 
     async reload() {
@@ -139,13 +158,54 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, committer: 
   };
 }
 
-function toSummary(row: SummaryRow): RevisionSummary {
+/** Inserts the first revision, without flows, into an empty table. */
+async function insertRoot(db: DatabaseSync, key: Buffer): Promise<void> {
+  const call = await toCommitCall(
+    {
+      parent: "",
+      by: undefined,
+      address: undefined,
+      protocol: undefined,
+      requestId: undefined,
+      deploymentType: "full",
+      cause: "deployment",
+      restoredRev: undefined,
+      flows: parseDocument(Buffer.from("[]")),
+      credentials: new Map(),
+      message: undefined,
+      probationMs: undefined,
+      idempotencyKey: undefined,
+    },
+    key,
+  );
+  const { idempotencyKey: _, ...row } = call;
+  const root: RevisionRow = { ...row, parent: null, seq: 1, committed_at_ms: Date.now() };
+  inTransaction(db, () => {
+    if (selectNewest(db) === undefined) {
+      insertRevision(db, root);
+    }
+  });
+}
+
+async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<CommitCall> {
+  const rev = createRev();
+  const { by, idempotencyKey, flows, credentials } = draft;
   return {
-    rev: row.rev,
-    parent: row.parent ?? undefined,
-    seq: row.seq,
-    committedAtMs: row.committed_at_ms,
-    by: row.deployed_by ?? undefined,
-    deploymentType: row.deployment_type,
+    rev,
+    parent: draft.parent,
+    deployed_by: by ?? null,
+    client_address: draft.address ?? null,
+    protocol: draft.protocol ?? null,
+    request_id: draft.requestId ?? null,
+    deployment_type: draft.deploymentType,
+    cause: draft.cause,
+    restored_rev: draft.restoredRev ?? null,
+    node_count: flows.count,
+    size_bytes: flows.json.length,
+    message: draft.message ?? null,
+    probation_ms: draft.probationMs ?? null,
+    idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
+    flows: await compress(flows.json),
+    credentials: sealCredentials(key, rev, credentials),
   };
 }

@@ -1,33 +1,106 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { DeploymentType } from "../../flows/configuration.ts";
+import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary } from "../store.ts";
 
-/** The columns of the table `revision`, without flows and credentials. */
+/** The columns of the table `revision` that never change. */
 export type SummaryRow = {
   seq: number;
   rev: string;
   parent: string | null;
   committed_at_ms: number;
   deployed_by: string | null;
+  client_address: string | null;
+  protocol: string | null;
+  request_id: string | null;
   deployment_type: DeploymentType;
+  cause: RevisionCause;
+  restored_rev: string | null;
+  node_count: number;
+  size_bytes: number;
 };
 
-export type RevisionRow = SummaryRow & { flows: Uint8Array; credentials: Uint8Array };
+export type StateRow = {
+  message: string | null;
+  pinned: number;
+  outcome: RevisionOutcome["state"];
+  outcome_message: string | null;
+  /** A JSON array of strings. */
+  missing_types: string;
+  probation_ms: number | null;
+};
 
-export const summaryColumns = "seq, rev, parent, committed_at_ms, deployed_by, deployment_type";
+export type EntryRow = SummaryRow & StateRow;
 
-export function insertRevision(db: DatabaseSync, row: RevisionRow): void {
-  db.prepare(`INSERT INTO revision (${summaryColumns}, flows, credentials) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(
+/** The table `revision_content`. */
+export type ContentRow = { flows: Uint8Array; credentials: Uint8Array };
+
+/** A revision as it is inserted. */
+export type RevisionRow = SummaryRow & Pick<StateRow, "message" | "probation_ms"> & ContentRow;
+
+export const summaryColumns =
+  "seq, rev, parent, committed_at_ms, deployed_by, client_address, protocol, request_id, deployment_type, cause, " +
+  "restored_rev, node_count, size_bytes";
+export const entryColumns = `${summaryColumns}, message, pinned, outcome, outcome_message, missing_types, probation_ms`;
+
+export function insertRevision(db: DatabaseSync, { flows, credentials, ...row }: RevisionRow): void {
+  const names = Object.keys(row);
+  db.prepare(`INSERT INTO revision (${names.join(", ")}) VALUES (${names.map((name) => `:${name}`).join(", ")})`).run(
+    row,
+  );
+  db.prepare("INSERT INTO revision_content (seq, flows, credentials) VALUES (?, ?, ?)").run(
     row.seq,
-    row.rev,
-    row.parent,
-    row.committed_at_ms,
-    row.deployed_by,
-    row.deployment_type,
-    row.flows,
-    row.credentials,
+    flows,
+    credentials,
   );
 }
 
 export function selectNewest(db: DatabaseSync): SummaryRow | undefined {
   return db.prepare(`SELECT ${summaryColumns} FROM revision ORDER BY seq DESC LIMIT 1`).get() as SummaryRow | undefined;
+}
+
+export function toSummary(row: SummaryRow): RevisionSummary {
+  return {
+    rev: row.rev,
+    parent: row.parent ?? undefined,
+    seq: row.seq,
+    committedAtMs: row.committed_at_ms,
+    by: row.deployed_by ?? undefined,
+    address: row.client_address ?? undefined,
+    protocol: row.protocol ?? undefined,
+    requestId: row.request_id ?? undefined,
+    deploymentType: row.deployment_type,
+    cause: row.cause,
+    restoredRev: row.restored_rev ?? undefined,
+    nodeCount: row.node_count,
+    sizeBytes: row.size_bytes,
+  };
+}
+
+export function toEntry(row: EntryRow): RevisionEntry {
+  return {
+    ...toSummary(row),
+    message: row.message ?? undefined,
+    pinned: row.pinned !== 0,
+    outcome: {
+      state: row.outcome,
+      message: row.outcome_message ?? undefined,
+      missingTypes: JSON.parse(row.missing_types) as string[],
+    },
+    probationMs: row.probation_ms ?? undefined,
+  };
+}
+
+/** The columns of the properties that `change` contains. */
+export function toStateColumns(change: Partial<RevisionEntry>): Partial<StateRow> {
+  const { pinned, outcome } = change;
+  return {
+    ...("message" in change && { message: change.message ?? null }),
+    ...(pinned !== undefined && { pinned: pinned ? 1 : 0 }),
+    ...(outcome !== undefined && {
+      outcome: outcome.state,
+      outcome_message: outcome.message ?? null,
+      missing_types: JSON.stringify(outcome.missingTypes),
+    }),
+    ...("probationMs" in change && { probation_ms: change.probationMs ?? null }),
+  };
 }

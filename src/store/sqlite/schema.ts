@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { zstdDecompressSync } from "node:zlib";
 import { inTransaction } from "./transaction.ts";
 
 // "FLGT"
@@ -45,6 +46,98 @@ const migrations = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX token_expiry ON token (expires_at_ms);
   `,
+  // Flows and credentials are in a table of their own, so that the history is read and changed without them. A parent may
+  // be removed, hence it is no foreign key.
+  `
+  CREATE TABLE revision_content (
+    seq INTEGER PRIMARY KEY,
+    flows BLOB NOT NULL,
+    credentials BLOB NOT NULL
+  ) STRICT;
+  INSERT INTO revision_content SELECT seq, flows, credentials FROM revision;
+
+  CREATE TABLE revision_3 (
+    seq INTEGER PRIMARY KEY,
+    rev TEXT NOT NULL UNIQUE,
+    parent TEXT UNIQUE,
+    committed_at_ms INTEGER NOT NULL,
+    deployed_by TEXT,
+    client_address TEXT,
+    protocol TEXT,
+    request_id TEXT,
+    deployment_type TEXT NOT NULL CHECK (deployment_type IN ('full', 'nodes', 'flows', 'reload')),
+    cause TEXT NOT NULL,
+    restored_rev TEXT,
+    node_count INTEGER NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    message TEXT,
+    pinned INTEGER NOT NULL DEFAULT 0,
+    outcome TEXT NOT NULL DEFAULT 'pending',
+    outcome_message TEXT,
+    missing_types TEXT NOT NULL DEFAULT '[]',
+    probation_ms INTEGER
+  ) STRICT;
+  INSERT INTO revision_3
+    (seq, rev, parent, committed_at_ms, deployed_by, deployment_type, cause, node_count, size_bytes)
+    SELECT seq, rev, parent, committed_at_ms, deployed_by, deployment_type, 'deployment',
+      json_array_length(document_text(flows)), octet_length(document_text(flows)) FROM revision;
+  DROP TABLE revision;
+  ALTER TABLE revision_3 RENAME TO revision;
+  CREATE UNIQUE INDEX one_root ON revision (parent IS NULL) WHERE parent IS NULL;
+
+  CREATE TABLE idempotency_key (
+    user TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    rev TEXT NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (user, key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX idempotency_key_age ON idempotency_key (created_at_ms);
+
+  CREATE TABLE named_token (
+    seq INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT,
+    username TEXT NOT NULL,
+    password_fingerprint BLOB NOT NULL,
+    client_id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    created_at_ms INTEGER,
+    expires_at_ms INTEGER NOT NULL,
+    last_used_at_ms INTEGER
+  ) STRICT;
+  INSERT INTO named_token (hash, id, username, password_fingerprint, client_id, scope, expires_at_ms)
+    SELECT hash, lower(hex(randomblob(12))), username, password_fingerprint, client_id, scope, expires_at_ms FROM token;
+  DROP TABLE token;
+  ALTER TABLE named_token RENAME TO token;
+  CREATE INDEX token_expiry ON token (expires_at_ms);
+  CREATE INDEX token_user ON token (username);
+
+  CREATE TABLE audit (
+    seq INTEGER PRIMARY KEY,
+    time_ms INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    user TEXT,
+    address TEXT,
+    protocol TEXT,
+    request_id TEXT,
+    subject TEXT,
+    detail TEXT,
+    count INTEGER NOT NULL,
+    hash TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX audit_kind ON audit (kind);
+  CREATE INDEX audit_user ON audit (user);
+  CREATE INDEX audit_time ON audit (time_ms);
+  -- Seq and hash of the newest entry, so that removed entries at the end are noticed.
+  CREATE TABLE audit_head (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    seq INTEGER NOT NULL,
+    hash TEXT NOT NULL
+  ) STRICT;
+  `,
 ];
 const SCHEMA_VERSION = migrations.length;
 
@@ -53,6 +146,7 @@ export function migrate(db: DatabaseSync, path: string): void {
   if (readVersion(db, path) === SCHEMA_VERSION) {
     return;
   }
+  db.function("document_text", { deterministic: true }, (flows) => zstdDecompressSync(flows as Uint8Array).toString());
   inTransaction(db, () => {
     // Reads the version again: another process may have migrated the database in the meantime.
     for (const migration of migrations.slice(readVersion(db, path))) {

@@ -1,53 +1,56 @@
 import type { DatabaseSync } from "node:sqlite";
-import { createListeners } from "../listeners.ts";
+import { createListeners } from "../../listeners.ts";
 import type { TokenStore } from "../store.ts";
+import { toListedToken, tokenColumns, toToken } from "./token-row.ts";
+import type { Writer } from "./writer.ts";
 
-export function createTokenStore(db: DatabaseSync): TokenStore {
-  const insert = db.prepare(`INSERT INTO token (${columns}) VALUES (?, ?, ?, ?, ?, ?)`);
-  const find = db.prepare(`SELECT ${columns} FROM token WHERE hash = ?`);
-  const remove = db.prepare("DELETE FROM token WHERE hash = ?");
-  const removeExpired = db.prepare("DELETE FROM token WHERE expires_at_ms <= ?");
+export function createTokenStore(db: DatabaseSync, writer: Writer): TokenStore {
+  const find = db.prepare(`SELECT ${tokenColumns} FROM token WHERE hash = ?`);
+  const selectById = db.prepare(`SELECT ${tokenColumns} FROM token WHERE id = ?`);
+  const selectPage = db.prepare(
+    `SELECT seq, ${tokenColumns}, last_used_at_ms FROM token
+     WHERE seq < :before AND expires_at_ms > :nowMs AND (:username IS NULL OR username = :username)
+     ORDER BY seq DESC LIMIT :limit`,
+  );
   const revoked = createListeners<Uint8Array | undefined>();
 
   return {
-    async insert(token) {
-      insert.run(token.hash, token.username, token.passwordFingerprint, token.clientId, token.scope, token.expiresAtMs);
+    async insert(token, entry) {
+      await writer.insertToken({ token, entry });
     },
 
     async find(hash) {
-      const row = find.get(hash) as TokenRow | undefined;
-      return (
-        row && {
-          hash: row.hash,
-          username: row.username,
-          passwordFingerprint: row.password_fingerprint,
-          clientId: row.client_id,
-          scope: row.scope,
-          expiresAtMs: row.expires_at_ms,
-        }
-      );
+      const row = find.get(hash);
+      return row && toToken(row);
     },
 
-    async remove(hash) {
-      remove.run(hash);
-      revoked.notify(hash);
+    async get(id) {
+      const row = selectById.get(id);
+      return row && toToken(row);
+    },
+
+    async list({ limit, nowMs, username = null, before = Number.MAX_SAFE_INTEGER }) {
+      const rows = selectPage.all({ before, nowMs, username, limit: limit + 1 });
+      const page = rows.slice(0, limit);
+      return { tokens: page.map(toListedToken), next: rows.length > limit ? Number(page.at(-1)?.["seq"]) : undefined };
+    },
+
+    async remove(selector, entry) {
+      const hashes = await writer.removeTokens({ selector, entry });
+      for (const hash of hashes) {
+        revoked.notify(hash);
+      }
+      return hashes.length;
     },
 
     async removeExpired(nowMs) {
-      removeExpired.run(nowMs);
+      await writer.removeExpiredTokens(nowMs);
+    },
+
+    async recordUses(uses) {
+      await writer.recordTokenUses(uses);
     },
 
     onRevoked: (listener) => revoked.add(listener),
   };
 }
-
-const columns = "hash, username, password_fingerprint, client_id, scope, expires_at_ms";
-
-type TokenRow = {
-  hash: Uint8Array;
-  username: string;
-  password_fingerprint: Uint8Array;
-  client_id: string;
-  scope: string;
-  expires_at_ms: number;
-};

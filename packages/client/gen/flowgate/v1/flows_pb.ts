@@ -11,12 +11,18 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiEQoPR2V0Rmxvd3NSZXF1ZXN0IkEKEEdldEZsb3dzUmVzcG9uc2USIAoFZmxvd3MYASADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEgsKA3JldhgCIAEoCSKyAQoPU2V0Rmxvd3NSZXF1ZXN0EiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIQCgNyZXYYAiABKAlIAIgBARItCgtjcmVkZW50aWFscxgDIAEoCzIYLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQgYKBF9yZXYiZwoQU2V0Rmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkingEKBE5vZGUSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRISCgVsYWJlbBgDIAEoCUgAiAEBEjEKC2NyZWRlbnRpYWxzGAQgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QggKBl9sYWJlbCJ/Cg9Ob2RlQ3JlZGVudGlhbHMSPQoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgOAAQEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK7AQoLQ3JlZGVudGlhbHMSMgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5Eh4KCWVuY3J5cHRlZBgCIAEoCUIDgAEBSABSASSIAQEaSgoKTm9kZXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHM6AjgBQgwKCl9lbmNyeXB0ZWQqtgEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBCqdAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARIZChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhIZChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxIaChZERVBMT1lNRU5UX1RZUEVfUkVMT0FEEAQypQEKDEZsb3dzU2VydmljZRJMCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiA5ACARJHCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_google_protobuf_struct]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkivQIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCJ7ChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIvCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgDIAMoCRISCgp1bmRvbmVfcmV2GAQgASgJIp4BCgROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEgoFbGFiZWwYAyABKAlIAIgBARIxCgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIICgZfbGFiZWwifwoPTm9kZUNyZWRlbnRpYWxzEj0KBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIDgAEBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiuwEKC0NyZWRlbnRpYWxzEjIKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeRIeCgllbmNyeXB0ZWQYAiABKAlCA4ABAUgAUgEkiAEBGkoKCk5vZGVzRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzOgI4AUIMCgpfZW5jcnlwdGVkKlEKCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9LRUVQEAESEwoPT05fRkFJTFVSRV9VTkRPEAIq9gEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBIfChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRIdChlERVBMT1lNRU5UX09VVENPTUVfVU5ET05FEAYqnQEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFERFUExPWU1FTlRfVFlQRV9GVUxMEAESGQoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAISGQoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMSGgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEMvABCgxGbG93c1NlcnZpY2USTAoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIgOQAgESRwoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEkkKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_google_protobuf_struct]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
  */
 export type GetFlowsRequest = Message<"flowgate.v1.GetFlowsRequest"> & {
+  /**
+   * Defaults to the active revision.
+   *
+   * @generated from field: string rev = 1;
+   */
+  rev: string;
 };
 
 /**
@@ -82,6 +88,35 @@ export type SetFlowsRequest = Message<"flowgate.v1.SetFlowsRequest"> & {
    * @generated from field: flowgate.v1.DeploymentType deployment_type = 4;
    */
   deploymentType: DeploymentType;
+
+  /**
+   * A comment that is kept with the revision. At most 1,000 characters.
+   *
+   * @generated from field: string message = 5;
+   */
+  message: string;
+
+  /**
+   * Identifies the request for a day: if the user sends it again, nothing is deployed, and the response describes the first
+   * deployment. The key of a different request is rejected (FAILED_PRECONDITION, HTTP 422). At most 255 characters.
+   *
+   * @generated from field: optional string idempotency_key = 6;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * Seconds. The response is sent when the flows have run without failure for this time, or have failed. At most 600.
+   *
+   * @generated from field: optional uint32 wait = 7;
+   */
+  wait?: number | undefined;
+
+  /**
+   * What happens if the flows fail within `wait`, which then defaults to 10 seconds.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 8;
+   */
+  onFailure: OnFailure;
 };
 
 /**
@@ -92,11 +127,65 @@ export const SetFlowsRequestSchema: GenMessage<SetFlowsRequest> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 2);
 
 /**
+ * @generated from message flowgate.v1.UndoFlowsRequest
+ */
+export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
+  /**
+   * The revision to undo. The call fails if another one is active (ABORTED, HTTP 409). Defaults to the active one.
+   *
+   * @generated from field: optional string rev = 1;
+   */
+  rev?: string | undefined;
+
+  /**
+   * Which nodes are restarted. Defaults to full; reload is invalid.
+   *
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 2;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional string idempotency_key = 4;
+   */
+  idempotencyKey?: string | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: optional uint32 wait = 5;
+   */
+  wait?: number | undefined;
+
+  /**
+   * See SetFlowsRequest.
+   *
+   * @generated from field: flowgate.v1.OnFailure on_failure = 6;
+   */
+  onFailure: OnFailure;
+};
+
+/**
+ * Describes the message flowgate.v1.UndoFlowsRequest.
+ * Use `create(UndoFlowsRequestSchema)` to create a new message.
+ */
+export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 3);
+
+/**
  * @generated from message flowgate.v1.SetFlowsResponse
  */
 export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
   /**
-   * The new revision of the active flows.
+   * The active revision: the new one, or the one that has undone it.
    *
    * @generated from field: string rev = 1;
    */
@@ -115,6 +204,13 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
    * @generated from field: repeated string missing_types = 3;
    */
   missingTypes: string[];
+
+  /**
+   * The revision that has failed, if the outcome is UNDONE.
+   *
+   * @generated from field: string undone_rev = 4;
+   */
+  undoneRev: string;
 };
 
 /**
@@ -122,7 +218,7 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 3);
+  messageDesc(file_flowgate_v1_flows, 4);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -169,7 +265,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 5);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -188,7 +284,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 6);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -216,7 +312,43 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 7);
+
+/**
+ * @generated from enum flowgate.v1.OnFailure
+ */
+export const OnFailure = {
+  /**
+   * @generated from enum value: ON_FAILURE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The flows remain active; the default.
+   *
+   * @generated from enum value: ON_FAILURE_KEEP = 1;
+   */
+  KEEP: 1,
+
+  /**
+   * The previous flows are deployed again, which creates another revision. Also done if the service stops in the meantime:
+   * the flows then get the same time after its next start.
+   *
+   * @generated from enum value: ON_FAILURE_UNDO = 2;
+   */
+  UNDO: 2,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.OnFailure
+ */
+export type OnFailure = (typeof OnFailure)[keyof typeof OnFailure] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.OnFailure.
+ */
+export const OnFailureSchema: GenEnum<OnFailure> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 0);
 
 /**
  * @generated from enum flowgate.v1.DeploymentOutcome
@@ -254,6 +386,20 @@ export const DeploymentOutcome = {
    * @generated from enum value: DEPLOYMENT_OUTCOME_PENDING = 4;
    */
   PENDING: 4,
+
+  /**
+   * A newer deployment was made before the flow runtime has started these flows.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_REPLACED = 5;
+   */
+  REPLACED: 5,
+
+  /**
+   * The flows failed, and the previous ones were deployed again. Only in responses to deployments.
+   *
+   * @generated from enum value: DEPLOYMENT_OUTCOME_UNDONE = 6;
+   */
+  UNDONE: 6,
 } as const;
 
 /**
@@ -265,7 +411,7 @@ export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof Deployme
  * Describes the enum flowgate.v1.DeploymentOutcome.
  */
 export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 0);
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * @generated from enum flowgate.v1.DeploymentType
@@ -314,7 +460,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 1);
+  enumDesc(file_flowgate_v1_flows, 2);
 
 /**
  * The active flow configuration.
@@ -323,7 +469,7 @@ export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
  */
 export const FlowsService: GenService<{
   /**
-   * Returns the active flows and their revision; never credentials.
+   * Returns the active flows, or those of an earlier revision, and their revision; never credentials.
    *
    * @generated from rpc flowgate.v1.FlowsService.GetFlows
    */
@@ -340,6 +486,16 @@ export const FlowsService: GenService<{
   setFlows: {
     methodKind: "unary";
     input: typeof SetFlowsRequestSchema;
+    output: typeof SetFlowsResponseSchema;
+  },
+  /**
+   * Deploys the flows and credentials of the active revision's parent, which creates a new revision.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.UndoFlows
+   */
+  undoFlows: {
+    methodKind: "unary";
+    input: typeof UndoFlowsRequestSchema;
     output: typeof SetFlowsResponseSchema;
   },
 }> = /*@__PURE__*/

@@ -1,0 +1,50 @@
+import { preconditionFailed } from "./errors.ts";
+import type { Revision } from "../store/store.ts";
+
+/** Which revision must be active. */
+export type Conditions = {
+  /** Whether the condition is a conditional header of HTTP. */
+  readonly isHeader: boolean;
+  /** Returns the revision that must still be active at the commit; undefined: any. Throws `precondition_failed`. */
+  evaluate(active: Revision): string | undefined;
+};
+
+/** `rev` is the field of the request, to which the transcoder binds If-Match. */
+export function revCondition(rev: string | undefined): Conditions {
+  return { isHeader: false, evaluate: () => rev };
+}
+
+/** Evaluates the conditional headers of an HTTP request in the order of RFC 9110, section 13.2.2. */
+export function headerConditions(rev: string | undefined, headers: Headers): Conditions {
+  const noneMatch = headers.get("if-none-match");
+  const unmodifiedSinceMs = Date.parse(headers.get("if-unmodified-since") ?? "");
+  const hasMatch = headers.has("if-match");
+  const isDated = !hasMatch && !Number.isNaN(unmodifiedSinceMs);
+  if (noneMatch === null && !isDated) {
+    return { isHeader: hasMatch, evaluate: () => rev };
+  }
+  return {
+    isHeader: true,
+    evaluate(active) {
+      // HTTP dates have no fractions of seconds.
+      if (isDated && Math.floor(active.committedAtMs / 1000) * 1000 > unmodifiedSinceMs) {
+        throw preconditionFailed(
+          `If-Unmodified-Since: the flows were deployed at ${new Date(active.committedAtMs).toUTCString()}`,
+        );
+      }
+      if (noneMatch !== null && matches(noneMatch, active.rev)) {
+        throw preconditionFailed(`If-None-Match: the active revision is ${JSON.stringify(active.rev)}`);
+      }
+      return rev ?? active.rev;
+    },
+  };
+}
+
+/** Whether a list of entity tags contains that of a revision, which may have the suffix of a content coding. */
+function matches(list: string, rev: string): boolean {
+  if (list.trim() === "*") {
+    return true;
+  }
+  const tags = [...list.matchAll(/"([^"]*)"/g)].map(([, tag = ""]) => tag);
+  return tags.some((tag) => tag === rev || tag.replace(/-[a-z]+$/, "") === rev);
+}

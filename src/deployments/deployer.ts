@@ -1,0 +1,114 @@
+import type { Runtime } from "../runtime/runtime.ts";
+import { RepeatedRequest } from "../store/errors.ts";
+import type { AuditStore, FlowStore, Origin, Revision, RevisionEntry } from "../store/store.ts";
+import type { Change } from "./change.ts";
+import { commitChange, isMismatch } from "./commit.ts";
+import type { Conditions } from "./conditions.ts";
+import { fingerprint } from "./fingerprint.ts";
+import { idempotencyKeyReused, withActiveRevision } from "./errors.ts";
+import type { Probations } from "./probations.ts";
+import type { Settlement } from "./settlement.ts";
+
+/** The circumstances of a deployment. */
+export type DeploymentCall = {
+  readonly origin: Origin;
+  readonly conditions: Conditions;
+  readonly message: string | undefined;
+  readonly idempotencyKey: string | undefined;
+  /** How long the flows must run without failure before the call is answered; undefined: until they are started. */
+  readonly waitMs: number | undefined;
+  /** Whether the parent is deployed again if the flows fail within `waitMs`. */
+  readonly undoOnFailure: boolean;
+  readonly signal: AbortSignal;
+  /** How long the caller waits for the runtime; undefined: until the runtime's own deadline. */
+  readonly withinMs: number | undefined;
+};
+
+export type Deployed = Settlement & {
+  /** The revision that was committed, or the stored one of a reload. */
+  readonly revision: Pick<Revision, "rev" | "nodeCount" | "deploymentType">;
+};
+
+/** Makes new revisions and starts them. */
+export interface Deployer {
+  /** Rejects if nothing was committed. Resolves when the runtime has started the flows, can't, or the caller stops waiting. */
+  deploy(change: Change, call: DeploymentCall): Promise<Deployed>;
+  /** Reads the active revision from the store again, and restarts all nodes. */
+  reload(call: DeploymentCall): Promise<Deployed>;
+}
+
+export type DeployerOptions = {
+  readonly store: FlowStore;
+  readonly audit: Pick<AuditStore, "append">;
+  readonly runtime: Pick<Runtime, "apply">;
+  readonly probations: Probations;
+};
+
+export function createDeployer({ store, audit, runtime, probations }: DeployerOptions): Deployer {
+  async function start(revision: Revision, type: Change["deploymentType"], call: DeploymentCall): Promise<Deployed> {
+    const { signal, withinMs, waitMs, undoOnFailure } = call;
+    // Begins before the start, so that no failure is missed.
+    const settled =
+      waitMs === undefined
+        ? undefined
+        : probations.begin(revision, { forMs: waitMs, undoFor: undoOnFailure ? call.origin : undefined });
+    // Store first: if the runtime crashes on these flows, it must find them again when it restarts.
+    const result = await runtime.apply(revision, type, undefined, { withinMs, signal });
+    const settlement = await (settled?.within({ withinMs, signal }) ?? { ...result, rev: revision.rev });
+    return { revision, ...settlement };
+  }
+
+  /** Describes the deployment that a request made when it was sent before. */
+  async function repeat(change: Change, call: DeploymentCall, first: RepeatedRequest): Promise<Deployed> {
+    if (!fingerprint(change).equals(first.fingerprint)) {
+      throw idempotencyKeyReused();
+    }
+    const active = store.active();
+    if (active.rev === first.rev) {
+      return start(active, change.deploymentType, { ...call, undoOnFailure: false });
+    }
+    const entry = await store.findEntry(first.rev);
+    const revision = { rev: first.rev, nodeCount: 0, deploymentType: change.deploymentType, ...entry };
+    const undo = await findUndo(entry);
+    return { revision, ...outcomeOf(entry), ...(undo ?? { rev: first.rev }) };
+  }
+
+  /** Whether the revision after this one has undone it automatically. */
+  async function findUndo(entry: RevisionEntry | undefined): Promise<Pick<Settlement, "rev" | "outcome"> | undefined> {
+    if (entry === undefined) {
+      return undefined;
+    }
+    const { revisions } = await store.list({ limit: 1, before: entry.seq + 2 });
+    const [next] = revisions;
+    return next?.parent === entry.rev && next.cause === "automatic_undo"
+      ? { rev: next.rev, outcome: "undone" }
+      : undefined;
+  }
+
+  return {
+    async deploy(change, call) {
+      let revision: Revision;
+      try {
+        revision = await commitChange(change, call, store);
+      } catch (error) {
+        if (error instanceof RepeatedRequest) {
+          return repeat(change, call, error);
+        }
+        throw isMismatch(error) ? await withActiveRevision(error, call.conditions, store) : error;
+      }
+      return start(revision, change.deploymentType, call);
+    },
+
+    async reload(call) {
+      const revision = await store.reload();
+      // Other deployments are recorded by their commit.
+      await audit.append([{ kind: "deployment", origin: call.origin, subject: revision.rev, detail: "reload" }]);
+      return start(revision, "reload", { ...call, undoOnFailure: false });
+    },
+  };
+}
+
+function outcomeOf(entry: RevisionEntry | undefined): Pick<Settlement, "outcome" | "missingTypes"> {
+  const { state = "pending", missingTypes = [] } = entry?.outcome ?? {};
+  return { outcome: state, missingTypes };
+}

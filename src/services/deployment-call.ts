@@ -1,0 +1,55 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
+import { originOf } from "../auth/origin.ts";
+import { headerConditions, revCondition } from "../deployments/conditions.ts";
+import type { DeploymentCall } from "../deployments/deployer.ts";
+import type { ObservedCall } from "../deployments/observe.ts";
+import { FlowgateError } from "../errors.ts";
+import type { DeploymentFields } from "../flows/prepare.ts";
+import { traceKey } from "../telemetry/trace.ts";
+import { parseMessage } from "./revision-text.ts";
+
+const defaultUndoWaitSeconds = 10;
+const maxWaitSeconds = 600;
+const maxKeyChars = 255;
+
+/** Validates the common fields. `rev` is the revision that must be active; undefined: any. */
+export function readDeploymentCall(
+  fields: DeploymentFields,
+  rev: string | undefined,
+  context: HandlerContext,
+): DeploymentCall & ObservedCall {
+  const origin = originOf(context);
+  const undoOnFailure = fields.onFailure === OnFailure.UNDO;
+  const waitSeconds = fields.wait ?? (undoOnFailure ? defaultUndoWaitSeconds : 0);
+  if (waitSeconds > maxWaitSeconds) {
+    throw new FlowgateError("invalid_argument", `wait: must be at most ${maxWaitSeconds} seconds`);
+  }
+  const { idempotencyKey: key } = fields;
+  if (key !== undefined && (key === "" || key.length > maxKeyChars)) {
+    throw new FlowgateError("invalid_argument", `idempotency key: must have 1 to ${maxKeyChars} characters`);
+  }
+  return {
+    origin,
+    conditions: origin.protocol === "rest" ? headerConditions(rev, context.requestHeader) : revCondition(rev),
+    message: parseMessage(fields.message, origin.protocol),
+    idempotencyKey: key,
+    waitMs: waitSeconds === 0 ? undefined : waitSeconds * 1000,
+    undoOnFailure,
+    signal: context.signal,
+    withinMs: runtimeTimeoutMs(context.timeoutMs()),
+    trace: context.values.get(traceKey),
+    startMs: performance.now(),
+  };
+}
+
+/** The part of the caller's deadline that is reserved for sending the response. */
+const responseMs = 250;
+
+/**
+ * How long a call waits for the runtime. It ends before the caller's deadline, so that the caller gets the revision of the
+ * deployment that is committed already.
+ */
+function runtimeTimeoutMs(timeoutMs: number | undefined): number | undefined {
+  return timeoutMs && timeoutMs - Math.min(responseMs, timeoutMs / 2);
+}

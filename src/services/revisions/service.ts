@@ -1,0 +1,68 @@
+import { create } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { RevisionSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { type GetRevisionRequest, type RevisionsService, RevisionView } from "../../../gen/flowgate/v1/revisions_pb.ts";
+import { originOf } from "../../auth/origin.ts";
+import type { ObservedDeployer } from "../../deployments/observe.ts";
+import { toRevision } from "../../deployments/revision-message.ts";
+import { toNodes } from "../../flows/to-nodes.ts";
+import type { AuditRecord, FlowStore, RevisionState } from "../../store/store.ts";
+import { readDeploymentCall } from "../deployment-call.ts";
+import { toSetFlowsResponse } from "../flows/responses.ts";
+import { parseRestoreType, restoreChange, revisionNotFound } from "../flows/restore.ts";
+import { parseMessage } from "../revision-text.ts";
+import { formatPageToken, parseFilter, parsePage } from "./list-request.ts";
+
+export type RevisionsServiceOptions = {
+  readonly store: FlowStore;
+  readonly deployer: ObservedDeployer;
+};
+
+export function revisionsService({ store, deployer }: RevisionsServiceOptions): ServiceImpl<typeof RevisionsService> {
+  const activeRev = (): string => store.active().rev;
+
+  async function getRevision({ rev, view }: GetRevisionRequest) {
+    const entry = await store.findEntry(rev);
+    const revision = view === RevisionView.FULL ? await store.find(rev) : undefined;
+    // It may be removed from the history between the two calls.
+    if (entry === undefined || (revision === undefined && view === RevisionView.FULL)) {
+      throw revisionNotFound(rev);
+    }
+    return create(RevisionSchema, {
+      ...toRevision(entry, activeRev()),
+      ...(revision !== undefined && { flows: toNodes(revision.flows.nodes) }),
+    });
+  }
+
+  return {
+    async listRevisions(request) {
+      const { revisions, next } = await store.list({ ...parsePage(request), filter: parseFilter(request) });
+      return {
+        revisions: revisions.map((entry) => toRevision(entry, activeRev())),
+        nextPageToken: next === undefined ? "" : formatPageToken(next),
+      };
+    },
+
+    getRevision,
+
+    async updateRevision({ rev, message, pinned }, context) {
+      const change: Partial<RevisionState> = {
+        ...(message !== undefined && { message: parseMessage(message, undefined) }),
+        ...(pinned !== undefined && { pinned }),
+      };
+      const changed = Object.keys(change).join(", ");
+      const audit: AuditRecord = { kind: "revision_updated", origin: originOf(context), subject: rev, detail: changed };
+      const entry = await store.update(rev, change, audit);
+      if (entry === undefined) {
+        throw revisionNotFound(rev);
+      }
+      return create(RevisionSchema, toRevision(entry, activeRev()));
+    },
+
+    async restoreRevision(request, context) {
+      const change = restoreChange(request.rev, parseRestoreType(request.deploymentType), store);
+      const call = readDeploymentCall(request, request.activeRev, context);
+      return toSetFlowsResponse(await deployer.deploy(change, call));
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import type { AuditQuery, AuditStore } from "../store.ts";
+import { toEntry } from "./audit-log.ts";
+import { verifyAuditLog } from "./verify-audit.ts";
+import type { Writer } from "./writer.ts";
+
+export function createAuditStore(db: DatabaseSync, path: string, writer: Writer): AuditStore {
+  return {
+    async append(records) {
+      await writer.appendAudit(records);
+    },
+
+    async list(query) {
+      const { where, values } = toCondition(query);
+      const direction = query.order === "newest" ? "DESC" : "ASC";
+      const rows = db
+        .prepare(`SELECT * FROM audit ${where} ORDER BY seq ${direction} LIMIT ?`)
+        .all(...values, query.limit + 1);
+      const entries = rows.slice(0, query.limit).map(toEntry);
+      return { entries, next: rows.length > query.limit ? entries.at(-1)?.seq : undefined };
+    },
+
+    verify: (expected) => verifyAuditLog(path, expected),
+
+    async prune(beforeMs) {
+      await writer.pruneAudit(beforeMs);
+    },
+  };
+}
+
+function toCondition({ order, after, kinds = [], user, fromMs, toMs }: AuditQuery): {
+  where: string;
+  values: SQLInputValue[];
+} {
+  const conditions: [sql: string, ...values: SQLInputValue[]][] = [];
+  if (after !== undefined) {
+    conditions.push([order === "newest" ? "seq < ?" : "seq > ?", after]);
+  }
+  if (kinds.length > 0) {
+    conditions.push([`kind IN (${kinds.map(() => "?").join(", ")})`, ...kinds]);
+  }
+  if (user !== undefined) {
+    conditions.push(["user = ?", user]);
+  }
+  if (fromMs !== undefined) {
+    conditions.push(["time_ms >= ?", fromMs]);
+  }
+  if (toMs !== undefined) {
+    conditions.push(["time_ms < ?", toMs]);
+  }
+  const sql = conditions.map(([each]) => each).join(" AND ");
+  return { where: sql === "" ? "" : `WHERE ${sql}`, values: conditions.flatMap(([, ...values]) => values) };
+}

@@ -1,0 +1,155 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { AuditRecord, Retention } from "../store.ts";
+import { appendAudit } from "./audit-log.ts";
+import {
+  type EntryRow,
+  entryColumns,
+  insertRevision,
+  type RevisionRow,
+  selectNewest,
+  type StateRow,
+  type SummaryRow,
+} from "./revision-row.ts";
+import { inTransaction } from "./transaction.ts";
+
+/** A revision without the values that are assigned when it is written. */
+export type CommitCall = Omit<RevisionRow, "seq" | "committed_at_ms"> & {
+  readonly idempotencyKey: UsedKey | undefined;
+};
+
+/** `user` is empty for requests that are not authenticated. */
+type UsedKey = { readonly user: string; readonly key: string; readonly fingerprint: Uint8Array };
+
+type Repeated = { readonly rev: string; readonly fingerprint: Uint8Array };
+
+export type CommitReply =
+  | ({ readonly kind: "committed" } & Pick<RevisionRow, "seq" | "committed_at_ms">)
+  /** The parent is not the newest revision. */
+  | { readonly kind: "mismatch" }
+  /** The idempotency key belongs to this revision. */
+  | ({ readonly kind: "repeated" } & Repeated);
+
+export type UpdateCall = {
+  readonly rev: string;
+  readonly columns: Partial<StateRow>;
+  readonly entry: AuditRecord | undefined;
+};
+
+/** The operations that write revisions. */
+export type RevisionWrites = {
+  commit(draft: CommitCall): CommitReply;
+  /** Returns the changed row; undefined if there is no such revision. */
+  update(call: UpdateCall): EntryRow | undefined;
+  /** Removes at most `pruneBatch` revisions, and returns their number. */
+  prune(retention: Retention): number;
+};
+
+const keyLifetimeMs = 24 * 60 * 60_000;
+
+/** Limits how long commits wait for a removal. */
+export const pruneBatch = 100;
+
+/** Fewer free pages (of 4 KiB) are left for the next revisions. */
+const maxFreePages = 1_024;
+
+export function revisionWrites(db: DatabaseSync): RevisionWrites {
+  const findKey = db.prepare("SELECT rev, fingerprint FROM idempotency_key WHERE user = ? AND key = ?");
+  const insertKey = db.prepare(
+    "INSERT INTO idempotency_key (user, key, fingerprint, rev, created_at_ms) VALUES (?, ?, ?, ?, ?)",
+  );
+  const removeKeys = db.prepare("DELETE FROM idempotency_key WHERE created_at_ms < ?");
+  const selectEntry = db.prepare(`SELECT ${entryColumns} FROM revision WHERE rev = ?`);
+  const markReplaced = db.prepare("UPDATE revision SET outcome = 'replaced' WHERE rev = ? AND outcome = 'pending'");
+  // The parent of the newest revision has the previous sequence number.
+  const selectExcess = db.prepare(
+    `SELECT seq FROM revision
+     WHERE pinned = 0 AND seq < (SELECT max(seq) - 1 FROM revision)
+       AND (committed_at_ms < :oldestMs OR seq <= (SELECT seq FROM revision ORDER BY seq DESC LIMIT 1 OFFSET :maxCount))
+     ORDER BY seq LIMIT ${pruneBatch}`,
+  );
+  const removeRevision = db.prepare("DELETE FROM revision WHERE seq = ?");
+  const removeContent = db.prepare("DELETE FROM revision_content WHERE seq = ?");
+
+  /** Returns the earlier use of a key, if there is one. */
+  function findUse({ user, key }: UsedKey, nowMs: number): Repeated | undefined {
+    removeKeys.run(nowMs - keyLifetimeMs);
+    return findKey.get(user, key) as Repeated | undefined;
+  }
+
+  return {
+    commit({ idempotencyKey, ...draft }) {
+      return inTransaction(db, () => {
+        const nowMs = Date.now();
+        const repeated = idempotencyKey && findUse(idempotencyKey, nowMs);
+        if (repeated !== undefined) {
+          return { kind: "repeated", ...repeated };
+        }
+        const newest = selectNewest(db);
+        if (newest?.rev !== draft.parent) {
+          return { kind: "mismatch" };
+        }
+        if (idempotencyKey !== undefined) {
+          const { user, key, fingerprint } = idempotencyKey;
+          insertKey.run(user, key, fingerprint, draft.rev, nowMs);
+        }
+        const written: Pick<SummaryRow, "seq" | "committed_at_ms"> = { seq: newest.seq + 1, committed_at_ms: nowMs };
+        insertRevision(db, { ...draft, ...written });
+        markReplaced.run(draft.parent);
+        appendAudit(db, toAuditRecord(draft));
+        return { kind: "committed", ...written };
+      });
+    },
+
+    update({ rev, columns, entry }) {
+      const names = Object.keys(columns);
+      return inTransaction(db, () => {
+        if (names.length > 0) {
+          const assignments = names.map((name) => `${name} = :${name}`).join(", ");
+          db.prepare(`UPDATE revision SET ${assignments} WHERE rev = :rev`).run({ ...columns, rev });
+        }
+        const row = selectEntry.get(rev) as EntryRow | undefined;
+        if (row !== undefined && entry !== undefined) {
+          appendAudit(db, entry);
+        }
+        return row;
+      });
+    },
+
+    prune({ maxCount, maxAgeMs }) {
+      const removed = inTransaction(db, () => {
+        const oldestMs = maxAgeMs === undefined ? 0 : Date.now() - maxAgeMs;
+        const excess = selectExcess.all({ oldestMs, maxCount });
+        for (const { seq } of excess) {
+          removeRevision.run(seq as number);
+          removeContent.run(seq as number);
+        }
+        return excess.length;
+      });
+      freeSpace(db);
+      return removed;
+    },
+  };
+}
+
+function toAuditRecord(draft: Omit<CommitCall, "idempotencyKey">): AuditRecord {
+  const { cause, deployment_type: type } = draft;
+  return {
+    kind: "deployment",
+    origin: {
+      by: draft.deployed_by ?? undefined,
+      address: draft.client_address ?? undefined,
+      protocol: draft.protocol ?? undefined,
+      requestId: draft.request_id ?? undefined,
+    },
+    subject: draft.rev,
+    detail: cause === "deployment" ? type : `${cause}, ${type}`,
+  };
+}
+
+/** Returns free pages to the file system. */
+function freeSpace(db: DatabaseSync): void {
+  const free = Number(db.prepare("PRAGMA freelist_count").get()?.["freelist_count"]);
+  if (free > maxFreePages) {
+    db.exec("PRAGMA incremental_vacuum");
+  }
+}

@@ -1,0 +1,46 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { AuditRecord, StoredToken, TokenSelector } from "../store.ts";
+import { appendAudit } from "./audit-log.ts";
+import { deleteTokens, insertToken } from "./token-row.ts";
+import { inTransaction } from "./transaction.ts";
+
+/** The operations that write tokens. */
+export type TokenWrites = {
+  insertToken(call: { readonly token: StoredToken; readonly entry: AuditRecord }): void;
+  /** Returns the hashes of the removed tokens. */
+  removeTokens(call: { readonly selector: TokenSelector; readonly entry: AuditRecord }): readonly Uint8Array[];
+  removeExpiredTokens(nowMs: number): void;
+  /** The time of the last use, by the id of the token. */
+  recordTokenUses(uses: ReadonlyMap<string, number>): void;
+};
+
+export function tokenWrites(db: DatabaseSync): TokenWrites {
+  return {
+    insertToken: ({ token, entry }) =>
+      inTransaction(db, () => {
+        insertToken(db, token);
+        appendAudit(db, entry);
+      }),
+
+    removeTokens: ({ selector, entry }) =>
+      inTransaction(db, () => {
+        const hashes = deleteTokens(db, selector);
+        if (hashes.length > 0) {
+          appendAudit(db, { ...entry, count: hashes.length });
+        }
+        return hashes;
+      }),
+
+    removeExpiredTokens(nowMs) {
+      db.prepare("DELETE FROM token WHERE expires_at_ms <= ?").run(nowMs);
+    },
+
+    recordTokenUses: (uses) =>
+      inTransaction(db, () => {
+        const update = db.prepare("UPDATE token SET last_used_at_ms = ? WHERE id = ?");
+        for (const [id, atMs] of uses) {
+          update.run(atMs, id);
+        }
+      }),
+  };
+}

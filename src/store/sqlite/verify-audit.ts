@@ -1,0 +1,50 @@
+import { existsSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { setImmediate } from "node:timers/promises";
+import { createChainCheck } from "../audit-chain.ts";
+import { toOpenError } from "../sqlite-error.ts";
+import type { AuditHead, AuditVerification } from "../store.ts";
+import { readHead, readPruned, toEntry } from "./audit-log.ts";
+import { assertFlowgateDatabase } from "./schema.ts";
+
+/** The number of entries that are checked in one turn of the event loop, which takes a few milliseconds. */
+const entriesPerTurn = 500;
+
+/** Checks the audit log of the database at `path` on a connection of its own, which reads a snapshot. */
+export async function verifyAuditLog(path: string, expected?: AuditHead): Promise<AuditVerification> {
+  if (!existsSync(path)) {
+    throw new Error(
+      `${path} does not exist: name the data directory with --data-dir, FLOWGATE_DATA_DIR or dataDir, or the store with --store, FLOWGATE_STORE or store`,
+    );
+  }
+  using db = open(path);
+  db.exec("BEGIN");
+  const check = createChainCheck(readPruned(db), expected);
+  let read = 0;
+  for (const row of db.prepare("SELECT * FROM audit ORDER BY seq").iterate()) {
+    if (!check.add(toEntry(row))) {
+      break;
+    }
+    read += 1;
+    if (read % entriesPerTurn === 0) {
+      await setImmediate();
+    }
+  }
+  return check.end(readHead(db));
+}
+
+function open(path: string): DatabaseSync {
+  // A connection opened as read-only would leave files of its write-ahead log behind, possibly owned by root.
+  const db = new DatabaseSync(path, { timeout: 5000 });
+  try {
+    db.exec("PRAGMA query_only = ON");
+    assertFlowgateDatabase(db, path);
+    if (db.prepare("SELECT name FROM sqlite_schema WHERE name = 'audit'").get() === undefined) {
+      throw new Error(`${path} was created by an older version without an audit log: start the service once.`);
+    }
+    return db;
+  } catch (error) {
+    db.close();
+    throw toOpenError(error, path);
+  }
+}

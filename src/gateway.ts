@@ -5,6 +5,7 @@ import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import type { AdminAuth } from "./auth/admin-auth.ts";
 import { openAuditRecorder } from "./auth/audit-recorder.ts";
+import { openAnalysis } from "./analysis/analysis.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
 import { openTokenUses } from "./auth/token-uses.ts";
@@ -215,13 +216,14 @@ function connect(
     observer,
   });
   const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
+  const analysis = stack.use(openAnalysis(log));
   const serverOptions: ServerOptions = {
     host: options.host,
     port: options.port,
     log,
     gate: createGate(authenticator, services, audit, accessToServer(options.reflection)),
     interceptors: [],
-    deferred: [FlowsService.method.setFlows],
+    deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
     routes: createRoutes({
       auth: authService(authenticator),
       flows: flowsService({
@@ -229,8 +231,10 @@ function connect(
         deployer,
         prepare: (request, current) => preparation.prepare(request, current),
         decrypt,
+        analysis,
+        runtime,
       }),
-      revisions: revisionsService({ store: store.flows, deployer }),
+      revisions: revisionsService({ store: store.flows, deployer, analysis }),
       settings: settingsService(version, runtime),
       tokens: tokensService(authenticator, store.tokens),
       audit: auditService(store.audit),

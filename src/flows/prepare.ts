@@ -1,4 +1,4 @@
-import type { SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
+import { OnFailure, type PlanFlowsRequest, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, DeploymentType } from "./configuration.ts";
 import { type SubmittedCredentials, type Decrypt, mergeCredentials } from "./credentials.ts";
@@ -9,12 +9,17 @@ import { parseFlows } from "./parse-flows.ts";
 /** The fields of a request that are not about the content of the flows. Not validated. */
 export type DeploymentFields = Pick<SetFlowsRequest, "message" | "idempotencyKey" | "wait" | "onFailure">;
 
+/** A request that deploys flows, or plans that. */
+export type FlowsRequest = SetFlowsRequest | PlanFlowsRequest;
+
 /** A validated deployment request that is not committed yet. */
 export type PreparedDeployment = {
   readonly type: DeploymentType;
   /** The `rev` of the request; undefined for a forced deployment. */
   readonly rev: string | undefined;
   readonly fields: DeploymentFields;
+  /** The `base` of a PlanFlowsRequest; empty if there is none. */
+  readonly base: string;
   /** What to commit, or the error of the request. Undefined for a reload, which commits nothing. */
   readonly outcome: PreparedFlows | Error | undefined;
 };
@@ -32,36 +37,45 @@ type PreparedFlows = {
  * FlowgateError is returned as the outcome.
  */
 export async function prepareDeployment(
-  request: SetFlowsRequest,
+  request: FlowsRequest,
   current: CredentialSets,
   decrypt: Decrypt,
 ): Promise<PreparedDeployment> {
   const type = parseDeploymentType(request.deploymentType);
-  const { rev, message, idempotencyKey, wait, onFailure } = request;
-  const fields: DeploymentFields = {
-    message,
-    onFailure,
-    ...(idempotencyKey !== undefined && { idempotencyKey }),
-    ...(wait !== undefined && { wait }),
-  };
+  const { rev } = request;
+  const fields = readFields(request);
+  const base = isPlan(request) ? request.base : "";
   if (type === "reload") {
-    return { type, rev, fields, outcome: undefined };
+    return { type, rev, fields, base, outcome: undefined };
   }
   try {
-    return { type, rev, fields, outcome: await prepareFlows(request, current, decrypt) };
+    return { type, rev, fields, base, outcome: await prepareFlows(request, current, decrypt) };
   } catch (error) {
     if (error instanceof FlowgateError) {
-      return { type, rev, fields, outcome: error };
+      return { type, rev, fields, base, outcome: error };
     }
     throw error;
   }
 }
 
-async function prepareFlows(
-  request: SetFlowsRequest,
-  current: CredentialSets,
-  decrypt: Decrypt,
-): Promise<PreparedFlows> {
+function isPlan(request: FlowsRequest): request is PlanFlowsRequest {
+  return request.$typeName === "flowgate.v1.PlanFlowsRequest";
+}
+
+function readFields(request: FlowsRequest): DeploymentFields {
+  if (isPlan(request)) {
+    return { message: "", onFailure: OnFailure.UNSPECIFIED };
+  }
+  const { message, idempotencyKey, wait, onFailure } = request;
+  return {
+    message,
+    onFailure,
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(wait !== undefined && { wait }),
+  };
+}
+
+async function prepareFlows(request: FlowsRequest, current: CredentialSets, decrypt: Decrypt): Promise<PreparedFlows> {
   const { flows, inline } = parseFlows(request.flows);
   const submitted = { inline, topLevel: request.credentials };
   const credentials = mergeCredentials({ ...submitted, flows, current, decrypt });

@@ -6,13 +6,13 @@ import { spawnChild } from "./child-process.ts";
 import { type Deployment, changedCredentials, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
 import { startHeartbeatMonitor } from "./heartbeat-monitor.ts";
 import { type Phase, killReason } from "./kill-reason.ts";
-import { type Deploy, type Deployed, type Initialize, heartbeatIntervalMs } from "./messages.ts";
+import { type Deploy, type Deployed, type Initialize, type Ready, heartbeatIntervalMs } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 
 export type InstanceEvents = {
   /** Called for each message, heartbeats included. */
   readonly onActivity: () => void;
-  readonly onReady: (httpPort: number) => void;
+  readonly onReady: (ready: Ready) => void;
   /** `failure` is why the runtime can't start these flows; undefined if it started them. */
   readonly onDeployed: (deployment: Deployment, failure: string | undefined, missingTypes: readonly string[]) => void;
   readonly onExit: (exit: InstanceExit) => void;
@@ -80,7 +80,7 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
       else if (phase === "starting") {
         startSpan.end();
         enter("idle");
-        events.onReady(message.httpPort);
+        events.onReady(message);
       }
     },
     onExit(cause) {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { openAnalysis } from "../../src/analysis/analysis.ts";
 import { createObservedDeployer } from "../../src/deployments/observe.ts";
 import { createProbations } from "../../src/deployments/probations.ts";
 import { prepareDeployment } from "../../src/flows/prepare.ts";
@@ -28,6 +29,7 @@ function decrypt(): never {
 
 test("a deployment keeps credentials that another deployment sets during its preparation", async () => {
   await using folder = await createFolder();
+  await using analysis = openAnalysis(log);
   await using store = await openSqliteStore({ path: join(folder.path, "flowgate.db"), key: randomBytes(32) });
   let isFirst = true;
   const transport = createRouterTransport((router) =>
@@ -44,6 +46,8 @@ test("a deployment keeps credentials that another deployment sets during its pre
           log,
         }),
         decrypt,
+        analysis,
+        runtime,
         async prepare(request, current) {
           const prepared = await prepareDeployment(request, current, decrypt);
           if (isFirst) {

@@ -11,14 +11,19 @@ import { readDeploymentCall } from "../deployment-call.ts";
 import { toSetFlowsResponse } from "../flows/responses.ts";
 import { parseRestoreType, restoreChange, revisionNotFound } from "../flows/restore.ts";
 import { parseMessage } from "../revision-text.ts";
+import { diffRevision, type DiffRevisionOptions } from "./diff.ts";
 import { formatPageToken, parseFilter, parsePage } from "./list-request.ts";
 
-export type RevisionsServiceOptions = {
+export type RevisionsServiceOptions = DiffRevisionOptions & {
   readonly store: FlowStore;
   readonly deployer: ObservedDeployer;
 };
 
-export function revisionsService({ store, deployer }: RevisionsServiceOptions): ServiceImpl<typeof RevisionsService> {
+export function revisionsService({
+  store,
+  deployer,
+  analysis,
+}: RevisionsServiceOptions): ServiceImpl<typeof RevisionsService> {
   const activeRev = (): string => store.active().rev;
 
   async function getRevision({ rev, view }: GetRevisionRequest) {
@@ -58,6 +63,8 @@ export function revisionsService({ store, deployer }: RevisionsServiceOptions): 
       }
       return create(RevisionSchema, toRevision(entry, activeRev()));
     },
+
+    diffRevision: (request) => diffRevision(request, { store, analysis }),
 
     async restoreRevision(request, context) {
       const change = restoreChange(request.rev, parseRestoreType(request.deploymentType), store);

@@ -16,8 +16,7 @@ export function createRepresentationChoice(
 ): ((accept: string | undefined) => ChosenRepresentation | undefined) | undefined {
   const representations = findRepresentations(method).map(({ mediaType, field }) => ({
     mediaType,
-    read: (message: Message) =>
-      (getField(message, field) as string | undefined) ?? "",
+    read: (message: Message) => (getField(message, field) as string | undefined) ?? "",
   }));
   if (representations.length === 0) {
     return undefined;

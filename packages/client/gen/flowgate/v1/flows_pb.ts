@@ -4,6 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { PlanFlowsResponseSchema } from "./plan_pb.ts";
+import { file_flowgate_v1_plan } from "./plan_pb.ts";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -11,7 +13,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkivQIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCJ7ChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIvCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgDIAMoCRISCgp1bmRvbmVfcmV2GAQgASgJIp4BCgROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEgoFbGFiZWwYAyABKAlIAIgBARIxCgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIICgZfbGFiZWwifwoPTm9kZUNyZWRlbnRpYWxzEj0KBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIDgAEBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiuwEKC0NyZWRlbnRpYWxzEjIKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeRIeCgllbmNyeXB0ZWQYAiABKAlCA4ABAUgAUgEkiAEBGkoKCk5vZGVzRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzOgI4AUIMCgpfZW5jcnlwdGVkKlEKCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9LRUVQEAESEwoPT05fRkFJTFVSRV9VTkRPEAIq9gEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBIfChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRIdChlERVBMT1lNRU5UX09VVENPTUVfVU5ET05FEAYqnQEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFERFUExPWU1FTlRfVFlQRV9GVUxMEAESGQoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAISGQoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMSGgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEMvABCgxGbG93c1NlcnZpY2USTAoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIgOQAgESRwoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEkkKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_google_protobuf_struct]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkivQIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLBAQoQUGxhbkZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIMCgRiYXNlGAUgASgJQgYKBF9yZXYi7QEKEFVuZG9GbG93c1JlcXVlc3QSEAoDcmV2GAEgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAIgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgDIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlIAYgBARIRCgR3YWl0GAUgASgNSAKIAQESKgoKb25fZmFpbHVyZRgGIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQiewoQU2V0Rmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSEgoKdW5kb25lX3JldhgEIAEoCSKeAQoETm9kZRIKCgJpZBgBIAEoCRIMCgR0eXBlGAIgASgJEhIKBWxhYmVsGAMgASgJSACIAQESMQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCCAoGX2xhYmVsIn8KD05vZGVDcmVkZW50aWFscxI9CgZ2YWx1ZXMYASADKAsyKC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMuVmFsdWVzRW50cnlCA4ABARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrsBCgtDcmVkZW50aWFscxIyCgVub2RlcxgBIAMoCzIjLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzLk5vZGVzRW50cnkSHgoJZW5jcnlwdGVkGAIgASgJQgOAAQFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCpRCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEhMKD09OX0ZBSUxVUkVfS0VFUBABEhMKD09OX0ZBSUxVUkVfVU5ETxACKvYBChFEZXBsb3ltZW50T3V0Y29tZRIiCh5ERVBMT1lNRU5UX09VVENPTUVfVU5TUEVDSUZJRUQQABIeChpERVBMT1lNRU5UX09VVENPTUVfUlVOTklORxABEh0KGURFUExPWU1FTlRfT1VUQ09NRV9GQUlMRUQQAhIeChpERVBMT1lNRU5UX09VVENPTUVfQ1JBU0hFRBADEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9QRU5ESU5HEAQSHwobREVQTE9ZTUVOVF9PVVRDT01FX1JFUExBQ0VEEAUSHQoZREVQTE9ZTUVOVF9PVVRDT01FX1VORE9ORRAGKp0BCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIYChRERVBMT1lNRU5UX1RZUEVfRlVMTBABEhkKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACEhkKFURFUExPWU1FTlRfVFlQRV9GTE9XUxADEhoKFkRFUExPWU1FTlRfVFlQRV9SRUxPQUQQBDLBAgoMRmxvd3NTZXJ2aWNlEkwKCEdldEZsb3dzEhwuZmxvd2dhdGUudjEuR2V0Rmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuR2V0Rmxvd3NSZXNwb25zZSIDkAIBEkcKCFNldEZsb3dzEhwuZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZRJPCglQbGFuRmxvd3MSHS5mbG93Z2F0ZS52MS5QbGFuRmxvd3NSZXF1ZXN0Gh4uZmxvd2dhdGUudjEuUGxhbkZsb3dzUmVzcG9uc2UiA5ACAhJJCglVbmRvRmxvd3MSHS5mbG93Z2F0ZS52MS5VbmRvRmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_plan, file_google_protobuf_struct]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -127,6 +129,47 @@ export const SetFlowsRequestSchema: GenMessage<SetFlowsRequest> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 2);
 
 /**
+ * The fields of SetFlowsRequest that determine the flows, and what to compare them with.
+ *
+ * @generated from message flowgate.v1.PlanFlowsRequest
+ */
+export type PlanFlowsRequest = Message<"flowgate.v1.PlanFlowsRequest"> & {
+  /**
+   * @generated from field: repeated flowgate.v1.Node flows = 1;
+   */
+  flows: Node[];
+
+  /**
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * @generated from field: flowgate.v1.Credentials credentials = 3;
+   */
+  credentials?: Credentials | undefined;
+
+  /**
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 4;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * The revision that the diff begins with. Defaults to the active one.
+   *
+   * @generated from field: string base = 5;
+   */
+  base: string;
+};
+
+/**
+ * Describes the message flowgate.v1.PlanFlowsRequest.
+ * Use `create(PlanFlowsRequestSchema)` to create a new message.
+ */
+export const PlanFlowsRequestSchema: GenMessage<PlanFlowsRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 3);
+
+/**
  * @generated from message flowgate.v1.UndoFlowsRequest
  */
 export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
@@ -178,7 +221,7 @@ export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
  * Use `create(UndoFlowsRequestSchema)` to create a new message.
  */
 export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 3);
+  messageDesc(file_flowgate_v1_flows, 4);
 
 /**
  * @generated from message flowgate.v1.SetFlowsResponse
@@ -218,7 +261,7 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 5);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -265,7 +308,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 6);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -284,7 +327,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 7);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -312,7 +355,7 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 8);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -487,6 +530,16 @@ export const FlowsService: GenService<{
     methodKind: "unary";
     input: typeof SetFlowsRequestSchema;
     output: typeof SetFlowsResponseSchema;
+  },
+  /**
+   * Returns what SetFlows would do with the same request, without doing it. Fails as SetFlows would.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.PlanFlows
+   */
+  planFlows: {
+    methodKind: "unary";
+    input: typeof PlanFlowsRequestSchema;
+    output: typeof PlanFlowsResponseSchema;
   },
   /**
    * Deploys the flows and credentials of the active revision's parent, which creates a new revision.

@@ -5,6 +5,7 @@ import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import type { AdminAuth } from "./auth/admin-auth.ts";
 import { openAuditRecorder } from "./auth/audit-recorder.ts";
+import { openAnalysis } from "./analysis/analysis.ts";
 import { createAuthenticator } from "./auth/authenticator.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
 import { openTokenUses } from "./auth/token-uses.ts";
@@ -12,7 +13,6 @@ import type { AccessRule } from "./auth/access.ts";
 import { createGate, createPermissionCheck } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { openComparison } from "./comparison/comparison.ts";
 import { createObservedDeployer } from "./deployments/observe.ts";
 import { createProbations, type Probations } from "./deployments/probations.ts";
 import { openOutcomeRecorder, type OutcomeRecorder } from "./deployments/outcome-recorder.ts";
@@ -219,11 +219,11 @@ function connect(
     log,
   });
   const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
-  const comparison = stack.use(openComparison(log));
+  const analysis = stack.use(openAnalysis(log));
   const deployer = createObservedDeployer({
     store: store.flows,
     audit: store.audit,
-    comparison,
+    analysis,
     runtime,
     probations,
     log,
@@ -236,7 +236,7 @@ function connect(
     log,
     gate: createGate(authenticator, services, audit, accessToServer(options.reflection)),
     interceptors: [],
-    deferred: [FlowsService.method.setFlows],
+    deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
     routes: createRoutes({
       auth: authService(authenticator),
       flows: flowsService({
@@ -244,8 +244,10 @@ function connect(
         deployer,
         prepare: (request, current) => preparation.prepare(request, current),
         decrypt,
+        analysis,
+        runtime,
       }),
-      revisions: revisionsService({ store: store.flows, deployer, outcomes }),
+      revisions: revisionsService({ store: store.flows, deployer, outcomes, analysis }),
       settings: settingsService(version, runtime),
       tokens: tokensService(authenticator, store.tokens),
       audit: auditService(store.audit),

@@ -1,4 +1,4 @@
-import type { Comparison } from "../comparison/comparison.ts";
+import type { Analysis } from "../analysis/analysis.ts";
 import type { FlowStore, Revision } from "../store/store.ts";
 import type { NodeChanges } from "./node-changes.ts";
 
@@ -10,5 +10,5 @@ export type Committed = {
 
 export type CommitOptions = {
   readonly store: Pick<FlowStore, "active" | "commit" | "find" | "findEntry" | "findRepeated">;
-  readonly comparison: Pick<Comparison, "merge">;
+  readonly analysis: Pick<Analysis, "merge">;
 };

@@ -24,14 +24,14 @@ export interface Deployer {
   reload(call: DeploymentCall): Promise<Deployed>;
 }
 
-export type DeployerOptions = Pick<CommitOptions, "comparison"> & {
+export type DeployerOptions = Pick<CommitOptions, "analysis"> & {
   readonly store: FlowStore;
   readonly audit: Pick<AuditStore, "append">;
   readonly runtime: Pick<Runtime, "apply">;
   readonly probations: Probations;
 };
 
-export function createDeployer({ store, comparison, audit, runtime, probations }: DeployerOptions): Deployer {
+export function createDeployer({ store, analysis, audit, runtime, probations }: DeployerOptions): Deployer {
   async function start(revision: Revision, type: Change["deploymentType"], call: DeploymentCall): Promise<Deployed> {
     const { signal, withinMs, waitMs, undoOnFailure } = call;
     // Begins before the start, so that no failure is missed.
@@ -76,7 +76,7 @@ export function createDeployer({ store, comparison, audit, runtime, probations }
     async deploy(change, call) {
       let committed: Committed;
       try {
-        committed = await commitChange(change, call, { store, comparison });
+        committed = await commitChange(change, call, { store, analysis });
       } catch (error) {
         if (error instanceof RepeatedRequest) {
           return repeat(change, call, error);

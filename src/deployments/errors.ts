@@ -1,6 +1,6 @@
 import { DeploymentErrorReason, DeploymentErrorSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { FlowgateError } from "../errors.ts";
-import type { Merge } from "../comparison/comparison.ts";
+import type { Merge } from "../analysis/analysis.ts";
 import { quoteInput } from "../flows/violation.ts";
 import type { RevisionEntry } from "../store/store.ts";
 import { type NodeChanges, toNodeChanges } from "./node-changes.ts";
@@ -50,7 +50,7 @@ export function conflict(
   { message }: FlowgateError,
   { isHeader }: { readonly isHeader: boolean },
   active: RevisionEntry | undefined,
-  changes: NodeChanges | undefined,
+  changes?: NodeChanges,
 ): FlowgateError {
   return isHeader
     ? deploymentError("precondition_failed", message.replace(/^rev: /, "If-Match: "), { active, changes })

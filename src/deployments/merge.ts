@@ -1,4 +1,4 @@
-import type { Merge } from "../comparison/comparison.ts";
+import type { Merge } from "../analysis/analysis.ts";
 import type { FlowgateError } from "../errors.ts";
 import type { DeploymentCall } from "./call.ts";
 import type { Change } from "./change.ts";
@@ -47,8 +47,8 @@ export async function mergeOrReject(mismatched: Mismatched, options: CommitOptio
 /** Undefined if the expected revision is not in the history, or the change is not one of its flows. */
 async function compare(
   { change, expectedRev }: Mismatched,
-  { store, comparison }: CommitOptions,
+  { store, analysis }: CommitOptions,
 ): Promise<Merge | undefined> {
   const base = change.cause === "deployment" ? await store.find(expectedRev) : undefined;
-  return base && comparison.merge(base, await change.apply(base), store.active());
+  return base && analysis.merge({ base, ours: await change.apply(base), theirs: store.active() });
 }

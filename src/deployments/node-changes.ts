@@ -1,11 +1,12 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { NodeChangeKind, type NodeChangeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { Merge } from "../comparison/comparison.ts";
+import { NodeChange } from "../../gen/flowgate/v1/diff_pb.ts";
+import type { ConcurrentChangeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
+import type { Merge } from "../analysis/analysis.ts";
 import type { SideChange } from "../flows/merge/merge-result.ts";
 
 export type NodeChanges = {
   /** Those in conflict first. */
-  readonly listed: MessageInitShape<typeof NodeChangeSchema>[];
+  readonly listed: MessageInitShape<typeof ConcurrentChangeSchema>[];
   /** The number of all. */
   readonly count: number;
 };
@@ -14,11 +15,11 @@ export type NodeChanges = {
 const maxListed = 20;
 const maxTextChars = 64;
 
-const kinds: Readonly<Record<SideChange, NodeChangeKind>> = {
-  none: NodeChangeKind.UNSPECIFIED,
-  added: NodeChangeKind.ADDED,
-  changed: NodeChangeKind.CHANGED,
-  removed: NodeChangeKind.REMOVED,
+const kinds: Readonly<Record<SideChange, NodeChange>> = {
+  none: NodeChange.UNSPECIFIED,
+  added: NodeChange.ADDED,
+  changed: NodeChange.CHANGED,
+  removed: NodeChange.REMOVED,
 };
 
 export function toNodeChanges({ changes, conflicts }: Pick<Merge, "changes" | "conflicts">): NodeChanges {

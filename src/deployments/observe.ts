@@ -23,7 +23,7 @@ type ObserveOptions = DeployerOptions & {
 /** Creates a deployer whose deployments are traced, counted and logged. */
 export function createObservedDeployer({
   store,
-  comparison,
+  analysis,
   audit,
   runtime,
   probations,
@@ -34,7 +34,7 @@ export function createObservedDeployer({
   const traced = (trace: Context): Deployer =>
     createDeployer({
       audit,
-      comparison,
+      analysis,
       probations,
       store: {
         ...store,

@@ -1,4 +1,4 @@
-import type { SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
+import { OnFailure, type PlanFlowsRequest, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets, DeploymentType } from "./configuration.ts";
 import { type SubmittedCredentials, type Decrypt, mergeCredentials } from "./credentials.ts";
@@ -10,12 +10,17 @@ import { parseFlows } from "./parse-flows.ts";
 export type DeploymentFields = Pick<SetFlowsRequest, "message" | "idempotencyKey" | "wait" | "onFailure"> &
   Partial<Pick<SetFlowsRequest, "merge">>;
 
+/** A request that deploys flows, or plans that. */
+export type FlowsRequest = SetFlowsRequest | PlanFlowsRequest;
+
 /** A validated deployment request that is not committed yet. */
 export type PreparedDeployment = {
   readonly type: DeploymentType;
   /** The `rev` of the request; undefined for a forced deployment. */
   readonly rev: string | undefined;
   readonly fields: DeploymentFields;
+  /** The `base` of a PlanFlowsRequest; empty if there is none. */
+  readonly base: string;
   /** What to commit, or the error of the request. Undefined for a reload, which commits nothing. */
   readonly outcome: PreparedFlows | Error | undefined;
 };
@@ -33,37 +38,46 @@ type PreparedFlows = {
  * FlowgateError is returned as the outcome.
  */
 export async function prepareDeployment(
-  request: SetFlowsRequest,
+  request: FlowsRequest,
   current: CredentialSets,
   decrypt: Decrypt,
 ): Promise<PreparedDeployment> {
   const type = parseDeploymentType(request.deploymentType);
-  const { rev, message, idempotencyKey, wait, onFailure, merge } = request;
-  const fields: DeploymentFields = {
+  const { rev } = request;
+  const fields = readFields(request);
+  const base = isPlan(request) ? request.base : "";
+  if (type === "reload") {
+    return { type, rev, fields, base, outcome: undefined };
+  }
+  try {
+    return { type, rev, fields, base, outcome: await prepareFlows(request, current, decrypt) };
+  } catch (error) {
+    if (error instanceof FlowgateError) {
+      return { type, rev, fields, base, outcome: error };
+    }
+    throw error;
+  }
+}
+
+function isPlan(request: FlowsRequest): request is PlanFlowsRequest {
+  return request.$typeName === "flowgate.v1.PlanFlowsRequest";
+}
+
+function readFields(request: FlowsRequest): DeploymentFields {
+  if (isPlan(request)) {
+    return { message: "", onFailure: OnFailure.UNSPECIFIED };
+  }
+  const { message, idempotencyKey, wait, onFailure, merge } = request;
+  return {
     message,
     onFailure,
     merge,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(wait !== undefined && { wait }),
   };
-  if (type === "reload") {
-    return { type, rev, fields, outcome: undefined };
-  }
-  try {
-    return { type, rev, fields, outcome: await prepareFlows(request, current, decrypt) };
-  } catch (error) {
-    if (error instanceof FlowgateError) {
-      return { type, rev, fields, outcome: error };
-    }
-    throw error;
-  }
 }
 
-async function prepareFlows(
-  request: SetFlowsRequest,
-  current: CredentialSets,
-  decrypt: Decrypt,
-): Promise<PreparedFlows> {
+async function prepareFlows(request: FlowsRequest, current: CredentialSets, decrypt: Decrypt): Promise<PreparedFlows> {
   const { flows, inline } = parseFlows(request.flows);
   const submitted = { inline, topLevel: request.credentials };
   const credentials = mergeCredentials({ ...submitted, flows, current, decrypt });

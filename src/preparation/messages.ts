@@ -1,13 +1,17 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";
-import type { DeploymentFields } from "../flows/prepare.ts";
+import type { DeploymentFields, FlowsRequest } from "../flows/prepare.ts";
 import type { EncodedRequest } from "@flowgate/transcoding";
 import type { SerializedError } from "./serialized-error.ts";
 
 /** The `workerData` of the thread. */
 export type PreparationData = { readonly credentialSecret: string | undefined };
 
-export type PreparationCall = { readonly source: EncodedRequest; readonly current: CredentialSets };
+export type PreparationCall = {
+  readonly source: EncodedRequest;
+  readonly typeName: FlowsRequest["$typeName"];
+  readonly current: CredentialSets;
+};
 
 /** A `PreparedDeployment` in a form that can be cloned. */
 export type PreparationReply =
@@ -16,6 +20,7 @@ export type PreparationReply =
       readonly type: DeploymentType;
       readonly rev: string | undefined;
       readonly fields: DeploymentFields;
+      readonly base: string;
       readonly outcome: SerializedFlows | { readonly kind: "rejected"; readonly error: SerializedError } | undefined;
     }
   /** The request can't be decoded, or its deployment type is unknown. */

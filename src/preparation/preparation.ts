@@ -1,10 +1,9 @@
 import { extname } from "node:path";
 import type { Logger } from "pino";
-import type { SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets } from "../flows/configuration.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { parseDocument } from "../flows/document.ts";
-import { prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
+import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
 import { createThread } from "../thread.ts";
 import { takeEncodedRequest, getEncodedRequest } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
@@ -14,7 +13,7 @@ import { findVersionMismatch, isInvalidMessage } from "./version-mismatch.ts";
 /** Prepares deployments for the commit. Disposing stops the thread. */
 export interface Preparation extends AsyncDisposable {
   /** As `prepareDeployment`, but first decodes a request that was not decoded yet. Rejects with `unavailable` if the thread exits. */
-  prepare(request: SetFlowsRequest, current: CredentialSets): Promise<PreparedDeployment>;
+  prepare(request: FlowsRequest, current: CredentialSets): Promise<PreparedDeployment>;
 }
 
 /**
@@ -54,7 +53,10 @@ export function openPreparation({
       try {
         return source === undefined
           ? await prepareDeployment(request, current, decrypt)
-          : toPrepared(await thread.call({ source, current }, [source.bytes.buffer as ArrayBuffer]), current);
+          : toPrepared(
+              await thread.call({ source, typeName: request.$typeName, current }, [source.bytes.buffer as ArrayBuffer]),
+              current,
+            );
       } catch (error) {
         throw isInvalidMessage(error) ? (versionMismatch ?? error) : error;
       }
@@ -67,15 +69,15 @@ function toPrepared(result: PreparationReply, current: CredentialSets): Prepared
   if (result.kind === "failed") {
     throw deserializeError(result.error);
   }
-  const { type, rev, fields, outcome } = result;
+  const { type, rev, fields, base, outcome } = result;
   switch (outcome?.kind) {
     case undefined:
-      return { type, rev, fields, outcome: undefined };
+      return { type, rev, fields, base, outcome: undefined };
     case "rejected":
-      return { type, rev, fields, outcome: deserializeError(outcome.error) };
+      return { type, rev, fields, base, outcome: deserializeError(outcome.error) };
     case "flows": {
       const { json, count, credentials = current, submitted } = outcome;
-      return { type, rev, fields, outcome: { flows: parseDocument(json, count), credentials, submitted } };
+      return { type, rev, fields, base, outcome: { flows: parseDocument(json, count), credentials, submitted } };
     }
   }
 }

@@ -1,9 +1,9 @@
 // The thread that decodes and validates large deployments.
 import { workerData } from "node:worker_threads";
-import type { Message } from "@bufbuild/protobuf";
-import { FlowsService, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
+import type { DescMethodUnary, Message } from "@bufbuild/protobuf";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
-import { prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
+import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
 import { createProtoDecoder, maxDepth } from "../server/rpc/decode.ts";
 import { serveThread } from "../thread.ts";
 import type { EncodedRequest } from "@flowgate/transcoding";
@@ -14,32 +14,35 @@ import type { PreparationCall, PreparationData, PreparationReply } from "./messa
 import { serializeError } from "./serialized-error.ts";
 
 const { credentialSecret } = workerData as PreparationData;
-const method = FlowsService.method.setFlows;
-const decodeHttp = createRequestDecoder(method);
 const decoders = {
-  json: createJsonCodec(method, maxDepth, createReachableRegistry([method])).decode,
-  proto: createProtoDecoder(method.input),
+  "flowgate.v1.SetFlowsRequest": createDecoder(FlowsService.method.setFlows),
+  "flowgate.v1.PlanFlowsRequest": createDecoder(FlowsService.method.planFlows),
 };
 
-serveThread<PreparationCall, PreparationReply>(async ({ source, current }) => {
-  const reply = await prepare(source, current);
+serveThread<PreparationCall, PreparationReply>(async (call) => {
+  const reply = await prepare(call);
   const hasDocument = reply.kind === "prepared" && reply.outcome?.kind === "flows";
   return { reply, transfer: hasDocument ? [reply.outcome.json.buffer] : [] };
 });
 
-async function prepare(source: EncodedRequest, current: PreparationCall["current"]): Promise<PreparationReply> {
+async function prepare({ source, typeName, current }: PreparationCall): Promise<PreparationReply> {
   try {
-    const request = (await decode(source)) as SetFlowsRequest;
+    const request = (await decoders[typeName](source)) as FlowsRequest;
     const decrypt = (encrypted: string) => decryptCredentials(credentialSecret, encrypted);
-    const { type, rev, fields, outcome } = await prepareDeployment(request, current, decrypt);
-    return { kind: "prepared", type, rev, fields, outcome: serializeOutcome(outcome, current) };
+    const { type, rev, fields, base, outcome } = await prepareDeployment(request, current, decrypt);
+    return { kind: "prepared", type, rev, fields, base, outcome: serializeOutcome(outcome, current) };
   } catch (error) {
     return { kind: "failed", error: serializeError(error) };
   }
 }
 
-function decode({ bytes, format }: EncodedRequest): Message | Promise<Message> {
-  return format.kind === "http" ? decodeHttp(bytes, format) : decoders[format.kind](bytes);
+function createDecoder(method: DescMethodUnary): (source: EncodedRequest) => Message | Promise<Message> {
+  const decodeHttp = createRequestDecoder(method);
+  const decodeRpc = {
+    json: createJsonCodec(method, maxDepth, createReachableRegistry([method])).decode,
+    proto: createProtoDecoder(method.input),
+  };
+  return ({ bytes, format }) => (format.kind === "http" ? decodeHttp(bytes, format) : decodeRpc[format.kind](bytes));
 }
 
 function serializeOutcome(

@@ -15,8 +15,11 @@ import {
   type FromChild,
   type Initialize,
   type LogEntry,
+  type Ready,
   type ToChild,
   heartbeatIntervalMs,
+  maxNodeTypes,
+  maxNodeTypesChars,
 } from "./messages.ts";
 import { openParentChannel } from "./parent-channel.ts";
 import { startParentWatchdog } from "./parent-watchdog.ts";
@@ -87,7 +90,7 @@ async function handle(message: ToChild, payload: Buffer): Promise<void> {
   switch (message.kind) {
     case "initialize":
       server = await initialize(message);
-      parent.send({ kind: "ready", httpPort: (server.address() as AddressInfo).port });
+      parent.send({ kind: "ready", httpPort: (server.address() as AddressInfo).port, ...(await readNodeTypes()) });
       return;
     case "deploy": {
       parent.send({ kind: "deploy-started", id: message.id });
@@ -121,6 +124,14 @@ async function initialize(message: Initialize): Promise<Server> {
   await loaded;
   log.enable();
   return server;
+}
+
+/** The node types that the runtime can create; none if they are too many for a message. */
+async function readNodeTypes(): Promise<Pick<Ready, "nodeTypes">> {
+  const sets = await runtime.nodes.getNodeList({});
+  const nodeTypes = sets.filter(({ enabled, err }) => enabled && err === undefined).flatMap(({ types }) => types);
+  const isShort = nodeTypes.length <= maxNodeTypes && JSON.stringify(nodeTypes).length <= maxNodeTypesChars;
+  return isShort ? { nodeTypes } : {};
 }
 
 /** Does not resolve if the port can't be opened: the process exits. */

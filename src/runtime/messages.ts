@@ -53,7 +53,12 @@ type Stop = { readonly kind: "stop" };
 
 export type ToChild = Initialize | Deploy | Stop;
 
-export type Ready = { readonly kind: "ready"; readonly httpPort: number };
+export type Ready = {
+  readonly kind: "ready";
+  readonly httpPort: number;
+  /** The installed node types; absent if they are too many for a message. */
+  readonly nodeTypes?: readonly string[];
+};
 
 /** The child has received a deployment and starts to replace the previous one. */
 export type DeployStarted = { readonly kind: "deploy-started"; readonly id: number };
@@ -94,6 +99,10 @@ export const watchFd = 4;
 const maxNameChars = 256;
 const maxNames = 1_000;
 
+/** A longer list of node types is not sent, because it would not fit into a line of the channel. */
+export const maxNodeTypes = 2_000;
+export const maxNodeTypesChars = 64 * 1024;
+
 /**
  * Parses a message of the child; undefined if it is not valid. Flows can write to the channel too, so values are checked
  * and their lengths are limited.
@@ -104,7 +113,13 @@ export function parseFromChild(value: unknown): FromChild | undefined {
     case "heartbeat":
       return { kind: "heartbeat" };
     case "ready":
-      return typeof value["httpPort"] === "number" ? { kind: "ready", httpPort: value["httpPort"] } : undefined;
+      return typeof value["httpPort"] === "number"
+        ? {
+            kind: "ready",
+            httpPort: value["httpPort"],
+            ...(Array.isArray(value["nodeTypes"]) && { nodeTypes: parseNames(value["nodeTypes"], maxNodeTypes) }),
+          }
+        : undefined;
     case "listen-failed":
       return typeof value["code"] === "string"
         ? { kind: "listen-failed", code: value["code"].slice(0, maxNameChars) }
@@ -135,9 +150,9 @@ export function parseFromChild(value: unknown): FromChild | undefined {
   }
 }
 
-function parseNames(values: readonly unknown[]): string[] {
+function parseNames(values: readonly unknown[], max = maxNames): string[] {
   return values
-    .slice(0, maxNames)
+    .slice(0, max)
     .filter((value) => typeof value === "string")
     .map((name) => name.slice(0, maxNameChars));
 }

@@ -27,6 +27,12 @@ declare module "@node-red/runtime" {
     start(): Promise<void>;
     stop(): Promise<void>;
     httpNode: RequestListener;
+    nodes: {
+      /** The modules' files, which each define node types. `err` is why a file was not loaded. */
+      getNodeList(
+        options: object,
+      ): Promise<readonly { readonly types: readonly string[]; readonly enabled: boolean; readonly err?: unknown }[]>;
+    };
     flows: {
       /** Resolves before the flows are started, without a `rev` if the previous ones could not be stopped. */
       setFlows(deployment: {

@@ -6,7 +6,7 @@ import { spawnChild } from "./child-process.ts";
 import { type Deployment, changedCredentials, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
 import { startHeartbeatMonitor } from "./heartbeat-monitor.ts";
 import { type Phase, killReason } from "./kill-reason.ts";
-import { type Deploy, type Deployed, type Initialize, heartbeatIntervalMs } from "./messages.ts";
+import { type Deploy, type Deployed, type Initialize, type Ready, heartbeatIntervalMs } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 
 type DeployedResult = Required<Pick<Deployed, "missingTypes" | "failedNodes">> & Pick<Deployed, "failure">;
@@ -14,7 +14,7 @@ type DeployedResult = Required<Pick<Deployed, "missingTypes" | "failedNodes">> &
 export type InstanceEvents = {
   /** Called for each message, heartbeats included. */
   readonly onActivity: () => void;
-  readonly onReady: (httpPort: number) => void;
+  readonly onReady: (ready: Ready) => void;
   readonly onDeployed: (deployment: Deployment, result: DeployedResult) => void;
   readonly onExit: (exit: InstanceExit) => void;
   /** Whether a deployment is waiting for the current one. */
@@ -81,7 +81,7 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
       else if (phase === "starting") {
         startSpan.end();
         enter("idle");
-        events.onReady(message.httpPort);
+        events.onReady(message);
       }
     },
     onExit(cause) {

@@ -67,6 +67,8 @@ export interface Runtime extends AsyncDisposable {
   apply(revision: Revision, type: DeploymentType, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
   status(): RuntimeStatus;
   processStats(): RuntimeProcessStats;
+  /** The node types that are installed; undefined if they are not known yet, or are too many to be reported. */
+  nodeTypes(): ReadonlySet<string> | undefined;
   /** What `onResult` reported last. */
   lastResult(): RevisionResult | undefined;
   /** Calls the listener after each change of the status. Disposing ends the subscription. */

@@ -35,6 +35,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
 
   let isReleased = false;
   let httpPort = 0;
+  let nodeTypes: ReadonlySet<string> | undefined;
   /** Undefined until the next restart. */
   let instance: RuntimeInstance | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -57,8 +58,9 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
         lastActivityMs = performance.now();
       },
       hasNewerDeployment: () => queued !== undefined,
-      onReady(port) {
-        httpPort = port;
+      onReady(ready) {
+        httpPort = ready.httpPort;
+        nodeTypes = ready.nodeTypes && new Set(ready.nodeTypes);
         if (queued !== undefined) deployNext();
         else if (safeModeReason !== undefined) {
           reporter.set("safe", `${safeModeReason}; its flows are held back until the next deployment`);
@@ -174,6 +176,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       return waiter.result;
     },
     processStats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
+    nodeTypes: () => nodeTypes,
     status: () => ({ name: "node-red", version, state: reporter.state, httpPort, message: reporter.message }),
     onChange: (listener) => reporter.onChange(listener),
     lastResult: () => lastResult,

@@ -1,12 +1,8 @@
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  DeploymentErrorReason,
-  DeploymentErrorSchema,
-  FlowsService,
-  NodeChangeKind,
-} from "../../gen/flowgate/v1/flows_pb.ts";
+import { DeploymentErrorReason, DeploymentErrorSchema, FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService, RevisionView } from "../../gen/flowgate/v1/revisions_pb.ts";
+import { NodeChange } from "../../gen/flowgate/v1/diff_pb.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, installReporter, type Node, reporter, tab } from "./flow-builders.ts";
 import { bearer, json, type Reply, v2 } from "./rest.ts";
@@ -348,8 +344,8 @@ describe("concurrent deployments", () => {
       active: { user: "bob" },
       changeCount: 2,
       changes: [
-        { nodeId: "a", yours: NodeChangeKind.CHANGED, theirs: NodeChangeKind.REMOVED },
-        { nodeId: "b", yours: NodeChangeKind.REMOVED, theirs: NodeChangeKind.UNSPECIFIED },
+        { nodeId: "a", yours: NodeChange.CHANGED, theirs: NodeChange.REMOVED },
+        { nodeId: "b", yours: NodeChange.REMOVED, theirs: NodeChange.UNSPECIFIED },
       ],
     });
   });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { createTranscoder, type TranscodingRequest } from "@flowgate/transcoding";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { openComparison } from "../../src/comparison/comparison.ts";
+import { openAnalysis } from "../../src/analysis/analysis.ts";
 import { createObservedDeployer } from "../../src/deployments/observe.ts";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
 import { createProbations } from "../../src/deployments/probations.ts";
@@ -60,18 +60,18 @@ export async function openFlows({
   const store = wrap(opened.flows);
   const outcomes = stack.use(openOutcomeRecorder(store, runtime, log));
   const probations = createProbations({ store, runtime, outcomes, log });
-  const comparison = stack.use(openComparison(log));
+  const analysis = stack.use(openAnalysis(log));
   const { audit } = opened;
   const deployer = createObservedDeployer({
     store,
     audit,
-    comparison,
+    analysis,
     runtime,
     probations,
     observer: silentObserver,
     log,
   });
-  const service = flowsService({ store, deployer, decrypt, prepare: prepare(store) });
+  const service = flowsService({ store, deployer, decrypt, analysis, runtime, prepare: prepare(store) });
   const transcoder = createTranscoder({
     routes: (router) => router.service(FlowsService, service),
     mapError: (error, context) => toFailure(error, log, context),

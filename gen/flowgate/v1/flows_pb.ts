@@ -5,6 +5,10 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_flowgate_v1_access } from "./access_pb.ts";
+import type { NodeChange } from "./diff_pb.ts";
+import { file_flowgate_v1_diff } from "./diff_pb.ts";
+import type { PlanFlowsResponseSchema } from "./plan_pb.ts";
+import { file_flowgate_v1_plan } from "./plan_pb.ts";
 import { file_google_api_annotations } from "@flowgate/transcoding/gen/google/api/annotations_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
@@ -15,7 +19,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSK/BAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlEi0KBW1lcmdlGAkgASgIQh7ygRkaChhTZXJ2aWNlLURlcGxveW1lbnQtTWVyZ2VCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IqwDChBVbmRvRmxvd3NSZXF1ZXN0EhoKA3JldhgBIAEoCUII8oEZBDgBQAFIAIgBARJsCg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZUI28oEZMgoXU2VydmljZS1EZXBsb3ltZW50LVR5cGUSF2ludmFsaWRfZGVwbG95bWVudF90eXBlEjEKB21lc3NhZ2UYAyABKAlCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1NZXNzYWdlEjMKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUIV8oEZEQoPSWRlbXBvdGVuY3ktS2V5SAGIAQESMAoEd2FpdBgFIAEoDUId8oEZGQoXU2VydmljZS1EZXBsb3ltZW50LVdhaXRIAogBARJPCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQiPygRkfCh1TZXJ2aWNlLURlcGxveW1lbnQtT24tRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQiHAoOR2V0Rmxvd1JlcXVlc3QSCgoCaWQYASABKAki1gMKEUNyZWF0ZUZsb3dSZXF1ZXN0EicKBGZsb3cYASABKAsyES5mbG93Z2F0ZS52MS5GbG93QgbygRkCMAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgEIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAYgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLiAwoRVXBkYXRlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSJwoEZmxvdxgCIAEoCzIRLmZsb3dnYXRlLnYxLkZsb3dCBvKBGQIwARIaCgNyZXYYAyABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAQgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAUgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBiABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYByABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgIIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IrkDChFEZWxldGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIaCgNyZXYYAiABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAQgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBiABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IrkDChFFbmFibGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIaCgNyZXYYAiABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAQgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBiABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IroDChJEaXNhYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgEIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAYgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCL4AQoSQ2hhbmdlRmxvd1Jlc3BvbnNlEgoKAmlkGAEgASgJEgsKA3JldhgCIAEoCRJRCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYBCADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzEjcKCnVuZG9uZV9yZXYYBSABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1VbmRvbmUtUmV2ItQCChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRJRCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYAyADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzEjcKCnVuZG9uZV9yZXYYBCABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1VbmRvbmUtUmV2EjcKCm1lcmdlZF9yZXYYBSABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1NZXJnZWQtUmV2Ei8KDm1lcmdlZF9jaGFuZ2VzGAYgAygLMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZSKkAQoKTm9kZUNoYW5nZRIPCgdub2RlX2lkGAEgASgJEgwKBHR5cGUYAiABKAkSDAoEbmFtZRgDIAEoCRIqCgV5b3VycxgEIAEoDjIbLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2VLaW5kEisKBnRoZWlycxgFIAEoDjIbLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2VLaW5kEhAKCGNvbmZsaWN0GAYgASgJIvcDCghSZXZpc2lvbhILCgNyZXYYASABKAkSDgoGcGFyZW50GAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZhY3RpdmUYBCABKAgSDAoEdXNlchgFIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgGIAEoCRIQCghwcm90b2NvbBgHIAEoCRISCgpyZXF1ZXN0X2lkGAggASgJEjQKD2RlcGxveW1lbnRfdHlwZRgJIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEikKBWNhdXNlGAogASgOMhouZmxvd2dhdGUudjEuUmV2aXNpb25DYXVzZRIUCgxyZXN0b3JlZF9yZXYYCyABKAkSDwoHbWVzc2FnZRgMIAEoCRIOCgZwaW5uZWQYDSABKAgSLwoHb3V0Y29tZRgOIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhcKD291dGNvbWVfbWVzc2FnZRgPIAEoCRIVCg1taXNzaW5nX3R5cGVzGBAgAygJEhIKCm5vZGVfY291bnQYESABKAUSEgoKc2l6ZV9ieXRlcxgSIAEoBRIgCgVmbG93cxgTIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUi0AEKD0RlcGxveW1lbnRFcnJvchIwCgRjb2RlGAEgASgOMiIuZmxvd2dhdGUudjEuRGVwbG95bWVudEVycm9yUmVhc29uEg8KB21lc3NhZ2UYAiABKAkSJQoGYWN0aXZlGAMgASgLMhUuZmxvd2dhdGUudjEuUmV2aXNpb24SKAoHY2hhbmdlcxgEIAMoCzIXLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2USFAoMY2hhbmdlX2NvdW50GAUgASgFOhPygRkPEgRjb2RlGgdtZXNzYWdlIsoBCgROb2RlEhQKAmlkGAEgASgJQgjygRkEMAE4ARIWCgR0eXBlGAIgASgJQgjygRkEMAE4ARIaCgVsYWJlbBgDIAEoCUIG8oEZAiABSACIAQESOQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHNCBvKBGQI4ARIzCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIG8oEZAhgBQggKBl9sYWJlbCKdAwoERmxvdxISCgJpZBgBIAEoCUIG8oEZAjgBEhoKBWxhYmVsGAIgASgJQgbygRkCIAFIAIgBARIdCghkaXNhYmxlZBgDIAEoCEIG8oEZAiABSAGIAQESGQoEaW5mbxgEIAEoCUIG8oEZAiABSAKIAQESKgoFbm9kZXMYBSADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgjygRkEKAE4ARIqCgdjb25maWdzGAYgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAjgBEi4KCHN1YmZsb3dzGAcgAygLMhQuZmxvd2dhdGUudjEuU3ViZmxvd0IG8oEZAjgBEjkKC2NyZWRlbnRpYWxzGAggASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzQgbygRkCOAESMwoKcHJvcGVydGllcxgJIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBvKBGQIYARITCgNyZXYYCiABKAlCBvKBGQI4AUIICgZfbGFiZWxCCwoJX2Rpc2FibGVkQgcKBV9pbmZvIv8BCgdTdWJmbG93EhQKAmlkGAEgASgJQgjygRkEMAE4ARIUCgR0eXBlGAIgASgJQgbygRkCOAESKgoFbm9kZXMYAyADKAsyES5mbG93Z2F0ZS52MS5Ob2RlQgjygRkEKAE4ARIsCgdjb25maWdzGAQgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBCgBOAESOQoLY3JlZGVudGlhbHMYBSABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHNCBvKBGQI4ARIzCgpwcm9wZXJ0aWVzGAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIG8oEZAhgBIoUBCg9Ob2RlQ3JlZGVudGlhbHMSQwoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgmAAQHygRkCGAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLJAQoLQ3JlZGVudGlhbHMSOgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5QgbygRkCGAESJAoJZW5jcnlwdGVkGAIgASgJQgmAAQHygRkCOAFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCppCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEh8KD09OX0ZBSUxVUkVfS0VFUBABGgrygRkGCgRrZWVwEh8KD09OX0ZBSUxVUkVfVU5ETxACGgrygRkGCgR1bmRvKrUBCg5Ob2RlQ2hhbmdlS2luZBIgChxOT0RFX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASJwoWTk9ERV9DSEFOR0VfS0lORF9BRERFRBABGgvygRkHCgVhZGRlZBIrChhOT0RFX0NIQU5HRV9LSU5EX0NIQU5HRUQQAhoN8oEZCQoHY2hhbmdlZBIrChhOT0RFX0NIQU5HRV9LSU5EX1JFTU9WRUQQAxoN8oEZCQoHcmVtb3ZlZCrPAgoRRGVwbG95bWVudE91dGNvbWUSIgoeREVQTE9ZTUVOVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASLQoaREVQTE9ZTUVOVF9PVVRDT01FX1JVTk5JTkcQARoN8oEZCQoHcnVubmluZxIrChlERVBMT1lNRU5UX09VVENPTUVfRkFJTEVEEAIaDPKBGQgKBmZhaWxlZBItChpERVBMT1lNRU5UX09VVENPTUVfQ1JBU0hFRBADGg3ygRkJCgdjcmFzaGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9QRU5ESU5HEAQaDfKBGQkKB3BlbmRpbmcSLwobREVQTE9ZTUVOVF9PVVRDT01FX1JFUExBQ0VEEAUaDvKBGQoKCHJlcGxhY2VkEisKGURFUExPWU1FTlRfT1VUQ09NRV9VTkRPTkUQBhoM8oEZCAoGdW5kb25lKrUCCg1SZXZpc2lvbkNhdXNlEh4KGlJFVklTSU9OX0NBVVNFX1VOU1BFQ0lGSUVEEAASLwoZUkVWSVNJT05fQ0FVU0VfREVQTE9ZTUVOVBABGhDygRkMCgpkZXBsb3ltZW50EiUKFFJFVklTSU9OX0NBVVNFX01FUkdFEAIaC/KBGQcKBW1lcmdlEiMKE1JFVklTSU9OX0NBVVNFX0ZMT1cQAxoK8oEZBgoEZmxvdxIpChZSRVZJU0lPTl9DQVVTRV9SRVNUT1JFEAQaDfKBGQkKB3Jlc3RvcmUSIwoTUkVWSVNJT05fQ0FVU0VfVU5ETxAFGgrygRkGCgR1bmRvEjcKHVJFVklTSU9OX0NBVVNFX0FVVE9NQVRJQ19VTkRPEAYaFPKBGRAKDmF1dG9tYXRpY191bmRvKvICChVEZXBsb3ltZW50RXJyb3JSZWFzb24SJwojREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABJHCihERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9WRVJTSU9OX01JU01BVENIEAEaGfKBGRUKEHZlcnNpb25fbWlzbWF0Y2gYmQMSTQorREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fUFJFQ09ORElUSU9OX0ZBSUxFRBACGhzygRkYChNwcmVjb25kaXRpb25fZmFpbGVkGJwDElMKLkRFUExPWU1FTlRfRVJST1JfUkVBU09OX0lERU1QT1RFTkNZX0tFWV9SRVVTRUQQAxof8oEZGwoWaWRlbXBvdGVuY3lfa2V5X3JldXNlZBimAxJDCiZERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9NRVJHRV9DT05GTElDVBAEGhfygRkTCg5tZXJnZV9jb25mbGljdBiZAyrTAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASJAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARoK8oEZBgoEZnVsbBImChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhoL8oEZBwoFbm9kZXMSJgoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMaC/KBGQcKBWZsb3dzEioKFkRFUExPWU1FTlRfVFlQRV9SRUxPQUQQBBoO8oEZCgoGcmVsb2FkEAEy7goKDEZsb3dzU2VydmljZRLSAQoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIogBkAIB8oEZYyJBChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiILCgJ2MRoFZmxvd3MiBAoCdjIqA3JldjIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZcKCGQwaCmZsb3dzLnJlYWSC0+STAggSBi9mbG93cxLQAQoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlIoYB8oEZYCJKChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiIOCgJ2MRIFZmxvd3MgzAEiCgoCdjISASogyAE6DWludmFsaWRfZmxvd3NSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwILOgEqIgYvZmxvd3MSewoJVW5kb0Zsb3dzEh0uZmxvd2dhdGUudjEuVW5kb0Zsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UiMPKBGQVSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwIQOgEqIgsvZmxvd3M6dW5kbxKEAQoHR2V0RmxvdxIbLmZsb3dnYXRlLnYxLkdldEZsb3dSZXF1ZXN0GhEuZmxvd2dhdGUudjEuRmxvdyJJkAIB8oEZICoDcmV2MhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZDBoKZmxvd3MucmVhZILT5JMCDBIKL2Zsb3cve2lkfRKLAQoKQ3JlYXRlRmxvdxIeLmZsb3dnYXRlLnYxLkNyZWF0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlIjzygRkUOg1pbnZhbGlkX2Zsb3dzUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCDToEZmxvdyIFL2Zsb3cSkAEKClVwZGF0ZUZsb3cSHi5mbG93Z2F0ZS52MS5VcGRhdGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZSJB8oEZFDoNaW52YWxpZF9mbG93c1IDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAhI6BGZsb3caCi9mbG93L3tpZH0SfgoKRGVsZXRlRmxvdxIeLmZsb3dnYXRlLnYxLkRlbGV0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlIi/ygRkICMwBUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCDCoKL2Zsb3cve2lkfRKFAQoKRW5hYmxlRmxvdxIeLmZsb3dnYXRlLnYxLkVuYWJsZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlIjbygRkFUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCFjoBKiIRL2Zsb3cve2lkfTplbmFibGUSiAEKC0Rpc2FibGVGbG93Eh8uZmxvd2dhdGUudjEuRGlzYWJsZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlIjfygRkFUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCFzoBKiISL2Zsb3cve2lkfTpkaXNhYmxlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSK/BAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlEi0KBW1lcmdlGAkgASgIQh7ygRkaChhTZXJ2aWNlLURlcGxveW1lbnQtTWVyZ2VCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IpcCChBQbGFuRmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSDAoEYmFzZRgFIAEoCUIGCgRfcmV2IqwDChBVbmRvRmxvd3NSZXF1ZXN0EhoKA3JldhgBIAEoCUII8oEZBDgBQAFIAIgBARJsCg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZUI28oEZMgoXU2VydmljZS1EZXBsb3ltZW50LVR5cGUSF2ludmFsaWRfZGVwbG95bWVudF90eXBlEjEKB21lc3NhZ2UYAyABKAlCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1NZXNzYWdlEjMKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUIV8oEZEQoPSWRlbXBvdGVuY3ktS2V5SAGIAQESMAoEd2FpdBgFIAEoDUId8oEZGQoXU2VydmljZS1EZXBsb3ltZW50LVdhaXRIAogBARJPCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQiPygRkfCh1TZXJ2aWNlLURlcGxveW1lbnQtT24tRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQiHAoOR2V0Rmxvd1JlcXVlc3QSCgoCaWQYASABKAki1gMKEUNyZWF0ZUZsb3dSZXF1ZXN0EicKBGZsb3cYASABKAsyES5mbG93Z2F0ZS52MS5GbG93QgbygRkCMAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgEIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAYgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLiAwoRVXBkYXRlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSJwoEZmxvdxgCIAEoCzIRLmZsb3dnYXRlLnYxLkZsb3dCBvKBGQIwARIaCgNyZXYYAyABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAQgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAUgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBiABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYByABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgIIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IrkDChFEZWxldGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIaCgNyZXYYAiABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAQgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBiABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IrkDChFFbmFibGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIaCgNyZXYYAiABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAQgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBiABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IroDChJEaXNhYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgEIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAYgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCL4AQoSQ2hhbmdlRmxvd1Jlc3BvbnNlEgoKAmlkGAEgASgJEgsKA3JldhgCIAEoCRJRCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYBCADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzEjcKCnVuZG9uZV9yZXYYBSABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1VbmRvbmUtUmV2ItoCChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRJRCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYAyADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzEjcKCnVuZG9uZV9yZXYYBCABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1VbmRvbmUtUmV2EjcKCm1lcmdlZF9yZXYYBSABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1NZXJnZWQtUmV2EjUKDm1lcmdlZF9jaGFuZ2VzGAYgAygLMh0uZmxvd2dhdGUudjEuQ29uY3VycmVudENoYW5nZSKiAQoQQ29uY3VycmVudENoYW5nZRIPCgdub2RlX2lkGAEgASgJEgwKBHR5cGUYAiABKAkSDAoEbmFtZRgDIAEoCRImCgV5b3VycxgEIAEoDjIXLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2USJwoGdGhlaXJzGAUgASgOMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZRIQCghjb25mbGljdBgGIAEoCSL3AwoIUmV2aXNpb24SCwoDcmV2GAEgASgJEg4KBnBhcmVudBgCIAEoCRIvCgtjcmVhdGVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYWN0aXZlGAQgASgIEgwKBHVzZXIYBSABKAkSFgoOY2xpZW50X2FkZHJlc3MYBiABKAkSEAoIcHJvdG9jb2wYByABKAkSEgoKcmVxdWVzdF9pZBgIIAEoCRI0Cg9kZXBsb3ltZW50X3R5cGUYCSABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIpCgVjYXVzZRgKIAEoDjIaLmZsb3dnYXRlLnYxLlJldmlzaW9uQ2F1c2USFAoMcmVzdG9yZWRfcmV2GAsgASgJEg8KB21lc3NhZ2UYDCABKAkSDgoGcGlubmVkGA0gASgIEi8KB291dGNvbWUYDiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIXCg9vdXRjb21lX21lc3NhZ2UYDyABKAkSFQoNbWlzc2luZ190eXBlcxgQIAMoCRISCgpub2RlX2NvdW50GBEgASgFEhIKCnNpemVfYnl0ZXMYEiABKAUSIAoFZmxvd3MYEyADKAsyES5mbG93Z2F0ZS52MS5Ob2RlItYBCg9EZXBsb3ltZW50RXJyb3ISMAoEY29kZRgBIAEoDjIiLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRFcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEiUKBmFjdGl2ZRgDIAEoCzIVLmZsb3dnYXRlLnYxLlJldmlzaW9uEi4KB2NoYW5nZXMYBCADKAsyHS5mbG93Z2F0ZS52MS5Db25jdXJyZW50Q2hhbmdlEhQKDGNoYW5nZV9jb3VudBgFIAEoBToT8oEZDxIEY29kZRoHbWVzc2FnZSLKAQoETm9kZRIUCgJpZBgBIAEoCUII8oEZBDABOAESFgoEdHlwZRgCIAEoCUII8oEZBDABOAESGgoFbGFiZWwYAyABKAlCBvKBGQIgAUgAiAEBEjkKC2NyZWRlbnRpYWxzGAQgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzQgbygRkCOAESMwoKcHJvcGVydGllcxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBvKBGQIYAUIICgZfbGFiZWwinQMKBEZsb3cSEgoCaWQYASABKAlCBvKBGQI4ARIaCgVsYWJlbBgCIAEoCUIG8oEZAiABSACIAQESHQoIZGlzYWJsZWQYAyABKAhCBvKBGQIgAUgBiAEBEhkKBGluZm8YBCABKAlCBvKBGQIgAUgCiAEBEioKBW5vZGVzGAUgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBCgBOAESKgoHY29uZmlncxgGIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGVCBvKBGQI4ARIuCghzdWJmbG93cxgHIAMoCzIULmZsb3dnYXRlLnYxLlN1YmZsb3dCBvKBGQI4ARI5CgtjcmVkZW50aWFscxgIIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsc0IG8oEZAjgBEjMKCnByb3BlcnRpZXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgbygRkCGAESEwoDcmV2GAogASgJQgbygRkCOAFCCAoGX2xhYmVsQgsKCV9kaXNhYmxlZEIHCgVfaW5mbyL/AQoHU3ViZmxvdxIUCgJpZBgBIAEoCUII8oEZBDABOAESFAoEdHlwZRgCIAEoCUIG8oEZAjgBEioKBW5vZGVzGAMgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBCgBOAESLAoHY29uZmlncxgEIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGVCCPKBGQQoATgBEjkKC2NyZWRlbnRpYWxzGAUgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzQgbygRkCOAESMwoKcHJvcGVydGllcxgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBvKBGQIYASKFAQoPTm9kZUNyZWRlbnRpYWxzEkMKBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIJgAEB8oEZAhgBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiyQEKC0NyZWRlbnRpYWxzEjoKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeUIG8oEZAhgBEiQKCWVuY3J5cHRlZBgCIAEoCUIJgAEB8oEZAjgBSABSASSIAQEaSgoKTm9kZXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHM6AjgBQgwKCl9lbmNyeXB0ZWQqaQoJT25GYWlsdXJlEhoKFk9OX0ZBSUxVUkVfVU5TUEVDSUZJRUQQABIfCg9PTl9GQUlMVVJFX0tFRVAQARoK8oEZBgoEa2VlcBIfCg9PTl9GQUlMVVJFX1VORE8QAhoK8oEZBgoEdW5kbyrPAgoRRGVwbG95bWVudE91dGNvbWUSIgoeREVQTE9ZTUVOVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASLQoaREVQTE9ZTUVOVF9PVVRDT01FX1JVTk5JTkcQARoN8oEZCQoHcnVubmluZxIrChlERVBMT1lNRU5UX09VVENPTUVfRkFJTEVEEAIaDPKBGQgKBmZhaWxlZBItChpERVBMT1lNRU5UX09VVENPTUVfQ1JBU0hFRBADGg3ygRkJCgdjcmFzaGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9QRU5ESU5HEAQaDfKBGQkKB3BlbmRpbmcSLwobREVQTE9ZTUVOVF9PVVRDT01FX1JFUExBQ0VEEAUaDvKBGQoKCHJlcGxhY2VkEisKGURFUExPWU1FTlRfT1VUQ09NRV9VTkRPTkUQBhoM8oEZCAoGdW5kb25lKrUCCg1SZXZpc2lvbkNhdXNlEh4KGlJFVklTSU9OX0NBVVNFX1VOU1BFQ0lGSUVEEAASLwoZUkVWSVNJT05fQ0FVU0VfREVQTE9ZTUVOVBABGhDygRkMCgpkZXBsb3ltZW50EiUKFFJFVklTSU9OX0NBVVNFX01FUkdFEAIaC/KBGQcKBW1lcmdlEiMKE1JFVklTSU9OX0NBVVNFX0ZMT1cQAxoK8oEZBgoEZmxvdxIpChZSRVZJU0lPTl9DQVVTRV9SRVNUT1JFEAQaDfKBGQkKB3Jlc3RvcmUSIwoTUkVWSVNJT05fQ0FVU0VfVU5ETxAFGgrygRkGCgR1bmRvEjcKHVJFVklTSU9OX0NBVVNFX0FVVE9NQVRJQ19VTkRPEAYaFPKBGRAKDmF1dG9tYXRpY191bmRvKvICChVEZXBsb3ltZW50RXJyb3JSZWFzb24SJwojREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABJHCihERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9WRVJTSU9OX01JU01BVENIEAEaGfKBGRUKEHZlcnNpb25fbWlzbWF0Y2gYmQMSTQorREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fUFJFQ09ORElUSU9OX0ZBSUxFRBACGhzygRkYChNwcmVjb25kaXRpb25fZmFpbGVkGJwDElMKLkRFUExPWU1FTlRfRVJST1JfUkVBU09OX0lERU1QT1RFTkNZX0tFWV9SRVVTRUQQAxof8oEZGwoWaWRlbXBvdGVuY3lfa2V5X3JldXNlZBimAxJDCiZERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9NRVJHRV9DT05GTElDVBAEGhfygRkTCg5tZXJnZV9jb25mbGljdBiZAyrTAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASJAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARoK8oEZBgoEZnVsbBImChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhoL8oEZBwoFbm9kZXMSJgoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMaC/KBGQcKBWZsb3dzEioKFkRFUExPWU1FTlRfVFlQRV9SRUxPQUQQBBoO8oEZCgoGcmVsb2FkEAEyxQwKDEZsb3dzU2VydmljZRLSAQoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIogBkAIB8oEZYyJBChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiILCgJ2MRoFZmxvd3MiBAoCdjIqA3JldjIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZcKCGQwaCmZsb3dzLnJlYWSC0+STAggSBi9mbG93cxLQAQoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlIoYB8oEZYCJKChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiIOCgJ2MRIFZmxvd3MgzAEiCgoCdjISASogyAE6DWludmFsaWRfZmxvd3NSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwILOgEqIgYvZmxvd3MS1AEKCVBsYW5GbG93cxIdLmZsb3dnYXRlLnYxLlBsYW5GbG93c1JlcXVlc3QaHi5mbG93Z2F0ZS52MS5QbGFuRmxvd3NSZXNwb25zZSKHAZACAvKBGVoiRAoTU2VydmljZS1BUEktVmVyc2lvbhICdjEaE2ludmFsaWRfYXBpX3ZlcnNpb24iCwoCdjESBWZsb3dzIgcKAnYyEgEqOg1pbnZhbGlkX2Zsb3dzUgNyZXbCghkMGgpmbG93cy5yZWFkgtPkkwIQOgEqIgsvZmxvd3M6cGxhbhJ7CglVbmRvRmxvd3MSHS5mbG93Z2F0ZS52MS5VbmRvRmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZSIw8oEZBVIDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAhA6ASoiCy9mbG93czp1bmRvEoQBCgdHZXRGbG93EhsuZmxvd2dhdGUudjEuR2V0Rmxvd1JlcXVlc3QaES5mbG93Z2F0ZS52MS5GbG93IkmQAgHygRkgKgNyZXYyGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmXCghkMGgpmbG93cy5yZWFkgtPkkwIMEgovZmxvdy97aWR9EosBCgpDcmVhdGVGbG93Eh4uZmxvd2dhdGUudjEuQ3JlYXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2UiPPKBGRQ6DWludmFsaWRfZmxvd3NSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwINOgRmbG93IgUvZmxvdxKQAQoKVXBkYXRlRmxvdxIeLmZsb3dnYXRlLnYxLlVwZGF0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlIkHygRkUOg1pbnZhbGlkX2Zsb3dzUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCEjoEZmxvdxoKL2Zsb3cve2lkfRJ+CgpEZWxldGVGbG93Eh4uZmxvd2dhdGUudjEuRGVsZXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2UiL/KBGQgIzAFSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwIMKgovZmxvdy97aWR9EoUBCgpFbmFibGVGbG93Eh4uZmxvd2dhdGUudjEuRW5hYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2UiNvKBGQVSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwIWOgEqIhEvZmxvdy97aWR9OmVuYWJsZRKIAQoLRGlzYWJsZUZsb3cSHy5mbG93Z2F0ZS52MS5EaXNhYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2UiN/KBGQVSA3JldsKCGQ0aC2Zsb3dzLndyaXRlgtPkkwIXOgEqIhIvZmxvdy97aWR9OmRpc2FibGVCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_flowgate_v1_diff, file_flowgate_v1_plan, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -139,6 +143,47 @@ export const SetFlowsRequestSchema: GenMessage<SetFlowsRequest> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 2);
 
 /**
+ * The fields of SetFlowsRequest that determine the flows, and what to compare them with.
+ *
+ * @generated from message flowgate.v1.PlanFlowsRequest
+ */
+export type PlanFlowsRequest = Message<"flowgate.v1.PlanFlowsRequest"> & {
+  /**
+   * @generated from field: repeated flowgate.v1.Node flows = 1;
+   */
+  flows: Node[];
+
+  /**
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * @generated from field: flowgate.v1.Credentials credentials = 3;
+   */
+  credentials?: Credentials | undefined;
+
+  /**
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 4;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * The revision that the diff begins with. Defaults to the active one.
+   *
+   * @generated from field: string base = 5;
+   */
+  base: string;
+};
+
+/**
+ * Describes the message flowgate.v1.PlanFlowsRequest.
+ * Use `create(PlanFlowsRequestSchema)` to create a new message.
+ */
+export const PlanFlowsRequestSchema: GenMessage<PlanFlowsRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 3);
+
+/**
  * @generated from message flowgate.v1.UndoFlowsRequest
  */
 export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
@@ -190,7 +235,7 @@ export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
  * Use `create(UndoFlowsRequestSchema)` to create a new message.
  */
 export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 3);
+  messageDesc(file_flowgate_v1_flows, 4);
 
 /**
  * @generated from message flowgate.v1.GetFlowRequest
@@ -209,7 +254,7 @@ export type GetFlowRequest = Message<"flowgate.v1.GetFlowRequest"> & {
  * Use `create(GetFlowRequestSchema)` to create a new message.
  */
 export const GetFlowRequestSchema: GenMessage<GetFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 5);
 
 /**
  * @generated from message flowgate.v1.CreateFlowRequest
@@ -270,7 +315,7 @@ export type CreateFlowRequest = Message<"flowgate.v1.CreateFlowRequest"> & {
  * Use `create(CreateFlowRequestSchema)` to create a new message.
  */
 export const CreateFlowRequestSchema: GenMessage<CreateFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 6);
 
 /**
  * @generated from message flowgate.v1.UpdateFlowRequest
@@ -337,7 +382,7 @@ export type UpdateFlowRequest = Message<"flowgate.v1.UpdateFlowRequest"> & {
  * Use `create(UpdateFlowRequestSchema)` to create a new message.
  */
 export const UpdateFlowRequestSchema: GenMessage<UpdateFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 7);
 
 /**
  * @generated from message flowgate.v1.DeleteFlowRequest
@@ -398,7 +443,7 @@ export type DeleteFlowRequest = Message<"flowgate.v1.DeleteFlowRequest"> & {
  * Use `create(DeleteFlowRequestSchema)` to create a new message.
  */
 export const DeleteFlowRequestSchema: GenMessage<DeleteFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 8);
 
 /**
  * @generated from message flowgate.v1.EnableFlowRequest
@@ -459,7 +504,7 @@ export type EnableFlowRequest = Message<"flowgate.v1.EnableFlowRequest"> & {
  * Use `create(EnableFlowRequestSchema)` to create a new message.
  */
 export const EnableFlowRequestSchema: GenMessage<EnableFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 8);
+  messageDesc(file_flowgate_v1_flows, 9);
 
 /**
  * @generated from message flowgate.v1.DisableFlowRequest
@@ -520,7 +565,7 @@ export type DisableFlowRequest = Message<"flowgate.v1.DisableFlowRequest"> & {
  * Use `create(DisableFlowRequestSchema)` to create a new message.
  */
 export const DisableFlowRequestSchema: GenMessage<DisableFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 9);
+  messageDesc(file_flowgate_v1_flows, 10);
 
 /**
  * @generated from message flowgate.v1.ChangeFlowResponse
@@ -567,7 +612,7 @@ export type ChangeFlowResponse = Message<"flowgate.v1.ChangeFlowResponse"> & {
  * Use `create(ChangeFlowResponseSchema)` to create a new message.
  */
 export const ChangeFlowResponseSchema: GenMessage<ChangeFlowResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 10);
+  messageDesc(file_flowgate_v1_flows, 11);
 
 /**
  * @generated from message flowgate.v1.SetFlowsResponse
@@ -611,9 +656,9 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
   /**
    * What was merged: the changes since the `rev` of the request, by the request and by the deployments after `rev`. At most 20.
    *
-   * @generated from field: repeated flowgate.v1.NodeChange merged_changes = 6;
+   * @generated from field: repeated flowgate.v1.ConcurrentChange merged_changes = 6;
    */
-  mergedChanges: NodeChange[];
+  mergedChanges: ConcurrentChange[];
 };
 
 /**
@@ -621,14 +666,14 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 11);
+  messageDesc(file_flowgate_v1_flows, 12);
 
 /**
  * A node that was changed by a deployment, or by others that were made in the meantime.
  *
- * @generated from message flowgate.v1.NodeChange
+ * @generated from message flowgate.v1.ConcurrentChange
  */
-export type NodeChange = Message<"flowgate.v1.NodeChange"> & {
+export type ConcurrentChange = Message<"flowgate.v1.ConcurrentChange"> & {
   /**
    * @generated from field: string node_id = 1;
    */
@@ -647,18 +692,18 @@ export type NodeChange = Message<"flowgate.v1.NodeChange"> & {
   name: string;
 
   /**
-   * By the request.
+   * By the request; unspecified if not at all.
    *
-   * @generated from field: flowgate.v1.NodeChangeKind yours = 4;
+   * @generated from field: flowgate.v1.NodeChange yours = 4;
    */
-  yours: NodeChangeKind;
+  yours: NodeChange;
 
   /**
-   * By the deployments in the meantime.
+   * By the deployments in the meantime; unspecified if not at all.
    *
-   * @generated from field: flowgate.v1.NodeChangeKind theirs = 5;
+   * @generated from field: flowgate.v1.NodeChange theirs = 5;
    */
-  theirs: NodeChangeKind;
+  theirs: NodeChange;
 
   /**
    * Why the changes can't be merged.
@@ -669,11 +714,11 @@ export type NodeChange = Message<"flowgate.v1.NodeChange"> & {
 };
 
 /**
- * Describes the message flowgate.v1.NodeChange.
- * Use `create(NodeChangeSchema)` to create a new message.
+ * Describes the message flowgate.v1.ConcurrentChange.
+ * Use `create(ConcurrentChangeSchema)` to create a new message.
  */
-export const NodeChangeSchema: GenMessage<NodeChange> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 12);
+export const ConcurrentChangeSchema: GenMessage<ConcurrentChange> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 13);
 
 /**
  * A revision of the flows.
@@ -802,7 +847,7 @@ export type Revision = Message<"flowgate.v1.Revision"> & {
  * Use `create(RevisionSchema)` to create a new message.
  */
 export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 13);
+  messageDesc(file_flowgate_v1_flows, 14);
 
 /**
  * Why flows were not deployed. It is also the body of the HTTP response.
@@ -830,9 +875,9 @@ export type DeploymentError = Message<"flowgate.v1.DeploymentError"> & {
   /**
    * The changes since the `rev` of the request, those in conflict first. At most 20.
    *
-   * @generated from field: repeated flowgate.v1.NodeChange changes = 4;
+   * @generated from field: repeated flowgate.v1.ConcurrentChange changes = 4;
    */
-  changes: NodeChange[];
+  changes: ConcurrentChange[];
 
   /**
    * The number of all changed nodes.
@@ -847,7 +892,7 @@ export type DeploymentError = Message<"flowgate.v1.DeploymentError"> & {
  * Use `create(DeploymentErrorSchema)` to create a new message.
  */
 export const DeploymentErrorSchema: GenMessage<DeploymentError> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 14);
+  messageDesc(file_flowgate_v1_flows, 15);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -894,7 +939,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 15);
+  messageDesc(file_flowgate_v1_flows, 16);
 
 /**
  * One flow: a tab with its nodes. The flow with the id "global" has only `configs` and `subflows`, which all flows share.
@@ -974,7 +1019,7 @@ export type Flow = Message<"flowgate.v1.Flow"> & {
  * Use `create(FlowSchema)` to create a new message.
  */
 export const FlowSchema: GenMessage<Flow> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 16);
+  messageDesc(file_flowgate_v1_flows, 17);
 
 /**
  * A subflow with its nodes.
@@ -1028,7 +1073,7 @@ export type Subflow = Message<"flowgate.v1.Subflow"> & {
  * Use `create(SubflowSchema)` to create a new message.
  */
 export const SubflowSchema: GenMessage<Subflow> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 17);
+  messageDesc(file_flowgate_v1_flows, 18);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -1047,7 +1092,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 18);
+  messageDesc(file_flowgate_v1_flows, 19);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -1075,7 +1120,7 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 19);
+  messageDesc(file_flowgate_v1_flows, 20);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -1112,44 +1157,6 @@ export type OnFailure = (typeof OnFailure)[keyof typeof OnFailure] | UnknownEnum
  */
 export const OnFailureSchema: GenEnum<OnFailure> = /*@__PURE__*/
   enumDesc(file_flowgate_v1_flows, 0);
-
-/**
- * @generated from enum flowgate.v1.NodeChangeKind
- */
-export const NodeChangeKind = {
-  /**
-   * Not changed.
-   *
-   * @generated from enum value: NODE_CHANGE_KIND_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED: 0,
-
-  /**
-   * @generated from enum value: NODE_CHANGE_KIND_ADDED = 1;
-   */
-  ADDED: 1,
-
-  /**
-   * @generated from enum value: NODE_CHANGE_KIND_CHANGED = 2;
-   */
-  CHANGED: 2,
-
-  /**
-   * @generated from enum value: NODE_CHANGE_KIND_REMOVED = 3;
-   */
-  REMOVED: 3,
-} as const;
-
-/**
- * @generated from enum flowgate.v1.NodeChangeKind
- */
-export type NodeChangeKind = (typeof NodeChangeKind)[keyof typeof NodeChangeKind] | UnknownEnum;
-
-/**
- * Describes the enum flowgate.v1.NodeChangeKind.
- */
-export const NodeChangeKindSchema: GenEnum<NodeChangeKind> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * @generated from enum flowgate.v1.DeploymentOutcome
@@ -1212,7 +1219,7 @@ export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof Deployme
  * Describes the enum flowgate.v1.DeploymentOutcome.
  */
 export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 2);
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * How the flows of a revision were made.
@@ -1279,7 +1286,7 @@ export type RevisionCause = (typeof RevisionCause)[keyof typeof RevisionCause] |
  * Describes the enum flowgate.v1.RevisionCause.
  */
 export const RevisionCauseSchema: GenEnum<RevisionCause> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 3);
+  enumDesc(file_flowgate_v1_flows, 2);
 
 /**
  * @generated from enum flowgate.v1.DeploymentErrorReason
@@ -1328,7 +1335,7 @@ export type DeploymentErrorReason = (typeof DeploymentErrorReason)[keyof typeof 
  * Describes the enum flowgate.v1.DeploymentErrorReason.
  */
 export const DeploymentErrorReasonSchema: GenEnum<DeploymentErrorReason> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 4);
+  enumDesc(file_flowgate_v1_flows, 3);
 
 /**
  * @generated from enum flowgate.v1.DeploymentType
@@ -1377,7 +1384,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 5);
+  enumDesc(file_flowgate_v1_flows, 4);
 
 /**
  * The active flow configuration.
@@ -1404,6 +1411,16 @@ export const FlowsService: GenService<{
     methodKind: "unary";
     input: typeof SetFlowsRequestSchema;
     output: typeof SetFlowsResponseSchema;
+  },
+  /**
+   * Returns what SetFlows would do with the same request, without doing it. Fails as SetFlows would.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.PlanFlows
+   */
+  planFlows: {
+    methodKind: "unary";
+    input: typeof PlanFlowsRequestSchema;
+    output: typeof PlanFlowsResponseSchema;
   },
   /**
    * Deploys the flows and credentials of the active revision's parent, which creates a new revision.

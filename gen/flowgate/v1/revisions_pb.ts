@@ -5,6 +5,8 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_flowgate_v1_access } from "./access_pb.ts";
+import type { FlowsDiff } from "./diff_pb.ts";
+import { file_flowgate_v1_diff } from "./diff_pb.ts";
 import type { DeploymentOutcome, DeploymentType, OnFailure, Revision, RevisionSchema, SetFlowsResponseSchema } from "./flows_pb.ts";
 import { file_flowgate_v1_flows } from "./flows_pb.ts";
 import { file_google_api_annotations } from "@flowgate/transcoding/gen/google/api/annotations_pb.js";
@@ -17,7 +19,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/revisions.proto.
  */
 export const file_flowgate_v1_revisions: GenFile = /*@__PURE__*/
-  fileDesc("ChtmbG93Z2F0ZS92MS9yZXZpc2lvbnMucHJvdG8SC2Zsb3dnYXRlLnYxIrACChRMaXN0UmV2aXNpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgR1c2VyGAMgASgJEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEi8KB291dGNvbWUYBSABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRITCgZwaW5uZWQYBiABKAhIAIgBARIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCQoHX3Bpbm5lZCJiChVMaXN0UmV2aXNpb25zUmVzcG9uc2USMAoJcmV2aXNpb25zGAEgAygLMhUuZmxvd2dhdGUudjEuUmV2aXNpb25CBvKBGQIoARIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiSgoSR2V0UmV2aXNpb25SZXF1ZXN0EgsKA3JldhgBIAEoCRInCgR2aWV3GAIgASgOMhkuZmxvd2dhdGUudjEuUmV2aXNpb25WaWV3InYKFVVwZGF0ZVJldmlzaW9uUmVxdWVzdBILCgNyZXYYASABKAkSHAoHbWVzc2FnZRgCIAEoCUIG8oEZAjgBSACIAQESGwoGcGlubmVkGAMgASgIQgbygRkCOAFIAYgBAUIKCghfbWVzc2FnZUIJCgdfcGlubmVkIs0DChZSZXN0b3JlUmV2aXNpb25SZXF1ZXN0EgsKA3JldhgBIAEoCRIhCgphY3RpdmVfcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgEIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAYgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQg0KC19hY3RpdmVfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQqdwoMUmV2aXNpb25WaWV3Eh0KGVJFVklTSU9OX1ZJRVdfVU5TUEVDSUZJRUQQABIkChNSRVZJU0lPTl9WSUVXX0JBU0lDEAEaC/KBGQcKBUJBU0lDEiIKElJFVklTSU9OX1ZJRVdfRlVMTBACGgrygRkGCgRGVUxMMuoEChBSZXZpc2lvbnNTZXJ2aWNlEqABCg1MaXN0UmV2aXNpb25zEiEuZmxvd2dhdGUudjEuTGlzdFJldmlzaW9uc1JlcXVlc3QaIi5mbG93Z2F0ZS52MS5MaXN0UmV2aXNpb25zUmVzcG9uc2UiSJACAfKBGRsyGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmXCghkQGg5yZXZpc2lvbnMucmVhZILT5JMCDBIKL3JldmlzaW9ucxKVAQoLR2V0UmV2aXNpb24SHy5mbG93Z2F0ZS52MS5HZXRSZXZpc2lvblJlcXVlc3QaFS5mbG93Z2F0ZS52MS5SZXZpc2lvbiJOkAIB8oEZGzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZcKCGRAaDnJldmlzaW9ucy5yZWFkgtPkkwISEhAvcmV2aXNpb25zL3tyZXZ9En0KDlVwZGF0ZVJldmlzaW9uEiIuZmxvd2dhdGUudjEuVXBkYXRlUmV2aXNpb25SZXF1ZXN0GhUuZmxvd2dhdGUudjEuUmV2aXNpb24iMMKCGREaD3JldmlzaW9ucy53cml0ZYLT5JMCFToBKjIQL3JldmlzaW9ucy97cmV2fRKbAQoPUmVzdG9yZVJldmlzaW9uEiMuZmxvd2dhdGUudjEuUmVzdG9yZVJldmlzaW9uUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UiRPKBGQxSCmFjdGl2ZV9yZXbCghkNGgtmbG93cy53cml0ZYLT5JMCHToBKiIYL3JldmlzaW9ucy97cmV2fTpyZXN0b3JlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
+  fileDesc("ChtmbG93Z2F0ZS92MS9yZXZpc2lvbnMucHJvdG8SC2Zsb3dnYXRlLnYxIrACChRMaXN0UmV2aXNpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgR1c2VyGAMgASgJEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEi8KB291dGNvbWUYBSABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRITCgZwaW5uZWQYBiABKAhIAIgBARIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCQoHX3Bpbm5lZCJiChVMaXN0UmV2aXNpb25zUmVzcG9uc2USMAoJcmV2aXNpb25zGAEgAygLMhUuZmxvd2dhdGUudjEuUmV2aXNpb25CBvKBGQIoARIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiSgoSR2V0UmV2aXNpb25SZXF1ZXN0EgsKA3JldhgBIAEoCRInCgR2aWV3GAIgASgOMhkuZmxvd2dhdGUudjEuUmV2aXNpb25WaWV3InYKFVVwZGF0ZVJldmlzaW9uUmVxdWVzdBILCgNyZXYYASABKAkSHAoHbWVzc2FnZRgCIAEoCUIG8oEZAjgBSACIAQESGwoGcGlubmVkGAMgASgIQgbygRkCOAFIAYgBAUIKCghfbWVzc2FnZUIJCgdfcGlubmVkIjAKE0RpZmZSZXZpc2lvblJlcXVlc3QSCwoDcmV2GAEgASgJEgwKBGJhc2UYAiABKAkidwoURGlmZlJldmlzaW9uUmVzcG9uc2USDAoEYmFzZRgBIAEoCRILCgNyZXYYAiABKAkSJAoEZGlmZhgDIAEoCzIWLmZsb3dnYXRlLnYxLkZsb3dzRGlmZhIeCgR0ZXh0GAQgASgJQhDygRkMSgp0ZXh0L3BsYWluIs0DChZSZXN0b3JlUmV2aXNpb25SZXF1ZXN0EgsKA3JldhgBIAEoCRIhCgphY3RpdmVfcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEmwKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgEIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAYgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQg0KC19hY3RpdmVfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQqdwoMUmV2aXNpb25WaWV3Eh0KGVJFVklTSU9OX1ZJRVdfVU5TUEVDSUZJRUQQABIkChNSRVZJU0lPTl9WSUVXX0JBU0lDEAEaC/KBGQcKBUJBU0lDEiIKElJFVklTSU9OX1ZJRVdfRlVMTBACGgrygRkGCgRGVUxMMpUGChBSZXZpc2lvbnNTZXJ2aWNlEqABCg1MaXN0UmV2aXNpb25zEiEuZmxvd2dhdGUudjEuTGlzdFJldmlzaW9uc1JlcXVlc3QaIi5mbG93Z2F0ZS52MS5MaXN0UmV2aXNpb25zUmVzcG9uc2UiSJACAfKBGRsyGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmXCghkQGg5yZXZpc2lvbnMucmVhZILT5JMCDBIKL3JldmlzaW9ucxKVAQoLR2V0UmV2aXNpb24SHy5mbG93Z2F0ZS52MS5HZXRSZXZpc2lvblJlcXVlc3QaFS5mbG93Z2F0ZS52MS5SZXZpc2lvbiJOkAIB8oEZGzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZcKCGRAaDnJldmlzaW9ucy5yZWFkgtPkkwISEhAvcmV2aXNpb25zL3tyZXZ9En0KDlVwZGF0ZVJldmlzaW9uEiIuZmxvd2dhdGUudjEuVXBkYXRlUmV2aXNpb25SZXF1ZXN0GhUuZmxvd2dhdGUudjEuUmV2aXNpb24iMMKCGREaD3JldmlzaW9ucy53cml0ZYLT5JMCFToBKjIQL3JldmlzaW9ucy97cmV2fRKoAQoMRGlmZlJldmlzaW9uEiAuZmxvd2dhdGUudjEuRGlmZlJldmlzaW9uUmVxdWVzdBohLmZsb3dnYXRlLnYxLkRpZmZSZXZpc2lvblJlc3BvbnNlIlOQAgHygRkbMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZEBoOcmV2aXNpb25zLnJlYWSC0+STAhcSFS9yZXZpc2lvbnMve3Jldn06ZGlmZhKbAQoPUmVzdG9yZVJldmlzaW9uEiMuZmxvd2dhdGUudjEuUmVzdG9yZVJldmlzaW9uUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UiRPKBGQxSCmFjdGl2ZV9yZXbCghkNGgtmbG93cy53cml0ZYLT5JMCHToBKiIYL3JldmlzaW9ucy97cmV2fTpyZXN0b3JlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_diff, file_flowgate_v1_flows, file_google_api_annotations, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.ListRevisionsRequest
@@ -163,6 +165,66 @@ export const UpdateRevisionRequestSchema: GenMessage<UpdateRevisionRequest> = /*
   messageDesc(file_flowgate_v1_revisions, 3);
 
 /**
+ * @generated from message flowgate.v1.DiffRevisionRequest
+ */
+export type DiffRevisionRequest = Message<"flowgate.v1.DiffRevisionRequest"> & {
+  /**
+   * @generated from field: string rev = 1;
+   */
+  rev: string;
+
+  /**
+   * The revision to compare with. Defaults to the parent; the first revision is compared with no flows.
+   *
+   * @generated from field: string base = 2;
+   */
+  base: string;
+};
+
+/**
+ * Describes the message flowgate.v1.DiffRevisionRequest.
+ * Use `create(DiffRevisionRequestSchema)` to create a new message.
+ */
+export const DiffRevisionRequestSchema: GenMessage<DiffRevisionRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_revisions, 4);
+
+/**
+ * @generated from message flowgate.v1.DiffRevisionResponse
+ */
+export type DiffRevisionResponse = Message<"flowgate.v1.DiffRevisionResponse"> & {
+  /**
+   * The base of the diff; empty for the first revision.
+   *
+   * @generated from field: string base = 1;
+   */
+  base: string;
+
+  /**
+   * @generated from field: string rev = 2;
+   */
+  rev: string;
+
+  /**
+   * @generated from field: flowgate.v1.FlowsDiff diff = 3;
+   */
+  diff?: FlowsDiff | undefined;
+
+  /**
+   * The diff for people.
+   *
+   * @generated from field: string text = 4;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message flowgate.v1.DiffRevisionResponse.
+ * Use `create(DiffRevisionResponseSchema)` to create a new message.
+ */
+export const DiffRevisionResponseSchema: GenMessage<DiffRevisionResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_revisions, 5);
+
+/**
  * @generated from message flowgate.v1.RestoreRevisionRequest
  */
 export type RestoreRevisionRequest = Message<"flowgate.v1.RestoreRevisionRequest"> & {
@@ -221,7 +283,7 @@ export type RestoreRevisionRequest = Message<"flowgate.v1.RestoreRevisionRequest
  * Use `create(RestoreRevisionRequestSchema)` to create a new message.
  */
 export const RestoreRevisionRequestSchema: GenMessage<RestoreRevisionRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_revisions, 4);
+  messageDesc(file_flowgate_v1_revisions, 6);
 
 /**
  * @generated from enum flowgate.v1.RevisionView
@@ -293,6 +355,16 @@ export const RevisionsService: GenService<{
     methodKind: "unary";
     input: typeof UpdateRevisionRequestSchema;
     output: typeof RevisionSchema;
+  },
+  /**
+   * Returns what changed from another revision, by default the parent, to this one.
+   *
+   * @generated from rpc flowgate.v1.RevisionsService.DiffRevision
+   */
+  diffRevision: {
+    methodKind: "unary";
+    input: typeof DiffRevisionRequestSchema;
+    output: typeof DiffRevisionResponseSchema;
   },
   /**
    * Deploys the flows and credentials of an earlier revision, which creates a new revision.

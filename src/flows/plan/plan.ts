@@ -2,7 +2,7 @@ import type { Configuration, DeploymentType, FlowNode } from "../configuration.t
 import { nameOf } from "../node-role.ts";
 import { findMissingTypes, type MissingType } from "./missing-types.ts";
 import { findRequiredModules, type RequiredModule } from "./required-modules.ts";
-import { findRestarts } from "./restarts.ts";
+import { findRestarts, type Restarts } from "./restarts.ts";
 import type { RunningNode } from "./running-flows.ts";
 import { findWarnings, type Warning } from "./warnings.ts";
 
@@ -31,32 +31,36 @@ export type PlannedNode = {
   readonly action: "stop" | "start" | "restart";
 };
 
-/**
- * Plans a deployment. `current` are the flows that run now. `knownTypes` are the node types that are installed; undefined if
- * they are not known, as while the runtime starts.
- */
+/** What a plan depends on besides the flows. */
+export type RuntimeView = {
+  /** The installed node types; undefined if they are not known, as while the runtime starts. */
+  readonly knownTypes: ReadonlySet<string> | undefined;
+  /** Whether it runs the current flows. If not, there is nothing to stop, and a deployment of any type starts all nodes. */
+  readonly isRunning: boolean;
+};
+
+/** Plans a deployment. `current` are the active flows, which the deployment replaces. */
 export function planDeployment(
   current: Configuration,
   next: Configuration,
   type: DeploymentType,
-  knownTypes?: ReadonlySet<string>,
+  { knownTypes, isRunning }: RuntimeView,
 ): DeploymentPlan {
   const target = type === "reload" ? current : next;
+  const restarts = isRunning
+    ? findRestarts(current, target, type, knownTypes)
+    : findRestarts(nothing, target, "full", knownTypes);
   return {
-    nodes: planNodes(current, target, type, knownTypes),
+    nodes: planNodes(restarts),
     missingTypes: findMissingTypes(target.flows, knownTypes),
     modules: findRequiredModules(target.flows),
     warnings: findWarnings(current, target),
   };
 }
 
-function planNodes(
-  current: Configuration,
-  next: Configuration,
-  type: DeploymentType,
-  knownTypes: ReadonlySet<string> | undefined,
-): PlannedNode[] {
-  const { stops, starts } = findRestarts(current, next, type, knownTypes);
+const nothing: Configuration = { flows: [], credentials: new Map() };
+
+function planNodes({ stops, starts }: Restarts): PlannedNode[] {
   const stopped = new Map(stops.map((node) => [keyOf(node), node]));
   const started = new Map(starts.map((node) => [keyOf(node), node]));
   return [

@@ -2,17 +2,16 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { FlowsService, GetFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { ObservedDeployer } from "../../deployments/observe.ts";
 import type { Decrypt } from "../../flows/credentials.ts";
-import type { FlowStore, Revision } from "../../store/store.ts";
+import type { Revision } from "../../store/store.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
+import { planFlows, type PlanFlowsOptions } from "./plan-flows.ts";
 import { toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
 import { parseRestoreType, revisionNotFound, undoChange } from "./restore.ts";
-import { type Prepare, toChange } from "./set-flows.ts";
+import { toChange } from "./set-flows.ts";
 import { singleFlowMethods } from "./single-flow.ts";
 
-export type FlowsServiceOptions = {
-  readonly store: FlowStore;
+export type FlowsServiceOptions = PlanFlowsOptions & {
   readonly deployer: ObservedDeployer;
-  readonly prepare: Prepare;
   readonly decrypt: Decrypt;
 };
 
@@ -21,6 +20,8 @@ export function flowsService({
   deployer,
   prepare,
   decrypt,
+  analysis,
+  runtime,
 }: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
   const responses = new WeakMap<Revision, GetFlowsResponse>();
 
@@ -59,6 +60,8 @@ export function flowsService({
           : await deployer.deploy(toChange(prepared, credentials, decrypt), call),
       );
     },
+
+    planFlows: (request, context) => planFlows(request, context, { store, prepare, analysis, runtime }),
 
     async undoFlows(request, context) {
       const change = undoChange(request.rev, parseRestoreType(request.deploymentType), store);

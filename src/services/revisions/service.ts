@@ -12,9 +12,10 @@ import { readDeploymentCall } from "../deployment-call.ts";
 import { toSetFlowsResponse } from "../flows/responses.ts";
 import { parseRestoreType, restoreChange, revisionNotFound } from "../flows/restore.ts";
 import { parseMessage } from "../revision-text.ts";
+import { diffRevision, type DiffRevisionOptions } from "./diff.ts";
 import { formatPageToken, parseFilter, parsePage } from "./list-request.ts";
 
-export type RevisionsServiceOptions = {
+export type RevisionsServiceOptions = DiffRevisionOptions & {
   readonly store: FlowStore;
   readonly deployer: ObservedDeployer;
   /** Reads wait until the outcomes are recorded that the caller may know already from the response to a deployment. */
@@ -25,6 +26,7 @@ export function revisionsService({
   store,
   deployer,
   outcomes,
+  analysis,
 }: RevisionsServiceOptions): ServiceImpl<typeof RevisionsService> {
   const activeRev = (): string => store.active().rev;
 
@@ -67,6 +69,8 @@ export function revisionsService({
       }
       return create(RevisionSchema, toRevision(entry, activeRev()));
     },
+
+    diffRevision: (request) => diffRevision(request, { store, analysis }),
 
     async restoreRevision(request, context) {
       const change = restoreChange(request.rev, parseRestoreType(request.deploymentType), store);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { FlowNode } from "../../../src/flows/configuration.ts";
+import { formatPlan } from "../../../src/flows/plan/format-plan.ts";
 import { planDeployment } from "../../../src/flows/plan/plan.ts";
 import { sets } from "../builders.ts";
 
@@ -12,12 +13,10 @@ function on(z: string, id: string, type: string, properties: Partial<FlowNode> =
 
 function plan(current: readonly FlowNode[], next: readonly FlowNode[], knownTypes?: ReadonlySet<string>) {
   const secrets = sets({ lost: { password: "hidden", user: "hidden" } });
-  return planDeployment(
-    { flows: current, credentials: secrets },
-    { flows: next, credentials: secrets },
-    "nodes",
+  return planDeployment({ flows: current, credentials: secrets }, { flows: next, credentials: secrets }, "nodes", {
     knownTypes,
-  );
+    isRunning: true,
+  });
 }
 
 describe("warnings", () => {
@@ -170,6 +169,31 @@ test("takes all types for installed if they are not known", () => {
   });
 });
 
+test("starts all nodes with a deployment of any type if the runtime is not running", () => {
+  const configuration = { flows: [tab, on("T", "a", "debug")], credentials: sets({}) };
+  const runtime = { knownTypes: undefined, isRunning: false };
+  expect(planDeployment(configuration, configuration, "nodes", runtime)).toMatchObject({
+    nodes: [{ id: "a", action: "start" }],
+  });
+});
+
+test("formats a plan for people", () => {
+  const next = [
+    tab,
+    on("T", "a", "odd"),
+    on("T", "b", "function", { libs: [{ module: "left-pad@1" }], wires: [["gone"]] }),
+    on("T", "c", "odd\u{7}"),
+  ];
+  expect(formatPlan(plan([tab, on("T", "z", "debug")], next, new Set(["function"])))).toBe(
+    `0 nodes start, 1 stop, 0 restart
+missing type: odd, of a; no node starts
+missing type: odd\\u{7}, of c; no node starts
+module: left-pad@1, for b
+warning: function "b" in tab "Orders": it is wired to "gone", which is no node that receives messages from there
+`,
+  );
+});
+
 test("lists the modules that nodes load, without those of Node.js", () => {
   const next = [
     tab,
@@ -197,7 +221,9 @@ test("lists the modules that nodes load, without those of Node.js", () => {
 
 test("a reload restarts the current flows", () => {
   const current = { flows: [tab, on("T", "a", "debug")], credentials: sets({}) };
-  expect(planDeployment(current, { flows: [], credentials: sets({}) }, "reload")).toMatchObject({
+  expect(
+    planDeployment(current, { flows: [], credentials: sets({}) }, "reload", { knownTypes: undefined, isRunning: true }),
+  ).toMatchObject({
     nodes: [{ id: "a", action: "restart" }],
   });
 });

@@ -6,17 +6,17 @@ const MAX_NAME = 64;
 
 /**
  * `flows[3].wires`. A name that is not an identifier is quoted and escaped as in a normalized path (RFC 9535, section
- * 2.7): `flows[3]['a b']`. A long name is shortened.
+ * 2.7): `flows[3]['a b']`. A name of more than `maxName` characters is shortened.
  */
-export function formatPath(path: JsonPath): string {
+export function formatPath(path: JsonPath, maxName = MAX_NAME): string {
   let text = "";
   for (const step of path) {
     if (typeof step === "number") {
       text += `[${step}]`;
-    } else if (step.length <= MAX_NAME && /^[A-Za-z_$][\w$-]*$/.test(step)) {
+    } else if (step.length <= maxName && /^[A-Za-z_$][\w$-]*$/.test(step)) {
       text += text === "" ? step : `.${step}`;
     } else {
-      text += `['${escapeName(step.length <= MAX_NAME ? step : `${step.slice(0, MAX_NAME)}…`)}']`;
+      text += `['${escapeName(step.length <= maxName ? step : `${step.slice(0, maxName)}…`)}']`;
     }
   }
   return text;

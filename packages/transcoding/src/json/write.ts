@@ -158,8 +158,10 @@ function compileMessage(desc: DescMessage, context: Context): JsonWriter {
     return writeWellKnown(desc, context);
   }
   const writers = desc.fields.flatMap((field) => {
-    const { header, always, inline, lenient } = context.ruleOf(field);
-    return header === "" ? [{ field, write: fieldWriterIn(context, field), always, inline, lenient }] : [];
+    const { header, mediaType, always, inline, lenient } = context.ruleOf(field);
+    return header === "" && mediaType === ""
+      ? [{ field, write: fieldWriterIn(context, field), always, inline, lenient }]
+      : [];
   });
   const [declared, inline] = [writers.filter((writer) => !writer.inline), writers.filter((writer) => writer.inline)];
   return compileMembersWriter([...declared, ...inline]) as JsonWriter;

@@ -1,6 +1,7 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
 import type { Route, Variant } from "../routing/route.ts";
 import { isHttpBody } from "../schema/http-body.ts";
+import { findRepresentations } from "../schema/representations.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
 import { responseUse } from "./components.ts";
 import { JSON_TYPE, mergeContents } from "./content.ts";
@@ -86,7 +87,11 @@ function responseContent({ method }: Route, { responseBody }: Variant, context: 
     const error = context.errors.bodyOf(errorMessages(method, context));
     return describeStream(schema, error, context.streamJson, method.methodKind === "bidi_streaming");
   }
-  return { [JSON_TYPE]: { schema } };
+  const representations = findRepresentations(method).map(({ mediaType, field: { name } }) => {
+    const declared = fieldOf(method.output, name);
+    return [mediaType, { schema: { ...(declared && describe(context.comments(declared))), type: "string" } }] as const;
+  });
+  return { [JSON_TYPE]: { schema }, ...Object.fromEntries(representations) };
 }
 
 function requireMessage(name: string, { findMessage }: OperationContext): DescMessage {

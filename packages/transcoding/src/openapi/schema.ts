@@ -102,7 +102,8 @@ export function createSchemas(comments: Comments): Schemas {
     let others: unknown = use.direction === "request" && !use.open ? false : undefined;
     for (const field of desc.fields) {
       const rule = fieldRule(field);
-      if (rule.header !== "" || use.omit.includes(field.name)) {
+      const isRepresentation = rule.mediaType !== "" && use.direction === "response";
+      if (rule.header !== "" || isRepresentation || use.omit.includes(field.name)) {
         continue;
       }
       if (rule.inline) {

@@ -5,6 +5,9 @@ import type { Compressor } from "./compression.ts";
 import { RequestError } from "../http/request-error.ts";
 import { findRawBody } from "../schema/http-body.ts";
 import { accepts } from "../http/media-type.ts";
+import { findRepresentations } from "../schema/representations.ts";
+
+const JSON_TYPE = "application/json";
 
 /**
  * Compiles the check that the client accepts the response of a method with a single response message; the check throws
@@ -19,11 +22,11 @@ export function createAcceptCheck(
     return () => {};
   }
   const isJson = findRawBody(method.output, variant.responseBody) === undefined;
+  const mediaTypes = [JSON_TYPE, ...findRepresentations(method).map(({ mediaType }) => mediaType)];
+  const message = `this operation responds with ${mediaTypes.join(" or ")}`;
   return (headers) => {
-    if (isJson && !accepts(headers.accept, "application/json")) {
-      throw new RequestError(406, "not_acceptable", "this operation responds with application/json", {
-        headers: { vary: "Accept" },
-      });
+    if (isJson && !mediaTypes.some((mediaType) => accepts(headers.accept, mediaType))) {
+      throw new RequestError(406, "not_acceptable", message, { headers: { vary: "Accept" } });
     }
     compressor?.assertAccepted(headers["accept-encoding"]);
   };

@@ -5,6 +5,7 @@ import { etagSuffix, type CompressionOptions } from "./compression.ts";
 import type { Variant } from "../routing/route.ts";
 import { createEncodedBodyWriter } from "./encoded-field.ts";
 import { createHeaderWriter } from "./header.ts";
+import { createRepresentationChoice } from "./representation.ts";
 import { contentTypeOf, findRawBody, getField } from "../schema/http-body.ts";
 import type { Scalar } from "../json/scalar.ts";
 import { asValue } from "../json/struct.ts";
@@ -35,6 +36,7 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
   const readTag = etag === "" ? undefined : createTagReader(method.output, etag);
   const setFields = createHeaderWriter(method.output);
   const raw = findRawBody(method.output, variant.responseBody);
+  const choose = createRepresentationChoice(method);
   const write = createBodyWriter(method.output, variant.responseBody, options.registry);
   const writeEncoded = createEncodedBodyWriter(method.output, variant.responseBody, write);
   const cache = new WeakMap<Message, Pick<TranscodingResponse, "body" | "compressed">>();
@@ -97,6 +99,14 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
       const rawBody = raw.unwrap(message);
       headers["content-type"] = contentTypeOf(rawBody);
       return { status: variant.status, headers, body: bufferOf(rawBody?.data) };
+    }
+    if (choose !== undefined) {
+      addVary(headers, "Accept");
+      const chosen = choose(request.headers.accept);
+      if (chosen !== undefined) {
+        headers["content-type"] = `${chosen.mediaType}; charset=utf-8`;
+        return { status: variant.status, headers, body: chosen.read(message) };
+      }
     }
     headers["content-type"] = "application/json";
     const { body, compressed } = encode(message);

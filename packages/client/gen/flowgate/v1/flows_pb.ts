@@ -4,6 +4,10 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { NodeChange } from "./diff_pb.ts";
+import { file_flowgate_v1_diff } from "./diff_pb.ts";
+import type { PlanFlowsResponseSchema } from "./plan_pb.ts";
+import { file_flowgate_v1_plan } from "./plan_pb.ts";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -11,7 +15,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkizAIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCIcCg5HZXRGbG93UmVxdWVzdBIKCgJpZBgBIAEoCSKPAgoRQ3JlYXRlRmxvd1JlcXVlc3QSHwoEZmxvdxgBIAEoCzIRLmZsb3dnYXRlLnYxLkZsb3cSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQimwIKEVVwZGF0ZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEh8KBGZsb3cYAiABKAsyES5mbG93Z2F0ZS52MS5GbG93EhAKA3JldhgDIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBSABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAYgASgJSAGIAQESEQoEd2FpdBgHIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IvoBChFEZWxldGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCL6AQoRRW5hYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi+wEKEkRpc2FibGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKJAQoSQ2hhbmdlRmxvd1Jlc3BvbnNlEgoKAmlkGAEgASgJEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRISCgp1bmRvbmVfcmV2GAUgASgJIsABChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIvCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgDIAMoCRISCgp1bmRvbmVfcmV2GAQgASgJEhIKCm1lcmdlZF9yZXYYBSABKAkSLwoObWVyZ2VkX2NoYW5nZXMYBiADKAsyFy5mbG93Z2F0ZS52MS5Ob2RlQ2hhbmdlIqQBCgpOb2RlQ2hhbmdlEg8KB25vZGVfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIMCgRuYW1lGAMgASgJEioKBXlvdXJzGAQgASgOMhsuZmxvd2dhdGUudjEuTm9kZUNoYW5nZUtpbmQSKwoGdGhlaXJzGAUgASgOMhsuZmxvd2dhdGUudjEuTm9kZUNoYW5nZUtpbmQSEAoIY29uZmxpY3QYBiABKAkingEKBE5vZGUSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRISCgVsYWJlbBgDIAEoCUgAiAEBEjEKC2NyZWRlbnRpYWxzGAQgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QggKBl9sYWJlbCLLAgoERmxvdxIKCgJpZBgBIAEoCRISCgVsYWJlbBgCIAEoCUgAiAEBEhUKCGRpc2FibGVkGAMgASgISAGIAQESEQoEaW5mbxgEIAEoCUgCiAEBEiAKBW5vZGVzGAUgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIiCgdjb25maWdzGAYgAygLMhEuZmxvd2dhdGUudjEuTm9kZRImCghzdWJmbG93cxgHIAMoCzIULmZsb3dnYXRlLnYxLlN1YmZsb3cSMQoLY3JlZGVudGlhbHMYCCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgJIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSCwoDcmV2GAogASgJQggKBl9sYWJlbEILCglfZGlzYWJsZWRCBwoFX2luZm8iyQEKB1N1YmZsb3cSCgoCaWQYASABKAkSDAoEdHlwZRgCIAEoCRIgCgVub2RlcxgDIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSIgoHY29uZmlncxgEIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSMQoLY3JlZGVudGlhbHMYBSABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QifwoPTm9kZUNyZWRlbnRpYWxzEj0KBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIDgAEBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiuwEKC0NyZWRlbnRpYWxzEjIKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeRIeCgllbmNyeXB0ZWQYAiABKAlCA4ABAUgAUgEkiAEBGkoKCk5vZGVzRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzOgI4AUIMCgpfZW5jcnlwdGVkKlEKCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9LRUVQEAESEwoPT05fRkFJTFVSRV9VTkRPEAIqigEKDk5vZGVDaGFuZ2VLaW5kEiAKHE5PREVfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIaChZOT0RFX0NIQU5HRV9LSU5EX0FEREVEEAESHAoYTk9ERV9DSEFOR0VfS0lORF9DSEFOR0VEEAISHAoYTk9ERV9DSEFOR0VfS0lORF9SRU1PVkVEEAMq9gEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBIfChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRIdChlERVBMT1lNRU5UX09VVENPTUVfVU5ET05FEAYqnQEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFERFUExPWU1FTlRfVFlQRV9GVUxMEAESGQoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAISGQoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMSGgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEMr0FCgxGbG93c1NlcnZpY2USTAoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIgOQAgESRwoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEkkKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEj4KB0dldEZsb3cSGy5mbG93Z2F0ZS52MS5HZXRGbG93UmVxdWVzdBoRLmZsb3dnYXRlLnYxLkZsb3ciA5ACARJNCgpDcmVhdGVGbG93Eh4uZmxvd2dhdGUudjEuQ3JlYXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTQoKVXBkYXRlRmxvdxIeLmZsb3dnYXRlLnYxLlVwZGF0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlEk0KCkRlbGV0ZUZsb3cSHi5mbG93Z2F0ZS52MS5EZWxldGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJNCgpFbmFibGVGbG93Eh4uZmxvd2dhdGUudjEuRW5hYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTwoLRGlzYWJsZUZsb3cSHy5mbG93Z2F0ZS52MS5EaXNhYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_google_protobuf_struct]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkizAIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLBAQoQUGxhbkZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIMCgRiYXNlGAUgASgJQgYKBF9yZXYi7QEKEFVuZG9GbG93c1JlcXVlc3QSEAoDcmV2GAEgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAIgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgDIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlIAYgBARIRCgR3YWl0GAUgASgNSAKIAQESKgoKb25fZmFpbHVyZRgGIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQiHAoOR2V0Rmxvd1JlcXVlc3QSCgoCaWQYASABKAkijwIKEUNyZWF0ZUZsb3dSZXF1ZXN0Eh8KBGZsb3cYASABKAsyES5mbG93Z2F0ZS52MS5GbG93EhAKA3JldhgCIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBCABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAUgASgJSAGIAQESEQoEd2FpdBgGIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IpsCChFVcGRhdGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIfCgRmbG93GAIgASgLMhEuZmxvd2dhdGUudjEuRmxvdxIQCgNyZXYYAyABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCL6AQoRRGVsZXRlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi+gEKEUVuYWJsZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEhAKA3JldhgCIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBCABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAUgASgJSAGIAQESEQoEd2FpdBgGIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IvsBChJEaXNhYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQiiQEKEkNoYW5nZUZsb3dSZXNwb25zZRIKCgJpZBgBIAEoCRILCgNyZXYYAiABKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSEgoKdW5kb25lX3JldhgFIAEoCSLGAQoQU2V0Rmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSEgoKdW5kb25lX3JldhgEIAEoCRISCgptZXJnZWRfcmV2GAUgASgJEjUKDm1lcmdlZF9jaGFuZ2VzGAYgAygLMh0uZmxvd2dhdGUudjEuQ29uY3VycmVudENoYW5nZSKiAQoQQ29uY3VycmVudENoYW5nZRIPCgdub2RlX2lkGAEgASgJEgwKBHR5cGUYAiABKAkSDAoEbmFtZRgDIAEoCRImCgV5b3VycxgEIAEoDjIXLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2USJwoGdGhlaXJzGAUgASgOMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZRIQCghjb25mbGljdBgGIAEoCSKeAQoETm9kZRIKCgJpZBgBIAEoCRIMCgR0eXBlGAIgASgJEhIKBWxhYmVsGAMgASgJSACIAQESMQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCCAoGX2xhYmVsIssCCgRGbG93EgoKAmlkGAEgASgJEhIKBWxhYmVsGAIgASgJSACIAQESFQoIZGlzYWJsZWQYAyABKAhIAYgBARIRCgRpbmZvGAQgASgJSAKIAQESIAoFbm9kZXMYBSADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEiIKB2NvbmZpZ3MYBiADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEiYKCHN1YmZsb3dzGAcgAygLMhQuZmxvd2dhdGUudjEuU3ViZmxvdxIxCgtjcmVkZW50aWFscxgIIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAkgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBILCgNyZXYYCiABKAlCCAoGX2xhYmVsQgsKCV9kaXNhYmxlZEIHCgVfaW5mbyLJAQoHU3ViZmxvdxIKCgJpZBgBIAEoCRIMCgR0eXBlGAIgASgJEiAKBW5vZGVzGAMgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIiCgdjb25maWdzGAQgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIxCgtjcmVkZW50aWFscxgFIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCJ/Cg9Ob2RlQ3JlZGVudGlhbHMSPQoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgOAAQEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK7AQoLQ3JlZGVudGlhbHMSMgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5Eh4KCWVuY3J5cHRlZBgCIAEoCUIDgAEBSABSASSIAQEaSgoKTm9kZXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHM6AjgBQgwKCl9lbmNyeXB0ZWQqUQoJT25GYWlsdXJlEhoKFk9OX0ZBSUxVUkVfVU5TUEVDSUZJRUQQABITCg9PTl9GQUlMVVJFX0tFRVAQARITCg9PTl9GQUlMVVJFX1VORE8QAir2AQoRRGVwbG95bWVudE91dGNvbWUSIgoeREVQTE9ZTUVOVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHgoaREVQTE9ZTUVOVF9PVVRDT01FX1JVTk5JTkcQARIdChlERVBMT1lNRU5UX09VVENPTUVfRkFJTEVEEAISHgoaREVQTE9ZTUVOVF9PVVRDT01FX0NSQVNIRUQQAxIeChpERVBMT1lNRU5UX09VVENPTUVfUEVORElORxAEEh8KG0RFUExPWU1FTlRfT1VUQ09NRV9SRVBMQUNFRBAFEh0KGURFUExPWU1FTlRfT1VUQ09NRV9VTkRPTkUQBiqdAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARIZChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhIZChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxIaChZERVBMT1lNRU5UX1RZUEVfUkVMT0FEEAQyjgYKDEZsb3dzU2VydmljZRJMCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiA5ACARJHCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2USTwoJUGxhbkZsb3dzEh0uZmxvd2dhdGUudjEuUGxhbkZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlBsYW5GbG93c1Jlc3BvbnNlIgOQAgISSQoJVW5kb0Zsb3dzEh0uZmxvd2dhdGUudjEuVW5kb0Zsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2USPgoHR2V0RmxvdxIbLmZsb3dnYXRlLnYxLkdldEZsb3dSZXF1ZXN0GhEuZmxvd2dhdGUudjEuRmxvdyIDkAIBEk0KCkNyZWF0ZUZsb3cSHi5mbG93Z2F0ZS52MS5DcmVhdGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJNCgpVcGRhdGVGbG93Eh4uZmxvd2dhdGUudjEuVXBkYXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTQoKRGVsZXRlRmxvdxIeLmZsb3dnYXRlLnYxLkRlbGV0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlEk0KCkVuYWJsZUZsb3cSHi5mbG93Z2F0ZS52MS5FbmFibGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJPCgtEaXNhYmxlRmxvdxIfLmZsb3dnYXRlLnYxLkRpc2FibGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_diff, file_flowgate_v1_plan, file_google_protobuf_struct]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -135,6 +139,47 @@ export const SetFlowsRequestSchema: GenMessage<SetFlowsRequest> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_flows, 2);
 
 /**
+ * The fields of SetFlowsRequest that determine the flows, and what to compare them with.
+ *
+ * @generated from message flowgate.v1.PlanFlowsRequest
+ */
+export type PlanFlowsRequest = Message<"flowgate.v1.PlanFlowsRequest"> & {
+  /**
+   * @generated from field: repeated flowgate.v1.Node flows = 1;
+   */
+  flows: Node[];
+
+  /**
+   * @generated from field: optional string rev = 2;
+   */
+  rev?: string | undefined;
+
+  /**
+   * @generated from field: flowgate.v1.Credentials credentials = 3;
+   */
+  credentials?: Credentials | undefined;
+
+  /**
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 4;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * The revision that the diff begins with. Defaults to the active one.
+   *
+   * @generated from field: string base = 5;
+   */
+  base: string;
+};
+
+/**
+ * Describes the message flowgate.v1.PlanFlowsRequest.
+ * Use `create(PlanFlowsRequestSchema)` to create a new message.
+ */
+export const PlanFlowsRequestSchema: GenMessage<PlanFlowsRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 3);
+
+/**
  * @generated from message flowgate.v1.UndoFlowsRequest
  */
 export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
@@ -186,7 +231,7 @@ export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
  * Use `create(UndoFlowsRequestSchema)` to create a new message.
  */
 export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 3);
+  messageDesc(file_flowgate_v1_flows, 4);
 
 /**
  * @generated from message flowgate.v1.GetFlowRequest
@@ -205,7 +250,7 @@ export type GetFlowRequest = Message<"flowgate.v1.GetFlowRequest"> & {
  * Use `create(GetFlowRequestSchema)` to create a new message.
  */
 export const GetFlowRequestSchema: GenMessage<GetFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 5);
 
 /**
  * @generated from message flowgate.v1.CreateFlowRequest
@@ -266,7 +311,7 @@ export type CreateFlowRequest = Message<"flowgate.v1.CreateFlowRequest"> & {
  * Use `create(CreateFlowRequestSchema)` to create a new message.
  */
 export const CreateFlowRequestSchema: GenMessage<CreateFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 6);
 
 /**
  * @generated from message flowgate.v1.UpdateFlowRequest
@@ -333,7 +378,7 @@ export type UpdateFlowRequest = Message<"flowgate.v1.UpdateFlowRequest"> & {
  * Use `create(UpdateFlowRequestSchema)` to create a new message.
  */
 export const UpdateFlowRequestSchema: GenMessage<UpdateFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 7);
 
 /**
  * @generated from message flowgate.v1.DeleteFlowRequest
@@ -394,7 +439,7 @@ export type DeleteFlowRequest = Message<"flowgate.v1.DeleteFlowRequest"> & {
  * Use `create(DeleteFlowRequestSchema)` to create a new message.
  */
 export const DeleteFlowRequestSchema: GenMessage<DeleteFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 8);
 
 /**
  * @generated from message flowgate.v1.EnableFlowRequest
@@ -455,7 +500,7 @@ export type EnableFlowRequest = Message<"flowgate.v1.EnableFlowRequest"> & {
  * Use `create(EnableFlowRequestSchema)` to create a new message.
  */
 export const EnableFlowRequestSchema: GenMessage<EnableFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 8);
+  messageDesc(file_flowgate_v1_flows, 9);
 
 /**
  * @generated from message flowgate.v1.DisableFlowRequest
@@ -516,7 +561,7 @@ export type DisableFlowRequest = Message<"flowgate.v1.DisableFlowRequest"> & {
  * Use `create(DisableFlowRequestSchema)` to create a new message.
  */
 export const DisableFlowRequestSchema: GenMessage<DisableFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 9);
+  messageDesc(file_flowgate_v1_flows, 10);
 
 /**
  * @generated from message flowgate.v1.ChangeFlowResponse
@@ -563,7 +608,7 @@ export type ChangeFlowResponse = Message<"flowgate.v1.ChangeFlowResponse"> & {
  * Use `create(ChangeFlowResponseSchema)` to create a new message.
  */
 export const ChangeFlowResponseSchema: GenMessage<ChangeFlowResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 10);
+  messageDesc(file_flowgate_v1_flows, 11);
 
 /**
  * @generated from message flowgate.v1.SetFlowsResponse
@@ -607,9 +652,9 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
   /**
    * What was merged: the changes since the `rev` of the request, by the request and by the deployments after `rev`. At most 20.
    *
-   * @generated from field: repeated flowgate.v1.NodeChange merged_changes = 6;
+   * @generated from field: repeated flowgate.v1.ConcurrentChange merged_changes = 6;
    */
-  mergedChanges: NodeChange[];
+  mergedChanges: ConcurrentChange[];
 };
 
 /**
@@ -617,14 +662,14 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 11);
+  messageDesc(file_flowgate_v1_flows, 12);
 
 /**
  * A node that was changed by a deployment, or by others that were made in the meantime.
  *
- * @generated from message flowgate.v1.NodeChange
+ * @generated from message flowgate.v1.ConcurrentChange
  */
-export type NodeChange = Message<"flowgate.v1.NodeChange"> & {
+export type ConcurrentChange = Message<"flowgate.v1.ConcurrentChange"> & {
   /**
    * @generated from field: string node_id = 1;
    */
@@ -643,18 +688,18 @@ export type NodeChange = Message<"flowgate.v1.NodeChange"> & {
   name: string;
 
   /**
-   * By the request.
+   * By the request; unspecified if not at all.
    *
-   * @generated from field: flowgate.v1.NodeChangeKind yours = 4;
+   * @generated from field: flowgate.v1.NodeChange yours = 4;
    */
-  yours: NodeChangeKind;
+  yours: NodeChange;
 
   /**
-   * By the deployments in the meantime.
+   * By the deployments in the meantime; unspecified if not at all.
    *
-   * @generated from field: flowgate.v1.NodeChangeKind theirs = 5;
+   * @generated from field: flowgate.v1.NodeChange theirs = 5;
    */
-  theirs: NodeChangeKind;
+  theirs: NodeChange;
 
   /**
    * Why the changes can't be merged.
@@ -665,11 +710,11 @@ export type NodeChange = Message<"flowgate.v1.NodeChange"> & {
 };
 
 /**
- * Describes the message flowgate.v1.NodeChange.
- * Use `create(NodeChangeSchema)` to create a new message.
+ * Describes the message flowgate.v1.ConcurrentChange.
+ * Use `create(ConcurrentChangeSchema)` to create a new message.
  */
-export const NodeChangeSchema: GenMessage<NodeChange> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 12);
+export const ConcurrentChangeSchema: GenMessage<ConcurrentChange> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 13);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -716,7 +761,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 13);
+  messageDesc(file_flowgate_v1_flows, 14);
 
 /**
  * One flow: a tab with its nodes. The flow with the id "global" has only `configs` and `subflows`, which all flows share.
@@ -796,7 +841,7 @@ export type Flow = Message<"flowgate.v1.Flow"> & {
  * Use `create(FlowSchema)` to create a new message.
  */
 export const FlowSchema: GenMessage<Flow> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 14);
+  messageDesc(file_flowgate_v1_flows, 15);
 
 /**
  * A subflow with its nodes.
@@ -850,7 +895,7 @@ export type Subflow = Message<"flowgate.v1.Subflow"> & {
  * Use `create(SubflowSchema)` to create a new message.
  */
 export const SubflowSchema: GenMessage<Subflow> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 15);
+  messageDesc(file_flowgate_v1_flows, 16);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -869,7 +914,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 16);
+  messageDesc(file_flowgate_v1_flows, 17);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -897,7 +942,7 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 17);
+  messageDesc(file_flowgate_v1_flows, 18);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -934,44 +979,6 @@ export type OnFailure = (typeof OnFailure)[keyof typeof OnFailure] | UnknownEnum
  */
 export const OnFailureSchema: GenEnum<OnFailure> = /*@__PURE__*/
   enumDesc(file_flowgate_v1_flows, 0);
-
-/**
- * @generated from enum flowgate.v1.NodeChangeKind
- */
-export const NodeChangeKind = {
-  /**
-   * Not changed.
-   *
-   * @generated from enum value: NODE_CHANGE_KIND_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED: 0,
-
-  /**
-   * @generated from enum value: NODE_CHANGE_KIND_ADDED = 1;
-   */
-  ADDED: 1,
-
-  /**
-   * @generated from enum value: NODE_CHANGE_KIND_CHANGED = 2;
-   */
-  CHANGED: 2,
-
-  /**
-   * @generated from enum value: NODE_CHANGE_KIND_REMOVED = 3;
-   */
-  REMOVED: 3,
-} as const;
-
-/**
- * @generated from enum flowgate.v1.NodeChangeKind
- */
-export type NodeChangeKind = (typeof NodeChangeKind)[keyof typeof NodeChangeKind] | UnknownEnum;
-
-/**
- * Describes the enum flowgate.v1.NodeChangeKind.
- */
-export const NodeChangeKindSchema: GenEnum<NodeChangeKind> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * @generated from enum flowgate.v1.DeploymentOutcome
@@ -1034,7 +1041,7 @@ export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof Deployme
  * Describes the enum flowgate.v1.DeploymentOutcome.
  */
 export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 2);
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * @generated from enum flowgate.v1.DeploymentType
@@ -1083,7 +1090,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 3);
+  enumDesc(file_flowgate_v1_flows, 2);
 
 /**
  * The active flow configuration.
@@ -1110,6 +1117,16 @@ export const FlowsService: GenService<{
     methodKind: "unary";
     input: typeof SetFlowsRequestSchema;
     output: typeof SetFlowsResponseSchema;
+  },
+  /**
+   * Returns what SetFlows would do with the same request, without doing it. Fails as SetFlows would.
+   *
+   * @generated from rpc flowgate.v1.FlowsService.PlanFlows
+   */
+  planFlows: {
+    methodKind: "unary";
+    input: typeof PlanFlowsRequestSchema;
+    output: typeof PlanFlowsResponseSchema;
   },
   /**
    * Deploys the flows and credentials of the active revision's parent, which creates a new revision.

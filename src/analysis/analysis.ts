@@ -1,0 +1,94 @@
+import { extname } from "node:path";
+import type { Logger } from "pino";
+import type { Configuration, CredentialSets } from "../flows/configuration.ts";
+import { type FlowsDocument, parseDocument } from "../flows/document.ts";
+import { createThread } from "../thread.ts";
+import { analyzeDiff, analyzeMerge, analyzePlan } from "./analyze.ts";
+import type {
+  AnalysisCall,
+  AnalysisResult,
+  DiffCall,
+  DiffResult,
+  EncodedConfiguration,
+  MergeCall,
+  MergeResult,
+  PlanCall,
+  PlanResult,
+} from "./messages.ts";
+
+/** The content of a revision, or of a deployment that is not committed. */
+type Content = { readonly flows: FlowsDocument; readonly credentials: CredentialSets };
+
+export type Merge = MergeResult<Content>;
+
+/** Compares and merges flows, and plans deployments. Disposing stops the thread. */
+export interface Analysis extends AsyncDisposable {
+  /** Rejects with `unavailable` if the thread exits. */
+  diff(sides: Omit<DiffCall<Content>, "kind">): Promise<DiffResult>;
+  /** Rejects with `unavailable` if the thread exits. */
+  plan(call: Omit<PlanCall<Content>, "kind">): Promise<PlanResult>;
+  /** Rejects with `unavailable` if the thread exits. */
+  merge(versions: Omit<MergeCall<Content>, "kind">): Promise<Merge>;
+}
+
+/** Flows of up to this size, in total, block the event loop for about 2 ms and need no thread. */
+const maxShortBytes = 128 * 1024;
+
+/** Compares large flows in a thread, which gets their JSON and parses it. */
+export function openAnalysis(log: Logger): Analysis {
+  const thread = createThread<AnalysisCall, AnalysisResult>({
+    name: "flowgate analysis",
+    // The extension is .ts in the sources and .js in the build.
+    entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
+    data: undefined,
+    onUnexpectedExit: (err) => log.error({ err }, "the thread that compares flows exited"),
+  });
+
+  return {
+    async diff({ base, target }) {
+      if (isShort(base, target)) {
+        return analyzeDiff({ base: parse(base), target: parse(target) });
+      }
+      const call = { kind: "diff", base: encode(base), target: encode(target) } as const;
+      return (await thread.call(call)) as DiffResult;
+    },
+    async plan({ base, target, current, ...options }) {
+      if (isShort(base, target, current)) {
+        return analyzePlan({
+          kind: "plan",
+          base: parse(base),
+          target: parse(target),
+          current: parse(current),
+          ...options,
+        });
+      }
+      const from = encode(base);
+      const replaced = current === base ? from : encode(current);
+      const call = { kind: "plan", base: from, target: encode(target), current: replaced, ...options } as const;
+      return (await thread.call(call)) as PlanResult;
+    },
+    async merge({ base, ours, theirs }) {
+      const call = { kind: "merge", base: encode(base), ours: encode(ours), theirs: encode(theirs) } as const;
+      const { merged, ...result } = isShort(base, ours, theirs)
+        ? await analyzeMerge({ kind: "merge", base: parse(base), ours: parse(ours), theirs: parse(theirs) })
+        : ((await thread.call(call)) as MergeResult);
+      return {
+        ...result,
+        merged: merged && { flows: parseDocument(merged.json, merged.count), credentials: merged.credentials },
+      };
+    },
+    [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
+  };
+}
+
+function isShort(...contents: readonly Content[]): boolean {
+  return contents.reduce((bytes, { flows }) => bytes + flows.json.length, 0) <= maxShortBytes;
+}
+
+function parse({ flows, credentials }: Content): Configuration {
+  return { flows: flows.nodes, credentials };
+}
+
+function encode({ flows, credentials }: Content): EncodedConfiguration {
+  return { json: flows.json, credentials };
+}

@@ -1,0 +1,45 @@
+import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { SideChanges } from "../flows/merge/compare-sides.ts";
+import type { MergeConflict } from "../flows/merge/merge-result.ts";
+import type { FlowsDiff } from "../flows/diff/flows-diff.ts";
+import type { DeploymentPlan, RuntimeView } from "../flows/plan/plan.ts";
+
+/** A configuration whose flows are JSON in UTF-8, which is cheaper to copy to a thread than objects. */
+export type EncodedConfiguration = { readonly json: Uint8Array; readonly credentials: CredentialSets };
+
+type Sides<Configuration> = { readonly base: Configuration; readonly target: Configuration };
+
+export type DiffCall<Configuration = EncodedConfiguration> = { readonly kind: "diff" } & Sides<Configuration>;
+
+/** `base` is what the diff begins with, `current` what the deployment replaces. */
+export type PlanCall<Configuration = EncodedConfiguration> = {
+  readonly kind: "plan";
+  readonly current: Configuration;
+  readonly type: DeploymentType;
+  readonly runtime: RuntimeView;
+} & Sides<Configuration>;
+
+/** Two changes of `base`. */
+export type MergeCall<Configuration = EncodedConfiguration> = {
+  readonly kind: "merge";
+  readonly base: Configuration;
+  readonly ours: Configuration;
+  readonly theirs: Configuration;
+};
+
+/** `text` is for people. */
+export type DiffResult = { readonly diff: FlowsDiff; readonly text: string };
+
+export type MergeResult<Configuration = EncodedConfiguration & { readonly count: number }> = {
+  /** What both sides changed. */
+  readonly changes: readonly SideChanges[];
+  readonly conflicts: readonly MergeConflict[];
+  /** Undefined if there are conflicts. */
+  readonly merged: Configuration | undefined;
+};
+
+export type PlanResult = DiffResult & { readonly plan: DeploymentPlan };
+
+export type AnalysisCall = DiffCall | PlanCall | MergeCall;
+
+export type AnalysisResult = DiffResult | PlanResult | MergeResult;

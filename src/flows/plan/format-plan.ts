@@ -1,0 +1,18 @@
+import { printable } from "../diff/format-value.ts";
+import type { DeploymentPlan, PlannedNode } from "./plan.ts";
+
+/** Formats a plan for people: how many nodes stop and start, what is missing, and the warnings. */
+export function formatPlan({ nodes, missingTypes, modules, warnings }: DeploymentPlan): string {
+  const count = (action: PlannedNode["action"]): number => nodes.filter((node) => node.action === action).length;
+  return [
+    `${count("start")} nodes start, ${count("stop")} stop, ${count("restart")} restart`,
+    ...missingTypes.map(({ type, nodeIds }) => `missing type: ${type}, of ${nodeIds.join(", ")}; no node starts`),
+    ...modules.map(
+      ({ name, version, nodeIds }) =>
+        `module: ${name}${version === undefined ? "" : `@${version}`}, for ${nodeIds.join(", ")}`,
+    ),
+    ...warnings.map(({ message }) => `warning: ${message}`),
+  ]
+    .map((line) => `${printable(line)}\n`)
+    .join("");
+}

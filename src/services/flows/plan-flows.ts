@@ -1,0 +1,54 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { PlanFlowsRequest } from "../../../gen/flowgate/v1/flows_pb.ts";
+import type { PlanFlowsResponseSchema } from "../../../gen/flowgate/v1/plan_pb.ts";
+import type { Analysis } from "../../analysis/analysis.ts";
+import { originOf } from "../../auth/origin.ts";
+import { headerConditions, revCondition } from "../../deployments/conditions.ts";
+import { conflict } from "../../deployments/errors.ts";
+import type { RuntimeView } from "../../flows/plan/plan.ts";
+import type { Runtime } from "../../runtime/runtime.ts";
+import { versionMismatch } from "../../store/errors.ts";
+import type { FlowStore } from "../../store/store.ts";
+import { toPlanFlowsResponse } from "./plan-message.ts";
+import { revisionNotFound } from "./restore.ts";
+import type { Prepare } from "./set-flows.ts";
+
+export type PlanFlowsOptions = {
+  readonly store: FlowStore;
+  readonly prepare: Prepare;
+  readonly analysis: Pick<Analysis, "plan">;
+  readonly runtime: Pick<Runtime, "status" | "nodeTypes">;
+};
+
+/** Checks a request as a deployment would, and describes what that would do. */
+export async function planFlows(
+  request: PlanFlowsRequest,
+  context: HandlerContext,
+  { store, prepare, analysis, runtime }: PlanFlowsOptions,
+): Promise<MessageInitShape<typeof PlanFlowsResponseSchema>> {
+  const active = store.active();
+  const { type, rev, base, outcome } = await prepare(request, active.credentials);
+  const conditions =
+    originOf(context).protocol === "rest" ? headerConditions(rev, context.requestHeader) : revCondition(rev);
+  const expectedRev = conditions.evaluate(active);
+  if (expectedRev !== undefined && expectedRev !== active.rev) {
+    throw conflict(versionMismatch(active.rev), conditions, await store.findEntry(active.rev));
+  }
+  if (outcome instanceof Error) {
+    throw outcome;
+  }
+  const from = base === "" ? active : await store.find(base);
+  if (from === undefined) {
+    throw revisionNotFound(base);
+  }
+  // Without an outcome, it is a reload, which changes no flows.
+  const call = { base: from, target: outcome ?? active, current: active, type, runtime: viewOf(runtime) };
+  return toPlanFlowsResponse(active.rev, await analysis.plan(call));
+}
+
+function viewOf(runtime: PlanFlowsOptions["runtime"]): RuntimeView {
+  const { state } = runtime.status();
+  const isRunning = state !== "restarting" && state !== "safe" && state !== "stopped";
+  return { knownTypes: runtime.nodeTypes(), isRunning };
+}

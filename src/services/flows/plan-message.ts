@@ -1,0 +1,51 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { NodeAction, type PlanFlowsResponseSchema, PlanWarningKind } from "../../../gen/flowgate/v1/plan_pb.ts";
+import type { FlowsDiff } from "../../flows/diff/flows-diff.ts";
+import type { DeploymentPlan, PlannedNode } from "../../flows/plan/plan.ts";
+import type { WarningKind } from "../../flows/plan/warnings.ts";
+import { toFlowsDiff } from "../diff-message.ts";
+
+export function toPlanFlowsResponse(
+  rev: string,
+  { diff, plan, text }: { readonly diff: FlowsDiff; readonly plan: DeploymentPlan; readonly text: string },
+): MessageInitShape<typeof PlanFlowsResponseSchema> {
+  return {
+    rev,
+    diff: toFlowsDiff(diff),
+    nodes: plan.nodes.map(({ id, type, name, tab, instances, action }) => ({
+      id,
+      type,
+      ...(name !== undefined && { name }),
+      tab,
+      instances: [...instances],
+      action: actions[action],
+    })),
+    missingTypes: plan.missingTypes.map(({ type, nodeIds }) => ({ type, nodeIds: [...nodeIds] })),
+    modules: plan.modules.map(({ name, version, nodeIds }) => ({
+      name,
+      ...(version !== undefined && { version }),
+      nodeIds: [...nodeIds],
+    })),
+    warnings: plan.warnings.map(({ kind, nodeId, container, message }) => ({
+      kind: warningKinds[kind],
+      nodeId,
+      container,
+      message,
+    })),
+    text,
+  };
+}
+
+const actions: Readonly<Record<PlannedNode["action"], NodeAction>> = {
+  stop: NodeAction.STOP,
+  start: NodeAction.START,
+  restart: NodeAction.RESTART,
+};
+
+const warningKinds: Readonly<Record<WarningKind, PlanWarningKind>> = {
+  unused_config: PlanWarningKind.UNUSED_CONFIG,
+  wire_to_nothing: PlanWarningKind.WIRE_TO_NOTHING,
+  link_to_nothing: PlanWarningKind.LINK_TO_NOTHING,
+  duplicate_endpoint: PlanWarningKind.DUPLICATE_ENDPOINT,
+  lost_credentials: PlanWarningKind.LOST_CREDENTIALS,
+};

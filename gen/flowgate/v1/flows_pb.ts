@@ -5,8 +5,8 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_flowgate_v1_access } from "./access_pb.ts";
-import type { PlanFlowsResponseSchema } from "./plan_pb.ts";
-import { file_flowgate_v1_plan } from "./plan_pb.ts";
+import type { FlowsDiff } from "./diff_pb.ts";
+import { file_flowgate_v1_diff } from "./diff_pb.ts";
 import { file_google_api_annotations } from "@flowgate/transcoding/gen/google/api/annotations_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
@@ -17,7 +17,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSKQBAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKXAgoQUGxhbkZsb3dzUmVxdWVzdBIqCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGVCCPKBGQQwATgBEhoKA3JldhgCIAEoCUII8oEZBDgBQAFIAIgBARI3CgtjcmVkZW50aWFscxgDIAEoCzIYLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzQgjygRkEOAFAARJsCg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZUI28oEZMgoXU2VydmljZS1EZXBsb3ltZW50LVR5cGUSF2ludmFsaWRfZGVwbG95bWVudF90eXBlEgwKBGJhc2UYBSABKAlCBgoEX3JldiKsAwoQVW5kb0Zsb3dzUmVxdWVzdBIaCgNyZXYYASABKAlCCPKBGQQ4AUABSACIAQESbAoPZGVwbG95bWVudF90eXBlGAIgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGVCNvKBGTIKF1NlcnZpY2UtRGVwbG95bWVudC1UeXBlEhdpbnZhbGlkX2RlcGxveW1lbnRfdHlwZRIxCgdtZXNzYWdlGAMgASgJQiDygRkcChpTZXJ2aWNlLURlcGxveW1lbnQtTWVzc2FnZRIzCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCFfKBGREKD0lkZW1wb3RlbmN5LUtleUgBiAEBEjAKBHdhaXQYBSABKA1CHfKBGRkKF1NlcnZpY2UtRGVwbG95bWVudC1XYWl0SAKIAQESTwoKb25fZmFpbHVyZRgGIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LU9uLUZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IuoBChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRJRCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWVCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1PdXRjb21lEj0KDW1pc3NpbmdfdHlwZXMYAyADKAlCJvKBGSIKIFNlcnZpY2UtRGVwbG95bWVudC1NaXNzaW5nLVR5cGVzEjcKCnVuZG9uZV9yZXYYBCABKAlCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1VbmRvbmUtUmV2IvcDCghSZXZpc2lvbhILCgNyZXYYASABKAkSDgoGcGFyZW50GAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZhY3RpdmUYBCABKAgSDAoEdXNlchgFIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgGIAEoCRIQCghwcm90b2NvbBgHIAEoCRISCgpyZXF1ZXN0X2lkGAggASgJEjQKD2RlcGxveW1lbnRfdHlwZRgJIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEikKBWNhdXNlGAogASgOMhouZmxvd2dhdGUudjEuUmV2aXNpb25DYXVzZRIUCgxyZXN0b3JlZF9yZXYYCyABKAkSDwoHbWVzc2FnZRgMIAEoCRIOCgZwaW5uZWQYDSABKAgSLwoHb3V0Y29tZRgOIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhcKD291dGNvbWVfbWVzc2FnZRgPIAEoCRIVCg1taXNzaW5nX3R5cGVzGBAgAygJEhIKCm5vZGVfY291bnQYESABKAUSEgoKc2l6ZV9ieXRlcxgSIAEoBRIgCgVmbG93cxgTIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUikAEKD0RlcGxveW1lbnRFcnJvchIwCgRjb2RlGAEgASgOMiIuZmxvd2dhdGUudjEuRGVwbG95bWVudEVycm9yUmVhc29uEg8KB21lc3NhZ2UYAiABKAkSJQoGYWN0aXZlGAMgASgLMhUuZmxvd2dhdGUudjEuUmV2aXNpb246E/KBGQ8SBGNvZGUaB21lc3NhZ2UiygEKBE5vZGUSFAoCaWQYASABKAlCCPKBGQQwATgBEhYKBHR5cGUYAiABKAlCCPKBGQQwATgBEhoKBWxhYmVsGAMgASgJQgbygRkCIAFIAIgBARI5CgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsc0IG8oEZAjgBEjMKCnByb3BlcnRpZXMYBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgbygRkCGAFCCAoGX2xhYmVsIoUBCg9Ob2RlQ3JlZGVudGlhbHMSQwoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgmAAQHygRkCGAEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLJAQoLQ3JlZGVudGlhbHMSOgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5QgbygRkCGAESJAoJZW5jcnlwdGVkGAIgASgJQgmAAQHygRkCOAFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCppCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEh8KD09OX0ZBSUxVUkVfS0VFUBABGgrygRkGCgRrZWVwEh8KD09OX0ZBSUxVUkVfVU5ETxACGgrygRkGCgR1bmRvKs8CChFEZXBsb3ltZW50T3V0Y29tZRIiCh5ERVBMT1lNRU5UX09VVENPTUVfVU5TUEVDSUZJRUQQABItChpERVBMT1lNRU5UX09VVENPTUVfUlVOTklORxABGg3ygRkJCgdydW5uaW5nEisKGURFUExPWU1FTlRfT1VUQ09NRV9GQUlMRUQQAhoM8oEZCAoGZmFpbGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMaDfKBGQkKB2NyYXNoZWQSLQoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBoN8oEZCQoHcGVuZGluZxIvChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRoO8oEZCgoIcmVwbGFjZWQSKwoZREVQTE9ZTUVOVF9PVVRDT01FX1VORE9ORRAGGgzygRkICgZ1bmRvbmUqtQIKDVJldmlzaW9uQ2F1c2USHgoaUkVWSVNJT05fQ0FVU0VfVU5TUEVDSUZJRUQQABIvChlSRVZJU0lPTl9DQVVTRV9ERVBMT1lNRU5UEAEaEPKBGQwKCmRlcGxveW1lbnQSJQoUUkVWSVNJT05fQ0FVU0VfTUVSR0UQAhoL8oEZBwoFbWVyZ2USIwoTUkVWSVNJT05fQ0FVU0VfRkxPVxADGgrygRkGCgRmbG93EikKFlJFVklTSU9OX0NBVVNFX1JFU1RPUkUQBBoN8oEZCQoHcmVzdG9yZRIjChNSRVZJU0lPTl9DQVVTRV9VTkRPEAUaCvKBGQYKBHVuZG8SNwodUkVWSVNJT05fQ0FVU0VfQVVUT01BVElDX1VORE8QBhoU8oEZEAoOYXV0b21hdGljX3VuZG8qrQIKFURlcGxveW1lbnRFcnJvclJlYXNvbhInCiNERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEkcKKERFUExPWU1FTlRfRVJST1JfUkVBU09OX1ZFUlNJT05fTUlTTUFUQ0gQARoZ8oEZFQoQdmVyc2lvbl9taXNtYXRjaBiZAxJNCitERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9QUkVDT05ESVRJT05fRkFJTEVEEAIaHPKBGRgKE3ByZWNvbmRpdGlvbl9mYWlsZWQYnAMSUwouREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBADGh/ygRkbChZpZGVtcG90ZW5jeV9rZXlfcmV1c2VkGKYDKtMBCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIkChRERVBMT1lNRU5UX1RZUEVfRlVMTBABGgrygRkGCgRmdWxsEiYKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACGgvygRkHCgVub2RlcxImChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxoL8oEZBwoFZmxvd3MSKgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEGg7ygRkKCgZyZWxvYWQQATKKBgoMRmxvd3NTZXJ2aWNlEtIBCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiiAGQAgHygRljIkEKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIgsKAnYxGgVmbG93cyIECgJ2MioDcmV2MhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZDBoKZmxvd3MucmVhZILT5JMCCBIGL2Zsb3dzEtABCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UihgHygRlgIkoKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIg4KAnYxEgVmbG93cyDMASIKCgJ2MhIBKiDIAToNaW52YWxpZF9mbG93c1IDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAgs6ASoiBi9mbG93cxLUAQoJUGxhbkZsb3dzEh0uZmxvd2dhdGUudjEuUGxhbkZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlBsYW5GbG93c1Jlc3BvbnNlIocBkAIC8oEZWiJEChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiILCgJ2MRIFZmxvd3MiBwoCdjISASo6DWludmFsaWRfZmxvd3NSA3JldsKCGQwaCmZsb3dzLnJlYWSC0+STAhA6ASoiCy9mbG93czpwbGFuEnsKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlIjDygRkFUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCEDoBKiILL2Zsb3dzOnVuZG9CJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_flowgate_v1_plan, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJJChBHZXRGbG93c1Jlc3BvbnNlEigKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUIG8oEZAigBEgsKA3JldhgCIAEoCSKQBAoPU2V0Rmxvd3NSZXF1ZXN0EioKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZUII8oEZBDABOAESGgoDcmV2GAIgASgJQgjygRkEOAFAAUgAiAEBEjcKC2NyZWRlbnRpYWxzGAMgASgLMhguZmxvd2dhdGUudjEuQ3JlZGVudGlhbHNCCPKBGQQ4AUABEmwKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlQjbygRkyChdTZXJ2aWNlLURlcGxveW1lbnQtVHlwZRIXaW52YWxpZF9kZXBsb3ltZW50X3R5cGUSMQoHbWVzc2FnZRgFIAEoCUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU1lc3NhZ2USMwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJQhXygRkRCg9JZGVtcG90ZW5jeS1LZXlIAYgBARIwCgR3YWl0GAcgASgNQh3ygRkZChdTZXJ2aWNlLURlcGxveW1lbnQtV2FpdEgCiAEBEk8KCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCI/KBGR8KHVNlcnZpY2UtRGVwbG95bWVudC1Pbi1GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKXAgoQUGxhbkZsb3dzUmVxdWVzdBIqCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGVCCPKBGQQwATgBEhoKA3JldhgCIAEoCUII8oEZBDgBQAFIAIgBARI3CgtjcmVkZW50aWFscxgDIAEoCzIYLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzQgjygRkEOAFAARJsCg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZUI28oEZMgoXU2VydmljZS1EZXBsb3ltZW50LVR5cGUSF2ludmFsaWRfZGVwbG95bWVudF90eXBlEgwKBGJhc2UYBSABKAlCBgoEX3JldiK6AgoRUGxhbkZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJEiQKBGRpZmYYAiABKAsyFi5mbG93Z2F0ZS52MS5GbG93c0RpZmYSLwoFbm9kZXMYAyADKAsyGC5mbG93Z2F0ZS52MS5QbGFubmVkTm9kZUIG8oEZAigBEjcKDW1pc3NpbmdfdHlwZXMYBCADKAsyGC5mbG93Z2F0ZS52MS5NaXNzaW5nVHlwZUIG8oEZAigBEjQKB21vZHVsZXMYBSADKAsyGy5mbG93Z2F0ZS52MS5SZXF1aXJlZE1vZHVsZUIG8oEZAigBEjIKCHdhcm5pbmdzGAYgAygLMhguZmxvd2dhdGUudjEuUGxhbldhcm5pbmdCBvKBGQIoARIeCgR0ZXh0GAcgASgJQhDygRkMSgp0ZXh0L3BsYWluIpQBCgtQbGFubmVkTm9kZRIKCgJpZBgBIAEoCRIMCgR0eXBlGAIgASgJEhEKBG5hbWUYAyABKAlIAIgBARITCgN0YWIYBCABKAlCBvKBGQIoARIRCglpbnN0YW5jZXMYBSADKAkSJwoGYWN0aW9uGAYgASgOMhcuZmxvd2dhdGUudjEuTm9kZUFjdGlvbkIHCgVfbmFtZSItCgtNaXNzaW5nVHlwZRIMCgR0eXBlGAEgASgJEhAKCG5vZGVfaWRzGAIgAygJIlIKDlJlcXVpcmVkTW9kdWxlEgwKBG5hbWUYASABKAkSFAoHdmVyc2lvbhgCIAEoCUgAiAEBEhAKCG5vZGVfaWRzGAMgAygJQgoKCF92ZXJzaW9uInYKC1BsYW5XYXJuaW5nEioKBGtpbmQYASABKA4yHC5mbG93Z2F0ZS52MS5QbGFuV2FybmluZ0tpbmQSDwoHbm9kZV9pZBgCIAEoCRIZCgljb250YWluZXIYAyABKAlCBvKBGQIoARIPCgdtZXNzYWdlGAQgASgJIqwDChBVbmRvRmxvd3NSZXF1ZXN0EhoKA3JldhgBIAEoCUII8oEZBDgBQAFIAIgBARJsCg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZUI28oEZMgoXU2VydmljZS1EZXBsb3ltZW50LVR5cGUSF2ludmFsaWRfZGVwbG95bWVudF90eXBlEjEKB21lc3NhZ2UYAyABKAlCIPKBGRwKGlNlcnZpY2UtRGVwbG95bWVudC1NZXNzYWdlEjMKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUIV8oEZEQoPSWRlbXBvdGVuY3ktS2V5SAGIAQESMAoEd2FpdBgFIAEoDUId8oEZGQoXU2VydmljZS1EZXBsb3ltZW50LVdhaXRIAogBARJPCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQiPygRkfCh1TZXJ2aWNlLURlcGxveW1lbnQtT24tRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi6gEKEFNldEZsb3dzUmVzcG9uc2USCwoDcmV2GAEgASgJElEKB291dGNvbWUYAiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZUIg8oEZHAoaU2VydmljZS1EZXBsb3ltZW50LU91dGNvbWUSPQoNbWlzc2luZ190eXBlcxgDIAMoCUIm8oEZIgogU2VydmljZS1EZXBsb3ltZW50LU1pc3NpbmctVHlwZXMSNwoKdW5kb25lX3JldhgEIAEoCUIj8oEZHwodU2VydmljZS1EZXBsb3ltZW50LVVuZG9uZS1SZXYi9wMKCFJldmlzaW9uEgsKA3JldhgBIAEoCRIOCgZwYXJlbnQYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmFjdGl2ZRgEIAEoCBIMCgR1c2VyGAUgASgJEhYKDmNsaWVudF9hZGRyZXNzGAYgASgJEhAKCHByb3RvY29sGAcgASgJEhIKCnJlcXVlc3RfaWQYCCABKAkSNAoPZGVwbG95bWVudF90eXBlGAkgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSKQoFY2F1c2UYCiABKA4yGi5mbG93Z2F0ZS52MS5SZXZpc2lvbkNhdXNlEhQKDHJlc3RvcmVkX3JldhgLIAEoCRIPCgdtZXNzYWdlGAwgASgJEg4KBnBpbm5lZBgNIAEoCBIvCgdvdXRjb21lGA4gASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFwoPb3V0Y29tZV9tZXNzYWdlGA8gASgJEhUKDW1pc3NpbmdfdHlwZXMYECADKAkSEgoKbm9kZV9jb3VudBgRIAEoBRISCgpzaXplX2J5dGVzGBIgASgFEiAKBWZsb3dzGBMgAygLMhEuZmxvd2dhdGUudjEuTm9kZSKQAQoPRGVwbG95bWVudEVycm9yEjAKBGNvZGUYASABKA4yIi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50RXJyb3JSZWFzb24SDwoHbWVzc2FnZRgCIAEoCRIlCgZhY3RpdmUYAyABKAsyFS5mbG93Z2F0ZS52MS5SZXZpc2lvbjoT8oEZDxIEY29kZRoHbWVzc2FnZSLKAQoETm9kZRIUCgJpZBgBIAEoCUII8oEZBDABOAESFgoEdHlwZRgCIAEoCUII8oEZBDABOAESGgoFbGFiZWwYAyABKAlCBvKBGQIgAUgAiAEBEjkKC2NyZWRlbnRpYWxzGAQgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzQgbygRkCOAESMwoKcHJvcGVydGllcxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBvKBGQIYAUIICgZfbGFiZWwihQEKD05vZGVDcmVkZW50aWFscxJDCgZ2YWx1ZXMYASADKAsyKC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMuVmFsdWVzRW50cnlCCYABAfKBGQIYARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIskBCgtDcmVkZW50aWFscxI6CgVub2RlcxgBIAMoCzIjLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzLk5vZGVzRW50cnlCBvKBGQIYARIkCgllbmNyeXB0ZWQYAiABKAlCCYABAfKBGQI4AUgAUgEkiAEBGkoKCk5vZGVzRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzOgI4AUIMCgpfZW5jcnlwdGVkKpcBCgpOb2RlQWN0aW9uEhsKF05PREVfQUNUSU9OX1VOU1BFQ0lGSUVEEAASIAoQTk9ERV9BQ1RJT05fU1RPUBABGgrygRkGCgRzdG9wEiIKEU5PREVfQUNUSU9OX1NUQVJUEAIaC/KBGQcKBXN0YXJ0EiYKE05PREVfQUNUSU9OX1JFU1RBUlQQAxoN8oEZCQoHcmVzdGFydCruAgoPUGxhbldhcm5pbmdLaW5kEiEKHVBMQU5fV0FSTklOR19LSU5EX1VOU1BFQ0lGSUVEEAASOAofUExBTl9XQVJOSU5HX0tJTkRfVU5VU0VEX0NPTkZJRxABGhPygRkPCg11bnVzZWRfY29uZmlnEjwKIVBMQU5fV0FSTklOR19LSU5EX1dJUkVfVE9fTk9USElORxACGhXygRkRCg93aXJlX3RvX25vdGhpbmcSPAohUExBTl9XQVJOSU5HX0tJTkRfTElOS19UT19OT1RISU5HEAMaFfKBGREKD2xpbmtfdG9fbm90aGluZxJCCiRQTEFOX1dBUk5JTkdfS0lORF9EVVBMSUNBVEVfRU5EUE9JTlQQBBoY8oEZFAoSZHVwbGljYXRlX2VuZHBvaW50Ej4KIlBMQU5fV0FSTklOR19LSU5EX0xPU1RfQ1JFREVOVElBTFMQBRoW8oEZEgoQbG9zdF9jcmVkZW50aWFscyppCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEh8KD09OX0ZBSUxVUkVfS0VFUBABGgrygRkGCgRrZWVwEh8KD09OX0ZBSUxVUkVfVU5ETxACGgrygRkGCgR1bmRvKs8CChFEZXBsb3ltZW50T3V0Y29tZRIiCh5ERVBMT1lNRU5UX09VVENPTUVfVU5TUEVDSUZJRUQQABItChpERVBMT1lNRU5UX09VVENPTUVfUlVOTklORxABGg3ygRkJCgdydW5uaW5nEisKGURFUExPWU1FTlRfT1VUQ09NRV9GQUlMRUQQAhoM8oEZCAoGZmFpbGVkEi0KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMaDfKBGQkKB2NyYXNoZWQSLQoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBoN8oEZCQoHcGVuZGluZxIvChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRoO8oEZCgoIcmVwbGFjZWQSKwoZREVQTE9ZTUVOVF9PVVRDT01FX1VORE9ORRAGGgzygRkICgZ1bmRvbmUqtQIKDVJldmlzaW9uQ2F1c2USHgoaUkVWSVNJT05fQ0FVU0VfVU5TUEVDSUZJRUQQABIvChlSRVZJU0lPTl9DQVVTRV9ERVBMT1lNRU5UEAEaEPKBGQwKCmRlcGxveW1lbnQSJQoUUkVWSVNJT05fQ0FVU0VfTUVSR0UQAhoL8oEZBwoFbWVyZ2USIwoTUkVWSVNJT05fQ0FVU0VfRkxPVxADGgrygRkGCgRmbG93EikKFlJFVklTSU9OX0NBVVNFX1JFU1RPUkUQBBoN8oEZCQoHcmVzdG9yZRIjChNSRVZJU0lPTl9DQVVTRV9VTkRPEAUaCvKBGQYKBHVuZG8SNwodUkVWSVNJT05fQ0FVU0VfQVVUT01BVElDX1VORE8QBhoU8oEZEAoOYXV0b21hdGljX3VuZG8qrQIKFURlcGxveW1lbnRFcnJvclJlYXNvbhInCiNERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEkcKKERFUExPWU1FTlRfRVJST1JfUkVBU09OX1ZFUlNJT05fTUlTTUFUQ0gQARoZ8oEZFQoQdmVyc2lvbl9taXNtYXRjaBiZAxJNCitERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9QUkVDT05ESVRJT05fRkFJTEVEEAIaHPKBGRgKE3ByZWNvbmRpdGlvbl9mYWlsZWQYnAMSUwouREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBADGh/ygRkbChZpZGVtcG90ZW5jeV9rZXlfcmV1c2VkGKYDKtMBCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIkChRERVBMT1lNRU5UX1RZUEVfRlVMTBABGgrygRkGCgRmdWxsEiYKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACGgvygRkHCgVub2RlcxImChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxoL8oEZBwoFZmxvd3MSKgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEGg7ygRkKCgZyZWxvYWQQATKKBgoMRmxvd3NTZXJ2aWNlEtIBCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiiAGQAgHygRljIkEKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIgsKAnYxGgVmbG93cyIECgJ2MioDcmV2MhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZDBoKZmxvd3MucmVhZILT5JMCCBIGL2Zsb3dzEtABCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2UihgHygRlgIkoKE1NlcnZpY2UtQVBJLVZlcnNpb24SAnYxGhNpbnZhbGlkX2FwaV92ZXJzaW9uIg4KAnYxEgVmbG93cyDMASIKCgJ2MhIBKiDIAToNaW52YWxpZF9mbG93c1IDcmV2woIZDRoLZmxvd3Mud3JpdGWC0+STAgs6ASoiBi9mbG93cxLUAQoJUGxhbkZsb3dzEh0uZmxvd2dhdGUudjEuUGxhbkZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlBsYW5GbG93c1Jlc3BvbnNlIocBkAIC8oEZWiJEChNTZXJ2aWNlLUFQSS1WZXJzaW9uEgJ2MRoTaW52YWxpZF9hcGlfdmVyc2lvbiILCgJ2MRIFZmxvd3MiBwoCdjISASo6DWludmFsaWRfZmxvd3NSA3JldsKCGQwaCmZsb3dzLnJlYWSC0+STAhA6ASoiCy9mbG93czpwbGFuEnsKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlIjDygRkFUgNyZXbCghkNGgtmbG93cy53cml0ZYLT5JMCEDoBKiILL2Zsb3dzOnVuZG9CJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_flowgate_v1_diff, file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -174,6 +174,204 @@ export const PlanFlowsRequestSchema: GenMessage<PlanFlowsRequest> = /*@__PURE__*
   messageDesc(file_flowgate_v1_flows, 3);
 
 /**
+ * What a deployment would do.
+ *
+ * @generated from message flowgate.v1.PlanFlowsResponse
+ */
+export type PlanFlowsResponse = Message<"flowgate.v1.PlanFlowsResponse"> & {
+  /**
+   * The active revision, which the deployment would replace.
+   *
+   * @generated from field: string rev = 1;
+   */
+  rev: string;
+
+  /**
+   * From the base of the request to the flows of the request.
+   *
+   * @generated from field: flowgate.v1.FlowsDiff diff = 2;
+   */
+  diff?: FlowsDiff | undefined;
+
+  /**
+   * The nodes that the flow runtime would stop or start: in the order in which they start, those that only stop last.
+   *
+   * @generated from field: repeated flowgate.v1.PlannedNode nodes = 3;
+   */
+  nodes: PlannedNode[];
+
+  /**
+   * Node types that are not installed. If there are any, no node starts.
+   *
+   * @generated from field: repeated flowgate.v1.MissingType missing_types = 4;
+   */
+  missingTypes: MissingType[];
+
+  /**
+   * Modules that nodes need, apart from those of Node.js. If one is not installed, no node starts.
+   *
+   * @generated from field: repeated flowgate.v1.RequiredModule modules = 5;
+   */
+  modules: RequiredModule[];
+
+  /**
+   * @generated from field: repeated flowgate.v1.PlanWarning warnings = 6;
+   */
+  warnings: PlanWarning[];
+
+  /**
+   * The plan for people.
+   *
+   * @generated from field: string text = 7;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message flowgate.v1.PlanFlowsResponse.
+ * Use `create(PlanFlowsResponseSchema)` to create a new message.
+ */
+export const PlanFlowsResponseSchema: GenMessage<PlanFlowsResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 4);
+
+/**
+ * @generated from message flowgate.v1.PlannedNode
+ */
+export type PlannedNode = Message<"flowgate.v1.PlannedNode"> & {
+  /**
+   * Of a node in a subflow: its id in the definition.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * @generated from field: optional string name = 3;
+   */
+  name?: string | undefined;
+
+  /**
+   * The id of its tab, outside of subflow instances; empty for global configuration nodes.
+   *
+   * @generated from field: string tab = 4;
+   */
+  tab: string;
+
+  /**
+   * The ids of the subflow instances that contain it, outermost first: a node in a subflow runs once in each instance.
+   *
+   * @generated from field: repeated string instances = 5;
+   */
+  instances: string[];
+
+  /**
+   * @generated from field: flowgate.v1.NodeAction action = 6;
+   */
+  action: NodeAction;
+};
+
+/**
+ * Describes the message flowgate.v1.PlannedNode.
+ * Use `create(PlannedNodeSchema)` to create a new message.
+ */
+export const PlannedNodeSchema: GenMessage<PlannedNode> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 5);
+
+/**
+ * @generated from message flowgate.v1.MissingType
+ */
+export type MissingType = Message<"flowgate.v1.MissingType"> & {
+  /**
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: repeated string node_ids = 2;
+   */
+  nodeIds: string[];
+};
+
+/**
+ * Describes the message flowgate.v1.MissingType.
+ * Use `create(MissingTypeSchema)` to create a new message.
+ */
+export const MissingTypeSchema: GenMessage<MissingType> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 6);
+
+/**
+ * @generated from message flowgate.v1.RequiredModule
+ */
+export type RequiredModule = Message<"flowgate.v1.RequiredModule"> & {
+  /**
+   * As for npm, without a version.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The version or range of versions, if the flows name one.
+   *
+   * @generated from field: optional string version = 2;
+   */
+  version?: string | undefined;
+
+  /**
+   * @generated from field: repeated string node_ids = 3;
+   */
+  nodeIds: string[];
+};
+
+/**
+ * Describes the message flowgate.v1.RequiredModule.
+ * Use `create(RequiredModuleSchema)` to create a new message.
+ */
+export const RequiredModuleSchema: GenMessage<RequiredModule> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 7);
+
+/**
+ * Something that is valid, but probably not intended.
+ *
+ * @generated from message flowgate.v1.PlanWarning
+ */
+export type PlanWarning = Message<"flowgate.v1.PlanWarning"> & {
+  /**
+   * @generated from field: flowgate.v1.PlanWarningKind kind = 1;
+   */
+  kind: PlanWarningKind;
+
+  /**
+   * @generated from field: string node_id = 2;
+   */
+  nodeId: string;
+
+  /**
+   * The id of the node's tab or subflow; empty for global configuration nodes.
+   *
+   * @generated from field: string container = 3;
+   */
+  container: string;
+
+  /**
+   * @generated from field: string message = 4;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message flowgate.v1.PlanWarning.
+ * Use `create(PlanWarningSchema)` to create a new message.
+ */
+export const PlanWarningSchema: GenMessage<PlanWarning> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 8);
+
+/**
  * @generated from message flowgate.v1.UndoFlowsRequest
  */
 export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
@@ -225,7 +423,7 @@ export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
  * Use `create(UndoFlowsRequestSchema)` to create a new message.
  */
 export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 9);
 
 /**
  * @generated from message flowgate.v1.SetFlowsResponse
@@ -265,7 +463,7 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 10);
 
 /**
  * A revision of the flows.
@@ -394,7 +592,7 @@ export type Revision = Message<"flowgate.v1.Revision"> & {
  * Use `create(RevisionSchema)` to create a new message.
  */
 export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 11);
 
 /**
  * Why flows were not deployed. It is also the body of the HTTP response.
@@ -425,7 +623,7 @@ export type DeploymentError = Message<"flowgate.v1.DeploymentError"> & {
  * Use `create(DeploymentErrorSchema)` to create a new message.
  */
 export const DeploymentErrorSchema: GenMessage<DeploymentError> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 12);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -472,7 +670,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 8);
+  messageDesc(file_flowgate_v1_flows, 13);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -491,7 +689,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 9);
+  messageDesc(file_flowgate_v1_flows, 14);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -519,7 +717,99 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 10);
+  messageDesc(file_flowgate_v1_flows, 15);
+
+/**
+ * @generated from enum flowgate.v1.NodeAction
+ */
+export const NodeAction = {
+  /**
+   * @generated from enum value: NODE_ACTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: NODE_ACTION_STOP = 1;
+   */
+  STOP: 1,
+
+  /**
+   * @generated from enum value: NODE_ACTION_START = 2;
+   */
+  START: 2,
+
+  /**
+   * @generated from enum value: NODE_ACTION_RESTART = 3;
+   */
+  RESTART: 3,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.NodeAction
+ */
+export type NodeAction = (typeof NodeAction)[keyof typeof NodeAction] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.NodeAction.
+ */
+export const NodeActionSchema: GenEnum<NodeAction> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 0);
+
+/**
+ * @generated from enum flowgate.v1.PlanWarningKind
+ */
+export const PlanWarningKind = {
+  /**
+   * @generated from enum value: PLAN_WARNING_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * No node uses a configuration node.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_UNUSED_CONFIG = 1;
+   */
+  UNUSED_CONFIG: 1,
+
+  /**
+   * A wire leads to a node that does not exist or can't receive messages.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_WIRE_TO_NOTHING = 2;
+   */
+  WIRE_TO_NOTHING: 2,
+
+  /**
+   * A link node is linked to nothing.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_LINK_TO_NOTHING = 3;
+   */
+  LINK_TO_NOTHING: 3,
+
+  /**
+   * Several "http in" nodes have the same method and path.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_DUPLICATE_ENDPOINT = 4;
+   */
+  DUPLICATE_ENDPOINT: 4,
+
+  /**
+   * A node with credentials is removed, or gets another type.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_LOST_CREDENTIALS = 5;
+   */
+  LOST_CREDENTIALS: 5,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.PlanWarningKind
+ */
+export type PlanWarningKind = (typeof PlanWarningKind)[keyof typeof PlanWarningKind] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.PlanWarningKind.
+ */
+export const PlanWarningKindSchema: GenEnum<PlanWarningKind> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -555,7 +845,7 @@ export type OnFailure = (typeof OnFailure)[keyof typeof OnFailure] | UnknownEnum
  * Describes the enum flowgate.v1.OnFailure.
  */
 export const OnFailureSchema: GenEnum<OnFailure> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 0);
+  enumDesc(file_flowgate_v1_flows, 2);
 
 /**
  * @generated from enum flowgate.v1.DeploymentOutcome
@@ -618,7 +908,7 @@ export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof Deployme
  * Describes the enum flowgate.v1.DeploymentOutcome.
  */
 export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 1);
+  enumDesc(file_flowgate_v1_flows, 3);
 
 /**
  * How the flows of a revision were made.
@@ -685,7 +975,7 @@ export type RevisionCause = (typeof RevisionCause)[keyof typeof RevisionCause] |
  * Describes the enum flowgate.v1.RevisionCause.
  */
 export const RevisionCauseSchema: GenEnum<RevisionCause> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 2);
+  enumDesc(file_flowgate_v1_flows, 4);
 
 /**
  * @generated from enum flowgate.v1.DeploymentErrorReason
@@ -727,7 +1017,7 @@ export type DeploymentErrorReason = (typeof DeploymentErrorReason)[keyof typeof 
  * Describes the enum flowgate.v1.DeploymentErrorReason.
  */
 export const DeploymentErrorReasonSchema: GenEnum<DeploymentErrorReason> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 3);
+  enumDesc(file_flowgate_v1_flows, 5);
 
 /**
  * @generated from enum flowgate.v1.DeploymentType
@@ -776,7 +1066,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 4);
+  enumDesc(file_flowgate_v1_flows, 6);
 
 /**
  * The active flow configuration.

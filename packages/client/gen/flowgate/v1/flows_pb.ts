@@ -4,8 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { PlanFlowsResponseSchema } from "./plan_pb.ts";
-import { file_flowgate_v1_plan } from "./plan_pb.ts";
+import type { FlowsDiff } from "./diff_pb.ts";
+import { file_flowgate_v1_diff } from "./diff_pb.ts";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -13,7 +13,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkivQIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLBAQoQUGxhbkZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIMCgRiYXNlGAUgASgJQgYKBF9yZXYi7QEKEFVuZG9GbG93c1JlcXVlc3QSEAoDcmV2GAEgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAIgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgDIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlIAYgBARIRCgR3YWl0GAUgASgNSAKIAQESKgoKb25fZmFpbHVyZRgGIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQiewoQU2V0Rmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSEgoKdW5kb25lX3JldhgEIAEoCSKeAQoETm9kZRIKCgJpZBgBIAEoCRIMCgR0eXBlGAIgASgJEhIKBWxhYmVsGAMgASgJSACIAQESMQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCCAoGX2xhYmVsIn8KD05vZGVDcmVkZW50aWFscxI9CgZ2YWx1ZXMYASADKAsyKC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMuVmFsdWVzRW50cnlCA4ABARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrsBCgtDcmVkZW50aWFscxIyCgVub2RlcxgBIAMoCzIjLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzLk5vZGVzRW50cnkSHgoJZW5jcnlwdGVkGAIgASgJQgOAAQFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCpRCglPbkZhaWx1cmUSGgoWT05fRkFJTFVSRV9VTlNQRUNJRklFRBAAEhMKD09OX0ZBSUxVUkVfS0VFUBABEhMKD09OX0ZBSUxVUkVfVU5ETxACKvYBChFEZXBsb3ltZW50T3V0Y29tZRIiCh5ERVBMT1lNRU5UX09VVENPTUVfVU5TUEVDSUZJRUQQABIeChpERVBMT1lNRU5UX09VVENPTUVfUlVOTklORxABEh0KGURFUExPWU1FTlRfT1VUQ09NRV9GQUlMRUQQAhIeChpERVBMT1lNRU5UX09VVENPTUVfQ1JBU0hFRBADEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9QRU5ESU5HEAQSHwobREVQTE9ZTUVOVF9PVVRDT01FX1JFUExBQ0VEEAUSHQoZREVQTE9ZTUVOVF9PVVRDT01FX1VORE9ORRAGKp0BCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIYChRERVBMT1lNRU5UX1RZUEVfRlVMTBABEhkKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACEhkKFURFUExPWU1FTlRfVFlQRV9GTE9XUxADEhoKFkRFUExPWU1FTlRfVFlQRV9SRUxPQUQQBDLBAgoMRmxvd3NTZXJ2aWNlEkwKCEdldEZsb3dzEhwuZmxvd2dhdGUudjEuR2V0Rmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuR2V0Rmxvd3NSZXNwb25zZSIDkAIBEkcKCFNldEZsb3dzEhwuZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZRJPCglQbGFuRmxvd3MSHS5mbG93Z2F0ZS52MS5QbGFuRmxvd3NSZXF1ZXN0Gh4uZmxvd2dhdGUudjEuUGxhbkZsb3dzUmVzcG9uc2UiA5ACAhJJCglVbmRvRmxvd3MSHS5mbG93Z2F0ZS52MS5VbmRvRmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_plan, file_google_protobuf_struct]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkivQIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLBAQoQUGxhbkZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIMCgRiYXNlGAUgASgJQgYKBF9yZXYiiAIKEVBsYW5GbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIkCgRkaWZmGAIgASgLMhYuZmxvd2dhdGUudjEuRmxvd3NEaWZmEicKBW5vZGVzGAMgAygLMhguZmxvd2dhdGUudjEuUGxhbm5lZE5vZGUSLwoNbWlzc2luZ190eXBlcxgEIAMoCzIYLmZsb3dnYXRlLnYxLk1pc3NpbmdUeXBlEiwKB21vZHVsZXMYBSADKAsyGy5mbG93Z2F0ZS52MS5SZXF1aXJlZE1vZHVsZRIqCgh3YXJuaW5ncxgGIAMoCzIYLmZsb3dnYXRlLnYxLlBsYW5XYXJuaW5nEgwKBHRleHQYByABKAkijAEKC1BsYW5uZWROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEQoEbmFtZRgDIAEoCUgAiAEBEgsKA3RhYhgEIAEoCRIRCglpbnN0YW5jZXMYBSADKAkSJwoGYWN0aW9uGAYgASgOMhcuZmxvd2dhdGUudjEuTm9kZUFjdGlvbkIHCgVfbmFtZSItCgtNaXNzaW5nVHlwZRIMCgR0eXBlGAEgASgJEhAKCG5vZGVfaWRzGAIgAygJIlIKDlJlcXVpcmVkTW9kdWxlEgwKBG5hbWUYASABKAkSFAoHdmVyc2lvbhgCIAEoCUgAiAEBEhAKCG5vZGVfaWRzGAMgAygJQgoKCF92ZXJzaW9uIm4KC1BsYW5XYXJuaW5nEioKBGtpbmQYASABKA4yHC5mbG93Z2F0ZS52MS5QbGFuV2FybmluZ0tpbmQSDwoHbm9kZV9pZBgCIAEoCRIRCgljb250YWluZXIYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCJ7ChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIvCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgDIAMoCRISCgp1bmRvbmVfcmV2GAQgASgJIp4BCgROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEgoFbGFiZWwYAyABKAlIAIgBARIxCgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIICgZfbGFiZWwifwoPTm9kZUNyZWRlbnRpYWxzEj0KBnZhbHVlcxgBIAMoCzIoLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscy5WYWx1ZXNFbnRyeUIDgAEBGi0KC1ZhbHVlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiuwEKC0NyZWRlbnRpYWxzEjIKBW5vZGVzGAEgAygLMiMuZmxvd2dhdGUudjEuQ3JlZGVudGlhbHMuTm9kZXNFbnRyeRIeCgllbmNyeXB0ZWQYAiABKAlCA4ABAUgAUgEkiAEBGkoKCk5vZGVzRW50cnkSCwoDa2V5GAEgASgJEisKBXZhbHVlGAIgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzOgI4AUIMCgpfZW5jcnlwdGVkKm8KCk5vZGVBY3Rpb24SGwoXTk9ERV9BQ1RJT05fVU5TUEVDSUZJRUQQABIUChBOT0RFX0FDVElPTl9TVE9QEAESFQoRTk9ERV9BQ1RJT05fU1RBUlQQAhIXChNOT0RFX0FDVElPTl9SRVNUQVJUEAMq+QEKD1BsYW5XYXJuaW5nS2luZBIhCh1QTEFOX1dBUk5JTkdfS0lORF9VTlNQRUNJRklFRBAAEiMKH1BMQU5fV0FSTklOR19LSU5EX1VOVVNFRF9DT05GSUcQARIlCiFQTEFOX1dBUk5JTkdfS0lORF9XSVJFX1RPX05PVEhJTkcQAhIlCiFQTEFOX1dBUk5JTkdfS0lORF9MSU5LX1RPX05PVEhJTkcQAxIoCiRQTEFOX1dBUk5JTkdfS0lORF9EVVBMSUNBVEVfRU5EUE9JTlQQBBImCiJQTEFOX1dBUk5JTkdfS0lORF9MT1NUX0NSRURFTlRJQUxTEAUqUQoJT25GYWlsdXJlEhoKFk9OX0ZBSUxVUkVfVU5TUEVDSUZJRUQQABITCg9PTl9GQUlMVVJFX0tFRVAQARITCg9PTl9GQUlMVVJFX1VORE8QAir2AQoRRGVwbG95bWVudE91dGNvbWUSIgoeREVQTE9ZTUVOVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHgoaREVQTE9ZTUVOVF9PVVRDT01FX1JVTk5JTkcQARIdChlERVBMT1lNRU5UX09VVENPTUVfRkFJTEVEEAISHgoaREVQTE9ZTUVOVF9PVVRDT01FX0NSQVNIRUQQAxIeChpERVBMT1lNRU5UX09VVENPTUVfUEVORElORxAEEh8KG0RFUExPWU1FTlRfT1VUQ09NRV9SRVBMQUNFRBAFEh0KGURFUExPWU1FTlRfT1VUQ09NRV9VTkRPTkUQBiqdAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARIZChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhIZChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxIaChZERVBMT1lNRU5UX1RZUEVfUkVMT0FEEAQywQIKDEZsb3dzU2VydmljZRJMCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiA5ACARJHCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2USTwoJUGxhbkZsb3dzEh0uZmxvd2dhdGUudjEuUGxhbkZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlBsYW5GbG93c1Jlc3BvbnNlIgOQAgISSQoJVW5kb0Zsb3dzEh0uZmxvd2dhdGUudjEuVW5kb0Zsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_diff, file_google_protobuf_struct]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -170,6 +170,204 @@ export const PlanFlowsRequestSchema: GenMessage<PlanFlowsRequest> = /*@__PURE__*
   messageDesc(file_flowgate_v1_flows, 3);
 
 /**
+ * What a deployment would do.
+ *
+ * @generated from message flowgate.v1.PlanFlowsResponse
+ */
+export type PlanFlowsResponse = Message<"flowgate.v1.PlanFlowsResponse"> & {
+  /**
+   * The active revision, which the deployment would replace.
+   *
+   * @generated from field: string rev = 1;
+   */
+  rev: string;
+
+  /**
+   * From the base of the request to the flows of the request.
+   *
+   * @generated from field: flowgate.v1.FlowsDiff diff = 2;
+   */
+  diff?: FlowsDiff | undefined;
+
+  /**
+   * The nodes that the flow runtime would stop or start: in the order in which they start, those that only stop last.
+   *
+   * @generated from field: repeated flowgate.v1.PlannedNode nodes = 3;
+   */
+  nodes: PlannedNode[];
+
+  /**
+   * Node types that are not installed. If there are any, no node starts.
+   *
+   * @generated from field: repeated flowgate.v1.MissingType missing_types = 4;
+   */
+  missingTypes: MissingType[];
+
+  /**
+   * Modules that nodes need, apart from those of Node.js. If one is not installed, no node starts.
+   *
+   * @generated from field: repeated flowgate.v1.RequiredModule modules = 5;
+   */
+  modules: RequiredModule[];
+
+  /**
+   * @generated from field: repeated flowgate.v1.PlanWarning warnings = 6;
+   */
+  warnings: PlanWarning[];
+
+  /**
+   * The plan for people.
+   *
+   * @generated from field: string text = 7;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message flowgate.v1.PlanFlowsResponse.
+ * Use `create(PlanFlowsResponseSchema)` to create a new message.
+ */
+export const PlanFlowsResponseSchema: GenMessage<PlanFlowsResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 4);
+
+/**
+ * @generated from message flowgate.v1.PlannedNode
+ */
+export type PlannedNode = Message<"flowgate.v1.PlannedNode"> & {
+  /**
+   * Of a node in a subflow: its id in the definition.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * @generated from field: optional string name = 3;
+   */
+  name?: string | undefined;
+
+  /**
+   * The id of its tab, outside of subflow instances; empty for global configuration nodes.
+   *
+   * @generated from field: string tab = 4;
+   */
+  tab: string;
+
+  /**
+   * The ids of the subflow instances that contain it, outermost first: a node in a subflow runs once in each instance.
+   *
+   * @generated from field: repeated string instances = 5;
+   */
+  instances: string[];
+
+  /**
+   * @generated from field: flowgate.v1.NodeAction action = 6;
+   */
+  action: NodeAction;
+};
+
+/**
+ * Describes the message flowgate.v1.PlannedNode.
+ * Use `create(PlannedNodeSchema)` to create a new message.
+ */
+export const PlannedNodeSchema: GenMessage<PlannedNode> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 5);
+
+/**
+ * @generated from message flowgate.v1.MissingType
+ */
+export type MissingType = Message<"flowgate.v1.MissingType"> & {
+  /**
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: repeated string node_ids = 2;
+   */
+  nodeIds: string[];
+};
+
+/**
+ * Describes the message flowgate.v1.MissingType.
+ * Use `create(MissingTypeSchema)` to create a new message.
+ */
+export const MissingTypeSchema: GenMessage<MissingType> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 6);
+
+/**
+ * @generated from message flowgate.v1.RequiredModule
+ */
+export type RequiredModule = Message<"flowgate.v1.RequiredModule"> & {
+  /**
+   * As for npm, without a version.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The version or range of versions, if the flows name one.
+   *
+   * @generated from field: optional string version = 2;
+   */
+  version?: string | undefined;
+
+  /**
+   * @generated from field: repeated string node_ids = 3;
+   */
+  nodeIds: string[];
+};
+
+/**
+ * Describes the message flowgate.v1.RequiredModule.
+ * Use `create(RequiredModuleSchema)` to create a new message.
+ */
+export const RequiredModuleSchema: GenMessage<RequiredModule> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 7);
+
+/**
+ * Something that is valid, but probably not intended.
+ *
+ * @generated from message flowgate.v1.PlanWarning
+ */
+export type PlanWarning = Message<"flowgate.v1.PlanWarning"> & {
+  /**
+   * @generated from field: flowgate.v1.PlanWarningKind kind = 1;
+   */
+  kind: PlanWarningKind;
+
+  /**
+   * @generated from field: string node_id = 2;
+   */
+  nodeId: string;
+
+  /**
+   * The id of the node's tab or subflow; empty for global configuration nodes.
+   *
+   * @generated from field: string container = 3;
+   */
+  container: string;
+
+  /**
+   * @generated from field: string message = 4;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message flowgate.v1.PlanWarning.
+ * Use `create(PlanWarningSchema)` to create a new message.
+ */
+export const PlanWarningSchema: GenMessage<PlanWarning> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 8);
+
+/**
  * @generated from message flowgate.v1.UndoFlowsRequest
  */
 export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
@@ -221,7 +419,7 @@ export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
  * Use `create(UndoFlowsRequestSchema)` to create a new message.
  */
 export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 9);
 
 /**
  * @generated from message flowgate.v1.SetFlowsResponse
@@ -261,7 +459,7 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 10);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -308,7 +506,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 11);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -327,7 +525,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 12);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -355,7 +553,99 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 8);
+  messageDesc(file_flowgate_v1_flows, 13);
+
+/**
+ * @generated from enum flowgate.v1.NodeAction
+ */
+export const NodeAction = {
+  /**
+   * @generated from enum value: NODE_ACTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: NODE_ACTION_STOP = 1;
+   */
+  STOP: 1,
+
+  /**
+   * @generated from enum value: NODE_ACTION_START = 2;
+   */
+  START: 2,
+
+  /**
+   * @generated from enum value: NODE_ACTION_RESTART = 3;
+   */
+  RESTART: 3,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.NodeAction
+ */
+export type NodeAction = (typeof NodeAction)[keyof typeof NodeAction] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.NodeAction.
+ */
+export const NodeActionSchema: GenEnum<NodeAction> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 0);
+
+/**
+ * @generated from enum flowgate.v1.PlanWarningKind
+ */
+export const PlanWarningKind = {
+  /**
+   * @generated from enum value: PLAN_WARNING_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * No node uses a configuration node.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_UNUSED_CONFIG = 1;
+   */
+  UNUSED_CONFIG: 1,
+
+  /**
+   * A wire leads to a node that does not exist or can't receive messages.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_WIRE_TO_NOTHING = 2;
+   */
+  WIRE_TO_NOTHING: 2,
+
+  /**
+   * A link node is linked to nothing.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_LINK_TO_NOTHING = 3;
+   */
+  LINK_TO_NOTHING: 3,
+
+  /**
+   * Several "http in" nodes have the same method and path.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_DUPLICATE_ENDPOINT = 4;
+   */
+  DUPLICATE_ENDPOINT: 4,
+
+  /**
+   * A node with credentials is removed, or gets another type.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_LOST_CREDENTIALS = 5;
+   */
+  LOST_CREDENTIALS: 5,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.PlanWarningKind
+ */
+export type PlanWarningKind = (typeof PlanWarningKind)[keyof typeof PlanWarningKind] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.PlanWarningKind.
+ */
+export const PlanWarningKindSchema: GenEnum<PlanWarningKind> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -391,7 +681,7 @@ export type OnFailure = (typeof OnFailure)[keyof typeof OnFailure] | UnknownEnum
  * Describes the enum flowgate.v1.OnFailure.
  */
 export const OnFailureSchema: GenEnum<OnFailure> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 0);
+  enumDesc(file_flowgate_v1_flows, 2);
 
 /**
  * @generated from enum flowgate.v1.DeploymentOutcome
@@ -454,7 +744,7 @@ export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof Deployme
  * Describes the enum flowgate.v1.DeploymentOutcome.
  */
 export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 1);
+  enumDesc(file_flowgate_v1_flows, 3);
 
 /**
  * @generated from enum flowgate.v1.DeploymentType
@@ -503,7 +793,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 2);
+  enumDesc(file_flowgate_v1_flows, 4);
 
 /**
  * The active flow configuration.

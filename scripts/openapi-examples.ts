@@ -69,6 +69,39 @@ const auditEntry = {
 };
 const token = "6Qp2cB1oT0m3xk9yZ5vW8uN7rE4sA1dF";
 
+const diff = {
+  containers: [
+    {
+      kind: "tab",
+      id: "9b1c0f5e2d7a4c11",
+      name: "Greetings",
+      nodes: [
+        {
+          id: "7f3a1c8e5b2d4e33",
+          type: "function",
+          name: "greet",
+          role: "node",
+          change: "changed",
+          aspects: ["properties"],
+          properties: [
+            {
+              path: "func",
+              before: 'msg.payload = "Hello!"; return msg;',
+              after: 'msg.payload = "Good morning!"; return msg;',
+            },
+          ],
+        },
+      ],
+    },
+  ],
+};
+const diffText = String.raw`0 added, 0 removed, 1 changed
+
+tab "Greetings" (9b1c0f5e2d7a4c11)
+  ~ function "greet" (7f3a1c8e5b2d4e33)
+      func: "msg.payload = \"Hello!\"; return msg;" -> "msg.payload = \"Good morning!\"; return msg;"
+`;
+
 /** The examples of the operations. A test validates each of them against its schema. */
 export const examples: Examples = {
   AuthService_GetLogin: {
@@ -268,6 +301,45 @@ export const examples: Examples = {
   FlowsService_DisableFlow: {
     request: { "application/json": { unconditional: { summary: "Whichever revision is active", value: {} } } },
     responses: { 200: { "application/json": { changed: { value: { id: flowId, rev } } } } },
+  },
+  FlowsService_PlanFlows: {
+    request: { "application/json": { v1: { summary: "v1: the array of nodes", value: nodes } } },
+    responses: {
+      200: {
+        "application/json": {
+          plan: {
+            summary: "One node restarts, and a configuration node is not used",
+            value: {
+              rev,
+              diff,
+              nodes: [
+                { id: "7f3a1c8e5b2d4e33", type: "function", name: "greet", tab: "9b1c0f5e2d7a4c11", action: "restart" },
+              ],
+              missingTypes: [],
+              modules: [],
+              warnings: [
+                {
+                  kind: "unused_config",
+                  nodeId: "broker",
+                  container: "",
+                  message: 'mqtt-broker "broker": no node uses this configuration node',
+                },
+              ],
+            },
+          },
+        },
+      },
+    },
+  },
+  RevisionsService_DiffRevision: {
+    responses: {
+      200: {
+        "application/json": {
+          diff: { summary: "One node is changed", value: { base: "0198a4c1-9a70-7c11-8f02-5d2b7e9c4a16", rev, diff } },
+        },
+        "text/plain": { diff: { summary: "The same for people", value: diffText } },
+      },
+    },
   },
   SettingsService_GetSettings: {
     responses: {

@@ -1,5 +1,6 @@
 import type { FlowNode } from "../configuration.ts";
 import { isSameJson } from "../same-json.ts";
+import type { Marks } from "./marks.ts";
 import { followReferences } from "./references.ts";
 import { findLinked } from "./linked-nodes.ts";
 import { containerKey, type ParsedFlows, toKey } from "./parsed-flows.ts";
@@ -20,18 +21,6 @@ export type ModifiedNodes = {
   readonly tabs: ReadonlySet<string>;
   /** The global environment differs: the runtime restarts everything. */
   readonly isGlobal: boolean;
-};
-
-/** Marks of the classification. The value is the node, or undefined for a tab that does not exist. */
-export type Marks = {
-  readonly added: Map<string, FlowNode | undefined>;
-  /** `"member"` if only the group is changed. */
-  readonly changed: Map<string, FlowNode | "member">;
-  readonly removed: Map<string, FlowNode | undefined>;
-  readonly rewired: Map<string, FlowNode>;
-  readonly tabs: Set<string>;
-  readonly subflows: Set<string>;
-  isGlobal: boolean;
 };
 
 /** `credentialsChanged` are the ids of the nodes whose credentials differ. */

@@ -1,5 +1,5 @@
 import type { FlowNode } from "../configuration.ts";
-import type { Marks } from "./modified-nodes.ts";
+import type { Marks } from "./marks.ts";
 import { containerKey, type ParsedFlows, toKey } from "./parsed-flows.ts";
 
 type Reference = { readonly node: FlowNode; readonly property: string };

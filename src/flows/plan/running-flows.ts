@@ -13,7 +13,7 @@ export type RunningNode = {
 };
 
 /** What the runtime has started on a tab, or of a subflow instance (`Flow` in @node-red/runtime/lib/flows/Flow.js). */
-export type RunningFlow = {
+type RunningFlow = {
   readonly tab: string;
   readonly instances: readonly string[];
   /** Running nodes by id, subflow instances included. */
@@ -22,7 +22,7 @@ export type RunningFlow = {
   readonly subflows: Map<string, RunningFlow>;
 };
 
-export type RunningFlows = Map<string, RunningFlow>;
+type RunningFlows = Map<string, RunningFlow>;
 
 const globalId = "global";
 

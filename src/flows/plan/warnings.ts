@@ -19,7 +19,7 @@ export type Warning = {
 
 export type WarningKind = (typeof warningKinds)[number];
 
-export const warningKinds = [
+const warningKinds = [
   "unused_config",
   "wire_to_nothing",
   "link_to_nothing",

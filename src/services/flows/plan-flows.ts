@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { PlanFlowsRequest } from "../../../gen/flowgate/v1/flows_pb.ts";
-import type { PlanFlowsResponseSchema } from "../../../gen/flowgate/v1/plan_pb.ts";
+import type { PlanFlowsResponseSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
 import { originOf } from "../../auth/origin.ts";
 import { headerConditions, revCondition } from "../../deployments/conditions.ts";

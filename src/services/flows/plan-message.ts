@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { NodeAction, type PlanFlowsResponseSchema, PlanWarningKind } from "../../../gen/flowgate/v1/plan_pb.ts";
+import { NodeAction, type PlanFlowsResponseSchema, PlanWarningKind } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { FlowsDiff } from "../../flows/diff/flows-diff.ts";
 import type { DeploymentPlan, PlannedNode } from "../../flows/plan/plan.ts";
 import type { WarningKind } from "../../flows/plan/warnings.ts";

@@ -4,10 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import type { NodeChange } from "./diff_pb.ts";
+import type { FlowsDiff, NodeChange } from "./diff_pb.ts";
 import { file_flowgate_v1_diff } from "./diff_pb.ts";
-import type { PlanFlowsResponseSchema } from "./plan_pb.ts";
-import { file_flowgate_v1_plan } from "./plan_pb.ts";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -15,7 +13,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkizAIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLBAQoQUGxhbkZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIMCgRiYXNlGAUgASgJQgYKBF9yZXYi7QEKEFVuZG9GbG93c1JlcXVlc3QSEAoDcmV2GAEgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAIgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgDIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlIAYgBARIRCgR3YWl0GAUgASgNSAKIAQESKgoKb25fZmFpbHVyZRgGIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQiHAoOR2V0Rmxvd1JlcXVlc3QSCgoCaWQYASABKAkijwIKEUNyZWF0ZUZsb3dSZXF1ZXN0Eh8KBGZsb3cYASABKAsyES5mbG93Z2F0ZS52MS5GbG93EhAKA3JldhgCIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBCABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAUgASgJSAGIAQESEQoEd2FpdBgGIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IpsCChFVcGRhdGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIfCgRmbG93GAIgASgLMhEuZmxvd2dhdGUudjEuRmxvdxIQCgNyZXYYAyABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCL6AQoRRGVsZXRlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi+gEKEUVuYWJsZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEhAKA3JldhgCIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgDIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBCABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAUgASgJSAGIAQESEQoEd2FpdBgGIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYByABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IvsBChJEaXNhYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQiiQEKEkNoYW5nZUZsb3dSZXNwb25zZRIKCgJpZBgBIAEoCRILCgNyZXYYAiABKAkSLwoHb3V0Y29tZRgDIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYBCADKAkSEgoKdW5kb25lX3JldhgFIAEoCSLGAQoQU2V0Rmxvd3NSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSEgoKdW5kb25lX3JldhgEIAEoCRISCgptZXJnZWRfcmV2GAUgASgJEjUKDm1lcmdlZF9jaGFuZ2VzGAYgAygLMh0uZmxvd2dhdGUudjEuQ29uY3VycmVudENoYW5nZSKiAQoQQ29uY3VycmVudENoYW5nZRIPCgdub2RlX2lkGAEgASgJEgwKBHR5cGUYAiABKAkSDAoEbmFtZRgDIAEoCRImCgV5b3VycxgEIAEoDjIXLmZsb3dnYXRlLnYxLk5vZGVDaGFuZ2USJwoGdGhlaXJzGAUgASgOMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZRIQCghjb25mbGljdBgGIAEoCSKeAQoETm9kZRIKCgJpZBgBIAEoCRIMCgR0eXBlGAIgASgJEhIKBWxhYmVsGAMgASgJSACIAQESMQoLY3JlZGVudGlhbHMYBCABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMSKwoKcHJvcGVydGllcxgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCCAoGX2xhYmVsIssCCgRGbG93EgoKAmlkGAEgASgJEhIKBWxhYmVsGAIgASgJSACIAQESFQoIZGlzYWJsZWQYAyABKAhIAYgBARIRCgRpbmZvGAQgASgJSAKIAQESIAoFbm9kZXMYBSADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEiIKB2NvbmZpZ3MYBiADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEiYKCHN1YmZsb3dzGAcgAygLMhQuZmxvd2dhdGUudjEuU3ViZmxvdxIxCgtjcmVkZW50aWFscxgIIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAkgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBILCgNyZXYYCiABKAlCCAoGX2xhYmVsQgsKCV9kaXNhYmxlZEIHCgVfaW5mbyLJAQoHU3ViZmxvdxIKCgJpZBgBIAEoCRIMCgR0eXBlGAIgASgJEiAKBW5vZGVzGAMgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIiCgdjb25maWdzGAQgAygLMhEuZmxvd2dhdGUudjEuTm9kZRIxCgtjcmVkZW50aWFscxgFIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAYgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCJ/Cg9Ob2RlQ3JlZGVudGlhbHMSPQoGdmFsdWVzGAEgAygLMiguZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzLlZhbHVlc0VudHJ5QgOAAQEaLQoLVmFsdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK7AQoLQ3JlZGVudGlhbHMSMgoFbm9kZXMYASADKAsyIy5mbG93Z2F0ZS52MS5DcmVkZW50aWFscy5Ob2Rlc0VudHJ5Eh4KCWVuY3J5cHRlZBgCIAEoCUIDgAEBSABSASSIAQEaSgoKTm9kZXNFbnRyeRILCgNrZXkYASABKAkSKwoFdmFsdWUYAiABKAsyHC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHM6AjgBQgwKCl9lbmNyeXB0ZWQqUQoJT25GYWlsdXJlEhoKFk9OX0ZBSUxVUkVfVU5TUEVDSUZJRUQQABITCg9PTl9GQUlMVVJFX0tFRVAQARITCg9PTl9GQUlMVVJFX1VORE8QAir2AQoRRGVwbG95bWVudE91dGNvbWUSIgoeREVQTE9ZTUVOVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHgoaREVQTE9ZTUVOVF9PVVRDT01FX1JVTk5JTkcQARIdChlERVBMT1lNRU5UX09VVENPTUVfRkFJTEVEEAISHgoaREVQTE9ZTUVOVF9PVVRDT01FX0NSQVNIRUQQAxIeChpERVBMT1lNRU5UX09VVENPTUVfUEVORElORxAEEh8KG0RFUExPWU1FTlRfT1VUQ09NRV9SRVBMQUNFRBAFEh0KGURFUExPWU1FTlRfT1VUQ09NRV9VTkRPTkUQBiqdAQoORGVwbG95bWVudFR5cGUSHwobREVQTE9ZTUVOVF9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUREVQTE9ZTUVOVF9UWVBFX0ZVTEwQARIZChVERVBMT1lNRU5UX1RZUEVfTk9ERVMQAhIZChVERVBMT1lNRU5UX1RZUEVfRkxPV1MQAxIaChZERVBMT1lNRU5UX1RZUEVfUkVMT0FEEAQyjgYKDEZsb3dzU2VydmljZRJMCghHZXRGbG93cxIcLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLkdldEZsb3dzUmVzcG9uc2UiA5ACARJHCghTZXRGbG93cxIcLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2USTwoJUGxhbkZsb3dzEh0uZmxvd2dhdGUudjEuUGxhbkZsb3dzUmVxdWVzdBoeLmZsb3dnYXRlLnYxLlBsYW5GbG93c1Jlc3BvbnNlIgOQAgISSQoJVW5kb0Zsb3dzEh0uZmxvd2dhdGUudjEuVW5kb0Zsb3dzUmVxdWVzdBodLmZsb3dnYXRlLnYxLlNldEZsb3dzUmVzcG9uc2USPgoHR2V0RmxvdxIbLmZsb3dnYXRlLnYxLkdldEZsb3dSZXF1ZXN0GhEuZmxvd2dhdGUudjEuRmxvdyIDkAIBEk0KCkNyZWF0ZUZsb3cSHi5mbG93Z2F0ZS52MS5DcmVhdGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJNCgpVcGRhdGVGbG93Eh4uZmxvd2dhdGUudjEuVXBkYXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTQoKRGVsZXRlRmxvdxIeLmZsb3dnYXRlLnYxLkRlbGV0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlEk0KCkVuYWJsZUZsb3cSHi5mbG93Z2F0ZS52MS5FbmFibGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJPCgtEaXNhYmxlRmxvdxIfLmZsb3dnYXRlLnYxLkRpc2FibGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_diff, file_flowgate_v1_plan, file_google_protobuf_struct]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkizAIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLBAQoQUGxhbkZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIMCgRiYXNlGAUgASgJQgYKBF9yZXYiiAIKEVBsYW5GbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIkCgRkaWZmGAIgASgLMhYuZmxvd2dhdGUudjEuRmxvd3NEaWZmEicKBW5vZGVzGAMgAygLMhguZmxvd2dhdGUudjEuUGxhbm5lZE5vZGUSLwoNbWlzc2luZ190eXBlcxgEIAMoCzIYLmZsb3dnYXRlLnYxLk1pc3NpbmdUeXBlEiwKB21vZHVsZXMYBSADKAsyGy5mbG93Z2F0ZS52MS5SZXF1aXJlZE1vZHVsZRIqCgh3YXJuaW5ncxgGIAMoCzIYLmZsb3dnYXRlLnYxLlBsYW5XYXJuaW5nEgwKBHRleHQYByABKAkijAEKC1BsYW5uZWROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEQoEbmFtZRgDIAEoCUgAiAEBEgsKA3RhYhgEIAEoCRIRCglpbnN0YW5jZXMYBSADKAkSJwoGYWN0aW9uGAYgASgOMhcuZmxvd2dhdGUudjEuTm9kZUFjdGlvbkIHCgVfbmFtZSItCgtNaXNzaW5nVHlwZRIMCgR0eXBlGAEgASgJEhAKCG5vZGVfaWRzGAIgAygJIlIKDlJlcXVpcmVkTW9kdWxlEgwKBG5hbWUYASABKAkSFAoHdmVyc2lvbhgCIAEoCUgAiAEBEhAKCG5vZGVfaWRzGAMgAygJQgoKCF92ZXJzaW9uIm4KC1BsYW5XYXJuaW5nEioKBGtpbmQYASABKA4yHC5mbG93Z2F0ZS52MS5QbGFuV2FybmluZ0tpbmQSDwoHbm9kZV9pZBgCIAEoCRIRCgljb250YWluZXIYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCIcCg5HZXRGbG93UmVxdWVzdBIKCgJpZBgBIAEoCSKPAgoRQ3JlYXRlRmxvd1JlcXVlc3QSHwoEZmxvdxgBIAEoCzIRLmZsb3dnYXRlLnYxLkZsb3cSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQimwIKEVVwZGF0ZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEh8KBGZsb3cYAiABKAsyES5mbG93Z2F0ZS52MS5GbG93EhAKA3JldhgDIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBSABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAYgASgJSAGIAQESEQoEd2FpdBgHIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IvoBChFEZWxldGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCL6AQoRRW5hYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi+wEKEkRpc2FibGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKJAQoSQ2hhbmdlRmxvd1Jlc3BvbnNlEgoKAmlkGAEgASgJEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRISCgp1bmRvbmVfcmV2GAUgASgJIsYBChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIvCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgDIAMoCRISCgp1bmRvbmVfcmV2GAQgASgJEhIKCm1lcmdlZF9yZXYYBSABKAkSNQoObWVyZ2VkX2NoYW5nZXMYBiADKAsyHS5mbG93Z2F0ZS52MS5Db25jdXJyZW50Q2hhbmdlIqIBChBDb25jdXJyZW50Q2hhbmdlEg8KB25vZGVfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIMCgRuYW1lGAMgASgJEiYKBXlvdXJzGAQgASgOMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZRInCgZ0aGVpcnMYBSABKA4yFy5mbG93Z2F0ZS52MS5Ob2RlQ2hhbmdlEhAKCGNvbmZsaWN0GAYgASgJIp4BCgROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEgoFbGFiZWwYAyABKAlIAIgBARIxCgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIICgZfbGFiZWwiywIKBEZsb3cSCgoCaWQYASABKAkSEgoFbGFiZWwYAiABKAlIAIgBARIVCghkaXNhYmxlZBgDIAEoCEgBiAEBEhEKBGluZm8YBCABKAlIAogBARIgCgVub2RlcxgFIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSIgoHY29uZmlncxgGIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSJgoIc3ViZmxvd3MYByADKAsyFC5mbG93Z2F0ZS52MS5TdWJmbG93EjEKC2NyZWRlbnRpYWxzGAggASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EgsKA3JldhgKIAEoCUIICgZfbGFiZWxCCwoJX2Rpc2FibGVkQgcKBV9pbmZvIskBCgdTdWJmbG93EgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSIAoFbm9kZXMYAyADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEiIKB2NvbmZpZ3MYBCADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEjEKC2NyZWRlbnRpYWxzGAUgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYBiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0In8KD05vZGVDcmVkZW50aWFscxI9CgZ2YWx1ZXMYASADKAsyKC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMuVmFsdWVzRW50cnlCA4ABARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrsBCgtDcmVkZW50aWFscxIyCgVub2RlcxgBIAMoCzIjLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzLk5vZGVzRW50cnkSHgoJZW5jcnlwdGVkGAIgASgJQgOAAQFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCpvCgpOb2RlQWN0aW9uEhsKF05PREVfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFAoQTk9ERV9BQ1RJT05fU1RPUBABEhUKEU5PREVfQUNUSU9OX1NUQVJUEAISFwoTTk9ERV9BQ1RJT05fUkVTVEFSVBADKvkBCg9QbGFuV2FybmluZ0tpbmQSIQodUExBTl9XQVJOSU5HX0tJTkRfVU5TUEVDSUZJRUQQABIjCh9QTEFOX1dBUk5JTkdfS0lORF9VTlVTRURfQ09ORklHEAESJQohUExBTl9XQVJOSU5HX0tJTkRfV0lSRV9UT19OT1RISU5HEAISJQohUExBTl9XQVJOSU5HX0tJTkRfTElOS19UT19OT1RISU5HEAMSKAokUExBTl9XQVJOSU5HX0tJTkRfRFVQTElDQVRFX0VORFBPSU5UEAQSJgoiUExBTl9XQVJOSU5HX0tJTkRfTE9TVF9DUkVERU5USUFMUxAFKlEKCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9LRUVQEAESEwoPT05fRkFJTFVSRV9VTkRPEAIq9gEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBIfChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRIdChlERVBMT1lNRU5UX09VVENPTUVfVU5ET05FEAYqnQEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFERFUExPWU1FTlRfVFlQRV9GVUxMEAESGQoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAISGQoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMSGgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEMo4GCgxGbG93c1NlcnZpY2USTAoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIgOQAgESRwoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEk8KCVBsYW5GbG93cxIdLmZsb3dnYXRlLnYxLlBsYW5GbG93c1JlcXVlc3QaHi5mbG93Z2F0ZS52MS5QbGFuRmxvd3NSZXNwb25zZSIDkAICEkkKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEj4KB0dldEZsb3cSGy5mbG93Z2F0ZS52MS5HZXRGbG93UmVxdWVzdBoRLmZsb3dnYXRlLnYxLkZsb3ciA5ACARJNCgpDcmVhdGVGbG93Eh4uZmxvd2dhdGUudjEuQ3JlYXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTQoKVXBkYXRlRmxvdxIeLmZsb3dnYXRlLnYxLlVwZGF0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlEk0KCkRlbGV0ZUZsb3cSHi5mbG93Z2F0ZS52MS5EZWxldGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJNCgpFbmFibGVGbG93Eh4uZmxvd2dhdGUudjEuRW5hYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTwoLRGlzYWJsZUZsb3cSHy5mbG93Z2F0ZS52MS5EaXNhYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_diff, file_google_protobuf_struct]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -180,6 +178,204 @@ export const PlanFlowsRequestSchema: GenMessage<PlanFlowsRequest> = /*@__PURE__*
   messageDesc(file_flowgate_v1_flows, 3);
 
 /**
+ * What a deployment would do.
+ *
+ * @generated from message flowgate.v1.PlanFlowsResponse
+ */
+export type PlanFlowsResponse = Message<"flowgate.v1.PlanFlowsResponse"> & {
+  /**
+   * The active revision, which the deployment would replace.
+   *
+   * @generated from field: string rev = 1;
+   */
+  rev: string;
+
+  /**
+   * From the base of the request to the flows of the request.
+   *
+   * @generated from field: flowgate.v1.FlowsDiff diff = 2;
+   */
+  diff?: FlowsDiff | undefined;
+
+  /**
+   * The nodes that the flow runtime would stop or start: in the order in which they start, those that only stop last.
+   *
+   * @generated from field: repeated flowgate.v1.PlannedNode nodes = 3;
+   */
+  nodes: PlannedNode[];
+
+  /**
+   * Node types that are not installed. If there are any, no node starts.
+   *
+   * @generated from field: repeated flowgate.v1.MissingType missing_types = 4;
+   */
+  missingTypes: MissingType[];
+
+  /**
+   * Modules that nodes need, apart from those of Node.js. If one is not installed, no node starts.
+   *
+   * @generated from field: repeated flowgate.v1.RequiredModule modules = 5;
+   */
+  modules: RequiredModule[];
+
+  /**
+   * @generated from field: repeated flowgate.v1.PlanWarning warnings = 6;
+   */
+  warnings: PlanWarning[];
+
+  /**
+   * The plan for people.
+   *
+   * @generated from field: string text = 7;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message flowgate.v1.PlanFlowsResponse.
+ * Use `create(PlanFlowsResponseSchema)` to create a new message.
+ */
+export const PlanFlowsResponseSchema: GenMessage<PlanFlowsResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 4);
+
+/**
+ * @generated from message flowgate.v1.PlannedNode
+ */
+export type PlannedNode = Message<"flowgate.v1.PlannedNode"> & {
+  /**
+   * Of a node in a subflow: its id in the definition.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * @generated from field: optional string name = 3;
+   */
+  name?: string | undefined;
+
+  /**
+   * The id of its tab, outside of subflow instances; empty for global configuration nodes.
+   *
+   * @generated from field: string tab = 4;
+   */
+  tab: string;
+
+  /**
+   * The ids of the subflow instances that contain it, outermost first: a node in a subflow runs once in each instance.
+   *
+   * @generated from field: repeated string instances = 5;
+   */
+  instances: string[];
+
+  /**
+   * @generated from field: flowgate.v1.NodeAction action = 6;
+   */
+  action: NodeAction;
+};
+
+/**
+ * Describes the message flowgate.v1.PlannedNode.
+ * Use `create(PlannedNodeSchema)` to create a new message.
+ */
+export const PlannedNodeSchema: GenMessage<PlannedNode> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 5);
+
+/**
+ * @generated from message flowgate.v1.MissingType
+ */
+export type MissingType = Message<"flowgate.v1.MissingType"> & {
+  /**
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: repeated string node_ids = 2;
+   */
+  nodeIds: string[];
+};
+
+/**
+ * Describes the message flowgate.v1.MissingType.
+ * Use `create(MissingTypeSchema)` to create a new message.
+ */
+export const MissingTypeSchema: GenMessage<MissingType> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 6);
+
+/**
+ * @generated from message flowgate.v1.RequiredModule
+ */
+export type RequiredModule = Message<"flowgate.v1.RequiredModule"> & {
+  /**
+   * As for npm, without a version.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The version or range of versions, if the flows name one.
+   *
+   * @generated from field: optional string version = 2;
+   */
+  version?: string | undefined;
+
+  /**
+   * @generated from field: repeated string node_ids = 3;
+   */
+  nodeIds: string[];
+};
+
+/**
+ * Describes the message flowgate.v1.RequiredModule.
+ * Use `create(RequiredModuleSchema)` to create a new message.
+ */
+export const RequiredModuleSchema: GenMessage<RequiredModule> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 7);
+
+/**
+ * Something that is valid, but probably not intended.
+ *
+ * @generated from message flowgate.v1.PlanWarning
+ */
+export type PlanWarning = Message<"flowgate.v1.PlanWarning"> & {
+  /**
+   * @generated from field: flowgate.v1.PlanWarningKind kind = 1;
+   */
+  kind: PlanWarningKind;
+
+  /**
+   * @generated from field: string node_id = 2;
+   */
+  nodeId: string;
+
+  /**
+   * The id of the node's tab or subflow; empty for global configuration nodes.
+   *
+   * @generated from field: string container = 3;
+   */
+  container: string;
+
+  /**
+   * @generated from field: string message = 4;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message flowgate.v1.PlanWarning.
+ * Use `create(PlanWarningSchema)` to create a new message.
+ */
+export const PlanWarningSchema: GenMessage<PlanWarning> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 8);
+
+/**
  * @generated from message flowgate.v1.UndoFlowsRequest
  */
 export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
@@ -231,7 +427,7 @@ export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
  * Use `create(UndoFlowsRequestSchema)` to create a new message.
  */
 export const UndoFlowsRequestSchema: GenMessage<UndoFlowsRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 4);
+  messageDesc(file_flowgate_v1_flows, 9);
 
 /**
  * @generated from message flowgate.v1.GetFlowRequest
@@ -250,7 +446,7 @@ export type GetFlowRequest = Message<"flowgate.v1.GetFlowRequest"> & {
  * Use `create(GetFlowRequestSchema)` to create a new message.
  */
 export const GetFlowRequestSchema: GenMessage<GetFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 5);
+  messageDesc(file_flowgate_v1_flows, 10);
 
 /**
  * @generated from message flowgate.v1.CreateFlowRequest
@@ -311,7 +507,7 @@ export type CreateFlowRequest = Message<"flowgate.v1.CreateFlowRequest"> & {
  * Use `create(CreateFlowRequestSchema)` to create a new message.
  */
 export const CreateFlowRequestSchema: GenMessage<CreateFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 6);
+  messageDesc(file_flowgate_v1_flows, 11);
 
 /**
  * @generated from message flowgate.v1.UpdateFlowRequest
@@ -378,7 +574,7 @@ export type UpdateFlowRequest = Message<"flowgate.v1.UpdateFlowRequest"> & {
  * Use `create(UpdateFlowRequestSchema)` to create a new message.
  */
 export const UpdateFlowRequestSchema: GenMessage<UpdateFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 7);
+  messageDesc(file_flowgate_v1_flows, 12);
 
 /**
  * @generated from message flowgate.v1.DeleteFlowRequest
@@ -439,7 +635,7 @@ export type DeleteFlowRequest = Message<"flowgate.v1.DeleteFlowRequest"> & {
  * Use `create(DeleteFlowRequestSchema)` to create a new message.
  */
 export const DeleteFlowRequestSchema: GenMessage<DeleteFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 8);
+  messageDesc(file_flowgate_v1_flows, 13);
 
 /**
  * @generated from message flowgate.v1.EnableFlowRequest
@@ -500,7 +696,7 @@ export type EnableFlowRequest = Message<"flowgate.v1.EnableFlowRequest"> & {
  * Use `create(EnableFlowRequestSchema)` to create a new message.
  */
 export const EnableFlowRequestSchema: GenMessage<EnableFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 9);
+  messageDesc(file_flowgate_v1_flows, 14);
 
 /**
  * @generated from message flowgate.v1.DisableFlowRequest
@@ -561,7 +757,7 @@ export type DisableFlowRequest = Message<"flowgate.v1.DisableFlowRequest"> & {
  * Use `create(DisableFlowRequestSchema)` to create a new message.
  */
 export const DisableFlowRequestSchema: GenMessage<DisableFlowRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 10);
+  messageDesc(file_flowgate_v1_flows, 15);
 
 /**
  * @generated from message flowgate.v1.ChangeFlowResponse
@@ -608,7 +804,7 @@ export type ChangeFlowResponse = Message<"flowgate.v1.ChangeFlowResponse"> & {
  * Use `create(ChangeFlowResponseSchema)` to create a new message.
  */
 export const ChangeFlowResponseSchema: GenMessage<ChangeFlowResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 11);
+  messageDesc(file_flowgate_v1_flows, 16);
 
 /**
  * @generated from message flowgate.v1.SetFlowsResponse
@@ -662,7 +858,7 @@ export type SetFlowsResponse = Message<"flowgate.v1.SetFlowsResponse"> & {
  * Use `create(SetFlowsResponseSchema)` to create a new message.
  */
 export const SetFlowsResponseSchema: GenMessage<SetFlowsResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 12);
+  messageDesc(file_flowgate_v1_flows, 17);
 
 /**
  * A node that was changed by a deployment, or by others that were made in the meantime.
@@ -714,7 +910,7 @@ export type ConcurrentChange = Message<"flowgate.v1.ConcurrentChange"> & {
  * Use `create(ConcurrentChangeSchema)` to create a new message.
  */
 export const ConcurrentChangeSchema: GenMessage<ConcurrentChange> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 13);
+  messageDesc(file_flowgate_v1_flows, 18);
 
 /**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
@@ -761,7 +957,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 14);
+  messageDesc(file_flowgate_v1_flows, 19);
 
 /**
  * One flow: a tab with its nodes. The flow with the id "global" has only `configs` and `subflows`, which all flows share.
@@ -841,7 +1037,7 @@ export type Flow = Message<"flowgate.v1.Flow"> & {
  * Use `create(FlowSchema)` to create a new message.
  */
 export const FlowSchema: GenMessage<Flow> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 15);
+  messageDesc(file_flowgate_v1_flows, 20);
 
 /**
  * A subflow with its nodes.
@@ -895,7 +1091,7 @@ export type Subflow = Message<"flowgate.v1.Subflow"> & {
  * Use `create(SubflowSchema)` to create a new message.
  */
 export const SubflowSchema: GenMessage<Subflow> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 16);
+  messageDesc(file_flowgate_v1_flows, 21);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -914,7 +1110,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 17);
+  messageDesc(file_flowgate_v1_flows, 22);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -942,7 +1138,99 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 18);
+  messageDesc(file_flowgate_v1_flows, 23);
+
+/**
+ * @generated from enum flowgate.v1.NodeAction
+ */
+export const NodeAction = {
+  /**
+   * @generated from enum value: NODE_ACTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: NODE_ACTION_STOP = 1;
+   */
+  STOP: 1,
+
+  /**
+   * @generated from enum value: NODE_ACTION_START = 2;
+   */
+  START: 2,
+
+  /**
+   * @generated from enum value: NODE_ACTION_RESTART = 3;
+   */
+  RESTART: 3,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.NodeAction
+ */
+export type NodeAction = (typeof NodeAction)[keyof typeof NodeAction] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.NodeAction.
+ */
+export const NodeActionSchema: GenEnum<NodeAction> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 0);
+
+/**
+ * @generated from enum flowgate.v1.PlanWarningKind
+ */
+export const PlanWarningKind = {
+  /**
+   * @generated from enum value: PLAN_WARNING_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * No node uses a configuration node.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_UNUSED_CONFIG = 1;
+   */
+  UNUSED_CONFIG: 1,
+
+  /**
+   * A wire leads to a node that does not exist or can't receive messages.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_WIRE_TO_NOTHING = 2;
+   */
+  WIRE_TO_NOTHING: 2,
+
+  /**
+   * A link node is linked to nothing.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_LINK_TO_NOTHING = 3;
+   */
+  LINK_TO_NOTHING: 3,
+
+  /**
+   * Several "http in" nodes have the same method and path.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_DUPLICATE_ENDPOINT = 4;
+   */
+  DUPLICATE_ENDPOINT: 4,
+
+  /**
+   * A node with credentials is removed, or gets another type.
+   *
+   * @generated from enum value: PLAN_WARNING_KIND_LOST_CREDENTIALS = 5;
+   */
+  LOST_CREDENTIALS: 5,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.PlanWarningKind
+ */
+export type PlanWarningKind = (typeof PlanWarningKind)[keyof typeof PlanWarningKind] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.PlanWarningKind.
+ */
+export const PlanWarningKindSchema: GenEnum<PlanWarningKind> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 1);
 
 /**
  * @generated from enum flowgate.v1.OnFailure
@@ -978,7 +1266,7 @@ export type OnFailure = (typeof OnFailure)[keyof typeof OnFailure] | UnknownEnum
  * Describes the enum flowgate.v1.OnFailure.
  */
 export const OnFailureSchema: GenEnum<OnFailure> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 0);
+  enumDesc(file_flowgate_v1_flows, 2);
 
 /**
  * @generated from enum flowgate.v1.DeploymentOutcome
@@ -1041,7 +1329,7 @@ export type DeploymentOutcome = (typeof DeploymentOutcome)[keyof typeof Deployme
  * Describes the enum flowgate.v1.DeploymentOutcome.
  */
 export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 1);
+  enumDesc(file_flowgate_v1_flows, 3);
 
 /**
  * @generated from enum flowgate.v1.DeploymentType
@@ -1090,7 +1378,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 2);
+  enumDesc(file_flowgate_v1_flows, 4);
 
 /**
  * The active flow configuration.

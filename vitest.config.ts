@@ -16,7 +16,14 @@ export default defineConfig({
     // For the programs that the tests run from source.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL("node_modules/.cache/node", import.meta.url)) },
     projects: [
-      { extends: true, test: { name: "default", include: ["{test,packages/*/test}/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "default",
+          include: ["{test,packages/*/test}/**/*.test.ts"],
+          globalSetup: ["test/run-folder.ts"],
+        },
+      },
       {
         extends: true,
         test: {

@@ -114,8 +114,9 @@ test.skipIf(missingBrowser !== undefined)("retries a call in a browser, bundled 
     );
   });
   await using browser = await openBrowser();
-  await browser.page.goto(server.url);
-  const output = browser.page.locator("output");
+  const { page } = await browser.openTab();
+  await page.goto(server.url);
+  const output = page.locator("output");
   await output.filter({ hasText: /./ }).waitFor();
   expect(await output.innerText()).toBe("1.2.3");
   expect(server.calls).toBe(2);

@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 /** The transcoder compiles functions, and interprets them where code generation is forbidden. Its tests run in both forms. */
@@ -10,8 +11,19 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Most of the slow ones wait for processes that they start.
     maxWorkers: 3,
+    // Loading the modules again for each file costs more than most tests.
+    isolate: false,
+    // For the programs that the tests run from source.
+    env: { NODE_COMPILE_CACHE: fileURLToPath(new URL("node_modules/.cache/node", import.meta.url)) },
     projects: [
-      { extends: true, test: { name: "default", include: ["{test,packages/*/test}/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "default",
+          include: ["{test,packages/*/test}/**/*.test.ts"],
+          globalSetup: ["test/run-folder.ts"],
+        },
+      },
       {
         extends: true,
         test: {

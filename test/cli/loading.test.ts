@@ -10,6 +10,9 @@ const listing = `data:text/javascript,${encodeURIComponent(`
   registerHooks({ load(url, context, next) { process.stderr.write(url + "\\n"); return next(url, context); } });
 `)}`;
 
+/** Without the compile cache of the tests, which has precedence. */
+const env = { NODE_COMPILE_CACHE: "" };
+
 // The port is invalid, so that the command ends after checking its options.
 const start = ["start", "--port", "many"];
 
@@ -26,7 +29,7 @@ test.each([
 
 test("puts the compile cache in the data directory", async () => {
   await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
-  await runCli([...start, "--data-dir", directory.path]);
+  await runCli([...start, "--data-dir", directory.path], { env });
   const files = await readdir(join(directory.path, "compile-cache"), { recursive: true });
   expect(files.length).toBeGreaterThan(10);
 });
@@ -35,13 +38,13 @@ test("finds the data directory in the configuration file too", async () => {
   await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
   const config = join(directory.path, "flowgate.yaml");
   await writeFile(config, `dataDir: ${directory.path}\n`);
-  await runCli([...start, "--config", config]);
+  await runCli([...start, "--config", config], { env });
   expect(await readdir(directory.path)).toContain("compile-cache");
 });
 
 test("does not create the data directory for the compile cache", async () => {
   await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
-  await runCli([...start, "--data-dir", join(directory.path, "data")]);
+  await runCli([...start, "--data-dir", join(directory.path, "data")], { env });
   expect(await readdir(directory.path)).toEqual([]);
 });
 
@@ -50,6 +53,6 @@ test("does not use a compile cache that others could write", async () => {
   const folder = join(directory.path, "compile-cache");
   await mkdir(folder);
   await chmod(folder, 0o777);
-  await runCli([...start, "--data-dir", directory.path]);
+  await runCli([...start, "--data-dir", directory.path], { env });
   expect(await readdir(folder)).toEqual([]);
 });

@@ -16,7 +16,8 @@ export async function runCli(
     ...as
   }: { input?: string | Buffer; env?: Record<string, string>; cwd?: string; uid?: number; gid?: number } = {},
 ): Promise<Outcome> {
-  const child = spawn(process.execPath, [mainPath, ...args], { env: { PATH: process.env["PATH"], ...env }, ...as });
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const child = spawn(process.execPath, [mainPath, ...args], { env: { PATH, NODE_COMPILE_CACHE, ...env }, ...as });
   child.stdin.end(input);
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exitCode(child)]);
   return { code, stdout, stderr };

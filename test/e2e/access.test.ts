@@ -1,12 +1,8 @@
-import { spawn } from "node:child_process";
-import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { runCli } from "../cli/run-cli.ts";
 import { bearer, form, json } from "./rest.ts";
 import { type Service, startService } from "./service.ts";
 import { login, passwordOf, tokenParameters, user } from "./users.ts";
-
-const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 /** The calls that the API allows with this token. */
 async function allowed(service: Service, token?: string): Promise<string[]> {
@@ -22,49 +18,90 @@ async function allowed(service: Service, token?: string): Promise<string[]> {
   return statuses.filter(([, status]) => status < 300).map(([permission]) => permission);
 }
 
-test("a token has the permissions of both its scope and its user", async () => {
-  const cases = [
-    ["*", "*", ["flows.read", "flows.write", "settings.read"]],
-    ["*", "read", ["flows.read", "settings.read"]],
-    ["*", "flows.write", ["flows.write"]],
-    ["read", "read", ["flows.read", "settings.read"]],
-    ["read", "settings.read", ["settings.read"]],
-    [["flows.write", "read"], "read flows.write", ["flows.read", "flows.write", "settings.read"]],
-  ] as const;
-  const users = cases.map(([permissions], index) => user(`u${index}`, permissions as string | string[]));
-  await using service = await startService({ config: { adminAuth: { users } } });
-  for (const [index, [permissions, scope, expected]] of cases.entries()) {
-    const token = await login(service, { username: `u${index}`, scope });
-    expect([permissions, scope, await allowed(service, token)]).toEqual([permissions, scope, expected]);
-  }
+const cases = [
+  ["*", "*", ["flows.read", "flows.write", "settings.read"]],
+  ["*", "read", ["flows.read", "settings.read"]],
+  ["*", "flows.write", ["flows.write"]],
+  ["read", "read", ["flows.read", "settings.read"]],
+  ["read", "settings.read", ["settings.read"]],
+  [["flows.write", "read"], "read flows.write", ["flows.read", "flows.write", "settings.read"]],
+] as const;
+
+describe("with users", () => {
+  const password = "correct horse, battery stäple";
+  let service: Service;
+  beforeAll(async () => {
+    const { stdout } = await runCli(["hash-password"], { input: `${password}\n` });
+    const users = [
+      ...cases.map(([permissions], index) => user(`u${index}`, permissions as string | string[])),
+      { username: "argon2id", permissions: "*", password: stdout.trim() },
+    ];
+    service = await startService({ config: { adminAuth: { users } } });
+  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
+
+  test("a token has the permissions of both its scope and its user", async () => {
+    for (const [index, [permissions, scope, expected]] of cases.entries()) {
+      const token = await login(service, { username: `u${index}`, scope });
+      expect([permissions, scope, await allowed(service, token)]).toEqual([permissions, scope, expected]);
+    }
+  });
+
+  test("hashes of `flowgate hash-password` are accepted, without blocking other calls", async () => {
+    let answered = 0;
+    const over = new AbortController();
+    const asking = (async () => {
+      while (!over.signal.aborted) {
+        await service.send("GET", "/auth/login");
+        answered += 1;
+      }
+    })();
+    const tokens = await Promise.all(
+      Array.from({ length: 16 }, () => login(service, { username: "argon2id", password })),
+    );
+    over.abort();
+    await asking;
+    expect(new Set(tokens).size).toBe(16);
+    // With hashing on the event loop, only one or two of these would complete meanwhile, instead of one per hash.
+    expect(answered).toBeGreaterThan(16);
+  });
+
+  // The last one: nobody can log in afterwards.
+  test("after 50 failures an address is blocked, whatever the user", async () => {
+    const issue = (username: string, secret: string) =>
+      service.send("POST", "/auth/token", {
+        headers: { ...form, "x-forwarded-for": `10.0.0.${username.length}` },
+        body: new URLSearchParams(tokenParameters({ username, password: secret })).toString(),
+      });
+    const statuses = await Promise.all(
+      Array.from({ length: 60 }, async (_, n) => (await issue(`nobody ${n}`, "x")).status),
+    );
+    expect(statuses.filter((status) => status === 400)).toHaveLength(50);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(10);
+    const reply = await issue("u0", passwordOf("u0"));
+    expect([reply.status, Number(reply.headers["retry-after"]) > 0]).toEqual([429, true]);
+  });
 });
 
-test("a token loses the permissions that its user loses, and all when the user is removed", async () => {
+test("a token loses the permissions that its user loses, and all with the user or the password", async () => {
   const config = (...users: ReturnType<typeof user>[]) => ({ adminAuth: { users } });
-  const [u, v] = [user("u", "*"), user("v", "*")];
-  await using first = await startService({ config: config(u, v) });
-  const token = await login(first, { username: "u" });
+  const [narrowed, changed, removed] = [user("narrowed", "*"), user("changed", "*"), user("removed", "*")];
+  await using first = await startService({ config: config(narrowed, changed, removed) });
+  const tokens = await Promise.all([narrowed, changed, removed].map(({ username }) => login(first, { username })));
+  const everything = ["flows.read", "flows.write", "settings.read"];
+  expect(await Promise.all(tokens.map((token) => allowed(first, token)))).toEqual([everything, everything, everything]);
   await first.stop();
-  {
-    await using narrowed = await startService({
-      dataDir: first.dataDir,
-      config: config({ ...u, permissions: "read" }, v),
-    });
-    expect(await allowed(narrowed, token)).toEqual(["flows.read", "settings.read"]);
-  }
-  {
-    await using removed = await startService({ dataDir: first.dataDir, config: config(v) });
-    expect(await allowed(removed, token)).toEqual([]);
-    const reply = await removed.send("GET", "/flows", { headers: bearer(token) });
-    expect(reply.headers["www-authenticate"]).toContain("invalid_token");
-  }
-  {
-    await using changed = await startService({
-      dataDir: first.dataDir,
-      config: config(user("u", "*", "another password"), v),
-    });
-    expect(await allowed(changed, token)).toEqual([]);
-  }
+  await using second = await startService({
+    dataDir: first.dataDir,
+    config: config({ ...narrowed, permissions: "read" }, user("changed", "*", "another password")),
+  });
+  expect(await Promise.all(tokens.map((token) => allowed(second, token)))).toEqual([
+    ["flows.read", "settings.read"],
+    [],
+    [],
+  ]);
+  const reply = await second.send("GET", "/flows", { headers: bearer(tokens[2] ?? "") });
+  expect(reply.headers["www-authenticate"]).toContain("invalid_token");
 });
 
 test("adminAuth.default applies only to requests without a token", async () => {
@@ -95,61 +132,11 @@ test("clientIds and tokenLifetimeSeconds are applied", async () => {
   expect((await issue("service-admin")).status).toBe(401);
 });
 
-async function run(
-  args: readonly string[],
-  input = "",
-): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [program, ...args], { env: { PATH: process.env["PATH"] } });
-  child.stdin.end(input);
-  const exit = new Promise<number | null>((resolve) => child.once("exit", resolve));
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exit]);
-  return { code, stdout, stderr };
-}
-
-describe("argon2id", () => {
-  test("hashes of `flowgate hash-password` are accepted, without blocking other calls", async () => {
-    const password = "correct horse, battery stäple";
-    const { stdout } = await run(["hash-password"], `${password}\n`);
-    const users = [{ username: "u", permissions: "*", password: stdout.trim() }];
-    await using service = await startService({ config: { adminAuth: { users } } });
-    let answered = 0;
-    const over = new AbortController();
-    const asking = (async () => {
-      while (!over.signal.aborted) {
-        await service.send("GET", "/auth/login");
-        answered += 1;
-      }
-    })();
-    const tokens = await Promise.all(Array.from({ length: 16 }, () => login(service, { username: "u", password })));
-    over.abort();
-    await asking;
-    expect(new Set(tokens).size).toBe(16);
-    // With hashing on the event loop, only one or two of these would complete meanwhile, instead of one per hash.
-    expect(answered).toBeGreaterThan(16);
-  });
-});
-
-test("after 50 failures an address is blocked, whatever the user", async () => {
-  await using service = await startService({ config: { adminAuth: { users: [user("u", "*")] } } });
-  const issue = (username: string, password: string) =>
-    service.send("POST", "/auth/token", {
-      headers: { ...form, "x-forwarded-for": `10.0.0.${username.length}` },
-      body: new URLSearchParams(tokenParameters({ username, password })).toString(),
-    });
-  const statuses = await Promise.all(
-    Array.from({ length: 60 }, async (_, n) => (await issue(`nobody ${n}`, "x")).status),
-  );
-  expect(statuses.filter((status) => status === 400)).toHaveLength(50);
-  expect(statuses.filter((status) => status === 429)).toHaveLength(10);
-  const reply = await issue("u", passwordOf("u"));
-  expect([reply.status, Number(reply.headers["retry-after"]) > 0]).toEqual([429, true]);
-});
-
 test.each([
   ["without adminAuth, an address that is not loopback", ["--host", "0.0.0.0"], /adminAuth/],
   ["a port that is none", ["--port", "99999"], /--port/],
 ])("does not start with %s", async (_name, args, why) => {
-  const { code, stdout, stderr } = await run(["--data-dir", "/nonexistent/flowgate", ...args]);
+  const { code, stdout, stderr } = await runCli(["--data-dir", "/nonexistent/flowgate", ...args]);
   expect([code, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(why);
 });

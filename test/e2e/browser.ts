@@ -1,16 +1,18 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { chromium, type Page } from "playwright-core";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
 
 const executablePath = "/usr/bin/chromium";
 
 /** The reason for which there is no browser; undefined: there is one. */
 export const missingBrowser = existsSync(executablePath) ? undefined : `${executablePath} is not installed`;
 
-/** A page in a real browser, with its console output and requests. */
+/** A real browser. Its pages share neither cookies nor caches. */
 export type Browser = AsyncDisposable & {
+  openTab(): Promise<Tab>;
+};
+
+/** A page with its console output and requests. */
+export type Tab = AsyncDisposable & {
   readonly page: Page;
   /** Warnings and errors of its console, and uncaught exceptions. */
   readonly complaints: readonly string[];
@@ -20,10 +22,8 @@ export type Browser = AsyncDisposable & {
 
 /** `args` are additional flags of Chromium. */
 export async function openBrowser(args: readonly string[] = []): Promise<Browser> {
-  const userData = await mkdtemp(join(tmpdir(), "flowgate-browser-"));
-  const context = await chromium.launchPersistentContext(userData, {
+  const browser = await chromium.launch({
     executablePath,
-    viewport: { width: 1280, height: 1000 },
     args: [
       "--headless",
       "--no-sandbox",
@@ -35,7 +35,14 @@ export async function openBrowser(args: readonly string[] = []): Promise<Browser
       ...args,
     ],
   });
-  const page = context.pages()[0] ?? (await context.newPage());
+  return {
+    openTab: async () => watch(await browser.newContext({ viewport: { width: 1280, height: 1000 } })),
+    [Symbol.asyncDispose]: () => browser.close(),
+  };
+}
+
+async function watch(context: BrowserContext): Promise<Tab> {
+  const page = await context.newPage();
   const complaints: string[] = [];
   const requests: string[] = [];
   page.on("console", (message) => {
@@ -45,13 +52,5 @@ export async function openBrowser(args: readonly string[] = []): Promise<Browser
   });
   page.on("pageerror", (error) => complaints.push(String(error)));
   context.on("request", (request) => requests.push(request.url()));
-  return {
-    page,
-    complaints,
-    requests,
-    async [Symbol.asyncDispose]() {
-      await context.close();
-      await rm(userData, { recursive: true, force: true });
-    },
-  };
+  return { page, complaints, requests, [Symbol.asyncDispose]: () => context.close() };
 }

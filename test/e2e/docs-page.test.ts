@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
-import { describe, expect, test } from "vitest";
-import { missingBrowser, openBrowser } from "./browser.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
 import { startService } from "./service.ts";
 import { login, user } from "./users.ts";
 
@@ -47,10 +47,16 @@ async function authorize(page: Page, token: string): Promise<void> {
 }
 
 describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await openBrowser();
+  });
+  afterAll(() => browser?.[Symbol.asyncDispose]());
+
   test("shows every operation, without warnings and external requests", async () => {
     await using service = await startService();
-    await using browser = await openBrowser();
-    const { page, complaints, requests } = browser;
+    await using tab = await browser.openTab();
+    const { page, complaints, requests } = tab;
     await page.goto(`${service.url}/docs`);
     await page.locator(".opblock").first().waitFor();
     const operations = await readOperations();
@@ -70,8 +76,8 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   test("supports authorizing, and trying GET /flows and POST /flows", async () => {
     await using service = await startService({ config: { adminAuth: { users: [user("admin", "*")] } } });
     const token = await login(service, { username: "admin" });
-    await using browser = await openBrowser();
-    const { page, complaints, requests } = browser;
+    await using tab = await browser.openTab();
+    const { page, complaints, requests } = tab;
     await page.goto(`${service.url}/docs`);
     await page.locator(".opblock").first().waitFor();
 

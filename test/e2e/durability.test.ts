@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, installReporter, type Node, tab, reporter } from "./flow-builders.ts";
@@ -16,43 +16,49 @@ async function activeRev(service: Service): Promise<string> {
 
 type Racer = { flow: string; won?: string | undefined; lost?: string | undefined };
 
-test("exactly one of 64 deployments that race on a revision wins, over all protocols", async () => {
-  await using service = await startService();
-  for (let round = 0; round < 3; round += 1) {
-    const rev = await activeRev(service);
-    const racers = Array.from({ length: 64 }, async (_, index): Promise<Racer> => {
-      const flow = `flow of ${index}`;
-      const protocol = rpcProtocolNames[index % 8];
-      if (protocol === undefined) {
-        const reply = await tryDeploy(service, { flows: [tab(flow)], rev });
-        const { rev: won, code } = reply.json() as { rev?: string; code?: string };
-        return { flow, won, lost: reply.status === 409 ? code : undefined };
-      }
-      const outcome = await call(rpcProtocols[protocol](service.url), FlowsService.method.setFlows, {
-        flows: [{ id: flow, type: "tab" }],
-        rev,
-      });
-      return "refused" in outcome
-        ? { flow, lost: outcome.refused.code === Code.Aborted ? outcome.refused.reason : undefined }
-        : { flow, won: outcome.message.rev };
-    });
-    const all = await Promise.all(racers);
-    const winners = all.filter(({ won }) => won !== undefined);
-    expect(winners).toHaveLength(1);
-    expect(all.filter(({ lost }) => lost === "version_mismatch")).toHaveLength(63);
-    const active = (await service.send("GET", "/flows", { headers: v2 })).json();
-    expect(active).toMatchObject({ rev: winners[0]?.won, flows: [{ id: winners[0]?.flow }] });
-  }
-});
+describe("deployments at the same time", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
 
-test("forced deployments that race are all accepted, and the runtime runs the last of them", async () => {
-  await using service = await startService();
-  const revs = await Promise.all(
-    Array.from({ length: 16 }, (_, index) => deploy(service, { flows: endpoint("/n", `msg.payload = "${index}"`) })),
-  );
-  expect(new Set(revs).size).toBe(16);
-  const index = revs.indexOf(await activeRev(service));
-  expect(await service.get("/n")).toBe(String(index));
+  test("exactly one of 64 deployments that race on a revision wins, over all protocols", async () => {
+    for (let round = 0; round < 3; round += 1) {
+      const rev = await activeRev(service);
+      const racers = Array.from({ length: 64 }, async (_, index): Promise<Racer> => {
+        const flow = `flow of ${index}`;
+        const protocol = rpcProtocolNames[index % 8];
+        if (protocol === undefined) {
+          const reply = await tryDeploy(service, { flows: [tab(flow)], rev });
+          const { rev: won, code } = reply.json() as { rev?: string; code?: string };
+          return { flow, won, lost: reply.status === 409 ? code : undefined };
+        }
+        const outcome = await call(rpcProtocols[protocol](service.url), FlowsService.method.setFlows, {
+          flows: [{ id: flow, type: "tab" }],
+          rev,
+        });
+        return "refused" in outcome
+          ? { flow, lost: outcome.refused.code === Code.Aborted ? outcome.refused.reason : undefined }
+          : { flow, won: outcome.message.rev };
+      });
+      const all = await Promise.all(racers);
+      const winners = all.filter(({ won }) => won !== undefined);
+      expect(winners).toHaveLength(1);
+      expect(all.filter(({ lost }) => lost === "version_mismatch")).toHaveLength(63);
+      const active = (await service.send("GET", "/flows", { headers: v2 })).json();
+      expect(active).toMatchObject({ rev: winners[0]?.won, flows: [{ id: winners[0]?.flow }] });
+    }
+  });
+
+  test("forced deployments that race are all accepted, and the runtime runs the last of them", async () => {
+    const revs = await Promise.all(
+      Array.from({ length: 16 }, (_, index) => deploy(service, { flows: endpoint("/n", `msg.payload = "${index}"`) })),
+    );
+    expect(new Set(revs).size).toBe(16);
+    const index = revs.indexOf(await activeRev(service));
+    expect(await service.get("/n")).toBe(String(index));
+  });
 });
 
 test("acknowledged flows and credentials survive kill -9, and run", { timeout: 60_000 }, async () => {

@@ -4,9 +4,9 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect, createServer as createRelay, type Socket } from "node:net";
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import type { Page, Request } from "playwright-core";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import { missingBrowser, openBrowser } from "./browser.ts";
+import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
 import { deploy } from "./deploy.ts";
 import { bearer, v2 } from "./rest.ts";
 import { type Service, startService } from "./service.ts";
@@ -83,20 +83,30 @@ async function unleash(page: Page, target: string): Promise<Read[]> {
 }
 
 const label = "a label that no one else may know";
-const rebound = ["--host-resolver-rules=MAP evil.example 127.0.0.1"];
 const mine = { "x-request-id": "mine" };
 
 /** A service with flows to read and change. */
 async function startVictim(config: object) {
   const service = await startService({ config: { log: { level: "debug" }, ...config } });
-  await deploy(service, { flows: [{ id: "a", type: "tab", label }] }, "full", mine);
-  return Object.assign(service, {
+  /** The number of requests before the current test. */
+  let before = 0;
+  const victim = Object.assign(service, {
+    /** Called before each test. */
+    async reset() {
+      await deploy(service, { flows: [{ id: "a", type: "tab", label }] }, "full", mine);
+      before = requestsOf(service).length;
+    },
     flows: async () => (await service.send("GET", "/flows", { headers: { ...v2, ...mine } })).json(),
+    requests: () => requestsOf(service).slice(before),
     /** The requests that were served, apart from those of the test. */
     served: () =>
-      requestsOf(service).filter(({ status, requestId }) => status < 400 && requestId !== mine["x-request-id"]),
+      victim.requests().filter(({ status, requestId }) => status < 400 && requestId !== mine["x-request-id"]),
   });
+  await victim.reset();
+  return victim;
 }
+
+type Victim = Awaited<ReturnType<typeof startVictim>>;
 
 type Logged = { readonly msg: string; readonly requestId: string; readonly path: string; readonly status: number };
 
@@ -115,28 +125,39 @@ const configs: [string, object][] = [
 ];
 
 describe.skipIf(missingBrowser !== undefined)("a service on loopback", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await openBrowser(["--host-resolver-rules=MAP evil.example 127.0.0.1"]);
+  });
+  afterAll(() => browser?.[Symbol.asyncDispose]());
+
   describe.each(configs)("%s", (_what, config) => {
+    let service: Victim;
+    beforeAll(async () => {
+      service = await startVictim(config);
+    });
+    afterAll(() => service?.[Symbol.asyncDispose]());
+    beforeEach(() => service.reset());
+
     test.each(["127.0.0.1", "evil.example"])(
       "neither reveals data to a page of %s nor is changed by it",
       async (host) => {
-        await using service = await startVictim(config);
         await using site = await serveSite();
-        await using browser = await openBrowser(rebound);
+        await using tab = await browser.openTab();
         const before = await service.flows();
-        await browser.page.goto(`http://${host}:${site.port}/`);
-        expect(await unleash(browser.page, service.url)).toEqual([]);
+        await tab.page.goto(`http://${host}:${site.port}/`);
+        expect(await unleash(tab.page, service.url)).toEqual([]);
         expect(await service.flows()).toEqual(before);
         expect(service.served()).toEqual([]);
-        expect(requestsOf(service).filter(({ status }) => status === 403).length).toBeGreaterThan(10);
+        expect(service.requests().filter(({ status }) => status === 403).length).toBeGreaterThan(10);
       },
     );
 
     test("reveals nothing to a page by DNS rebinding", async () => {
-      await using service = await startVictim(config);
       await using site = await serveSite();
-      await using browser = await openBrowser(rebound);
+      await using tab = await browser.openTab();
       const before = await service.flows();
-      const read = await rebind(browser.page, site, service);
+      const read = await rebind(tab.page, site, service);
       expect(read.length).toBeGreaterThan(10);
       const refused = read.filter(({ attempt }) => !attempt.endsWith("with a token"));
       for (const { attempt, status, text } of refused.filter(({ attempt }) => !attempt.endsWith("over gRPC-Web"))) {
@@ -151,15 +172,32 @@ describe.skipIf(missingBrowser !== undefined)("a service on loopback", () => {
       expect(JSON.stringify(read)).not.toContain(label);
       expect(await service.flows()).toEqual(before);
     });
+
+    test("can still be used by its own page, and by links on others", async () => {
+      await using site = await serveSite();
+      await using tab = await browser.openTab();
+      const { page } = tab;
+      await page.goto(`http://evil.example:${site.port}/`);
+      await page.setContent(`<a href="${service.url}/docs">The API</a>`);
+      await page.getByText("The API").click();
+      await page.locator(".opblock").first().waitFor();
+      const status = await page.evaluate(async () => {
+        const body = JSON.stringify([{ id: "own", type: "tab", label: "from its own page" }]);
+        return (await fetch("/flows", { method: "POST", headers: { "content-type": "application/json" }, body }))
+          .status;
+      });
+      expect(status).toBe(204);
+      expect(JSON.stringify(await service.flows())).toContain("from its own page");
+    });
   });
 
   test("can be read and changed by the same page if its origin is listed", async () => {
     await using site = await serveSite();
     const origin = `http://evil.example:${site.port}`;
     await using service = await startVictim({ cors: { origins: [origin] } });
-    await using browser = await openBrowser(rebound);
-    await browser.page.goto(`${origin}/`);
-    const read = await unleash(browser.page, service.url);
+    await using tab = await browser.openTab();
+    await tab.page.goto(`${origin}/`);
+    const read = await unleash(tab.page, service.url);
     expect(read.find(({ attempt }) => attempt === "read the flows")?.text).toContain(label);
     const succeeded = read.filter(({ status }) => status < 400).map(({ attempt }) => attempt);
     expect(succeeded).toEqual(
@@ -179,27 +217,10 @@ describe.skipIf(missingBrowser !== undefined)("a service on loopback", () => {
   test("can be read and changed by the same page if its host name is in hosts", async () => {
     await using service = await startVictim({ hosts: ["evil.example"] });
     await using site = await serveSite();
-    await using browser = await openBrowser(rebound);
-    const read = await rebind(browser.page, site, service);
+    await using tab = await browser.openTab();
+    const read = await rebind(tab.page, site, service);
     expect(read.find(({ attempt }) => attempt === "read the flows")?.text).toContain(label);
     expect(JSON.stringify(await service.flows())).toContain("evil");
-  });
-
-  test("can still be used by its own page, and by links on others", async () => {
-    await using service = await startVictim({});
-    await using site = await serveSite();
-    await using browser = await openBrowser(rebound);
-    const { page } = browser;
-    await page.goto(`http://evil.example:${site.port}/`);
-    await page.setContent(`<a href="${service.url}/docs">The API</a>`);
-    await page.getByText("The API").click();
-    await page.locator(".opblock").first().waitFor();
-    const status = await page.evaluate(async () => {
-      const body = JSON.stringify([{ id: "own", type: "tab", label: "from its own page" }]);
-      return (await fetch("/flows", { method: "POST", headers: { "content-type": "application/json" }, body })).status;
-    });
-    expect(status).toBe(204);
-    expect(JSON.stringify(await service.flows())).toContain("from its own page");
   });
 });
 
@@ -211,27 +232,29 @@ const workloads = {
 
 test.each<[string, object, { host: number; origin: number }]>([
   ["open to all", {}, { host: 421, origin: 403 }],
-  ["open for reading", { adminAuth: { users, default: { permissions: "read" } } }, { host: 421, origin: 403 }],
   // Any host name is accepted in a mesh: requests after DNS rebinding have no certificate.
   ["for workloads", workloads, { host: 401, origin: 403 }],
   ["for those with a token", { adminAuth: { users } }, { host: 401, origin: 401 }],
 ])("the checks of a request without a token depend on the configuration: %s", async (_what, config, expected) => {
   await using service = await startService({ config });
-  const ask = async (headers: Readonly<Record<string, string>>) =>
-    (await service.send("GET", "/flows", { headers })).status;
-  expect({
-    host: await ask({ host: "evil.example" }),
-    origin: await ask({ origin: "http://evil.example" }),
-  }).toEqual(expected);
+  expect(await check(service)).toEqual(expected);
 });
 
-test("a request with a token may come from any origin", async () => {
+test("if everyone may read, a request with a token may come from any origin, and one without a token may not", async () => {
   await using service = await startService({ config: { adminAuth: { users, default: { permissions: "read" } } } });
+  expect(await check(service)).toEqual({ host: 421, origin: 403 });
   const token = await login(service, { username: "admin" });
   const headers = { host: "flows.example", origin: "https://app.example" };
   expect((await service.send("GET", "/flows", { headers: { ...headers, ...bearer(token) } })).status).toBe(200);
   expect((await service.send("GET", "/flows", { headers: { ...headers, ...bearer("guessed") } })).status).toBe(401);
 });
+
+/** The statuses of a request without a token for a foreign host, and of one from a foreign origin. */
+async function check(service: Service): Promise<{ host: number; origin: number }> {
+  const ask = async (headers: Readonly<Record<string, string>>) =>
+    (await service.send("GET", "/flows", { headers })).status;
+  return { host: await ask({ host: "evil.example" }), origin: await ask({ origin: "http://evil.example" }) };
+}
 
 /** Loads the page from the site, and then rebinds the name of the site to the service. */
 async function rebind(page: Page, site: Site, service: Service): Promise<Read[]> {

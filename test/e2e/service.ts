@@ -4,11 +4,9 @@ import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import type { SecureContextOptions } from "node:tls";
+import { mainPath } from "../cli/run-cli.ts";
 import { type Reply, type Sending, send } from "./rest.ts";
-
-const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 export type ServiceOptions = {
   /** The command to start it. Defaults to its source. */
@@ -47,7 +45,7 @@ export type Service = AsyncDisposable & {
 };
 
 export async function startService({
-  command = [process.execPath, program],
+  command,
   cwd,
   config = {},
   dataDir,
@@ -61,11 +59,14 @@ export async function startService({
   const data = dataDir ?? join(directory, "data");
   await prepare?.(data);
 
-  const [file, ...args] = command;
+  const [file, ...args] = command ?? [process.execPath, mainPath];
+  // The cache is for this source only: it would grow with each other path.
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const inherited = command === undefined ? { PATH, NODE_COMPILE_CACHE } : { PATH };
   const child = spawn(
     file,
     [...args, "--config", configPath, "--port", "0", "--runtime-port", "0", "--data-dir", data],
-    { cwd, env: { PATH: process.env["PATH"], ...env }, stdio: ["ignore", "pipe", "pipe"] },
+    { cwd, env: { ...inherited, ...env }, stdio: ["ignore", "pipe", "pipe"] },
   );
   const exited = once(child, "exit") as Promise<[number | null]>;
   const output = collect(child);

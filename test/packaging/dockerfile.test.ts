@@ -12,7 +12,7 @@ import { login, user } from "../e2e/users.ts";
 import { escape } from "../runtime/flow-builders.ts";
 import { findProblems, last, parseDockerfile } from "./dockerfile-check.ts";
 import { buildImage, isolated, readContext } from "./image.ts";
-import { openStage, root } from "./stage.ts";
+import { copyCheckout, openStage, root } from "./stage.ts";
 
 const text = readFileSync(join(root, "Dockerfile"), "utf8");
 const context = readContext(root);
@@ -67,7 +67,9 @@ function readLimits(pid: number) {
 
 test("the built image runs the service as its user, as process 1, and on a read-only root", async () => {
   await using stage = await openStage();
-  const image = buildImage(stage, stage.empty);
+  const checkout = join(stage.other, "checkout");
+  await copyCheckout(checkout);
+  const image = buildImage(checkout, stage.empty);
   if (!isolated) {
     process.stderr.write("This machine lets no process have a root of its own: the image runs without any limits.\n");
   }

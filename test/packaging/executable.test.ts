@@ -9,6 +9,7 @@ import { bearer } from "../e2e/rest.ts";
 import { type Service, type ServiceOptions, startService } from "../e2e/service.ts";
 import { login, user } from "../e2e/users.ts";
 import { escape } from "../runtime/flow-builders.ts";
+import { buildPackages } from "./build.ts";
 import { type Stage, openStage } from "./stage.ts";
 
 let stage: Stage;
@@ -18,9 +19,10 @@ let dataDir: string;
 
 beforeAll(async () => {
   stage = await openStage();
-  executable = join(stage.checkout, "dist/flowgate");
-  dataDir = join(stage.checkout, 'data of "one" service');
-  await stage.run("npm", ["run", "--silent", "build:executable"]);
+  executable = join(stage.other, "flowgate");
+  dataDir = join(stage.other, 'data of "one" service');
+  const { checkout } = await buildPackages();
+  await stage.run(process.execPath, [join(checkout, "scripts/build-executable.ts"), executable]);
 }, 240_000);
 afterAll(() => stage[Symbol.asyncDispose]());
 
@@ -64,8 +66,8 @@ test("is the complete service: logins, deployments, flows, its pages, and an ord
     expect(await service.send("GET", page)).toMatchObject({ status: 200 });
   }
   expect(await readdir(stage.empty)).toEqual([]);
-  const copy = join(stage.checkout, "backup.db");
-  const restored = join(stage.checkout, "restored");
+  const copy = join(stage.other, "backup.db");
+  const restored = join(stage.other, "restored");
   expect(await runExecutable(["backup", copy, "--data-dir", dataDir])).toMatchObject({ stderr: "" });
   expect(await runExecutable(["restore", copy, "--data-dir", restored])).toMatchObject({ stderr: "" });
   expect(await readdir(restored)).toEqual(["flowgate.db", "flowgate.lock"]);
@@ -115,8 +117,8 @@ test("its flows have the permissions of the options", async () => {
 });
 
 test("does not run the runtime program without the permission model", async () => {
-  await writeFile(join(stage.checkout, "program.cjs"), `console.log("it ran")`);
-  const program = join(stage.checkout, "program.cjs");
+  await writeFile(join(stage.other, "program.cjs"), `console.log("it ran")`);
+  const program = join(stage.other, "program.cjs");
   expect(await runExecutable(["flow-runtime", program])).toMatchObject({
     code: 2,
     stdout: "",

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
 import { type Stage as DockerStage, last, parseCopy, parseDockerfile } from "./dockerfile-check.ts";
-import { linkModules, type Stage } from "./stage.ts";
+import { root as checkoutRoot, linkModules } from "./stage.ts";
 
 export type Image = {
   /** The root folder of the image. */
@@ -36,9 +36,9 @@ export const isolated = (() => {
 
 /**
  * Executes the Dockerfile without a container engine: each stage is a folder. The base image is this
- * machine's /usr and Node, and build dependencies are copied from the checkout.
+ * machine's /usr and Node, and packages come from the checkout's node_modules.
  */
-export function buildImage({ checkout }: Stage, folder: string): Image {
+export function buildImage(checkout: string, folder: string): Image {
   const context = readContext(checkout);
   const stages = parseDockerfile(readFileSync(join(checkout, "Dockerfile"), "utf8"));
   const roots = stages.map((stage, at) => join(folder, stage.as ?? String(at)));
@@ -60,10 +60,7 @@ export function buildImage({ checkout }: Stage, folder: string): Image {
         for (const source of sources) {
           if (from === undefined && !context.has(source)) throw new Error(`${source} is not in the context`);
           const to = target.endsWith("/") ? join(target, source.slice(source.lastIndexOf("/") + 1)) : target;
-          cpSync(join(origin, source), join(stageRoot, resolve(workdir, to)), {
-            recursive: true,
-            verbatimSymlinks: true,
-          });
+          copy(join(origin, source), join(stageRoot, resolve(workdir, to)));
         }
       }
       if (name === "RUN") run(value, cwd, stage === image ? root : undefined);
@@ -78,17 +75,28 @@ export function buildImage({ checkout }: Stage, folder: string): Image {
 function run(command: string, cwd: string, root: string | undefined): void {
   if (command === "npm ci --no-audit --no-fund") {
     linkModules(cwd);
-    return;
-  }
-  if (root === undefined) {
-    execFileSync("sh", ["-c", command], {
-      cwd,
-      env: { ...process.env, npm_config_prefer_offline: "true" },
-      stdio: "pipe",
-    });
+  } else if (command.startsWith("npm ci ")) {
+    copyModules(command, cwd);
+  } else if (root === undefined) {
+    execFileSync("sh", ["-c", command], { cwd, stdio: "pipe" });
   } else if (isolated) {
     execFileSync("unshare", ["--mount", "sh", writeScript(root, "exec chroot . sh -c", command)], { stdio: "pipe" });
   }
+}
+
+/** Like COPY: the content of a directory is added to that of the target. */
+function copy(source: string, target: string): void {
+  mkdirSync(dirname(target), { recursive: true });
+  execFileSync("cp", ["--archive", "--no-target-directory", source, target]);
+}
+
+/** Copies what this command would install, according to npm: to download and unpack it takes minutes on a small machine. */
+function copyModules(command: string, cwd: string): void {
+  const report = execFileSync("sh", ["-c", `${command} --dry-run --json`], { cwd, encoding: "utf8" });
+  const { add } = JSON.parse(report.slice(report.indexOf("{"))) as { readonly add: readonly { path: string }[] };
+  // Packages in the folder of another one are copied with it.
+  const paths = add.map(({ path }) => relative(cwd, path)).filter((path) => path.lastIndexOf("node_modules/") === 0);
+  execFileSync("cp", ["--archive", "--parents", ...paths, cwd], { cwd: checkoutRoot });
 }
 
 function entryCommand(image: DockerStage, root: string): Image["command"] {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint } from "../e2e/flow-builders.ts";
 import { startService } from "../e2e/service.ts";
+import { buildPackages } from "./build.ts";
 import { type Stage, openStage, root } from "./stage.ts";
 
 let stage: Stage;
@@ -16,14 +17,15 @@ const env = {
 
 beforeAll(async () => {
   stage = await openStage();
+  const { archives } = await buildPackages();
   const settings = ["--prefix", stage.empty, "--prefer-offline", "--no-audit", "--no-fund"];
-  await stage.run("npm", ["install", ...settings, ...(await stage.pack())], { cwd: stage.empty, env });
+  await stage.run("npm", ["install", ...settings, ...archives], { env });
 }, 300_000);
 afterAll(() => stage[Symbol.asyncDispose]());
 
 test("can be installed into an empty folder, and prints its version there", async () => {
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
-  expect(await stage.run("npx", ["flowgate", "--version"], { cwd: stage.empty, env })).toBe(`${version}\n`);
+  expect(await stage.run("npx", ["flowgate", "--version"], { env })).toBe(`${version}\n`);
 });
 
 test("is the complete service: deployments, flows, its pages, and an orderly shutdown", async () => {
@@ -55,10 +57,8 @@ test("is a library with types", async () => {
   );
   const settings = ["--module", "nodenext", "--target", "esnext", "--strict", "--noEmit", "--resolveJsonModule"];
   const types = ["--typeRoots", join(root, "node_modules/@types"), "--types", "node"];
-  await stage.run(join(root, "node_modules/.bin/tsc"), [...settings, ...types, "--skipLibCheck", program], {
-    cwd: stage.empty,
-    env,
-  });
+  const tsc = join(root, "node_modules/.bin/tsc");
+  await stage.run(tsc, [...settings, ...types, "--skipLibCheck", program], { env });
   expect(await stage.run(process.execPath, [program])).toBe(
     "function flowgate.v1.FlowsService function function Flowgate\n",
   );

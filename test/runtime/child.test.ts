@@ -1,5 +1,7 @@
-import { expect, test } from "vitest";
-import { credentials, revision, runtimeUnderTest } from "./builders.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { CredentialSets, FlowNode } from "../../src/flows/configuration.ts";
+import type { Revision } from "../../src/store/store.ts";
+import { credentials, type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { configProbe, endpoint, functionNode, installProbe, probe, tab } from "./flow-builders.ts";
 
 test("serves HTTP-in nodes of the newest deployment", async () => {
@@ -9,16 +11,6 @@ test("serves HTTP-in nodes of the newest deployment", async () => {
   expect(await runtime.get("/hello")).toBe("one");
   await runtime.apply(revision(2, endpoint("/hello", `msg.payload = "two"`)), "nodes");
   expect(await runtime.get("/hello")).toBe("two");
-});
-
-test("reports missing node types, and starts the next deployment without them", async () => {
-  await using runtime = await runtimeUnderTest();
-  const flows = endpoint("/hello", `msg.payload = "hello"`);
-  await runtime.apply(revision(1, [...flows, { id: "x", type: "teleport" }, { id: "y", type: "warp" }]), "full");
-  expect(runtime.status()).toMatchObject({ state: "failed", message: "missing node types: teleport, warp" });
-  await runtime.apply(revision(2, flows), "nodes");
-  expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
-  expect(await runtime.get("/hello")).toBe("hello");
 });
 
 test("finds a module that was installed after its nodes were missing, on reload", async () => {
@@ -31,84 +23,102 @@ test("finds a module that was installed after its nodes were missing, on reload"
   expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
 });
 
-test("keeps the running flows when the runtime rejects new ones", async () => {
-  await using runtime = await runtimeUnderTest();
-  const flows = endpoint("/hello", `msg.payload = "hello"`);
-  await runtime.apply(revision(1, flows), "full");
-  await runtime.apply(revision(2, [...flows, tab("hasOwnProperty")]), "nodes");
-  expect(runtime.status()).toMatchObject({ state: "failed", message: expect.stringContaining("hasOwnProperty") });
-  expect(await runtime.get("/hello")).toBe("hello");
-  await runtime.apply(revision(3, endpoint("/hello", `msg.payload = "again"`)), "nodes");
-  expect(runtime.status().state).toBe("running");
-  expect(await runtime.get("/hello")).toBe("again");
-});
-
-test("reports a tab that can't be started", async () => {
-  await using runtime = await runtimeUnderTest({}, installProbe);
-  const itself = { ...configProbe("C", "T"), config: "C" };
-  await runtime.apply(revision(1, [tab("T"), itself, ...endpoint("/hello", `msg.payload = "hello"`)]), "full");
-  expect(runtime.status()).toMatchObject({
-    state: "failed",
-    message: "Error: Circular config node dependency detected: C",
+describe("a running child", () => {
+  let runtime: OpenedRuntime;
+  let seq = 0;
+  beforeAll(async () => {
+    runtime = await runtimeUnderTest({}, installProbe);
   });
-  expect(await runtime.get("/hello")).toBe("hello");
-});
+  afterAll(() => runtime[Symbol.asyncDispose]());
 
-test("runs nodes installed in its directory, with their credentials", async () => {
-  await using runtime = await runtimeUnderTest({}, installProbe);
-  const secretOf = async (name: string) =>
-    (JSON.parse(await runtime.get("/probe")) as { secrets: Record<string, string | null> }).secrets[`the ${name}`];
-  const flows = [tab("T"), probe("a", "T"), probe("b", "T")];
-  await runtime.apply(revision(1, flows, credentials({ a: { secret: "s1" }, b: { secret: "s2" } })), "full");
-  expect(await secretOf("a")).toBe("s1");
-  expect(await secretOf("b")).toBe("s2");
-  await runtime.apply(revision(2, flows, credentials({ a: { secret: "s3" } })), "nodes");
-  expect(await secretOf("a")).toBe("s3");
-  await runtime.apply(revision(3, flows, credentials({ a: { secret: "s4" } })), "reload");
-  expect(await secretOf("a")).toBe("s4");
-  await runtime.apply(revision(4, flows), "flows");
-  expect(await secretOf("a")).toBe(null);
-});
+  function next(flows: readonly FlowNode[], sets?: CredentialSets): Revision {
+    seq += 1;
+    return revision(seq, flows, sets);
+  }
 
-test("logs messages of nodes with the node's id, type and name", async () => {
-  await using runtime = await runtimeUnderTest();
-  const flows = [
-    tab("T"),
-    {
-      ...functionNode("f", { z: "T", initialize: `node.warn("a warning"); console.log("printed")` }),
-      name: "the label",
-    },
-    functionNode("g", { z: "T", initialize: `node.warn("no label")` }),
-  ];
-  await runtime.apply(revision(1, flows), "full");
-  expect(await runtime.untilLogged(/a warning/)).toMatchObject({
-    level: "warn",
-    nodeId: "f",
-    nodeType: "function",
-    nodeName: "the label",
+  test("reports missing node types, and starts the next deployment without them", async () => {
+    const flows = endpoint("/hello", `msg.payload = "hello"`);
+    await runtime.apply(next([...flows, { id: "x", type: "teleport" }, { id: "y", type: "warp" }]), "full");
+    expect(runtime.status()).toMatchObject({ state: "failed", message: "missing node types: teleport, warp" });
+    await runtime.apply(next(flows), "nodes");
+    expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
+    expect(await runtime.get("/hello")).toBe("hello");
   });
-  expect(await runtime.untilLogged(/no label/)).toEqual({
-    level: "warn",
-    message: "no label",
-    nodeId: "g",
-    nodeType: "function",
-  });
-  const noise = runtime.entries.filter(({ message }) => /unencrypted|Welcome/.test(message));
-  expect(noise).toEqual([]);
-  const announcements = runtime.entries.filter(({ message }) => /^(Start|Stopp|Updat)ed flows$/.test(message));
-  expect(new Set(announcements.map(({ level }) => level))).toEqual(new Set(["debug"]));
-});
 
-test("runs ten thousand nodes", async () => {
-  await using runtime = await runtimeUnderTest();
-  const many = Array.from({ length: 10_000 }, (_, index) => ({
-    id: `c${index}`,
-    type: "comment",
-    z: "T",
-    name: `note ${index}`,
-    info: "x".repeat(120),
-    wires: [],
-  }));
-  await runtime.apply(revision(1, [tab("T"), ...many, ...endpoint("/hello", `msg.payload = "hello"`)]), "full");
-  expect(await runtime.get("/hello")).toBe("hello");
+  test("keeps the running flows when the runtime rejects new ones", async () => {
+    const flows = endpoint("/hello", `msg.payload = "hello"`);
+    await runtime.apply(next(flows), "full");
+    await runtime.apply(next([...flows, tab("hasOwnProperty")]), "nodes");
+    expect(runtime.status()).toMatchObject({ state: "failed", message: expect.stringContaining("hasOwnProperty") });
+    expect(await runtime.get("/hello")).toBe("hello");
+    await runtime.apply(next(endpoint("/hello", `msg.payload = "again"`)), "nodes");
+    expect(runtime.status().state).toBe("running");
+    expect(await runtime.get("/hello")).toBe("again");
+  });
+
+  test("reports a tab that can't be started", async () => {
+    const itself = { ...configProbe("C", "T"), config: "C" };
+    await runtime.apply(next([tab("T"), itself, ...endpoint("/hello", `msg.payload = "hello"`)]), "full");
+    expect(runtime.status()).toMatchObject({
+      state: "failed",
+      message: "Error: Circular config node dependency detected: C",
+    });
+    expect(await runtime.get("/hello")).toBe("hello");
+  });
+
+  test("runs nodes installed in its directory, with their credentials", async () => {
+    const secretOf = async (name: string) =>
+      (JSON.parse(await runtime.get("/probe")) as { secrets: Record<string, string | null> }).secrets[`the ${name}`];
+    const flows = [tab("T"), probe("a", "T"), probe("b", "T")];
+    await runtime.apply(next(flows, credentials({ a: { secret: "s1" }, b: { secret: "s2" } })), "full");
+    expect(await secretOf("a")).toBe("s1");
+    expect(await secretOf("b")).toBe("s2");
+    await runtime.apply(next(flows, credentials({ a: { secret: "s3" } })), "nodes");
+    expect(await secretOf("a")).toBe("s3");
+    await runtime.apply(next(flows, credentials({ a: { secret: "s4" } })), "reload");
+    expect(await secretOf("a")).toBe("s4");
+    await runtime.apply(next(flows), "flows");
+    expect(await secretOf("a")).toBe(null);
+  });
+
+  test("logs messages of nodes with the node's id, type and name", async () => {
+    const flows = [
+      tab("T"),
+      {
+        ...functionNode("f", { z: "T", initialize: `node.warn("a warning"); console.log("printed")` }),
+        name: "the label",
+      },
+      functionNode("g", { z: "T", initialize: `node.warn("no label")` }),
+    ];
+    await runtime.apply(next(flows), "full");
+    expect(await runtime.untilLogged(/a warning/)).toMatchObject({
+      level: "warn",
+      nodeId: "f",
+      nodeType: "function",
+      nodeName: "the label",
+    });
+    expect(await runtime.untilLogged(/no label/)).toEqual({
+      level: "warn",
+      message: "no label",
+      nodeId: "g",
+      nodeType: "function",
+    });
+    const noise = runtime.entries.filter(({ message }) => /unencrypted|Welcome/.test(message));
+    expect(noise).toEqual([]);
+    const announcements = runtime.entries.filter(({ message }) => /^(Start|Stopp|Updat)ed flows$/.test(message));
+    expect(new Set(announcements.map(({ level }) => level))).toEqual(new Set(["debug"]));
+  });
+
+  test("runs ten thousand nodes", async () => {
+    const many = Array.from({ length: 10_000 }, (_, index) => ({
+      id: `c${index}`,
+      type: "comment",
+      z: "T",
+      name: `note ${index}`,
+      info: "x".repeat(120),
+      wires: [],
+    }));
+    await runtime.apply(next([tab("T"), ...many, ...endpoint("/hello", `msg.payload = "hello"`)]), "full");
+    expect(await runtime.get("/hello")).toBe("hello");
+  });
 });

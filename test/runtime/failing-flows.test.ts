@@ -1,55 +1,66 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { revision, runtimeUnderTest } from "./builders.ts";
+import type { Revision } from "../../src/store/store.ts";
+import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, functionNode, installProbe, tab } from "./flow-builders.ts";
 
 const good = endpoint("/hello", `msg.payload = "hello"`);
 const starting = (initialize: string): FlowNode[] => [...good, tab("T"), functionNode("f", { z: "T", initialize })];
 
-test("replaces flows with an endless loop in On Start by the next deployment, before their deadline", async () => {
-  await using runtime = await runtimeUnderTest({ deadlineMs: 600_000 });
-  await runtime.untilState("running");
-  const looping = runtime.apply(revision(1, starting("for (;;);")), "full");
-  await runtime.apply(revision(2, good), "nodes");
-  expect(await runtime.get("/hello")).toBe("hello");
-  await looping;
-});
+describe("a runtime", () => {
+  let runtime: OpenedRuntime;
+  let seq = 0;
+  beforeAll(async () => {
+    const options = { deadlineMs: 600_000, restart: { backoffMs: 60_000 }, maxOldSpaceMb: 96 };
+    runtime = await runtimeUnderTest(options, installProbe);
+  });
+  afterAll(() => runtime[Symbol.asyncDispose]());
 
-test("restarts after an endless loop in a message handler, and runs the next deployment", async () => {
-  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
-  await runtime.apply(revision(1, endpoint("/loop", "for (;;);")), "full");
-  await expect(runtime.get("/loop")).rejects.toThrow("fetch failed");
-  await runtime.untilState("restarting");
-  expect(runtime.status().message).toBe("a flow blocked it");
-  await runtime.apply(revision(2, good), "nodes");
-  expect(await runtime.get("/hello")).toBe("hello");
-});
+  function next(flows: readonly FlowNode[]): Revision {
+    seq += 1;
+    return revision(seq, flows);
+  }
 
-test("restarts after an exception that a node throws from a timer", async () => {
-  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } }, installProbe);
-  await runtime.apply(revision(1, [tab("T"), { id: "p", type: "probe-throw", z: "T", wires: [] }]), "full");
-  expect(await runtime.untilLogged(/crashed: Error: thrown by a timer/)).toMatchObject({ level: "fatal" });
-  await runtime.untilState("restarting");
-  expect(runtime.status().message).toBe("it crashed: Error: thrown by a timer");
-});
+  test("replaces flows with an endless loop in On Start by the next deployment, before their deadline", async () => {
+    await runtime.untilState("running");
+    const looping = runtime.apply(next(starting("for (;;);")), "full");
+    await runtime.apply(next(good), "nodes");
+    expect(await runtime.get("/hello")).toBe("hello");
+    await looping;
+  });
 
-test("restarts after an unhandled rejection", async () => {
-  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
-  await runtime.apply(revision(1, starting(`void Promise.reject(new Error("unhandled"));`)), "full");
-  await runtime.untilState("restarting");
-  expect(runtime.status().message).toBe("it crashed: Error: unhandled");
-});
+  test("restarts after an endless loop in a message handler, and runs the next deployment", async () => {
+    await runtime.apply(next(endpoint("/loop", "for (;;);")), "full");
+    await expect(runtime.get("/loop")).rejects.toThrow("fetch failed");
+    await runtime.untilState("restarting");
+    expect(runtime.status().message).toBe("a flow blocked it");
+    await runtime.apply(next(good), "nodes");
+    expect(await runtime.get("/hello")).toBe("hello");
+  });
 
-test("restarts after flows that exhaust the memory", async () => {
-  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 }, maxOldSpaceMb: 96 });
-  await runtime.apply(revision(1, good), "full");
-  await runtime.apply(revision(2, starting("const all = []; for (;;) all.push(new Array(1e5).fill({}));")), "nodes");
-  expect(runtime.status()).toMatchObject({ state: "restarting", message: "it was ended by SIGABRT" });
-  await runtime.apply(revision(3, good), "nodes");
-  expect(await runtime.get("/hello")).toBe("hello");
+  test("restarts after an exception that a node throws from a timer", async () => {
+    await runtime.apply(next([tab("T"), { id: "p", type: "probe-throw", z: "T", wires: [] }]), "full");
+    expect(await runtime.untilLogged(/crashed: Error: thrown by a timer/)).toMatchObject({ level: "fatal" });
+    await runtime.untilState("restarting");
+    expect(runtime.status().message).toBe("it crashed: Error: thrown by a timer");
+  });
+
+  test("restarts after an unhandled rejection", async () => {
+    await runtime.apply(next(starting(`void Promise.reject(new Error("unhandled"));`)), "full");
+    await runtime.untilState("restarting");
+    expect(runtime.status().message).toBe("it crashed: Error: unhandled");
+  });
+
+  test("restarts after flows that exhaust the memory", async () => {
+    await runtime.apply(next(good), "full");
+    await runtime.apply(next(starting("const all = []; for (;;) all.push(new Array(1e5).fill({}));")), "nodes");
+    expect(runtime.status()).toMatchObject({ state: "restarting", message: "it was ended by SIGABRT" });
+    await runtime.apply(next(good), "nodes");
+    expect(await runtime.get("/hello")).toBe("hello");
+  });
 });
 
 test("enters safe mode after repeated crashes, and leaves it with a deployment of any type", async () => {

@@ -2,7 +2,9 @@ import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { FlowNode } from "../../src/flows/configuration.ts";
 import { messageFd } from "../../src/runtime/messages.ts";
+import type { Revision } from "../../src/store/store.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 import { endpoint, escape, exec, functionNode, injectOnce, onTab, tab } from "./flow-builders.ts";
 
@@ -198,16 +200,6 @@ test("the exec node runs if processes are allowed", async () => {
   expect(await runtime.untilLogged(/done in \/bin\/bash/)).toMatchObject({ nodeId: "f" });
 });
 
-test("a crash because of a denied file names the option", async () => {
-  await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
-  const read = `${escape} void host.getBuiltinModule("fs").promises.readFile("/etc/hostname");`;
-  await runtime.apply(revision(1, [tab("T"), functionNode("f", { z: "T", initialize: read })]), "full");
-  await runtime.untilState("restarting");
-  expect(runtime.status().message).toBe(
-    "it crashed: Error: Access to this API has been restricted. The option runtime.allow.fileSystemRead permits it.",
-  );
-});
-
 test("processes that a flow spawned end with the child", async () => {
   const runtime = await runtimeUnderTest({ allow: { childProcess: true } });
   const code = `${escape} msg.payload = "" + host.getBuiltinModule("child_process").spawn("sleep", ["600"]).pid;`;
@@ -217,30 +209,6 @@ test("processes that a flow spawned end with the child", async () => {
   await runtime[Symbol.asyncDispose]();
   expect(await untilExited(pid)).toBe(true);
 });
-
-test.for([
-  ["invalid JSON", `"{garbage"`],
-  ["an unknown message", `'{"cmd":"NODE_HANDLE","type":"net.Socket","msg":1}'`],
-  ["an invalid log entry", `'{"kind":"log","entry":{"level":"loud","message":{}}}'`],
-  ["null", `"null"`],
-  ["an endless line", `"x".repeat(1024)`, 200],
-] as const)(
-  "a flow that writes %s to the message channel ends the child, and not the parent",
-  async ([, text, times = 1]) => {
-    await using runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
-    const write = `${escape} const { writeSync } = host.getBuiltinModule("fs");
-    const end = ${times} === 1 ? "\\n" : "";
-    for (let left = ${times}; left > 0;) {
-      try { writeSync(${messageFd}, end + ${text} + end); left -= 1; }
-      catch (error) { if (error.code !== "EAGAIN") throw error; }
-    }`;
-    await runtime.apply(revision(1, [tab("T"), functionNode("f", { z: "T", initialize: write })]), "full");
-    await runtime.untilState("restarting");
-    expect(runtime.status().message).toBe("a flow wrote into the runtime's own channel");
-    await runtime.apply(revision(2, []), "full");
-    expect(runtime.status().state).toBe("running");
-  },
-);
 
 test("messages that a flow floods the channel with are dropped beyond the budget", async () => {
   await using runtime = await runtimeUnderTest();
@@ -264,22 +232,66 @@ test("messages that a flow floods the channel with are dropped beyond the budget
   expect(Math.max(...runtime.entries.map(({ message }) => message.length))).toBeLessThan(8_300);
 });
 
-test("a flow that reads from the message channel ends the child, and not the parent", async () => {
-  const active = revision(1, []);
-  await using runtime = await runtimeUnderTest({ active: async () => active, restart: { backoffMs: 60_000 } });
-  const steal = `${escape} const { readSync } = host.getBuiltinModule("fs");
-    setTimeout(() => {
-      node.warn("reads now");
-      for (let count = 0; count === 0;) {
-        try { count = readSync(${messageFd}, Buffer.alloc(20)); }
+describe("a flow that ends the child", () => {
+  let runtime: OpenedRuntime;
+  let seq = 0;
+  beforeAll(async () => {
+    runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
+  });
+  afterAll(() => runtime[Symbol.asyncDispose]());
+
+  function next(flows: readonly FlowNode[]): Revision {
+    seq += 1;
+    return revision(seq, flows);
+  }
+
+  test("a crash because of a denied file names the option", async () => {
+    const read = `${escape} void host.getBuiltinModule("fs").promises.readFile("/etc/hostname");`;
+    await runtime.apply(next([tab("T"), functionNode("f", { z: "T", initialize: read })]), "full");
+    await runtime.untilState("restarting");
+    expect(runtime.status().message).toBe(
+      "it crashed: Error: Access to this API has been restricted. The option runtime.allow.fileSystemRead permits it.",
+    );
+  });
+
+  test.for([
+    ["invalid JSON", `"{garbage"`],
+    ["an unknown message", `'{"cmd":"NODE_HANDLE","type":"net.Socket","msg":1}'`],
+    ["an invalid log entry", `'{"kind":"log","entry":{"level":"loud","message":{}}}'`],
+    ["null", `"null"`],
+    ["an endless line", `"x".repeat(1024)`, 200],
+  ] as const)(
+    "a flow that writes %s to the message channel ends the child, and not the parent",
+    async ([, text, times = 1]) => {
+      const write = `${escape} const { writeSync } = host.getBuiltinModule("fs");
+      const end = ${times} === 1 ? "\\n" : "";
+      for (let left = ${times}; left > 0;) {
+        try { writeSync(${messageFd}, end + ${text} + end); left -= 1; }
         catch (error) { if (error.code !== "EAGAIN") throw error; }
-      }
-    }, 0);`;
-  await runtime.apply(revision(2, [tab("T"), functionNode("f", { z: "T", initialize: steal })]), "full");
-  await runtime.untilLogged(/reads now/);
-  const interrupted = runtime.apply(revision(3, []), "full");
-  await runtime.untilState("restarting");
-  expect(runtime.status().message).toBe("it crashed: Error: bytes are missing in the runtime's own channel");
-  await Promise.all([interrupted, runtime.apply(revision(4, []), "full")]);
-  expect(runtime.status().state).toBe("running");
+      }`;
+      await runtime.apply(next([tab("T"), functionNode("f", { z: "T", initialize: write })]), "full");
+      await runtime.untilState("restarting");
+      expect(runtime.status().message).toBe("a flow wrote into the runtime's own channel");
+      await runtime.apply(next([]), "full");
+      expect(runtime.status().state).toBe("running");
+    },
+  );
+
+  test("a flow that reads from the message channel ends the child, and not the parent", async () => {
+    const steal = `${escape} const { readSync } = host.getBuiltinModule("fs");
+      setTimeout(() => {
+        node.warn("reads now");
+        for (let count = 0; count === 0;) {
+          try { count = readSync(${messageFd}, Buffer.alloc(20)); }
+          catch (error) { if (error.code !== "EAGAIN") throw error; }
+        }
+      }, 0);`;
+    await runtime.apply(next([tab("T"), functionNode("f", { z: "T", initialize: steal })]), "full");
+    await runtime.untilLogged(/reads now/);
+    const interrupted = runtime.apply(next([]), "full");
+    await runtime.untilState("restarting");
+    expect(runtime.status().message).toBe("it crashed: Error: bytes are missing in the runtime's own channel");
+    await Promise.all([interrupted, runtime.apply(next([]), "full")]);
+    expect(runtime.status().state).toBe("running");
+  });
 });

@@ -10,6 +10,7 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { build } from "vite";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { missingBrowser, openBrowser } from "../../../test/e2e/browser.ts";
+import { buildPackages } from "../../../test/packaging/build.ts";
 import { findNode } from "../../../test/packaging/nodes.ts";
 import { openStage, root, type Stage } from "../../../test/packaging/stage.ts";
 import { SettingsService } from "../src/index.ts";
@@ -20,7 +21,7 @@ let stage: Stage;
 /** The packed client with the transport of its README, and the README's program. */
 beforeAll(async () => {
   stage = await openStage();
-  const [, archive = ""] = await stage.pack();
+  const [, archive = ""] = (await buildPackages()).archives;
   const readme = await readFile(join(import.meta.dirname, "../README.md"), "utf8");
   const [, program = ""] = /^```js file=settings.js\n(.*?)^```$/ms.exec(readme) ?? [];
   await writeFile(join(stage.empty, "settings.js"), program);
@@ -31,11 +32,13 @@ beforeAll(async () => {
   };
   const versions = { ...manifest.dependencies, ...manifest.devDependencies };
   const peers = ["@connectrpc/connect-web", "@connectrpc/connect", "@bufbuild/protobuf"];
-  await stage.run(
-    "npm",
-    ["install", "--prefer-offline", "--no-audit", ...peers.map((name) => `${name}@${versions[name]}`), archive],
-    { cwd: stage.empty },
-  );
+  await stage.run("npm", [
+    "install",
+    "--prefer-offline",
+    "--no-audit",
+    ...peers.map((name) => `${name}@${versions[name]}`),
+    archive,
+  ]);
 }, 240_000);
 afterAll(() => stage[Symbol.asyncDispose]());
 
@@ -74,7 +77,7 @@ async function serve(page: (request: IncomingMessage, response: ServerResponse) 
 }
 
 test("is four packages with its transport", async () => {
-  const listed = await stage.run("npm", ["ls", "--all", "--parseable"], { cwd: stage.empty });
+  const listed = await stage.run("npm", ["ls", "--all", "--parseable"]);
   expect(listed.trim().split("\n")).toHaveLength(1 + 4);
 });
 
@@ -111,8 +114,9 @@ test.skipIf(missingBrowser !== undefined)("retries a call in a browser, bundled 
     );
   });
   await using browser = await openBrowser();
-  await browser.page.goto(server.url);
-  const output = browser.page.locator("output");
+  const { page } = await browser.openTab();
+  await page.goto(server.url);
+  const output = page.locator("output");
   await output.filter({ hasText: /./ }).waitFor();
   expect(await output.innerText()).toBe("1.2.3");
   expect(server.calls).toBe(2);

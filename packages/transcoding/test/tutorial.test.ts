@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { buildPackages } from "../../../test/packaging/build.ts";
 import { findNode, thisNode } from "../../../test/packaging/nodes.ts";
 import { openStage, root, type Stage } from "../../../test/packaging/stage.ts";
 
@@ -44,7 +45,7 @@ let archive: string;
 /** Creates the README project in an empty folder with the commands of the README and the packed package. */
 beforeAll(async () => {
   stage = await openStage();
-  [archive = ""] = await stage.pack();
+  [archive = ""] = (await buildPackages()).archives;
   for (const { file, text } of blocks) {
     if (file !== undefined) {
       await mkdir(dirname(join(stage.empty, file)), { recursive: true });
@@ -91,7 +92,7 @@ test("the project of the tutorial has no type errors", async () => {
 });
 
 test("the package installs no other packages", async () => {
-  const folder = join(stage.checkout, "alone");
+  const folder = join(stage.other, "alone");
   await mkdir(folder);
   await execute("npm", ["install", "--prefix", folder, archive], folder);
   const installed = await execute("npm", ["ls", "--all", "--parseable", "--prefix", folder], folder);

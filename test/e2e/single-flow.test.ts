@@ -121,6 +121,25 @@ describe("the runtime", () => {
     expect((await rest("DELETE", path)).status).toBe(204);
     expect(await service.get("/hello")).toContain("Cannot GET /hello");
   });
+
+  test("undoes a change whose nodes can't be started", async () => {
+    const flows = endpoint("/hello", `msg.payload = "hello"`);
+    const rev = await deploy(service, { flows });
+    const reply = await service.send("POST", "/flow", {
+      headers: { ...json, "service-deployment-on-failure": "undo", "service-deployment-wait": "1" },
+      body: JSON.stringify({ nodes: [{ id: "m", type: "comes-later", x: 1, y: 1 }] }),
+    });
+    expect(reply).toMatchObject({ status: 200, headers: { "service-deployment-outcome": "undone" } });
+    const { id, rev: active } = reply.json() as { id: string; rev: string };
+    const history = (await rest("GET", "/revisions?pageSize=3")).json() as { revisions: Json[] };
+    expect(history.revisions).toMatchObject([
+      { rev: active, cause: "automatic_undo", restoredRev: rev },
+      { rev: reply.headers["service-deployment-undone-rev"], cause: "flow", parent: rev, deploymentType: "flows" },
+      { rev, cause: "deployment" },
+    ]);
+    expect((await rest("GET", `/flow/${id}`)).status).toBe(404);
+    expect(await service.get("/hello")).toBe("hello");
+  });
 });
 
 type Json = { readonly [key: string]: unknown };

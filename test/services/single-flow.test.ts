@@ -1,6 +1,7 @@
-import type { JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
+import { MAX_DEPTH } from "../../src/flows/json-violation.ts";
 import { sets } from "../flows/builders.ts";
 import { type FlowsUnderTest, openFlows } from "./flows-under-test.ts";
 
@@ -58,6 +59,29 @@ test.each(["a", "b", "global"])("replacing the flow %s by itself changes nothing
   expect(flows.store.active().flows.nodes).toEqual(stored);
   expect(flows.store.active().credentials).toEqual(credentials);
   expect(flows.store.active()).toMatchObject({ cause: "flow", deploymentType: "flows" });
+});
+
+test("a node in a subflow may be nested as deep as in a deployment", async () => {
+  await using flows = await openFlows();
+  let deep: JsonValue = {};
+  for (let level = 2; level < MAX_DEPTH; level++) {
+    deep = { a: deep };
+  }
+  const nodes = [
+    { id: "s", type: "subflow" },
+    { id: "n", type: "debug", z: "s", ...place, deep },
+  ];
+  expect((await flows.send("POST", "/flows", nodes)).status).toBe(204);
+  const { body } = await flows.send("GET", "/flow/global");
+  expect((await flows.send("PUT", "/flow/global", body)).status).toBe(200);
+  expect(flows.store.active().flows.nodes).toEqual(nodes);
+  const tooDeep = JSON.parse(JSON.stringify(body).replace('{"a":', '{"a":{"a":').replace("}}", "}}}")) as unknown;
+  expect((await flows.send("PUT", "/flow/global", tooDeep)).body).toEqual({
+    code: "invalid_flows",
+    message: expect.stringMatching(
+      /^flow\.subflows\[0\]\.nodes\[0\]\.deep\.a.+: must not be nested deeper than 32 levels/,
+    ),
+  });
 });
 
 test("a new flow is appended under a new id, and its nodes keep theirs", async () => {

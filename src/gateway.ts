@@ -4,9 +4,9 @@ import type { DescService } from "@bufbuild/protobuf";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import type { AdminAuth } from "./auth/admin-auth.ts";
-import { openAuditRecorder } from "./auth/audit-recorder.ts";
 import { openAnalysis } from "./analysis/analysis.ts";
-import { createAuthenticator } from "./auth/authenticator.ts";
+import { type AuditRecorder, openAuditRecorder } from "./auth/audit-recorder.ts";
+import { type Authenticator, createAuthenticator } from "./auth/authenticator.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
 import { openTokenUses } from "./auth/token-uses.ts";
 import type { AccessRule } from "./auth/access.ts";
@@ -200,24 +200,7 @@ function connect(
 ): { serverOptions: ServerOptions; users: UserReload } {
   const observer = metrics?.observer ?? silentObserver;
   const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
-  stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
-  const audit = stack.use(openAuditRecorder({ store: store.audit, log }));
-  const authenticator = createAuthenticator({
-    adminAuth: options.adminAuth,
-    tokens: stack.use(openTokenCache(store.tokens)),
-    uses: stack.use(openTokenUses(store.tokens, log)),
-    audit,
-    permissions,
-    onLockOut: (locked, client) =>
-      log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
-    identities: options.identity?.rules,
-  });
-  const users = createUserReload({
-    options,
-    replace: (adminAuth) => authenticator.replaceAdminAuth(adminAuth),
-    audit,
-    log,
-  });
+  const { audit, authenticator, users } = openAuthentication({ options, log, store }, stack);
   const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
   const analysis = stack.use(openAnalysis(log));
   const deployer = createObservedDeployer({
@@ -281,6 +264,27 @@ function toRetention({ maxRevisions, maxAgeDays }: Options["history"]): Retentio
     maxCount: maxRevisions,
     maxAgeMs: maxAgeDays === undefined ? undefined : maxAgeDays * 24 * 60 * 60_000,
   };
+}
+
+/** Authentication, and the recording of its events. */
+function openAuthentication(
+  { options, log, store }: Pick<Components, "options" | "log" | "store">,
+  stack: AsyncDisposableStack,
+): { audit: AuditRecorder; authenticator: Authenticator; users: UserReload } {
+  stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
+  const audit = stack.use(openAuditRecorder({ store: store.audit, log }));
+  const authenticator = createAuthenticator({
+    adminAuth: options.adminAuth,
+    tokens: stack.use(openTokenCache(store.tokens)),
+    uses: stack.use(openTokenUses(store.tokens, log)),
+    audit,
+    permissions,
+    onLockOut: (locked, client) =>
+      log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
+    identities: options.identity?.rules,
+  });
+  const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);
+  return { audit, authenticator, users: createUserReload({ options, replace, audit, log }) };
 }
 
 async function loadMetrics(version: string, { tls }: Options): Promise<Metrics> {

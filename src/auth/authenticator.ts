@@ -1,7 +1,6 @@
-import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
-import type { Origin, StoredToken } from "../store/store.ts";
+import type { AuditRecord, Origin, StoredToken } from "../store/store.ts";
 import { createAccounts } from "./accounts.ts";
 import type { AdminAuth } from "./admin-auth.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
@@ -9,13 +8,8 @@ import { readClient } from "./client.ts";
 import { createLimiter, type Limiter, type OnLockOut } from "./limiter.ts";
 import { createLogins } from "./logins.ts";
 import { createIdentities, type IdentityRule } from "./identities.ts";
-import {
-  authDisabled,
-  type NamedToken,
-  type NamedTokenRequest,
-  prepareNamedToken,
-  userRequired,
-} from "./named-token.ts";
+import { authDisabled, type NamedTokenRequest, prepareNamedToken, userRequired } from "./named-token.ts";
+import { createNewToken, type NewToken } from "./new-token.ts";
 import { covers } from "./permissions.ts";
 import type { Peer, Principal } from "./principal.ts";
 import { sha256 } from "./sha256.ts";
@@ -52,7 +46,7 @@ export interface Authenticator {
   /** Rejects with the errors of RFC 6749. */
   issueToken(request: TokenRequest, peer: TokenPeer): Promise<IssuedToken>;
   /** Creates a named token of the caller, which permits at most what the caller is permitted. */
-  createToken(request: NamedTokenRequest, caller: Principal, origin: Origin): Promise<NamedToken>;
+  createToken(request: NamedTokenRequest, caller: Principal, origin: Origin): Promise<NewToken>;
   /** The token is invalid once this resolves. Ignores an unknown token. */
   revokeToken(token: string, origin: Origin): Promise<void>;
   /** Whether a stored token is valid: not expired, of an existing user whose password hash has not changed. */
@@ -108,7 +102,8 @@ export function createAuthenticator({ adminAuth, ...options }: AuthenticatorOpti
   if (adminAuth === undefined) {
     return { ...createWorkloadAuthenticator(identities !== undefined, identify), revokeToken };
   }
-  const shared = { ...options, now, identify, limiter: createLimiter(now, onLockOut) };
+  const limiter = createLimiter(now, onLockOut);
+  const shared = { ...options, now, identify, limiter, removeExpired: createCleanup(tokens, now) };
   let current = createTokenAuthenticator(adminAuth, shared);
   return {
     required: true,
@@ -174,25 +169,28 @@ type TokenAuthenticatorOptions = Pick<AuthenticatorOptions, "tokens" | "uses" | 
   readonly now: () => number;
   readonly identify: IdentifyWorkload;
   readonly limiter: Limiter;
+  readonly removeExpired: () => Promise<void>;
 };
 
-/** With adminAuth: callers authenticate by a token, or as workloads. */
-function createTokenAuthenticator(
-  adminAuth: AdminAuth,
-  { tokens, uses, audit, permissions, now, identify, limiter }: TokenAuthenticatorOptions,
-): Pick<Authenticator, "issueToken" | "createToken" | "isValid" | "authenticate"> {
-  const logins = createLogins(adminAuth.users, limiter);
-  const accounts = createAccounts(adminAuth.users, now);
-  const anonymous: Principal = { username: undefined, permissions: adminAuth.default?.permissions ?? [] };
+/** Expired tokens are already rejected; removing them occasionally, on logins, frees their space. */
+function createCleanup(tokens: Tokens, now: () => number): () => Promise<void> {
   let cleanedUpAtMs = Number.NEGATIVE_INFINITY;
-
-  /** Expired tokens are already rejected; removing them occasionally, on logins, frees their space. */
-  async function removeExpired(): Promise<void> {
+  return async () => {
     if (now() - cleanedUpAtMs >= cleanupIntervalMs) {
       cleanedUpAtMs = now();
       await tokens.removeExpired(cleanedUpAtMs);
     }
-  }
+  };
+}
+
+/** With adminAuth: callers authenticate by a token, or as workloads. */
+function createTokenAuthenticator(
+  adminAuth: AdminAuth,
+  { tokens, uses, audit, permissions, now, identify, limiter, removeExpired }: TokenAuthenticatorOptions,
+): Pick<Authenticator, "issueToken" | "createToken" | "isValid" | "authenticate"> {
+  const logins = createLogins(adminAuth.users, limiter);
+  const accounts = createAccounts(adminAuth.users, now);
+  const anonymous: Principal = { username: undefined, permissions: adminAuth.default?.permissions ?? [] };
 
   function toPrincipal(token: StoredToken | undefined): Principal {
     const principal = token && accounts.principalOf(token);
@@ -209,26 +207,21 @@ function createTokenAuthenticator(
       const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
       const recordFailure = (detail: string, by?: string): void =>
         audit.record({ kind: "sign_in_failed", origin: { ...origin, by }, detail });
-      const user = await logins.verify(request, origin.address ?? "", recordFailure);
+      const { username: by, ...user } = await logins.verify(request, origin.address ?? "", recordFailure);
       const scope = requestedScope ?? user.permissions;
       if (!covers(user.permissions, scope, permissions)) {
-        recordFailure("the scope exceeds the permissions of the user", user.username);
+        recordFailure("the scope exceeds the permissions of the user", by);
         throw tokenError("invalid_scope", "The scope exceeds the permissions of this user.");
       }
       await removeExpired();
-      const accessToken = createAccessToken();
-      const token: StoredToken = {
-        id: createTokenId(),
-        hash: sha256(accessToken),
+      const { accessToken, token } = createNewToken(now(), {
         name: undefined,
-        username: user.username,
+        username: by,
         passwordFingerprint: sha256(user.password),
         clientId: client.id,
         scope: scope.join(" "),
-        createdAtMs: now(),
-        expiresAtMs: now() + adminAuth.tokenLifetimeSeconds * 1000,
-      };
-      const by = user.username;
+        lifetimeSeconds: adminAuth.tokenLifetimeSeconds,
+      });
       await tokens.insert(token, { kind: "sign_in", origin: { ...origin, by }, subject: token.id });
       return {
         accessToken,
@@ -245,22 +238,14 @@ function createTokenAuthenticator(
         throw userRequired();
       }
       const { tokenLifetimeSeconds } = adminAuth;
-      const { scope, lifetimeSeconds } = prepareNamedToken(request, caller, { permissions, tokenLifetimeSeconds });
-      const accessToken = createAccessToken();
-      const token: StoredToken = {
-        id: createTokenId(),
-        hash: sha256(accessToken),
-        name: request.name,
-        username,
-        passwordFingerprint,
-        clientId: "",
-        scope: scope.join(" "),
-        createdAtMs: now(),
-        expiresAtMs: now() + lifetimeSeconds * 1000,
-      };
-      const detail = `${JSON.stringify(request.name)}, scope ${token.scope}, expires ${new Date(token.expiresAtMs).toISOString()}`;
-      await tokens.insert(token, { kind: "token_created", origin, subject: token.id, detail });
-      return { accessToken, token };
+      const { name, scope, lifetimeSeconds } = prepareNamedToken(request, caller, {
+        permissions,
+        tokenLifetimeSeconds,
+      });
+      const fields = { name, username, passwordFingerprint, clientId: "", scope: scope.join(" "), lifetimeSeconds };
+      const created = createNewToken(now(), fields);
+      await tokens.insert(created.token, { kind: "token_created", origin, ...describeToken(created.token) });
+      return created;
     },
 
     isValid: (token) => accounts.principalOf(token) !== undefined,
@@ -280,11 +265,7 @@ function createTokenAuthenticator(
   };
 }
 
-function createAccessToken(): string {
-  return randomBytes(32).toString("base64url");
-}
-
-/** In hexadecimal, so that ids don't begin with a dash. */
-function createTokenId(): string {
-  return randomBytes(12).toString("hex");
+function describeToken({ id, name, scope, expiresAtMs }: StoredToken): Pick<AuditRecord, "subject" | "detail"> {
+  const expiry = new Date(expiresAtMs).toISOString();
+  return { subject: id, detail: `${JSON.stringify(name)}, scope ${scope}, expires ${expiry}` };
 }

@@ -1,5 +1,4 @@
 import { FlowgateError } from "../errors.ts";
-import type { StoredToken } from "../store/store.ts";
 import { covers, parseScope } from "./permissions.ts";
 import type { Principal } from "./principal.ts";
 
@@ -11,13 +10,8 @@ export type NamedTokenRequest = {
   readonly expiresIn?: number | undefined;
 };
 
-export type NamedToken = {
-  /** Not stored, and therefore available only now. */
-  readonly accessToken: string;
-  readonly token: StoredToken;
-};
-
-export type PreparedToken = {
+type PreparedToken = {
+  readonly name: string;
   readonly scope: readonly string[];
   readonly lifetimeSeconds: number;
 };
@@ -46,7 +40,7 @@ export function prepareNamedToken(
   if (scope.length === 0 || !covers(permissions, scope, defaults.permissions)) {
     throw new FlowgateError("invalid_scope", "scope: exceeds the permissions of the caller: request less");
   }
-  return { scope, lifetimeSeconds: expiresIn ?? defaults.tokenLifetimeSeconds };
+  return { name, scope, lifetimeSeconds: expiresIn ?? defaults.tokenLifetimeSeconds };
 }
 
 export function authDisabled(): FlowgateError {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createFileWatch } from "../../src/cli/file-watch.ts";
 
-const pollIntervalMs = 10;
+const pollIntervalMs = 50;
 
 /** Resolves with each change in turn. */
 async function watch(path: string) {
@@ -72,4 +72,18 @@ test("reports a change before the start, and not one that is reverted", async ()
   expect(await first.next()).toBe(1);
   await writeFile(reverted, "three");
   expect(await second.next()).toBe(1);
+});
+
+test("reports a file that is written in parts once, when it no longer changes", async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-watch-"));
+  const path = join(folder.path, "flowgate.yaml");
+  await writeFile(path, "0");
+  const { start, next } = await watch(path);
+  using _ = start();
+  const endMs = performance.now() + 10 * pollIntervalMs;
+  for (let part = 1; performance.now() < endMs; part += 1) {
+    await writeFile(`${path}~`, String(part));
+    await rename(`${path}~`, path);
+  }
+  expect(await next()).toBe(1);
 });

@@ -3,10 +3,12 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
+import { hashEntry } from "../../src/store/audit-chain.ts";
+import { toEntry } from "../../src/store/sqlite/audit-log.ts";
 import { backupStore, restoreStore } from "../../src/store/sqlite/backup.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import { verifyAuditLog } from "../../src/store/sqlite/verify-audit.ts";
-import type { AuditRecord } from "../../src/store/store.ts";
+import type { AuditEntry, AuditRecord } from "../../src/store/store.ts";
 import { createFolder } from "./builders.ts";
 
 const key = randomBytes(32);
@@ -83,6 +85,20 @@ test.each<[name: string, sql: string, problem: string]>([
   // Further entries neither fail nor hide it.
   await fill(path, 2);
   expect((await verifyAuditLog(path)).problem).toBeDefined();
+});
+
+test("the chain detects a changed entry whose own hash is recomputed", async () => {
+  await using folder = await createFolder();
+  const path = join(folder.path, "flowgate.db");
+  await fill(path, 5);
+  {
+    using db = new DatabaseSync(path);
+    const [second, third] = db.prepare("SELECT * FROM audit WHERE seq IN (2, 3) ORDER BY seq").all().map(toEntry);
+    const forged = { ...(third as AuditEntry), detail: "forged" };
+    const forgedHash = hashEntry(second?.hash ?? "", forged);
+    db.prepare("UPDATE audit SET detail = ?, hash = ? WHERE seq = 3").run(forged.detail, forgedHash);
+  }
+  expect((await verifyAuditLog(path)).problem).toBe("entry 4 was changed, or is not the one that followed entry 3");
 });
 
 test("a chain that is recomputed after a change is detected by an earlier head only", async () => {

@@ -7,8 +7,9 @@ const env = { CODE_GENERATION: "forbidden" };
 
 export default defineConfig({
   test: {
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // Only for tests that hang: slow machines take long.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     // Most of the slow ones wait for processes that they start.
     maxWorkers: 3,
     // Loading the modules again for each file costs more than most tests.

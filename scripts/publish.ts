@@ -8,7 +8,7 @@ const root = resolve(import.meta.dirname, "..");
 
 execFileSync("npm", ["run", "build"], { cwd: root, stdio: "inherit" });
 for (const folder of [...workspaces.map((workspace) => `${workspace}/dist`), "."]) {
-  execFileSync("npm", ["publish", "--access", "public", ...process.argv.slice(2), `./${folder}`], {
+  execFileSync("npm", ["publish", "--ignore-scripts", "--access", "public", ...process.argv.slice(2), `./${folder}`], {
     cwd: root,
     stdio: "inherit",
   });

@@ -162,7 +162,7 @@ describe("buf curl", () => {
       : { response: JSON.parse(stdout) as unknown };
   }
 
-  test.each(["grpc", "connect", "grpcweb"])("over %s", { timeout: 60_000 }, async (protocol) => {
+  test.each(["grpc", "connect", "grpcweb"])("over %s", async (protocol) => {
     const own = ["-H", `authorization: Bearer ${token}`];
     const node = { id: "t", type: "tab", label: `by buf over ${protocol}`, properties: { ä: [null, ""] } };
     const [scheme, deployed, nobody] = await Promise.all([

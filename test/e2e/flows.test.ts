@@ -387,23 +387,19 @@ describe("flows that do not work", () => {
     },
   ];
 
-  test.for(broken)(
-    "$name: the API answers throughout, and the correction runs",
-    { timeout: 60_000 },
-    async ({ flows, provoke }) => {
-      await deploy(service, { flows: good });
-      await answersWhile(async () => {
-        const rev = await deploy(service, { flows });
-        expect((await service.send("GET", "/flows")).headers.etag).toBe(`"${rev}"`);
-        if (provoke !== undefined) {
-          await service.get(provoke).catch(() => "");
-        }
-        await expectCorrectable();
-      });
-    },
-  );
+  test.for(broken)("$name: the API answers throughout, and the correction runs", async ({ flows, provoke }) => {
+    await deploy(service, { flows: good });
+    await answersWhile(async () => {
+      const rev = await deploy(service, { flows });
+      expect((await service.send("GET", "/flows")).headers.etag).toBe(`"${rev}"`);
+      if (provoke !== undefined) {
+        await service.get(provoke).catch(() => "");
+      }
+      await expectCorrectable();
+    });
+  });
 
-  test("a correction does not wait for a hanging deployment", { timeout: 60_000 }, async () => {
+  test("a correction does not wait for a hanging deployment", async () => {
     await deploy(service, { flows: good });
     const hanging = tryDeploy(service, {
       flows: [tab("T"), functionNode("f", { z: "T", initialize: `node.warn("hangs now"); for (;;);` })],
@@ -419,13 +415,13 @@ describe("flows that do not work", () => {
     expect(rev).toBe(`"${(reply.json() as { rev: string }).rev}"`);
   });
 
-  test("flows that crash repeatedly are not started until the next deployment", { timeout: 60_000 }, async () => {
+  test("flows that crash repeatedly are not started until the next deployment", async () => {
     const crashing = functionNode("f", { z: "T", initialize: `void Promise.reject(new Error("each time"));` });
     await deploy(service, { flows: [...good, tab("T"), crashing] });
     await answersWhile(() =>
       eventually(async () => {
         expect((await readRuntime(service)).state).toBe("safe");
-      }, 30_000),
+      }),
     );
     await expectCorrectable("flows");
   });

@@ -306,9 +306,9 @@ async function scrapeSecured(): Promise<Scrape> {
   }
 }
 
-describe("a call that is rejected by a guard counts for its RPC, over the HTTP API too", () => {
-  const of = (rpc: string, protocol: string, code: string) => ({ method: `flowgate.v1.${rpc}`, protocol, code });
+const of = (rpc: string, protocol: string, code: string) => ({ method: `flowgate.v1.${rpc}`, protocol, code });
 
+describe("a call that is rejected by a guard counts for its RPC, over the HTTP API too", () => {
   test("by load shedding", async () => {
     await using service = await startService({ config: { limits: { inFlight: 1 } } });
     const others = { method: "other", code: "unavailable" };
@@ -329,31 +329,6 @@ describe("a call that is rejected by a guard counts for its RPC, over the HTTP A
       expect(count(others)).toBe(before + 1);
       expect(seen.sum("flowgate_calls_shed_total", { reason: "in_flight" })).toBeGreaterThanOrEqual(3);
     });
-  });
-
-  test("by its Host, and by its Origin", async () => {
-    await using service = await startService();
-    expect((await service.send("GET", "/flows", { headers: { host: "evil.example" } })).status).toBe(421);
-    expect((await service.send("POST", "/flows", { headers: { origin: "https://evil.example" } })).status).toBe(403);
-    await eventually(async () => {
-      const seen = await scrape(service.url);
-      expect(seen.sum("flowgate_requests_total", of("FlowsService/GetFlows", "rest", "permission_denied"))).toBe(1);
-      expect(seen.sum("flowgate_requests_total", of("FlowsService/SetFlows", "rest", "permission_denied"))).toBe(1);
-    });
-  });
-});
-
-test("a deployment that the store can't commit is a server error", async () => {
-  await using service = await startService();
-  using other = new DatabaseSync(join(service.dataDir, "flowgate.db"));
-  other.exec("BEGIN IMMEDIATE");
-  expect((await tryDeploy(service, { flows: [tab("T")] })).status).toBe(503);
-  other.exec("ROLLBACK");
-  await eventually(async () => {
-    const seen = await scrape(service.url);
-    expect(seen.sum("flowgate_deployments_total", { type: "full", outcome: "error" })).toBe(1);
-    expect(seen.sum("flowgate_deployments_total", { outcome: "refused" })).toBe(0);
-    expect(seen.sum("flowgate_store_duration_seconds_count", { operation: "flows.commit", outcome: "error" })).toBe(1);
   });
 });
 
@@ -385,8 +360,116 @@ function unknownIn(expr: string, seen: Scrape): string[] {
 }
 
 describe("access to metrics", () => {
-  test("with adminAuth, requires metrics.read", async () => {
-    await using service = await startService({ config: { adminAuth } });
+  test("on a separate port, is open there, and closed on the other port", async () => {
+    await using service = await startService({ config: { adminAuth, metrics: { port: 0 } } });
+    const [, url = ""] =
+      /Metrics, without authentication: (http:\/\/127\.0\.0\.1:\d+)\/metrics/.exec(service.log()) ?? [];
+    expect((await scrape(url)).sum("flowgate_build_info")).toBe(1);
+    const token = bearer(await login(service, {}));
+    expect((await service.send("GET", "/metrics", { headers: token })).status).toBe(404);
+    const own = (method: string, path: string) => fetch(`${url}${path}`, { method });
+    expect((await own("GET", "/flows")).status).toBe(404);
+    expect((await own("POST", "/metrics")).status).toBe(405);
+    expect((await own("HEAD", "/metrics")).status).toBe(200);
+    expect(await service.stop()).toBe(0);
+  });
+
+  test("is closed if metrics are disabled", async () => {
+    await using service = await startService({ config: { metrics: { enabled: false } } });
+    expect((await service.send("GET", "/metrics")).status).toBe(404);
+    expect(await deploy(service, { flows: [tab("T")] }, "full", v2)).toBeTypeOf("string");
+  });
+});
+
+describe("the metrics without adminAuth", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
+
+  test("calls that are rejected by their Host, or by their Origin, count for their RPC", async () => {
+    expect((await service.send("GET", "/flows", { headers: { host: "evil.example" } })).status).toBe(421);
+    expect((await service.send("POST", "/flows", { headers: { origin: "https://evil.example" } })).status).toBe(403);
+    await eventually(async () => {
+      const seen = await scrape(service.url);
+      expect(seen.sum("flowgate_requests_total", of("FlowsService/GetFlows", "rest", "permission_denied"))).toBe(1);
+      expect(seen.sum("flowgate_requests_total", of("FlowsService/SetFlows", "rest", "permission_denied"))).toBe(1);
+    });
+  });
+
+  test("are open to all clients, read-only", async () => {
+    const got = await service.send("GET", "/metrics?with=query");
+    expect(got.status).toBe(200);
+    expect(parseScrape(got.body).sum("flowgate_build_info")).toBe(1);
+    const head = await service.send("HEAD", "/metrics");
+    expect(head).toMatchObject({ status: 200, body: "" });
+    expect(Number(head.headers["content-length"])).toBeGreaterThan(1000);
+    const posted = await service.send("POST", "/metrics");
+    expect(posted.status).toBe(405);
+    expect(posted.headers.allow).toBe("GET, HEAD");
+  });
+
+  test("a deployment that the store can't commit is a server error", async () => {
+    using other = new DatabaseSync(join(service.dataDir, "flowgate.db"));
+    other.exec("BEGIN IMMEDIATE");
+    expect((await tryDeploy(service, { flows: [tab("T")] })).status).toBe(503);
+    other.exec("ROLLBACK");
+    await eventually(async () => {
+      const seen = await scrape(service.url);
+      expect(seen.sum("flowgate_deployments_total", { type: "full", outcome: "error" })).toBe(1);
+      expect(seen.sum("flowgate_deployments_total", { outcome: "refused" })).toBe(0);
+      expect(seen.sum("flowgate_store_duration_seconds_count", { operation: "flows.commit", outcome: "error" })).toBe(
+        1,
+      );
+    });
+  });
+
+  test("a stream that its client cancels counts as canceled, in every protocol", async () => {
+    for (const name of ["gRPC", "gRPC-Web", "Connect"] as const) {
+      const giveUp = new AbortController();
+      const { message } = await rpcProtocols[name](service.url).stream(
+        Health.method.watch,
+        giveUp.signal,
+        undefined,
+        undefined,
+        (async function* () {
+          yield create(HealthCheckRequestSchema);
+        })(),
+      );
+      const iterator = message[Symbol.asyncIterator]();
+      await iterator.next();
+      // The stream, and the scrape.
+      expect((await scrape(service.url)).sum("flowgate_requests_in_flight")).toBe(2);
+      giveUp.abort();
+      await expect(iterator.next()).rejects.toThrow(/aborted/);
+      await eventually(async () => {
+        const now = await scrape(service.url);
+        const labels = { method: "grpc.health.v1.Health/Watch", protocol: name.toLowerCase(), code: "canceled" };
+        expect(now.sum("flowgate_requests_total", labels)).toBe(1);
+        expect(now.sum("flowgate_requests_in_flight")).toBe(1);
+      });
+    }
+  });
+
+  test("the service does not start if the separate port can't be opened", async () => {
+    await expect(startService({ config: { metrics: { port: service.port } } })).rejects.toThrow(
+      `Port ${service.port} on 127.0.0.1 is in use: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
+    );
+    await expect(startService({ config: { metrics: { port: 0, host: "192.0.2.1" } } })).rejects.toThrow(
+      "192.0.2.1 is not an address of this machine: choose another with metrics.host.",
+    );
+  });
+});
+
+describe("the metrics with adminAuth", () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ config: { adminAuth } });
+  });
+  afterAll(() => service?.[Symbol.asyncDispose]());
+
+  test("are only for clients with metrics.read", async () => {
     const read = (headers: Record<string, string>, path = "/metrics") => service.send("GET", path, { headers });
     for (const username of ["admin", "reader", "scraper"]) {
       const reply = await read(
@@ -407,91 +490,19 @@ describe("access to metrics", () => {
     expect(await read(bearer(admin), `/metrics?access_token=${admin}`)).toMatchObject({ status: 401, body: "" });
   });
 
-  test("without adminAuth, is open to all clients, read-only", async () => {
-    await using service = await startService();
-    const got = await service.send("GET", "/metrics?with=query");
-    expect(got.status).toBe(200);
-    expect(parseScrape(got.body).sum("flowgate_build_info")).toBe(1);
-    const head = await service.send("HEAD", "/metrics");
-    expect(head).toMatchObject({ status: 200, body: "" });
-    expect(Number(head.headers["content-length"])).toBeGreaterThan(1000);
-    const posted = await service.send("POST", "/metrics");
-    expect(posted.status).toBe(405);
-    expect(posted.headers.allow).toBe("GET, HEAD");
-  });
-
-  test("on a separate port, is open there, and closed on the other port", async () => {
-    await using service = await startService({ config: { adminAuth, metrics: { port: 0 } } });
-    const [, url = ""] =
-      /Metrics, without authentication: (http:\/\/127\.0\.0\.1:\d+)\/metrics/.exec(service.log()) ?? [];
-    expect((await scrape(url)).sum("flowgate_build_info")).toBe(1);
-    const token = bearer(await login(service, {}));
-    expect((await service.send("GET", "/metrics", { headers: token })).status).toBe(404);
-    const own = (method: string, path: string) => fetch(`${url}${path}`, { method });
-    expect((await own("GET", "/flows")).status).toBe(404);
-    expect((await own("POST", "/metrics")).status).toBe(405);
-    expect((await own("HEAD", "/metrics")).status).toBe(200);
-    expect(await service.stop()).toBe(0);
-  });
-
-  test("the service does not start if the separate port can't be opened", async () => {
-    await using taken = await startService();
-    await expect(startService({ config: { metrics: { port: taken.port } } })).rejects.toThrow(
-      `Port ${taken.port} on 127.0.0.1 is in use: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
-    );
-    await expect(startService({ config: { metrics: { port: 0, host: "192.0.2.1" } } })).rejects.toThrow(
-      "192.0.2.1 is not an address of this machine: choose another with metrics.host.",
-    );
-  });
-
-  test("is closed if metrics are disabled", async () => {
-    await using service = await startService({ config: { metrics: { enabled: false } } });
-    expect((await service.send("GET", "/metrics")).status).toBe(404);
-    expect(await deploy(service, { flows: [tab("T")] }, "full", v2)).toBeTypeOf("string");
-  });
-});
-
-test("a stream that its client cancels counts as canceled, in every protocol", async () => {
-  await using service = await startService();
-  for (const name of ["gRPC", "gRPC-Web", "Connect"] as const) {
-    const giveUp = new AbortController();
-    const { message } = await rpcProtocols[name](service.url).stream(
-      Health.method.watch,
-      giveUp.signal,
-      undefined,
-      undefined,
-      (async function* () {
-        yield create(HealthCheckRequestSchema);
-      })(),
-    );
-    const iterator = message[Symbol.asyncIterator]();
-    await iterator.next();
-    // The stream, and the scrape.
-    expect((await scrape(service.url)).sum("flowgate_requests_in_flight")).toBe(2);
-    giveUp.abort();
-    await expect(iterator.next()).rejects.toThrow(/aborted/);
-    await eventually(async () => {
-      const now = await scrape(service.url);
-      const labels = { method: "grpc.health.v1.Health/Watch", protocol: name.toLowerCase(), code: "canceled" };
-      expect(now.sum("flowgate_requests_total", labels)).toBe(1);
-      expect(now.sum("flowgate_requests_in_flight")).toBe(1);
+  test("rejections by the RPC protocols have their codes", async () => {
+    const outcome = await call(rpcProtocols.gRPC(service.url), AuthService.method.issueToken, {
+      clientId: "service-admin",
+      grantType: "password",
+      scope: "*",
+      username: "admin",
+      password: "wrong",
     });
-  }
-});
-
-test("rejections by the RPC protocols have their codes", async () => {
-  await using service = await startService({ config: { adminAuth } });
-  const outcome = await call(rpcProtocols.gRPC(service.url), AuthService.method.issueToken, {
-    clientId: "service-admin",
-    grantType: "password",
-    scope: "*",
-    username: "admin",
-    password: "wrong",
-  });
-  expect(outcome).toMatchObject({ refused: { code: Code.Unauthenticated } });
-  const token = bearer(await login(service, {}));
-  await eventually(async () => {
-    const labels = { method: "flowgate.v1.AuthService/IssueToken", protocol: "grpc", code: "unauthenticated" };
-    expect((await scrape(service.url, token)).sum("flowgate_requests_total", labels)).toBe(1);
+    expect(outcome).toMatchObject({ refused: { code: Code.Unauthenticated } });
+    const token = bearer(await login(service, {}));
+    await eventually(async () => {
+      const labels = { method: "flowgate.v1.AuthService/IssueToken", protocol: "grpc", code: "unauthenticated" };
+      expect((await scrape(service.url, token)).sum("flowgate_requests_total", labels)).toBe(1);
+    });
   });
 });

@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
-describe("buf curl, by reflection", { timeout: 60_000 }, () => {
+describe("buf curl, by reflection", () => {
   const protocols = ["grpc", "connect", "grpcweb"];
   const bufCurl = (path: string, ...args: string[]) =>
     run("buf", "curl", "--http2-prior-knowledge", ...args, `${service.url}${path}`);

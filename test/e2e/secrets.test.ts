@@ -63,7 +63,7 @@ beforeAll(async () => {
     prepare: installReporter,
   });
   await exercise();
-}, 60_000);
+});
 afterAll(() => service?.[Symbol.asyncDispose]());
 
 async function issue(username: string, scope: string, name: string): Promise<string> {

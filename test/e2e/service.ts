@@ -154,7 +154,7 @@ async function untilReady(service: Service): Promise<Service> {
 }
 
 /** Retries until it no longer throws, for state that can only be polled. Gives up after `withinMs`. */
-export async function eventually<T>(look: () => Promise<T>, withinMs = 20_000): Promise<T> {
+export async function eventually<T>(look: () => Promise<T>, withinMs = 60_000): Promise<T> {
   const untilMs = performance.now() + withinMs;
   for (;;) {
     try {

@@ -106,4 +106,4 @@ test("the built image runs the service as its user, as process 1, and on a read-
   // A signal to unshare does not stop the service.
   if (isolated) process.kill(pid, "SIGTERM");
   expect(await service.stop()).toBe(0);
-}, 240_000);
+});

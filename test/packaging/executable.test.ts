@@ -23,7 +23,7 @@ beforeAll(async () => {
   dataDir = join(stage.other, 'data of "one" service');
   const { checkout } = await buildPackages();
   await stage.run(process.execPath, [join(checkout, "scripts/build-executable.ts"), executable]);
-}, 240_000);
+});
 afterAll(() => stage[Symbol.asyncDispose]());
 
 /** Runs in an empty folder, without a PATH; flags of Node in the environment must have no effect. */
@@ -72,7 +72,7 @@ test("is the complete service: logins, deployments, flows, its pages, and an ord
   expect(await runExecutable(["restore", copy, "--data-dir", restored])).toMatchObject({ stderr: "" });
   expect(await readdir(restored)).toEqual(["flowgate.db", "flowgate.lock"]);
   expect(await service.stop()).toBe(0);
-}, 240_000);
+});
 
 /** The value of an expression evaluated in a flow, or its error code. */
 async function outcome(service: Service, expression: string): Promise<unknown> {

@@ -39,7 +39,7 @@ beforeAll(async () => {
     ...peers.map((name) => `${name}@${versions[name]}`),
     archive,
   ]);
-}, 240_000);
+});
 afterAll(() => stage[Symbol.asyncDispose]());
 
 type Server = AsyncDisposable & {

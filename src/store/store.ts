@@ -14,9 +14,7 @@ export type Origin = {
 };
 
 /** How the flows of a revision were made: by a deployment, by a merge with another one, or from an earlier revision. */
-export type RevisionCause = (typeof revisionCauses)[number];
-
-export const revisionCauses = ["deployment", "merge", "flow", "restore", "undo", "automatic_undo"] as const;
+export type RevisionCause = "deployment" | "merge" | "flow" | "restore" | "undo" | "automatic_undo";
 
 /** A revision without its flows and credentials. Immutable. */
 export type RevisionSummary = Origin & {

@@ -37,6 +37,24 @@ const nodes = [
 const flow = { label: "Greetings", nodes: nodes.slice(1) };
 const flowId = "9b1c0f5e2d7a4c11";
 const rev = "0198a4c2-6f0e-7b31-9d55-3c1f6a2e8b70";
+const parentRev = "0198a4c1-9a70-7c11-8f02-5d2b7e9c4a16";
+const revision = {
+  rev,
+  parent: parentRev,
+  createTime: "2026-11-20T16:42:07.318Z",
+  active: true,
+  user: "admin",
+  clientAddress: "10.0.0.17",
+  protocol: "rest",
+  requestId: "k2Jd9xQ1-4f",
+  deploymentType: "full",
+  cause: "deployment",
+  message: "new greeting",
+  outcome: "running",
+  nodeCount: 4,
+  sizeBytes: 571,
+};
+const { clientAddress: _, requestId: __, ...summary } = revision;
 const login = {
   client_id: "service-admin",
   grant_type: "password",
@@ -227,6 +245,29 @@ export const examples: Examples = {
       },
     },
   },
+  FlowsService_UndoFlows: {
+    request: {
+      "application/json": {
+        active: { summary: "Undo the active revision", value: {} },
+        guarded: { summary: "Only if this revision is still active", value: { rev } },
+      },
+    },
+    responses: {
+      200: { "application/json": { undone: { value: { rev: "0198a4c3-2b1f-7d42-a5c6-91e07f3b6d58" } } } },
+      default: {
+        "application/json": {
+          mismatch: {
+            summary: "Another revision is active",
+            value: {
+              code: "version_mismatch",
+              message: `rev: the active revision is "${rev}": read it, resolve the differences and deploy again`,
+              active: summary,
+            },
+          },
+        },
+      },
+    },
+  },
   FlowsService_GetFlow: {
     responses: {
       200: {
@@ -331,11 +372,75 @@ export const examples: Examples = {
       },
     },
   },
+  RevisionsService_ListRevisions: {
+    responses: {
+      200: {
+        "application/json": {
+          page: {
+            summary: "The newest revision, and the token of the next page",
+            value: { revisions: [revision], nextPageToken: "MTIwNA" },
+          },
+        },
+      },
+      default: {
+        "application/json": {
+          token: {
+            summary: "An invalid page token",
+            value: {
+              code: "invalid_argument",
+              message: "pageToken: must be the nextPageToken of the previous page",
+            },
+          },
+        },
+      },
+    },
+  },
+  RevisionsService_GetRevision: {
+    responses: {
+      200: {
+        "application/json": {
+          basic: { summary: "Without flows", value: revision },
+          full: { summary: "?view=FULL", value: { ...revision, flows: nodes } },
+        },
+      },
+      default: {
+        "application/json": {
+          unknown: {
+            summary: "No such revision",
+            value: {
+              code: "not_found",
+              message: 'there is no revision "0198"; it may have been removed from the history',
+            },
+          },
+        },
+      },
+    },
+  },
+  RevisionsService_UpdateRevision: {
+    request: {
+      "application/json": {
+        pin: { summary: "Keep it forever", value: { pinned: true } },
+        message: { summary: "Change its message", value: { message: "before the migration" } },
+      },
+    },
+    responses: { 200: { "application/json": { pinned: { value: { ...revision, pinned: true } } } } },
+  },
+  RevisionsService_RestoreRevision: {
+    request: {
+      "application/json": {
+        any: { summary: "Whichever revision is active", value: {} },
+        guarded: { summary: "Only if this revision is still active", value: { activeRev: rev } },
+      },
+    },
+    responses: {
+      200: { "application/json": { restored: { value: { rev: "0198a4c3-2b1f-7d42-a5c6-91e07f3b6d58" } } } },
+    },
+  },
   RevisionsService_DiffRevision: {
     responses: {
       200: {
         "application/json": {
-          diff: { summary: "One node is changed", value: { base: "0198a4c1-9a70-7c11-8f02-5d2b7e9c4a16", rev, diff } },
+          diff: { summary: "One node is changed", value: { base: parentRev, rev, diff } },
         },
         "text/plain": { diff: { summary: "The same for people", value: diffText } },
       },

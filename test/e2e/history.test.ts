@@ -135,8 +135,8 @@ describe("the history", () => {
   });
 
   test.each([
-    ["pageSize=-1", "page_size: must not be negative"],
-    ["pageToken=x", "page_token: must be the next_page_token of a previous response"],
+    ["pageSize=-1", "pageSize: must not be negative"],
+    ["pageToken=x", "pageToken: must be the nextPageToken of the previous page"],
     ["outcome=undone", "outcome: revisions have one of pending, running, failed, crashed, replaced"],
   ])("rejects ?%s", async (query, message) => {
     const reply = await send("GET", `/revisions?${query}`);

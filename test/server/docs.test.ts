@@ -9,7 +9,7 @@ const open = (docs?: boolean) =>
     host: "127.0.0.1",
     port: 0,
     log: createLog({ level: "silent" }),
-    routes: createRoutes({ auth: {}, flows: {}, settings: {}, tokens: {}, audit: {} } as never),
+    routes: createRoutes({ auth: {}, flows: {}, revisions: {}, settings: {}, tokens: {}, audit: {} } as never),
     gate: () => {},
     interceptors: [],
     ready: () => ({ ready: true }),

@@ -11,9 +11,10 @@ import type { AuditRecord, FlowStore, RevisionState } from "../../store/store.ts
 import { readDeploymentCall } from "../deployment-call.ts";
 import { toSetFlowsResponse } from "../flows/responses.ts";
 import { parseRestoreType, restoreChange, revisionNotFound } from "../flows/restore.ts";
+import { formatPageToken, parsePageToken, readPageSize } from "../pages.ts";
 import { parseMessage } from "../revision-text.ts";
 import { diffRevision, type DiffRevisionOptions } from "./diff.ts";
-import { formatPageToken, parseFilter, parsePage } from "./list-request.ts";
+import { parseFilter } from "./list-request.ts";
 
 export type RevisionsServiceOptions = DiffRevisionOptions & {
   readonly store: FlowStore;
@@ -47,10 +48,14 @@ export function revisionsService({
   return {
     async listRevisions(request) {
       await outcomes.flush();
-      const { revisions, next } = await store.list({ ...parsePage(request), filter: parseFilter(request) });
+      const { revisions, next } = await store.list({
+        limit: readPageSize(request.pageSize),
+        before: parsePageToken(request.pageToken),
+        filter: parseFilter(request),
+      });
       return {
         revisions: revisions.map((entry) => toRevision(entry, activeRev())),
-        nextPageToken: next === undefined ? "" : formatPageToken(next),
+        nextPageToken: formatPageToken(next),
       };
     },
 

@@ -87,6 +87,10 @@ test("deploys with curl", async () => {
   // "The same command once more": what was read is not the active revision any more.
   const deploy = /^curl -i .*?\n.*nodes'$/ms.exec(v2)?.[0] ?? "";
   expect(await service.run(deploy)).toMatch(/^HTTP\/1\.1 409 [^]*"code":"version_mismatch"/);
+
+  expect(await service.run(block("sh", "flows:undo"))).toMatch(
+    /^\{"revisions":\[.*\}0 added, 0 removed, 1 changed\n[^]*`Hello` *; return msg;" -> "msg.payload = `Hello again`[^]*HTTP\/1\.1 200 [^]*Hello$/,
+  );
 });
 
 test("hashes a password, and works with tokens: with curl, with the generated client and with buf", async () => {

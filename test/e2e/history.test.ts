@@ -270,6 +270,39 @@ describe("restoring", () => {
   });
 });
 
+describe("what a deployment has done", () => {
+  const nodes = [tab("T"), functionNode("f", { z: "T" }), functionNode("g", { z: "T" })];
+  const changed = nodes.map((node) => (node.id === "f" ? { ...node, func: "return null;" } : node));
+  const restarts = async (rev: string) =>
+    ((await get(`/revisions/${rev}:diff?restarts=true`))["nodes"] as Json[] | undefined)?.map(({ id, action }) => [
+      id,
+      action,
+    ]);
+
+  test("is in the diff with its parent, if the request asks for it", async () => {
+    await deployAs("ada", nodes);
+    const partial = await deployAs("ada", changed, {}, "nodes");
+    expect(await restarts(partial)).toEqual([["f", "restart"]]);
+    expect(await get(`/revisions/${partial}:diff`)).not.toHaveProperty("nodes");
+    const full = await deployAs("ada", changed);
+    expect(await restarts(full)).toEqual([
+      ["f", "restart"],
+      ["g", "restart"],
+    ]);
+    const incomplete = await deployAs("ada", [...changed, { id: "m", type: "not-installed", z: "T", x: 1, y: 1 }]);
+    expect(await restarts(incomplete)).toEqual([
+      ["f", "stop"],
+      ["g", "stop"],
+    ]);
+  });
+
+  test("is only known for the parent", async () => {
+    const rev = await deployAs("ada", nodes);
+    const reply = await send("GET", `/revisions/${rev}:diff?restarts=true&base=${rev}`);
+    expect(reply.json()).toMatchObject({ code: "invalid_argument" });
+  });
+});
+
 describe("conditions", () => {
   const past = "Sat, 01 Jan 2000 00:00:00 GMT";
   const future = "Fri, 01 Jan 2100 00:00:00 GMT";

@@ -1,5 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { NodeAction, type PlanFlowsResponseSchema, PlanWarningKind } from "../../../gen/flowgate/v1/flows_pb.ts";
+import {
+  NodeAction,
+  type PlanFlowsResponseSchema,
+  type PlannedNodeSchema,
+  PlanWarningKind,
+} from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { FlowsDiff } from "../../flows/diff/flows-diff.ts";
 import type { DeploymentPlan, PlannedNode } from "../../flows/plan/plan.ts";
 import type { WarningKind } from "../../flows/plan/warnings.ts";
@@ -12,14 +17,7 @@ export function toPlanFlowsResponse(
   return {
     rev,
     diff: toFlowsDiff(diff),
-    nodes: plan.nodes.map(({ id, type, name, tab, instances, action }) => ({
-      id,
-      type,
-      ...(name !== undefined && { name }),
-      tab,
-      instances: [...instances],
-      action: actions[action],
-    })),
+    nodes: toPlannedNodes(plan.nodes),
     missingTypes: plan.missingTypes.map(({ type, nodeIds }) => ({ type, nodeIds: [...nodeIds] })),
     modules: plan.modules.map(({ name, version, nodeIds }) => ({
       name,
@@ -34,6 +32,17 @@ export function toPlanFlowsResponse(
     })),
     text,
   };
+}
+
+export function toPlannedNodes(nodes: readonly PlannedNode[]): MessageInitShape<typeof PlannedNodeSchema>[] {
+  return nodes.map(({ id, type, name, tab, instances, action }) => ({
+    id,
+    type,
+    ...(name !== undefined && { name }),
+    tab,
+    instances: [...instances],
+    action: actions[action],
+  }));
 }
 
 const actions: Readonly<Record<PlannedNode["action"], NodeAction>> = {

@@ -1,14 +1,17 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { DiffRevisionRequest, DiffRevisionResponseSchema } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
+import { FlowgateError } from "../../errors.ts";
 import { parseDocument } from "../../flows/document.ts";
+import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { FlowStore, Revision } from "../../store/store.ts";
 import { toFlowsDiff } from "../diff-message.ts";
+import { toPlannedNodes } from "../flows/plan-message.ts";
 import { revisionNotFound } from "../flows/restore.ts";
 
 export type DiffRevisionOptions = {
-  readonly store: Pick<FlowStore, "find">;
-  readonly analysis: Pick<Analysis, "diff">;
+  readonly store: Pick<FlowStore, "find" | "findEntry">;
+  readonly analysis: Pick<Analysis, "diff" | "plan">;
 };
 
 const noFlows: Pick<Revision, "flows" | "credentials"> = {
@@ -18,9 +21,12 @@ const noFlows: Pick<Revision, "flows" | "credentials"> = {
 
 /** Compares a revision with another one, by default with its parent. */
 export async function diffRevision(
-  { rev, base }: DiffRevisionRequest,
+  { rev, base: requestedBase, restarts }: DiffRevisionRequest,
   { store, analysis }: DiffRevisionOptions,
 ): Promise<MessageInitShape<typeof DiffRevisionResponseSchema>> {
+  if (restarts && requestedBase !== "") {
+    throw new FlowgateError("invalid_argument", "restarts: can't be set with a base, since it is about the parent");
+  }
   const find = async (name: string): Promise<Revision> => {
     const revision = await store.find(name);
     if (revision === undefined) {
@@ -29,7 +35,30 @@ export async function diffRevision(
     return revision;
   };
   const target = await find(rev);
-  const baseRev = base === "" ? target.parent : base;
-  const { diff, text } = await analysis.diff({ base: baseRev === undefined ? noFlows : await find(baseRev), target });
-  return { base: baseRev ?? "", rev, diff: toFlowsDiff(diff), text };
+  const baseRev = requestedBase === "" ? target.parent : requestedBase;
+  const base = baseRev === undefined ? noFlows : await find(baseRev);
+  const names = { base: baseRev ?? "", rev };
+  if (!restarts) {
+    const { diff, text } = await analysis.diff({ base, target });
+    return { ...names, diff: toFlowsDiff(diff), text };
+  }
+  const runtime = await recallRuntime(target, store);
+  const { diff, text, plan } = await analysis.plan({
+    base,
+    target,
+    current: base,
+    type: target.deploymentType,
+    runtime,
+  });
+  return { ...names, diff: toFlowsDiff(diff), text, nodes: toPlannedNodes(plan.nodes) };
+}
+
+/** What the runtime was when a revision was deployed, as far as the outcomes of the revision and its parent show it. */
+async function recallRuntime(
+  { rev, parent = "", flows }: Revision,
+  store: DiffRevisionOptions["store"],
+): Promise<RuntimeView> {
+  const missing = new Set((await store.findEntry(rev))?.outcome.missingTypes);
+  const knownTypes = missing.size === 0 ? undefined : new Set(flows.nodes.map(({ type }) => type)).difference(missing);
+  return { knownTypes, isRunning: (await store.findEntry(parent))?.outcome.state !== "crashed" };
 }

@@ -6,14 +6,15 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { FlowsDiff, NodeChange } from "./diff_pb.ts";
 import { file_flowgate_v1_diff } from "./diff_pb.ts";
-import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file flowgate/v1/flows.proto.
  */
 export const file_flowgate_v1_flows: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkizAIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLBAQoQUGxhbkZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIMCgRiYXNlGAUgASgJQgYKBF9yZXYiiAIKEVBsYW5GbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIkCgRkaWZmGAIgASgLMhYuZmxvd2dhdGUudjEuRmxvd3NEaWZmEicKBW5vZGVzGAMgAygLMhguZmxvd2dhdGUudjEuUGxhbm5lZE5vZGUSLwoNbWlzc2luZ190eXBlcxgEIAMoCzIYLmZsb3dnYXRlLnYxLk1pc3NpbmdUeXBlEiwKB21vZHVsZXMYBSADKAsyGy5mbG93Z2F0ZS52MS5SZXF1aXJlZE1vZHVsZRIqCgh3YXJuaW5ncxgGIAMoCzIYLmZsb3dnYXRlLnYxLlBsYW5XYXJuaW5nEgwKBHRleHQYByABKAkijAEKC1BsYW5uZWROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEQoEbmFtZRgDIAEoCUgAiAEBEgsKA3RhYhgEIAEoCRIRCglpbnN0YW5jZXMYBSADKAkSJwoGYWN0aW9uGAYgASgOMhcuZmxvd2dhdGUudjEuTm9kZUFjdGlvbkIHCgVfbmFtZSItCgtNaXNzaW5nVHlwZRIMCgR0eXBlGAEgASgJEhAKCG5vZGVfaWRzGAIgAygJIlIKDlJlcXVpcmVkTW9kdWxlEgwKBG5hbWUYASABKAkSFAoHdmVyc2lvbhgCIAEoCUgAiAEBEhAKCG5vZGVfaWRzGAMgAygJQgoKCF92ZXJzaW9uIm4KC1BsYW5XYXJuaW5nEioKBGtpbmQYASABKA4yHC5mbG93Z2F0ZS52MS5QbGFuV2FybmluZ0tpbmQSDwoHbm9kZV9pZBgCIAEoCRIRCgljb250YWluZXIYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCIcCg5HZXRGbG93UmVxdWVzdBIKCgJpZBgBIAEoCSKPAgoRQ3JlYXRlRmxvd1JlcXVlc3QSHwoEZmxvdxgBIAEoCzIRLmZsb3dnYXRlLnYxLkZsb3cSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQimwIKEVVwZGF0ZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEh8KBGZsb3cYAiABKAsyES5mbG93Z2F0ZS52MS5GbG93EhAKA3JldhgDIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBSABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAYgASgJSAGIAQESEQoEd2FpdBgHIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IvoBChFEZWxldGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCL6AQoRRW5hYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi+wEKEkRpc2FibGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKJAQoSQ2hhbmdlRmxvd1Jlc3BvbnNlEgoKAmlkGAEgASgJEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRISCgp1bmRvbmVfcmV2GAUgASgJIsYBChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIvCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgDIAMoCRISCgp1bmRvbmVfcmV2GAQgASgJEhIKCm1lcmdlZF9yZXYYBSABKAkSNQoObWVyZ2VkX2NoYW5nZXMYBiADKAsyHS5mbG93Z2F0ZS52MS5Db25jdXJyZW50Q2hhbmdlIqIBChBDb25jdXJyZW50Q2hhbmdlEg8KB25vZGVfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIMCgRuYW1lGAMgASgJEiYKBXlvdXJzGAQgASgOMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZRInCgZ0aGVpcnMYBSABKA4yFy5mbG93Z2F0ZS52MS5Ob2RlQ2hhbmdlEhAKCGNvbmZsaWN0GAYgASgJIp4BCgROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEgoFbGFiZWwYAyABKAlIAIgBARIxCgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIICgZfbGFiZWwiywIKBEZsb3cSCgoCaWQYASABKAkSEgoFbGFiZWwYAiABKAlIAIgBARIVCghkaXNhYmxlZBgDIAEoCEgBiAEBEhEKBGluZm8YBCABKAlIAogBARIgCgVub2RlcxgFIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSIgoHY29uZmlncxgGIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSJgoIc3ViZmxvd3MYByADKAsyFC5mbG93Z2F0ZS52MS5TdWJmbG93EjEKC2NyZWRlbnRpYWxzGAggASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EgsKA3JldhgKIAEoCUIICgZfbGFiZWxCCwoJX2Rpc2FibGVkQgcKBV9pbmZvIskBCgdTdWJmbG93EgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSIAoFbm9kZXMYAyADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEiIKB2NvbmZpZ3MYBCADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEjEKC2NyZWRlbnRpYWxzGAUgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYBiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0In8KD05vZGVDcmVkZW50aWFscxI9CgZ2YWx1ZXMYASADKAsyKC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMuVmFsdWVzRW50cnlCA4ABARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrsBCgtDcmVkZW50aWFscxIyCgVub2RlcxgBIAMoCzIjLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzLk5vZGVzRW50cnkSHgoJZW5jcnlwdGVkGAIgASgJQgOAAQFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCpvCgpOb2RlQWN0aW9uEhsKF05PREVfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFAoQTk9ERV9BQ1RJT05fU1RPUBABEhUKEU5PREVfQUNUSU9OX1NUQVJUEAISFwoTTk9ERV9BQ1RJT05fUkVTVEFSVBADKvkBCg9QbGFuV2FybmluZ0tpbmQSIQodUExBTl9XQVJOSU5HX0tJTkRfVU5TUEVDSUZJRUQQABIjCh9QTEFOX1dBUk5JTkdfS0lORF9VTlVTRURfQ09ORklHEAESJQohUExBTl9XQVJOSU5HX0tJTkRfV0lSRV9UT19OT1RISU5HEAISJQohUExBTl9XQVJOSU5HX0tJTkRfTElOS19UT19OT1RISU5HEAMSKAokUExBTl9XQVJOSU5HX0tJTkRfRFVQTElDQVRFX0VORFBPSU5UEAQSJgoiUExBTl9XQVJOSU5HX0tJTkRfTE9TVF9DUkVERU5USUFMUxAFKlEKCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9LRUVQEAESEwoPT05fRkFJTFVSRV9VTkRPEAIq9gEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBIfChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRIdChlERVBMT1lNRU5UX09VVENPTUVfVU5ET05FEAYqnQEKDkRlcGxveW1lbnRUeXBlEh8KG0RFUExPWU1FTlRfVFlQRV9VTlNQRUNJRklFRBAAEhgKFERFUExPWU1FTlRfVFlQRV9GVUxMEAESGQoVREVQTE9ZTUVOVF9UWVBFX05PREVTEAISGQoVREVQTE9ZTUVOVF9UWVBFX0ZMT1dTEAMSGgoWREVQTE9ZTUVOVF9UWVBFX1JFTE9BRBAEMo4GCgxGbG93c1NlcnZpY2USTAoIR2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5HZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRGbG93c1Jlc3BvbnNlIgOQAgESRwoIU2V0Rmxvd3MSHC5mbG93Z2F0ZS52MS5TZXRGbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEk8KCVBsYW5GbG93cxIdLmZsb3dnYXRlLnYxLlBsYW5GbG93c1JlcXVlc3QaHi5mbG93Z2F0ZS52MS5QbGFuRmxvd3NSZXNwb25zZSIDkAICEkkKCVVuZG9GbG93cxIdLmZsb3dnYXRlLnYxLlVuZG9GbG93c1JlcXVlc3QaHS5mbG93Z2F0ZS52MS5TZXRGbG93c1Jlc3BvbnNlEj4KB0dldEZsb3cSGy5mbG93Z2F0ZS52MS5HZXRGbG93UmVxdWVzdBoRLmZsb3dnYXRlLnYxLkZsb3ciA5ACARJNCgpDcmVhdGVGbG93Eh4uZmxvd2dhdGUudjEuQ3JlYXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTQoKVXBkYXRlRmxvdxIeLmZsb3dnYXRlLnYxLlVwZGF0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlEk0KCkRlbGV0ZUZsb3cSHi5mbG93Z2F0ZS52MS5EZWxldGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJNCgpFbmFibGVGbG93Eh4uZmxvd2dhdGUudjEuRW5hYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTwoLRGlzYWJsZUZsb3cSHy5mbG93Z2F0ZS52MS5EaXNhYmxlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_diff, file_google_protobuf_struct]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9mbG93cy5wcm90bxILZmxvd2dhdGUudjEiHgoPR2V0Rmxvd3NSZXF1ZXN0EgsKA3JldhgBIAEoCSJBChBHZXRGbG93c1Jlc3BvbnNlEiAKBWZsb3dzGAEgAygLMhEuZmxvd2dhdGUudjEuTm9kZRILCgNyZXYYAiABKAkizAIKD1NldEZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAUgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUgBiAEBEhEKBHdhaXQYByABKA1IAogBARIqCgpvbl9mYWlsdXJlGAggASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlEg0KBW1lcmdlGAkgASgIQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCLBAQoQUGxhbkZsb3dzUmVxdWVzdBIgCgVmbG93cxgBIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSEAoDcmV2GAIgASgJSACIAQESLQoLY3JlZGVudGlhbHMYAyABKAsyGC5mbG93Z2F0ZS52MS5DcmVkZW50aWFscxI0Cg9kZXBsb3ltZW50X3R5cGUYBCABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIMCgRiYXNlGAUgASgJQgYKBF9yZXYiiAIKEVBsYW5GbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIkCgRkaWZmGAIgASgLMhYuZmxvd2dhdGUudjEuRmxvd3NEaWZmEicKBW5vZGVzGAMgAygLMhguZmxvd2dhdGUudjEuUGxhbm5lZE5vZGUSLwoNbWlzc2luZ190eXBlcxgEIAMoCzIYLmZsb3dnYXRlLnYxLk1pc3NpbmdUeXBlEiwKB21vZHVsZXMYBSADKAsyGy5mbG93Z2F0ZS52MS5SZXF1aXJlZE1vZHVsZRIqCgh3YXJuaW5ncxgGIAMoCzIYLmZsb3dnYXRlLnYxLlBsYW5XYXJuaW5nEgwKBHRleHQYByABKAkijAEKC1BsYW5uZWROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEQoEbmFtZRgDIAEoCUgAiAEBEgsKA3RhYhgEIAEoCRIRCglpbnN0YW5jZXMYBSADKAkSJwoGYWN0aW9uGAYgASgOMhcuZmxvd2dhdGUudjEuTm9kZUFjdGlvbkIHCgVfbmFtZSItCgtNaXNzaW5nVHlwZRIMCgR0eXBlGAEgASgJEhAKCG5vZGVfaWRzGAIgAygJIlIKDlJlcXVpcmVkTW9kdWxlEgwKBG5hbWUYASABKAkSFAoHdmVyc2lvbhgCIAEoCUgAiAEBEhAKCG5vZGVfaWRzGAMgAygJQgoKCF92ZXJzaW9uIm4KC1BsYW5XYXJuaW5nEioKBGtpbmQYASABKA4yHC5mbG93Z2F0ZS52MS5QbGFuV2FybmluZ0tpbmQSDwoHbm9kZV9pZBgCIAEoCRIRCgljb250YWluZXIYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSLtAQoQVW5kb0Zsb3dzUmVxdWVzdBIQCgNyZXYYASABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAiABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAMgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUgBiAEBEhEKBHdhaXQYBSABKA1IAogBARIqCgpvbl9mYWlsdXJlGAYgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCIcCg5HZXRGbG93UmVxdWVzdBIKCgJpZBgBIAEoCSKPAgoRQ3JlYXRlRmxvd1JlcXVlc3QSHwoEZmxvdxgBIAEoCzIRLmZsb3dnYXRlLnYxLkZsb3cSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQimwIKEVVwZGF0ZUZsb3dSZXF1ZXN0EgoKAmlkGAEgASgJEh8KBGZsb3cYAiABKAsyES5mbG93Z2F0ZS52MS5GbG93EhAKA3JldhgDIAEoCUgAiAEBEjQKD2RlcGxveW1lbnRfdHlwZRgEIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEg8KB21lc3NhZ2UYBSABKAkSHAoPaWRlbXBvdGVuY3lfa2V5GAYgASgJSAGIAQESEQoEd2FpdBgHIAEoDUgCiAEBEioKCm9uX2ZhaWx1cmUYCCABKA4yFi5mbG93Z2F0ZS52MS5PbkZhaWx1cmVCBgoEX3JldkISChBfaWRlbXBvdGVuY3lfa2V5QgcKBV93YWl0IvoBChFEZWxldGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCL6AQoRRW5hYmxlRmxvd1JlcXVlc3QSCgoCaWQYASABKAkSEAoDcmV2GAIgASgJSACIAQESNAoPZGVwbG95bWVudF90eXBlGAMgASgOMhsuZmxvd2dhdGUudjEuRGVwbG95bWVudFR5cGUSDwoHbWVzc2FnZRgEIAEoCRIcCg9pZGVtcG90ZW5jeV9rZXkYBSABKAlIAYgBARIRCgR3YWl0GAYgASgNSAKIAQESKgoKb25fZmFpbHVyZRgHIAEoDjIWLmZsb3dnYXRlLnYxLk9uRmFpbHVyZUIGCgRfcmV2QhIKEF9pZGVtcG90ZW5jeV9rZXlCBwoFX3dhaXQi+wEKEkRpc2FibGVGbG93UmVxdWVzdBIKCgJpZBgBIAEoCRIQCgNyZXYYAiABKAlIAIgBARI0Cg9kZXBsb3ltZW50X3R5cGUYAyABKA4yGy5mbG93Z2F0ZS52MS5EZXBsb3ltZW50VHlwZRIPCgdtZXNzYWdlGAQgASgJEhwKD2lkZW1wb3RlbmN5X2tleRgFIAEoCUgBiAEBEhEKBHdhaXQYBiABKA1IAogBARIqCgpvbl9mYWlsdXJlGAcgASgOMhYuZmxvd2dhdGUudjEuT25GYWlsdXJlQgYKBF9yZXZCEgoQX2lkZW1wb3RlbmN5X2tleUIHCgVfd2FpdCKJAQoSQ2hhbmdlRmxvd1Jlc3BvbnNlEgoKAmlkGAEgASgJEgsKA3JldhgCIAEoCRIvCgdvdXRjb21lGAMgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgEIAMoCRISCgp1bmRvbmVfcmV2GAUgASgJIsYBChBTZXRGbG93c1Jlc3BvbnNlEgsKA3JldhgBIAEoCRIvCgdvdXRjb21lGAIgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSFQoNbWlzc2luZ190eXBlcxgDIAMoCRISCgp1bmRvbmVfcmV2GAQgASgJEhIKCm1lcmdlZF9yZXYYBSABKAkSNQoObWVyZ2VkX2NoYW5nZXMYBiADKAsyHS5mbG93Z2F0ZS52MS5Db25jdXJyZW50Q2hhbmdlIqIBChBDb25jdXJyZW50Q2hhbmdlEg8KB25vZGVfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIMCgRuYW1lGAMgASgJEiYKBXlvdXJzGAQgASgOMhcuZmxvd2dhdGUudjEuTm9kZUNoYW5nZRInCgZ0aGVpcnMYBSABKA4yFy5mbG93Z2F0ZS52MS5Ob2RlQ2hhbmdlEhAKCGNvbmZsaWN0GAYgASgJIvcDCghSZXZpc2lvbhILCgNyZXYYASABKAkSDgoGcGFyZW50GAIgASgJEi8KC2NyZWF0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZhY3RpdmUYBCABKAgSDAoEdXNlchgFIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgGIAEoCRIQCghwcm90b2NvbBgHIAEoCRISCgpyZXF1ZXN0X2lkGAggASgJEjQKD2RlcGxveW1lbnRfdHlwZRgJIAEoDjIbLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRUeXBlEikKBWNhdXNlGAogASgOMhouZmxvd2dhdGUudjEuUmV2aXNpb25DYXVzZRIUCgxyZXN0b3JlZF9yZXYYCyABKAkSDwoHbWVzc2FnZRgMIAEoCRIOCgZwaW5uZWQYDSABKAgSLwoHb3V0Y29tZRgOIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhcKD291dGNvbWVfbWVzc2FnZRgPIAEoCRIVCg1taXNzaW5nX3R5cGVzGBAgAygJEhIKCm5vZGVfY291bnQYESABKAUSEgoKc2l6ZV9ieXRlcxgSIAEoBRIgCgVmbG93cxgTIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUiwQEKD0RlcGxveW1lbnRFcnJvchIwCgRjb2RlGAEgASgOMiIuZmxvd2dhdGUudjEuRGVwbG95bWVudEVycm9yUmVhc29uEg8KB21lc3NhZ2UYAiABKAkSJQoGYWN0aXZlGAMgASgLMhUuZmxvd2dhdGUudjEuUmV2aXNpb24SLgoHY2hhbmdlcxgEIAMoCzIdLmZsb3dnYXRlLnYxLkNvbmN1cnJlbnRDaGFuZ2USFAoMY2hhbmdlX2NvdW50GAUgASgFIp4BCgROb2RlEgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSEgoFbGFiZWwYAyABKAlIAIgBARIxCgtjcmVkZW50aWFscxgEIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFscxIrCgpwcm9wZXJ0aWVzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdEIICgZfbGFiZWwiywIKBEZsb3cSCgoCaWQYASABKAkSEgoFbGFiZWwYAiABKAlIAIgBARIVCghkaXNhYmxlZBgDIAEoCEgBiAEBEhEKBGluZm8YBCABKAlIAogBARIgCgVub2RlcxgFIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSIgoHY29uZmlncxgGIAMoCzIRLmZsb3dnYXRlLnYxLk5vZGUSJgoIc3ViZmxvd3MYByADKAsyFC5mbG93Z2F0ZS52MS5TdWJmbG93EjEKC2NyZWRlbnRpYWxzGAggASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EgsKA3JldhgKIAEoCUIICgZfbGFiZWxCCwoJX2Rpc2FibGVkQgcKBV9pbmZvIskBCgdTdWJmbG93EgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSIAoFbm9kZXMYAyADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEiIKB2NvbmZpZ3MYBCADKAsyES5mbG93Z2F0ZS52MS5Ob2RlEjEKC2NyZWRlbnRpYWxzGAUgASgLMhwuZmxvd2dhdGUudjEuTm9kZUNyZWRlbnRpYWxzEisKCnByb3BlcnRpZXMYBiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0In8KD05vZGVDcmVkZW50aWFscxI9CgZ2YWx1ZXMYASADKAsyKC5mbG93Z2F0ZS52MS5Ob2RlQ3JlZGVudGlhbHMuVmFsdWVzRW50cnlCA4ABARotCgtWYWx1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIrsBCgtDcmVkZW50aWFscxIyCgVub2RlcxgBIAMoCzIjLmZsb3dnYXRlLnYxLkNyZWRlbnRpYWxzLk5vZGVzRW50cnkSHgoJZW5jcnlwdGVkGAIgASgJQgOAAQFIAFIBJIgBARpKCgpOb2Rlc0VudHJ5EgsKA2tleRgBIAEoCRIrCgV2YWx1ZRgCIAEoCzIcLmZsb3dnYXRlLnYxLk5vZGVDcmVkZW50aWFsczoCOAFCDAoKX2VuY3J5cHRlZCpvCgpOb2RlQWN0aW9uEhsKF05PREVfQUNUSU9OX1VOU1BFQ0lGSUVEEAASFAoQTk9ERV9BQ1RJT05fU1RPUBABEhUKEU5PREVfQUNUSU9OX1NUQVJUEAISFwoTTk9ERV9BQ1RJT05fUkVTVEFSVBADKvkBCg9QbGFuV2FybmluZ0tpbmQSIQodUExBTl9XQVJOSU5HX0tJTkRfVU5TUEVDSUZJRUQQABIjCh9QTEFOX1dBUk5JTkdfS0lORF9VTlVTRURfQ09ORklHEAESJQohUExBTl9XQVJOSU5HX0tJTkRfV0lSRV9UT19OT1RISU5HEAISJQohUExBTl9XQVJOSU5HX0tJTkRfTElOS19UT19OT1RISU5HEAMSKAokUExBTl9XQVJOSU5HX0tJTkRfRFVQTElDQVRFX0VORFBPSU5UEAQSJgoiUExBTl9XQVJOSU5HX0tJTkRfTE9TVF9DUkVERU5USUFMUxAFKlEKCU9uRmFpbHVyZRIaChZPTl9GQUlMVVJFX1VOU1BFQ0lGSUVEEAASEwoPT05fRkFJTFVSRV9LRUVQEAESEwoPT05fRkFJTFVSRV9VTkRPEAIq9gEKEURlcGxveW1lbnRPdXRjb21lEiIKHkRFUExPWU1FTlRfT1VUQ09NRV9VTlNQRUNJRklFRBAAEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9SVU5OSU5HEAESHQoZREVQTE9ZTUVOVF9PVVRDT01FX0ZBSUxFRBACEh4KGkRFUExPWU1FTlRfT1VUQ09NRV9DUkFTSEVEEAMSHgoaREVQTE9ZTUVOVF9PVVRDT01FX1BFTkRJTkcQBBIfChtERVBMT1lNRU5UX09VVENPTUVfUkVQTEFDRUQQBRIdChlERVBMT1lNRU5UX09VVENPTUVfVU5ET05FEAYq2QEKDVJldmlzaW9uQ2F1c2USHgoaUkVWSVNJT05fQ0FVU0VfVU5TUEVDSUZJRUQQABIdChlSRVZJU0lPTl9DQVVTRV9ERVBMT1lNRU5UEAESGAoUUkVWSVNJT05fQ0FVU0VfTUVSR0UQAhIXChNSRVZJU0lPTl9DQVVTRV9GTE9XEAMSGgoWUkVWSVNJT05fQ0FVU0VfUkVTVE9SRRAEEhcKE1JFVklTSU9OX0NBVVNFX1VORE8QBRIhCh1SRVZJU0lPTl9DQVVTRV9BVVRPTUFUSUNfVU5ETxAGKv8BChVEZXBsb3ltZW50RXJyb3JSZWFzb24SJwojREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABIsCihERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9WRVJTSU9OX01JU01BVENIEAESLworREVQTE9ZTUVOVF9FUlJPUl9SRUFTT05fUFJFQ09ORElUSU9OX0ZBSUxFRBACEjIKLkRFUExPWU1FTlRfRVJST1JfUkVBU09OX0lERU1QT1RFTkNZX0tFWV9SRVVTRUQQAxIqCiZERVBMT1lNRU5UX0VSUk9SX1JFQVNPTl9NRVJHRV9DT05GTElDVBAEKp0BCg5EZXBsb3ltZW50VHlwZRIfChtERVBMT1lNRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIYChRERVBMT1lNRU5UX1RZUEVfRlVMTBABEhkKFURFUExPWU1FTlRfVFlQRV9OT0RFUxACEhkKFURFUExPWU1FTlRfVFlQRV9GTE9XUxADEhoKFkRFUExPWU1FTlRfVFlQRV9SRUxPQUQQBDKOBgoMRmxvd3NTZXJ2aWNlEkwKCEdldEZsb3dzEhwuZmxvd2dhdGUudjEuR2V0Rmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuR2V0Rmxvd3NSZXNwb25zZSIDkAIBEkcKCFNldEZsb3dzEhwuZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZRJPCglQbGFuRmxvd3MSHS5mbG93Z2F0ZS52MS5QbGFuRmxvd3NSZXF1ZXN0Gh4uZmxvd2dhdGUudjEuUGxhbkZsb3dzUmVzcG9uc2UiA5ACAhJJCglVbmRvRmxvd3MSHS5mbG93Z2F0ZS52MS5VbmRvRmxvd3NSZXF1ZXN0Gh0uZmxvd2dhdGUudjEuU2V0Rmxvd3NSZXNwb25zZRI+CgdHZXRGbG93EhsuZmxvd2dhdGUudjEuR2V0Rmxvd1JlcXVlc3QaES5mbG93Z2F0ZS52MS5GbG93IgOQAgESTQoKQ3JlYXRlRmxvdxIeLmZsb3dnYXRlLnYxLkNyZWF0ZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlEk0KClVwZGF0ZUZsb3cSHi5mbG93Z2F0ZS52MS5VcGRhdGVGbG93UmVxdWVzdBofLmZsb3dnYXRlLnYxLkNoYW5nZUZsb3dSZXNwb25zZRJNCgpEZWxldGVGbG93Eh4uZmxvd2dhdGUudjEuRGVsZXRlRmxvd1JlcXVlc3QaHy5mbG93Z2F0ZS52MS5DaGFuZ2VGbG93UmVzcG9uc2USTQoKRW5hYmxlRmxvdxIeLmZsb3dnYXRlLnYxLkVuYWJsZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlEk8KC0Rpc2FibGVGbG93Eh8uZmxvd2dhdGUudjEuRGlzYWJsZUZsb3dSZXF1ZXN0Gh8uZmxvd2dhdGUudjEuQ2hhbmdlRmxvd1Jlc3BvbnNlQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_diff, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.GetFlowsRequest
@@ -913,6 +914,180 @@ export const ConcurrentChangeSchema: GenMessage<ConcurrentChange> = /*@__PURE__*
   messageDesc(file_flowgate_v1_flows, 18);
 
 /**
+ * A revision of the flows.
+ *
+ * @generated from message flowgate.v1.Revision
+ */
+export type Revision = Message<"flowgate.v1.Revision"> & {
+  /**
+   * Opaque.
+   *
+   * @generated from field: string rev = 1;
+   */
+  rev: string;
+
+  /**
+   * The revision that this one replaced. Empty for the first.
+   *
+   * @generated from field: string parent = 2;
+   */
+  parent: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp create_time = 3;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * Whether it is the active one.
+   *
+   * @generated from field: bool active = 4;
+   */
+  active: boolean;
+
+  /**
+   * Who deployed. Empty if the request was not authenticated.
+   *
+   * @generated from field: string user = 5;
+   */
+  user: string;
+
+  /**
+   * The IP address of the client.
+   *
+   * @generated from field: string client_address = 6;
+   */
+  clientAddress: string;
+
+  /**
+   * "rest", "connect", "grpc" or "grpc-web".
+   *
+   * @generated from field: string protocol = 7;
+   */
+  protocol: string;
+
+  /**
+   * Also in the log.
+   *
+   * @generated from field: string request_id = 8;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: flowgate.v1.DeploymentType deployment_type = 9;
+   */
+  deploymentType: DeploymentType;
+
+  /**
+   * @generated from field: flowgate.v1.RevisionCause cause = 10;
+   */
+  cause: RevisionCause;
+
+  /**
+   * The earlier revision whose flows this one has, if it restores one.
+   *
+   * @generated from field: string restored_rev = 11;
+   */
+  restoredRev: string;
+
+  /**
+   * @generated from field: string message = 12;
+   */
+  message: string;
+
+  /**
+   * @generated from field: bool pinned = 13;
+   */
+  pinned: boolean;
+
+  /**
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 14;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * Why the flows do not run, or which nodes logged an error while they were started.
+   *
+   * @generated from field: string outcome_message = 15;
+   */
+  outcomeMessage: string;
+
+  /**
+   * @generated from field: repeated string missing_types = 16;
+   */
+  missingTypes: string[];
+
+  /**
+   * @generated from field: int32 node_count = 17;
+   */
+  nodeCount: number;
+
+  /**
+   * The size of the flows as JSON.
+   *
+   * @generated from field: int32 size_bytes = 18;
+   */
+  sizeBytes: number;
+
+  /**
+   * @generated from field: repeated flowgate.v1.Node flows = 19;
+   */
+  flows: Node[];
+};
+
+/**
+ * Describes the message flowgate.v1.Revision.
+ * Use `create(RevisionSchema)` to create a new message.
+ */
+export const RevisionSchema: GenMessage<Revision> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 19);
+
+/**
+ * Why flows were not deployed. It is also the body of the HTTP response.
+ *
+ * @generated from message flowgate.v1.DeploymentError
+ */
+export type DeploymentError = Message<"flowgate.v1.DeploymentError"> & {
+  /**
+   * @generated from field: flowgate.v1.DeploymentErrorReason code = 1;
+   */
+  code: DeploymentErrorReason;
+
+  /**
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * The active revision, without its flows.
+   *
+   * @generated from field: flowgate.v1.Revision active = 3;
+   */
+  active?: Revision | undefined;
+
+  /**
+   * The changes since the `rev` of the request, those in conflict first. At most 20.
+   *
+   * @generated from field: repeated flowgate.v1.ConcurrentChange changes = 4;
+   */
+  changes: ConcurrentChange[];
+
+  /**
+   * The number of all changed nodes.
+   *
+   * @generated from field: int32 change_count = 5;
+   */
+  changeCount: number;
+};
+
+/**
+ * Describes the message flowgate.v1.DeploymentError.
+ * Use `create(DeploymentErrorSchema)` to create a new message.
+ */
+export const DeploymentErrorSchema: GenMessage<DeploymentError> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_flows, 20);
+
+/**
  * An element of a flow configuration: a tab, a node, a group, a subflow or a configuration node.
  *
  * @generated from message flowgate.v1.Node
@@ -957,7 +1132,7 @@ export type Node = Message<"flowgate.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 19);
+  messageDesc(file_flowgate_v1_flows, 21);
 
 /**
  * One flow: a tab with its nodes. The flow with the id "global" has only `configs` and `subflows`, which all flows share.
@@ -1037,7 +1212,7 @@ export type Flow = Message<"flowgate.v1.Flow"> & {
  * Use `create(FlowSchema)` to create a new message.
  */
 export const FlowSchema: GenMessage<Flow> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 20);
+  messageDesc(file_flowgate_v1_flows, 22);
 
 /**
  * A subflow with its nodes.
@@ -1091,7 +1266,7 @@ export type Subflow = Message<"flowgate.v1.Subflow"> & {
  * Use `create(SubflowSchema)` to create a new message.
  */
 export const SubflowSchema: GenMessage<Subflow> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 21);
+  messageDesc(file_flowgate_v1_flows, 23);
 
 /**
  * A node's credentials by name, such as "user" and "password".
@@ -1110,7 +1285,7 @@ export type NodeCredentials = Message<"flowgate.v1.NodeCredentials"> & {
  * Use `create(NodeCredentialsSchema)` to create a new message.
  */
 export const NodeCredentialsSchema: GenMessage<NodeCredentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 22);
+  messageDesc(file_flowgate_v1_flows, 24);
 
 /**
  * Credentials outside of the nodes, in one of two forms.
@@ -1138,7 +1313,7 @@ export type Credentials = Message<"flowgate.v1.Credentials"> & {
  * Use `create(CredentialsSchema)` to create a new message.
  */
 export const CredentialsSchema: GenMessage<Credentials> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_flows, 23);
+  messageDesc(file_flowgate_v1_flows, 25);
 
 /**
  * @generated from enum flowgate.v1.NodeAction
@@ -1332,6 +1507,122 @@ export const DeploymentOutcomeSchema: GenEnum<DeploymentOutcome> = /*@__PURE__*/
   enumDesc(file_flowgate_v1_flows, 3);
 
 /**
+ * How the flows of a revision were made.
+ *
+ * @generated from enum flowgate.v1.RevisionCause
+ */
+export const RevisionCause = {
+  /**
+   * @generated from enum value: REVISION_CAUSE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * By a deployment of all flows.
+   *
+   * @generated from enum value: REVISION_CAUSE_DEPLOYMENT = 1;
+   */
+  DEPLOYMENT: 1,
+
+  /**
+   * By a deployment that was merged with others.
+   *
+   * @generated from enum value: REVISION_CAUSE_MERGE = 2;
+   */
+  MERGE: 2,
+
+  /**
+   * By a change of a single flow.
+   *
+   * @generated from enum value: REVISION_CAUSE_FLOW = 3;
+   */
+  FLOW: 3,
+
+  /**
+   * An earlier revision was restored.
+   *
+   * @generated from enum value: REVISION_CAUSE_RESTORE = 4;
+   */
+  RESTORE: 4,
+
+  /**
+   * The previous revision was undone.
+   *
+   * @generated from enum value: REVISION_CAUSE_UNDO = 5;
+   */
+  UNDO: 5,
+
+  /**
+   * The previous revision was undone because it failed.
+   *
+   * @generated from enum value: REVISION_CAUSE_AUTOMATIC_UNDO = 6;
+   */
+  AUTOMATIC_UNDO: 6,
+} as const;
+
+/**
+ * How the flows of a revision were made.
+ *
+ * @generated from enum flowgate.v1.RevisionCause
+ */
+export type RevisionCause = (typeof RevisionCause)[keyof typeof RevisionCause] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.RevisionCause.
+ */
+export const RevisionCauseSchema: GenEnum<RevisionCause> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 4);
+
+/**
+ * @generated from enum flowgate.v1.DeploymentErrorReason
+ */
+export const DeploymentErrorReason = {
+  /**
+   * @generated from enum value: DEPLOYMENT_ERROR_REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The `rev` of the request is not the active one.
+   *
+   * @generated from enum value: DEPLOYMENT_ERROR_REASON_VERSION_MISMATCH = 1;
+   */
+  VERSION_MISMATCH: 1,
+
+  /**
+   * A conditional header of the request does not hold (RFC 9110, section 13.1).
+   *
+   * @generated from enum value: DEPLOYMENT_ERROR_REASON_PRECONDITION_FAILED = 2;
+   */
+  PRECONDITION_FAILED: 2,
+
+  /**
+   * The idempotency key belongs to a different request.
+   *
+   * @generated from enum value: DEPLOYMENT_ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 3;
+   */
+  IDEMPOTENCY_KEY_REUSED: 3,
+
+  /**
+   * The deployment can't be merged with those that were made in the meantime.
+   *
+   * @generated from enum value: DEPLOYMENT_ERROR_REASON_MERGE_CONFLICT = 4;
+   */
+  MERGE_CONFLICT: 4,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.DeploymentErrorReason
+ */
+export type DeploymentErrorReason = (typeof DeploymentErrorReason)[keyof typeof DeploymentErrorReason] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.DeploymentErrorReason.
+ */
+export const DeploymentErrorReasonSchema: GenEnum<DeploymentErrorReason> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_flows, 5);
+
+/**
  * @generated from enum flowgate.v1.DeploymentType
  */
 export const DeploymentType = {
@@ -1378,7 +1669,7 @@ export type DeploymentType = (typeof DeploymentType)[keyof typeof DeploymentType
  * Describes the enum flowgate.v1.DeploymentType.
  */
 export const DeploymentTypeSchema: GenEnum<DeploymentType> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_flows, 4);
+  enumDesc(file_flowgate_v1_flows, 6);
 
 /**
  * The active flow configuration.

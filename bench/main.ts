@@ -6,6 +6,7 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 import type { Benchmark, Effort, Result } from "./benchmark.ts";
 import { body } from "./benchmarks/body.ts";
 import { deployment } from "./benchmarks/deployment.ts";
+import { diff } from "./benchmarks/diff.ts";
 import { history } from "./benchmarks/history.ts";
 import { largeDeployment } from "./benchmarks/large-deployment.ts";
 import { login } from "./benchmarks/login.ts";
@@ -39,6 +40,7 @@ const benchmarks = [
   watch,
   start,
   history,
+  diff,
   slowClients,
   matching,
   body,

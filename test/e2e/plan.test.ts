@@ -163,7 +163,7 @@ describe("a plan", () => {
   test("is text for people by Accept", async () => {
     const reply = await send("POST", "/flows:plan", { headers: { ...nodes, ...asText }, body: target });
     expect(reply.headers).toMatchObject({ "content-type": "text/plain; charset=utf-8", vary: /Accept/ });
-    expect(reply.body).toBe(`0 nodes start, 1 stop, 1 restart
+    expect(reply.body).toBe(`nodes to start: 0, to stop: 1, to restart: 1
 warning: function "b" in tab "tab T": it is wired to "gone", which is no node that receives messages from there
 
 0 added, 1 removed, 1 changed

@@ -5,7 +5,7 @@ import type { DeploymentPlan, PlannedNode } from "./plan.ts";
 export function formatPlan({ nodes, missingTypes, modules, warnings }: DeploymentPlan): string {
   const count = (action: PlannedNode["action"]): number => nodes.filter((node) => node.action === action).length;
   return [
-    `${count("start")} nodes start, ${count("stop")} stop, ${count("restart")} restart`,
+    `nodes to start: ${count("start")}, to stop: ${count("stop")}, to restart: ${count("restart")}`,
     ...missingTypes.map(({ type, nodeIds }) => `missing type: ${type}, of ${nodeIds.join(", ")}; no node starts`),
     ...modules.map(
       ({ name, version, nodeIds }) =>

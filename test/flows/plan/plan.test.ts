@@ -185,7 +185,7 @@ test("formats a plan for people", () => {
     on("T", "c", "odd\u{7}"),
   ];
   expect(formatPlan(plan([tab, on("T", "z", "debug")], next, new Set(["function"])))).toBe(
-    `0 nodes start, 1 stop, 0 restart
+    `nodes to start: 0, to stop: 1, to restart: 0
 missing type: odd, of a; no node starts
 missing type: odd\\u{7}, of c; no node starts
 module: left-pad@1, for b

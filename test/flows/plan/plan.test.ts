@@ -184,7 +184,7 @@ test("formats a plan for people", () => {
     on("T", "b", "function", { libs: [{ module: "left-pad@1" }], wires: [["gone"]] }),
     on("T", "c", "odd\u{7}"),
   ];
-  expect(formatPlan(plan([tab, on("T", "z", "debug")], next, new Set(["function"])))).toBe(
+  expect(formatPlan(plan([tab, on("T", "z", "debug")], next, new Set(["function", "debug"])))).toBe(
     `nodes to start: 0, to stop: 1, to restart: 0
 missing type: odd, of a; no node starts
 missing type: odd\\u{7}, of c; no node starts

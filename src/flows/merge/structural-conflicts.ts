@@ -1,9 +1,8 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { FlowNode } from "../configuration.ts";
-import { readContainment } from "../containment.ts";
+import { isContained, readContainment } from "../containment.ts";
 import { subflowOf } from "../node-role.ts";
 import { isSameJson } from "../same-json.ts";
-import { toNodes } from "../to-nodes.ts";
 import type { MergeConflict, Side } from "./merge-result.ts";
 import type { NodeStates, Versions } from "./node-state.ts";
 
@@ -70,8 +69,7 @@ function referencesOf(node: FlowNode): string[] {
 
 /** Each side is valid, but together they could put two groups or subflows into each other. */
 function findCycles(merged: NodeStates): MergeConflict[] {
-  const flows = Array.from(merged.values(), ({ node }) => node);
-  const nodes = toNodes(flows.filter(({ type }) => type === "group" || type.startsWith("subflow")));
+  const nodes = Array.from(merged.values(), ({ node }) => node).filter(isContained);
   const containment = readContainment(nodes);
   return nodes.flatMap((node) => {
     const violation = containment.findViolation(node);

@@ -219,13 +219,20 @@ describe("a query", () => {
     const document = openapi(
       {
         routes: (router) => router.service(FlowsService, {}),
-        rules: [{ selector: "flowgate.v1.FlowsService.GetFlows" }],
+        rules: Object.values(FlowsService.method)
+          .filter(({ name }) => name !== "SetFlows")
+          .map(({ name }) => ({ selector: `flowgate.v1.FlowsService.${name}` })),
       },
       { info },
     );
     expect(only(document).parameters?.map(({ name, in: where }) => `${where} ${name}`)).toEqual([
       "header Service-API-Version",
       "header Service-Deployment-Type",
+      "header Service-Deployment-Message",
+      "header Idempotency-Key",
+      "header Service-Deployment-Wait",
+      "header Service-Deployment-On-Failure",
+      "header Service-Deployment-Merge",
       "header If-Match",
     ]);
   });

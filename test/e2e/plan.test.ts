@@ -58,8 +58,8 @@ async function send(method: string, path: string, { as = "ada", headers = {}, bo
   return reply;
 }
 
-async function plan(flows: readonly Node[], headers: Record<string, string> = {}, query = ""): Promise<Json> {
-  const reply = await send("POST", `/flows:plan${query}`, { as: "reader", headers, body: flows });
+async function plan(flows: readonly Node[], headers: Record<string, string> = {}, as = "reader"): Promise<Json> {
+  const reply = await send("POST", "/flows:plan", { as, headers, body: flows });
   expect({ status: reply.status, body: reply.body }).toMatchObject({ status: 200 });
   return reply.json() as Json;
 }
@@ -142,7 +142,7 @@ describe("a plan", () => {
   test("lists types that are not installed, but none that is", async () => {
     const core = ["junction", "link in", "catch", "http in", "mqtt in", "comment", "inject"];
     const more = core.map((type) => ({ ...missing, id: type, type }));
-    expect(await plan([...base, missing, ...more], nodes)).toMatchObject({
+    expect(await plan([...base, missing, ...more], nodes, "ada")).toMatchObject({
       nodes: [],
       missingTypes: [{ type: "not-installed", nodeIds: ["c"] }],
     });
@@ -152,7 +152,7 @@ describe("a plan", () => {
     const changed = target.map((node) =>
       node.id === "a" ? { ...node, credentials: { secret: `${secret} 2` } } : node,
     );
-    expect(await plan(changed, nodes)).toMatchObject({
+    expect(await plan(changed, nodes, "ada")).toMatchObject({
       diff: {
         containers: [{ nodes: [{ id: "a", aspects: ["credentials"], credentials: { changed: ["secret"] } }, {}, {}] }],
       },
@@ -180,7 +180,7 @@ tab "tab T" (T)
     const many = Array.from({ length: 2_000 }, (_, index) =>
       functionNode(`f${index}`, { z: "T", func: "return msg;" }),
     );
-    const { diff, nodes: planned } = (await plan([...base, ...many], flows)) as {
+    const { diff, nodes: planned } = (await plan([...base, ...many], flows, "ada")) as {
       diff: { containers: { nodes: Json[] }[] };
       nodes: Json[];
     };
@@ -228,6 +228,12 @@ tab "tab T" (T)
       { body: [], headers: { "if-match": '"x"' } },
     ],
     ["an unknown base", 404, "not_found", { body: [] }, "?base=none"],
+    [
+      "credentials of a user without flows.write, who could guess stored ones",
+      401,
+      "",
+      { body: [{ ...missing, credentials: { secret } }], as: "reader" },
+    ],
     ["a user without flows.read", 401, "", { body: [], as: "writer" }],
   ])("is refused for %s, as the deployment", async ([, status, code, sent, query = ""]) => {
     const reply = await send("POST", `/flows:plan${query}`, sent);

@@ -1701,7 +1701,8 @@ export const FlowsService: GenService<{
     output: typeof SetFlowsResponseSchema;
   },
   /**
-   * Returns what SetFlows would do with the same request, without doing it. Fails as SetFlows would.
+   * Returns what SetFlows would do with the same request, without doing it. Fails as SetFlows would. With credentials, it also
+   * requires the permission flows.write.
    *
    * @generated from rpc flowgate.v1.FlowsService.PlanFlows
    */

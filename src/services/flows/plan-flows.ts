@@ -1,11 +1,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { PlanFlowsRequest } from "../../../gen/flowgate/v1/flows_pb.ts";
-import type { PlanFlowsResponseSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
+import type { PlanFlowsRequest, PlanFlowsResponseSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
 import { originOf } from "../../auth/origin.ts";
+import { allows } from "../../auth/permissions.ts";
+import { principalKey } from "../../auth/principal.ts";
+import { insufficientScope } from "../../auth/unauthorized.ts";
 import { headerConditions, revCondition } from "../../deployments/conditions.ts";
 import { conflict } from "../../deployments/errors.ts";
+import type { SubmittedCredentials } from "../../flows/credentials.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import { versionMismatch } from "../../store/errors.ts";
@@ -38,6 +41,9 @@ export async function planFlows(
   if (outcome instanceof Error) {
     throw outcome;
   }
+  if (outcome !== undefined && hasCredentials(outcome.submitted)) {
+    requireWritePermission(context);
+  }
   const from = base === "" ? active : await store.find(base);
   if (from === undefined) {
     throw revisionNotFound(base);
@@ -45,6 +51,17 @@ export async function planFlows(
   // Without an outcome, it is a reload, which changes no flows.
   const call = { base: from, target: outcome ?? active, current: active, type, runtime: viewOf(runtime) };
   return toPlanFlowsResponse(active.rev, await analysis.plan(call));
+}
+
+function hasCredentials({ inline, topLevel }: SubmittedCredentials): boolean {
+  return topLevel !== undefined || inline.values().some((set) => set.size > 0);
+}
+
+/** A plan says whether credentials differ from the stored ones, which a reader could use to guess them. */
+function requireWritePermission({ values, requestHeader }: HandlerContext): void {
+  if (!allows(values.get(principalKey).permissions, "flows.write")) {
+    throw insufficientScope("flows.write", requestHeader.has("authorization"));
+  }
 }
 
 function viewOf(runtime: PlanFlowsOptions["runtime"]): RuntimeView {

@@ -12,7 +12,7 @@ export type Browser = AsyncDisposable & {
 };
 
 /** A page with its console output and requests. */
-export type Tab = AsyncDisposable & {
+type Tab = AsyncDisposable & {
   readonly page: Page;
   /** Warnings and errors of its console, and uncaught exceptions. */
   readonly complaints: readonly string[];

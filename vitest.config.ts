@@ -14,6 +14,7 @@ export default defineConfig({
     maxWorkers: 3,
     // Loading the modules again for each file costs more than most tests.
     isolate: false,
+    restoreMocks: true,
     // For the programs that the tests run from source.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL("node_modules/.cache/node", import.meta.url)) },
     projects: [

@@ -54,7 +54,10 @@ export const grpcioSteps = [
     step: "stale",
     code: "ABORTED",
     message: expect.stringContaining("rev: the active revision is") as unknown,
-    details: [{ reason: "version_mismatch", domain: "flowgate" }],
+    details: [
+      { reason: "version_mismatch", domain: "flowgate" },
+      expect.objectContaining({ code: "DEPLOYMENT_ERROR_REASON_VERSION_MISMATCH" }) as unknown,
+    ],
   },
   {
     step: "unauthenticated",

@@ -47,9 +47,12 @@ describe("buf curl, by reflection", () => {
   test.each(["grpc-v1", "grpc-v1alpha"])("lists the services, by %s", async (version) => {
     const { stdout } = await bufCurl("", "--list-services", "--reflect-protocol", version, ...withToken());
     expect(stdout.trim().split("\n")).toEqual([
+      "flowgate.v1.AuditService",
       "flowgate.v1.AuthService",
       "flowgate.v1.FlowsService",
+      "flowgate.v1.RevisionsService",
       "flowgate.v1.SettingsService",
+      "flowgate.v1.TokensService",
       "grpc.health.v1.Health",
       "grpc.reflection.v1.ServerReflection",
       "grpc.reflection.v1alpha.ServerReflection",

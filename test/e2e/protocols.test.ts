@@ -1016,7 +1016,11 @@ describe("revisions", () => {
       const reply = await deploy({ flows: [tab], rev: given });
       expect([reply.status, reply.json()]).toEqual([
         409,
-        { code: "version_mismatch", message: expect.stringContaining(rev) },
+        {
+          active: expect.objectContaining({ rev }) as unknown,
+          code: "version_mismatch",
+          message: expect.stringContaining(rev),
+        },
       ]);
       for (const [protocol, transport] of transports) {
         const outcome = await call(transport, FlowsService.method.setFlows, { flows: [tab], rev: given }, auth());

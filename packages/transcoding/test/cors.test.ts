@@ -46,7 +46,7 @@ describe("CORS", () => {
         "access-control-allow-methods": "GET, POST, HEAD, OPTIONS",
         "access-control-allow-headers":
           "Accept, Authorization, Connect-Timeout-Ms, Content-Encoding, Content-Type, Grpc-Timeout, If-Match, " +
-          "If-None-Match, X-Server-Timeout, Service-API-Version, Service-Deployment-Type",
+          "If-None-Match, X-Server-Timeout, Service-API-Version, Service-Deployment-Type, Service-Deployment-Message, Idempotency-Key, Service-Deployment-Wait, Service-Deployment-On-Failure, Service-Deployment-Merge",
         "access-control-max-age": "60",
         vary: "Origin",
       },
@@ -112,7 +112,7 @@ describe("CORS", () => {
     expect(corsHeaders((await any.send("GET", "/flows", { headers: { origin: page } })).headers)).toEqual({
       "access-control-allow-origin": "*",
       "access-control-expose-headers":
-        "ETag, Retry-After, WWW-Authenticate, Cache-Control, Service-Deployment-Outcome, Service-Deployment-Missing-Types",
+        "ETag, Retry-After, WWW-Authenticate, Cache-Control, Service-Deployment-Outcome, Service-Deployment-Missing-Types, Service-Deployment-Undone-Rev, Service-Deployment-Merged-Rev",
       vary: "Service-API-Version",
     });
   });

@@ -75,7 +75,10 @@ export function revisionsService({
       return create(RevisionSchema, toRevision(entry, activeRev()));
     },
 
-    diffRevision: (request) => diffRevision(request, { store, analysis }),
+    async diffRevision(request) {
+      await outcomes.flush();
+      return diffRevision(request, { store, analysis });
+    },
 
     async restoreRevision(request, context) {
       const change = restoreChange(request.rev, parseRestoreType(request.deploymentType), store);

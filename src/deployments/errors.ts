@@ -53,7 +53,7 @@ export function conflict(
   changes?: NodeChanges,
 ): FlowgateError {
   return isHeader
-    ? deploymentError("precondition_failed", message.replace(/^rev: /, "If-Match: "), { active, changes })
+    ? deploymentError("precondition_failed", message.replace(/^rev: /, ""), { active, changes })
     : deploymentError("version_mismatch", message, { active, changes });
 }
 

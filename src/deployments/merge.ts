@@ -30,7 +30,7 @@ export async function mergeOrReject(mismatched: Mismatched, options: CommitOptio
     }
     call.signal.throwIfAborted();
     try {
-      const draft = toDraft({ ...change, cause: "merge" }, merge.merged, call, active.rev);
+      const draft = { ...toDraft(change, merge.merged, call, active.rev), cause: "merge" } as const;
       return {
         revision: await store.commit(draft, call.signal),
         merge: { rev: active.rev, changes: toNodeChanges(merge) },

@@ -104,6 +104,9 @@ export function createProbations({ store, runtime, outcomes, log }: ProbationsOp
         const giveUp = (): void => resolve({ outcome: "pending", missingTypes: [], rev: revision.rev });
         const timer = withinMs === undefined ? undefined : setTimeout(giveUp, withinMs);
         signal?.addEventListener("abort", giveUp, { once: true });
+        if (signal?.aborted === true) {
+          giveUp();
+        }
         try {
           return await Promise.race([settled, ended]);
         } finally {

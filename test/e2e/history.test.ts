@@ -422,6 +422,16 @@ describe("concurrent deployments", () => {
     expect((await newest())["rev"]).toBe(theirs);
   });
 
+  test("a repeated merge with an idempotency key makes one revision", async () => {
+    const rev = await deployAs("ada", both);
+    await deployAs("bob", [labelled("a", "a"), labelled("b", "theirs")]);
+    const send_ = () =>
+      attempt([labelled("a", "mine"), labelled("b", "b")], rev, { ...merging, "idempotency-key": "merge 1" });
+    const first = (await send_()).json() as { rev: string };
+    expect((await send_()).json()).toMatchObject({ rev: first.rev });
+    expect(await newest()).toMatchObject({ rev: first.rev, cause: "merge" });
+  });
+
   test("many at once are merged into one revision after another", async () => {
     const rev = await deployAs("ada", both);
     const names = ["c", "d", "e", "f", "g"];

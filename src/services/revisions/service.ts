@@ -68,7 +68,7 @@ export function revisionsService({
       };
       const changed = Object.keys(change).join(", ");
       const audit: AuditRecord = { kind: "revision_updated", origin: originOf(context), subject: rev, detail: changed };
-      const entry = await store.update(rev, change, audit);
+      const entry = changed === "" ? await store.findEntry(rev) : await store.update(rev, change, audit);
       if (entry === undefined) {
         throw revisionNotFound(rev);
       }

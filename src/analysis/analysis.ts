@@ -34,6 +34,9 @@ export interface Analysis extends AsyncDisposable {
 /** Flows of up to this size, in total, block the event loop for about 2 ms and need no thread. */
 const maxShortBytes = 128 * 1024;
 
+/** Plans of up to so many nodes, those in instances of subflows included, take a few milliseconds. */
+const maxShortNodes = 1_000;
+
 /** Compares large flows in a thread, which gets their JSON and parses it. */
 export function openAnalysis(log: Logger): Analysis {
   const thread = createThread<AnalysisCall, AnalysisResult>({
@@ -54,13 +57,11 @@ export function openAnalysis(log: Logger): Analysis {
     },
     async plan({ base, target, current, ...options }) {
       if (isShort(base, target, current)) {
-        return analyzePlan({
-          kind: "plan",
-          base: parse(base),
-          target: parse(target),
-          current: parse(current),
-          ...options,
-        });
+        const contents = { base: parse(base), target: parse(target), current: parse(current) };
+        const result = analyzePlan({ kind: "plan", ...contents, ...options }, maxShortNodes);
+        if (result.plan !== undefined) {
+          return result;
+        }
       }
       const from = encode(base);
       const replaced = current === base ? from : encode(current);

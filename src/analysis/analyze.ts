@@ -4,6 +4,7 @@ import { formatDiff } from "../flows/diff/format-diff.ts";
 import { formatDocument } from "../flows/document.ts";
 import { compareSides } from "../flows/merge/compare-sides.ts";
 import { mergeFlows } from "../flows/merge/merge-flows.ts";
+import { countRunning } from "../flows/plan/count-running.ts";
 import { formatPlan } from "../flows/plan/format-plan.ts";
 import { planDeployment } from "../flows/plan/plan.ts";
 import type { DiffCall, DiffResult, MergeCall, MergeResult, PlanCall, PlanResult } from "./messages.ts";
@@ -13,8 +14,15 @@ export function analyzeDiff({ base, target }: Pick<DiffCall<Configuration>, "bas
   return { diff, text: formatDiff(diff, { base: base.flows, target: target.flows }) };
 }
 
-export function analyzePlan({ base, target, current, type, runtime }: PlanCall<Configuration>): PlanResult {
+/** `maxNodes` limits the time, since the nodes in each instance of a subflow are planned. */
+export function analyzePlan(
+  { base, target, current, type, runtime }: PlanCall<Configuration>,
+  maxNodes: number,
+): PlanResult {
   const { diff, text } = analyzeDiff({ base, target });
+  if (Math.max(countRunning(current.flows), countRunning(target.flows)) > maxNodes) {
+    return { diff, plan: undefined, text };
+  }
   const plan = planDeployment(current, target, type, runtime);
   return { diff, plan, text: `${formatPlan(plan)}\n${text}` };
 }

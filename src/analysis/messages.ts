@@ -38,8 +38,12 @@ export type MergeResult<Configuration = EncodedConfiguration & { readonly count:
   readonly merged: Configuration | undefined;
 };
 
-export type PlanResult = DiffResult & { readonly plan: DeploymentPlan };
+/** `plan` is undefined if more nodes would run than it may list. */
+export type PlanResult = DiffResult & { readonly plan: DeploymentPlan | undefined };
 
 export type AnalysisCall = DiffCall | PlanCall | MergeCall;
 
 export type AnalysisResult = DiffResult | PlanResult | MergeResult;
+
+/** A plan of so many nodes takes a second. */
+export const maxPlannedNodes = 100_000;

@@ -3,7 +3,7 @@ import type { Configuration } from "../flows/configuration.ts";
 import { parseDocument } from "../flows/document.ts";
 import { serveThread } from "../thread.ts";
 import { analyzeDiff, analyzeMerge, analyzePlan } from "./analyze.ts";
-import type { AnalysisCall, AnalysisResult, EncodedConfiguration } from "./messages.ts";
+import { type AnalysisCall, type AnalysisResult, type EncodedConfiguration, maxPlannedNodes } from "./messages.ts";
 
 serveThread<AnalysisCall, AnalysisResult>(async (call) => ({ reply: await analyze(call) }));
 
@@ -14,7 +14,7 @@ function analyze(call: AnalysisCall): AnalysisResult | Promise<AnalysisResult> {
       return analyzeDiff({ base, target: decode(call.target) });
     case "plan": {
       const current = call.current === call.base ? base : decode(call.current);
-      return analyzePlan({ ...call, base, target: decode(call.target), current });
+      return analyzePlan({ ...call, base, target: decode(call.target), current }, maxPlannedNodes);
     }
     case "merge":
       return analyzeMerge({ kind: "merge", base, ours: decode(call.ours), theirs: decode(call.theirs) });

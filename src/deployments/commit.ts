@@ -1,6 +1,5 @@
 import type { DeploymentCall } from "./call.ts";
-import type { Revision } from "../store/store.ts";
-import type { Change, Content } from "./change.ts";
+import type { Change } from "./change.ts";
 import type { Committed, CommitOptions } from "./committed.ts";
 import { isMismatch, toDraft } from "./draft.ts";
 import { mergeOrReject } from "./merge.ts";
@@ -13,10 +12,10 @@ import { mergeOrReject } from "./merge.ts";
 export async function commitChange(change: Change, call: DeploymentCall, options: CommitOptions): Promise<Committed> {
   const { store } = options;
   const { conditions, signal } = call;
-  const expectedRev = conditions.evaluate(store.active());
+  const expectedRev = await orRepeated(() => conditions.evaluate(store.active()), call, store);
   for (;;) {
     const active = store.active();
-    const content = await applyChange(change, active, call, store);
+    const content = await orRepeated(() => change.apply(active), call, store);
     // The deadline may have passed while the change was prepared.
     signal.throwIfAborted();
     try {
@@ -33,16 +32,16 @@ export async function commitChange(change: Change, call: DeploymentCall, options
   }
 }
 
-async function applyChange(
-  change: Change,
-  active: Revision,
+/** If this step of a commit fails, and the idempotency key was used before, the error is that of a repeated request. */
+async function orRepeated<T>(
+  step: () => T | Promise<T>,
   { origin, idempotencyKey }: DeploymentCall,
   store: CommitOptions["store"],
-): Promise<Content> {
+): Promise<T> {
   try {
-    return await change.apply(active);
+    return await step();
   } catch (error) {
-    // A repeated change may not be applicable to its own result.
+    // A repeated change may not be applicable to its own result, nor does its condition hold any more.
     const repeated = idempotencyKey === undefined ? undefined : await store.findRepeated(origin.by, idempotencyKey);
     throw repeated ?? error;
   }

@@ -17,7 +17,7 @@ export function revCondition(rev: string | undefined): Conditions {
 /** Evaluates the conditional headers of an HTTP request in the order of RFC 9110, section 13.2.2. */
 export function headerConditions(rev: string | undefined, headers: Headers): Conditions {
   const noneMatch = headers.get("if-none-match");
-  const unmodifiedSinceMs = Date.parse(headers.get("if-unmodified-since") ?? "");
+  const unmodifiedSinceMs = parseHttpDate(headers.get("if-unmodified-since") ?? "");
   const hasMatch = headers.has("if-match");
   const isDated = !hasMatch && !Number.isNaN(unmodifiedSinceMs);
   if (noneMatch === null && !isDated) {
@@ -38,6 +38,13 @@ export function headerConditions(rev: string | undefined, headers: Headers): Con
       return rev ?? active.rev;
     },
   };
+}
+
+/** NaN if it is not an HTTP-date (RFC 9110, section 5.6.7), which is then ignored. */
+function parseHttpDate(value: string): number {
+  return /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? /.test(value)
+    ? Date.parse(value)
+    : Number.NaN;
 }
 
 /** Whether a list of entity tags contains that of a revision, which may have the suffix of a content coding. */

@@ -1,12 +1,12 @@
 import type { Runtime } from "../runtime/runtime.ts";
-import { RepeatedRequest } from "../store/errors.ts";
-import type { AuditStore, FlowStore, Revision, RevisionEntry } from "../store/store.ts";
+import { RepeatedRequest, versionMismatch } from "../store/errors.ts";
+import type { AuditStore, FlowStore, Revision, RevisionEntry, RevisionSummary } from "../store/store.ts";
 import type { DeploymentCall } from "./call.ts";
 import type { Change } from "./change.ts";
 import { commitChange } from "./commit.ts";
 import type { Committed, CommitOptions } from "./committed.ts";
 import { fingerprint } from "./fingerprint.ts";
-import { idempotencyKeyReused } from "./errors.ts";
+import { conflict, idempotencyKeyReused } from "./errors.ts";
 import type { Probations } from "./probations.ts";
 import type { Settlement } from "./settlement.ts";
 
@@ -52,12 +52,13 @@ export function createDeployer({ store, analysis, audit, runtime, probations }: 
     }
     const active = store.active();
     if (active.rev === first.rev) {
-      return start(active, change.deploymentType, { ...call, undoOnFailure: false });
+      const started = await start(active, change.deploymentType, { ...call, undoOnFailure: false });
+      return { ...started, merge: mergeOf(active) };
     }
     const entry = await store.findEntry(first.rev);
     const revision = { rev: first.rev, nodeCount: 0, deploymentType: change.deploymentType, ...entry };
     const undo = await findUndo(entry);
-    return { revision, ...outcomeOf(entry), ...(undo ?? { rev: first.rev }) };
+    return { revision, ...outcomeOf(entry), ...(undo ?? { rev: first.rev }), merge: mergeOf(entry) };
   }
 
   /** Whether the revision after this one has undone it automatically. */
@@ -88,12 +89,25 @@ export function createDeployer({ store, analysis, audit, runtime, probations }: 
     },
 
     async reload(call) {
+      const before = store.active();
+      const expectedRev = call.conditions.evaluate(before);
+      // The body of a reload is ignored, and with it its `rev`.
+      if (call.conditions.isHeader && expectedRev !== undefined && expectedRev !== before.rev) {
+        throw conflict(versionMismatch(before.rev), call.conditions, await store.findEntry(before.rev));
+      }
       const revision = await store.reload();
       // Other deployments are recorded by their commit.
       await audit.append([{ kind: "deployment", origin: call.origin, subject: revision.rev, detail: "reload" }]);
       return start(revision, "reload", { ...call, undoOnFailure: false });
     },
   };
+}
+
+/** Which nodes were merged is not stored. */
+function mergeOf(revision: RevisionSummary | undefined): Committed["merge"] {
+  return revision?.cause === "merge" && revision.parent !== undefined
+    ? { rev: revision.parent, changes: { listed: [], count: 0 } }
+    : undefined;
 }
 
 function outcomeOf(entry: RevisionEntry | undefined): Pick<Settlement, "outcome" | "missingTypes"> {

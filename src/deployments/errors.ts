@@ -59,8 +59,9 @@ export function conflict(
 
 export function mergeConflict(merge: Merge, active: RevisionEntry | undefined): FlowgateError {
   const { listed, count } = toNodeChanges(merge);
-  const [{ nodeId, message } = { nodeId: "", message: "" }, ...others] = merge.conflicts;
-  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  const [{ nodeId = "", conflict: message = "" } = {}] = listed;
+  const others = merge.conflicts.length - 1;
+  const more = others > 0 ? ` (and ${others} more)` : "";
   return deploymentError(
     "merge_conflict",
     `merge: node ${quoteInput(nodeId)}${more}: ${message}: read the active revision, resolve the conflicts and deploy again`,

@@ -1,5 +1,5 @@
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
-import { describeFailedNodes } from "./failed-nodes.ts";
+import { outcomeMessage } from "./outcome-message.ts";
 import type { FlowStore, Revision } from "../store/store.ts";
 
 /** `healthy`: the flows have run without failure for the time; `replaced`: a newer revision became active before. */
@@ -35,7 +35,7 @@ export function watchHealth(
     if (result.outcome !== "running") {
       finish({ kind: "failed", result });
     } else if (result.failedNodes !== undefined && result.failedNodes.length > 0) {
-      finish({ kind: "failed", result: { ...result, outcome: "failed", message: describeFailedNodes(result) } });
+      finish({ kind: "failed", result: { ...result, outcome: "failed", message: outcomeMessage(result) } });
     } else if (!isRunning) {
       isRunning = true;
       timer = setTimeout(() => finish({ kind: "healthy" }), forMs);

@@ -14,6 +14,7 @@ export type NodeChanges = {
 /** Over gRPC they are sent in a trailer, which is limited to a few kilobytes. */
 const maxListed = 20;
 const maxTextChars = 64;
+const maxMessageChars = 256;
 
 const kinds: Readonly<Record<SideChange, NodeChange>> = {
   none: NodeChange.UNSPECIFIED,
@@ -34,11 +35,11 @@ export function toNodeChanges({ changes, conflicts }: Pick<Merge, "changes" | "c
     name: shorten(name),
     yours: kinds[ours],
     theirs: kinds[theirs],
-    conflict: messages.get(nodeId) ?? "",
+    conflict: shorten(messages.get(nodeId) ?? "", maxMessageChars),
   }));
   return { listed, count: changes.length };
 }
 
-function shorten(text: string): string {
-  return text.length > maxTextChars ? `${text.slice(0, maxTextChars).toWellFormed()}…` : text;
+function shorten(text: string, maxChars = maxTextChars): string {
+  return text.length > maxChars ? `${text.slice(0, maxChars).toWellFormed()}…` : text;
 }

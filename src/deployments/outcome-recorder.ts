@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
-import type { Runtime } from "../runtime/runtime.ts";
+import type { DeploymentResult, Runtime } from "../runtime/runtime.ts";
 import type { FlowStore, RevisionOutcome } from "../store/store.ts";
-import { describeFailedNodes } from "./failed-nodes.ts";
+import { outcomeMessage } from "./outcome-message.ts";
 
 /** Keeps what became of revisions. */
 export interface OutcomeRecorder extends Disposable {
@@ -41,8 +41,7 @@ export function openOutcomeRecorder(
   }
 
   const subscription = runtime.onResult(({ revision: { rev }, result }) => {
-    const { outcome: state, message = describeFailedNodes(result), missingTypes } = result;
-    void record(rev, { state, message, missingTypes });
+    void record(rev, toOutcome(result));
   });
 
   return {
@@ -50,6 +49,10 @@ export function openOutcomeRecorder(
     flush: () => queue,
     [Symbol.dispose]: () => subscription[Symbol.dispose](),
   };
+}
+
+export function toOutcome(result: DeploymentResult): RevisionOutcome {
+  return { state: result.outcome, message: outcomeMessage(result), missingTypes: result.missingTypes };
 }
 
 function isSame(one: RevisionOutcome, other: RevisionOutcome): boolean {

@@ -3,7 +3,8 @@ import type { DeploymentResult, Runtime, WaitOptions } from "../runtime/runtime.
 import type { FlowStore, Origin, Revision } from "../store/store.ts";
 import { isMismatch } from "./draft.ts";
 import { type HealthVerdict, watchHealth } from "./health-watch.ts";
-import type { OutcomeRecorder } from "./outcome-recorder.ts";
+import { outcomeMessage } from "./outcome-message.ts";
+import { type OutcomeRecorder, toOutcome } from "./outcome-recorder.ts";
 import type { Settlement } from "./settlement.ts";
 
 type ProbationOptions = {
@@ -40,11 +41,9 @@ export function createProbations({ store, runtime, outcomes, log }: ProbationsOp
   async function settle(revision: Revision, verdict: HealthVerdict, undoFor: Origin | undefined): Promise<Settlement> {
     const { rev } = revision;
     switch (verdict.kind) {
-      case "failed": {
-        const { outcome: state, message, missingTypes } = verdict.result;
-        await outcomes.record(rev, { state, message, missingTypes });
+      case "failed":
+        await outcomes.record(rev, toOutcome(verdict.result));
         return (undoFor && (await undo(revision, verdict.result, undoFor))) ?? { ...verdict.result, rev };
-      }
       case "healthy":
         if (undoFor !== undefined) {
           await store.update(rev, { probationMs: undefined });
@@ -73,7 +72,7 @@ export function createProbations({ store, runtime, outcomes, log }: ProbationsOp
         restoredRev: previous.rev,
         flows: previous.flows,
         credentials: previous.credentials,
-        message: `the flows of ${failed.rev} failed: ${result.message ?? result.outcome}`,
+        message: `the flows of ${failed.rev} failed: ${outcomeMessage(result) ?? result.outcome}`,
         probationMs: undefined,
         idempotencyKey: undefined,
       });

@@ -35,7 +35,7 @@ export function auditService(store: Pick<AuditStore, "list" | "verify">): Servic
         limit: readPageSize(pageSize),
         order: "newest",
         after: parsePageToken(pageToken),
-        kinds: kind.map(toKind),
+        kinds: [...new Set(kind.map(toKind))],
         user: user === "" ? undefined : user,
         fromMs: toMs(startTime),
         toMs: toMs(endTime),

@@ -34,7 +34,7 @@ export function readDeploymentCall(
     conditions: origin.protocol === "rest" ? headerConditions(rev, context.requestHeader) : revCondition(rev),
     message: parseMessage(fields.message, origin.protocol),
     idempotencyKey: key,
-    waitMs: waitSeconds === 0 ? undefined : waitSeconds * 1000,
+    waitMs: waitSeconds === 0 && !undoOnFailure ? undefined : waitSeconds * 1000,
     undoOnFailure,
     merge: fields.merge ?? false,
     signal: context.signal,

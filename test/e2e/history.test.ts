@@ -317,7 +317,7 @@ describe("conditions", () => {
     ["If-None-Match, which holds", () => ({ "if-none-match": '"other"' }), 200],
     ["If-Unmodified-Since", () => ({ "if-unmodified-since": past }), 412],
     ["If-Unmodified-Since, which holds", () => ({ "if-unmodified-since": future }), 200],
-    ["If-Unmodified-Since, which isn't a date", () => ({ "if-unmodified-since": "yesterday" }), 200],
+    ["If-Unmodified-Since, which isn't a date", () => ({ "if-unmodified-since": "2001" }), 200],
     [
       "If-Unmodified-Since beside If-Match, which wins",
       (rev: string) => ({ "if-match": `"${rev}"`, "if-unmodified-since": past }),
@@ -330,6 +330,14 @@ describe("conditions", () => {
     const isRejected = status === 412;
     expect(reply.body.includes('"precondition_failed"')).toBe(isRejected);
     expect(await activeFlows()).toEqual([tab(isRejected ? "before" : "conditional")]);
+  });
+
+  test("apply to a reload", async () => {
+    const reload = (headers: Record<string, string>) =>
+      tryDeploy(service, { flows: [] }, "reload", { ...tokens["ada"], ...headers });
+    expect((await reload({ "if-match": '"other"' })).status).toBe(412);
+    expect((await reload({ "if-none-match": "*" })).status).toBe(412);
+    expect((await reload({})).status).toBe(200);
   });
 
   test("the rev of a body is a version mismatch, which describes the active revision", async () => {
@@ -460,6 +468,14 @@ describe("an idempotency key", () => {
     expect((await send_(tokens["bob"])).status).toBe(409);
   });
 
+  test("is looked up before the conditions of a repeated request", async () => {
+    const headers = { "if-unmodified-since": new Date(Date.now() + 1_000).toUTCString(), ...key("k4") };
+    const first = await deployAs("ada", [tab("dated")], headers);
+    await deployAs("bob", [tab("later")]);
+    const past = { ...headers, "if-unmodified-since": "Sat, 01 Jan 2000 00:00:00 GMT" };
+    expect(await deployAs("ada", [tab("dated")], past)).toBe(first);
+  });
+
   test("is rejected for another request", async () => {
     await deployAs("ada", [tab("a")], key("k2"));
     for (const other of [
@@ -528,6 +544,24 @@ describe("a safe deployment", () => {
     },
     60_000,
   );
+
+  test("is undone without waiting if it can't be started", async () => {
+    await deployAs("ada", [tab("good")]);
+    const reply = await tryDeploy(service, { flows: [{ id: "m", type: "not-installed" }] }, "full", {
+      ...tokens["ada"],
+      ...undoing(0),
+    });
+    expect(reply.headers["service-deployment-outcome"]).toBe("undone");
+  });
+
+  test("keeps what flows throw out of the history", async () => {
+    const crash = functionNode("c", { z: "F", initialize: `void Promise.reject(new Error("${secret}"));` });
+    await deployAs("ada", [tab("good")]);
+    await tryDeploy(service, { flows: [tab("F"), crash] }, "full", { ...tokens["ada"], ...undoing(3) });
+    const { body } = await send("GET", "/revisions?pageSize=2");
+    expect(body).toContain("it crashed; the log has the error");
+    expect(body).not.toContain(secret);
+  });
 
   test("that runs is kept", async () => {
     const rev = await deployAs("ada", [tab("fine")], undoing(1));

@@ -176,6 +176,26 @@ tab "tab T" (T)
 `);
   });
 
+  test("of more nodes than the runtime could run is rejected", async () => {
+    const levels = Array.from({ length: 12 }, (_, level) => [
+      { id: `s${level}`, type: "subflow", name: `s${level}`, in: [], out: [] },
+      ...Array.from({ length: level === 0 ? 0 : 10 }, (__, index) => ({
+        id: `s${level} ${index}`,
+        type: `subflow:s${level - 1}`,
+        z: `s${level}`,
+        x: 1,
+        y: 1,
+        wires: [],
+      })),
+    ]).flat();
+    const flows = [...levels, tab("T"), { id: "top", type: "subflow:s11", z: "T", x: 1, y: 1, wires: [] }];
+    const reply = await send("POST", "/flows:plan", { body: flows });
+    expect(reply.json()).toMatchObject({
+      code: "limit_exceeded",
+      message: expect.stringContaining("more than 100000 nodes would run") as string,
+    });
+  });
+
   test("of large flows is made too", async () => {
     const many = Array.from({ length: 2_000 }, (_, index) =>
       functionNode(`f${index}`, { z: "T", func: "return msg;" }),

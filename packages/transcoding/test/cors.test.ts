@@ -46,7 +46,7 @@ describe("CORS", () => {
         "access-control-allow-methods": "GET, POST, HEAD, OPTIONS",
         "access-control-allow-headers":
           "Accept, Authorization, Connect-Timeout-Ms, Content-Encoding, Content-Type, Grpc-Timeout, If-Match, " +
-          "If-None-Match, X-Server-Timeout, Service-API-Version, Service-Deployment-Type, Service-Deployment-Message, Idempotency-Key, Service-Deployment-Wait, Service-Deployment-On-Failure, Service-Deployment-Merge",
+          "If-None-Match, If-Unmodified-Since, X-Server-Timeout, Service-API-Version, Service-Deployment-Type, Service-Deployment-Message, Idempotency-Key, Service-Deployment-Wait, Service-Deployment-On-Failure, Service-Deployment-Merge",
         "access-control-max-age": "60",
         vary: "Origin",
       },
@@ -63,7 +63,7 @@ describe("CORS", () => {
     const reply = await server.send("OPTIONS", "/flows", { headers });
     expect(reply.headers["access-control-allow-headers"]).toBe(
       "Accept, Authorization, Connect-Timeout-Ms, Content-Encoding, Content-Type, Grpc-Timeout, If-Match, " +
-        `If-None-Match, X-Server-Timeout${own === undefined ? "" : `, ${own}`}`,
+        `If-None-Match, If-Unmodified-Since, X-Server-Timeout${own === undefined ? "" : `, ${own}`}`,
     );
   });
 

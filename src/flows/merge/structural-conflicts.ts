@@ -38,15 +38,24 @@ function findLostReferences(
       continue;
     }
     for (const reference of new Set(referencesOf(node)).intersection(removed)) {
-      users.set(reference, [...(users.get(reference) ?? []), id]);
+      const ids = users.get(reference) ?? [];
+      ids.push(id);
+      users.set(reference, ids);
     }
   }
   const changes = { ours: "none", theirs: "none", [remover]: "removed" } as const;
   return Array.from(users, ([nodeId, ids]) => ({
     nodeId,
     ...changes,
-    message: `${messages[remover]}: ${ids.join(", ")}`,
+    message: `${messages[remover]}: ${listIds(ids)}`,
   }));
+}
+
+const maxListedIds = 3;
+
+function listIds(ids: readonly string[]): string {
+  const listed = ids.slice(0, maxListedIds).join(", ");
+  return ids.length > maxListedIds ? `${listed} and ${ids.length - maxListedIds} more` : listed;
 }
 
 function isSame(one: FlowNode, other: FlowNode | undefined): boolean {

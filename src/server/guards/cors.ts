@@ -19,6 +19,7 @@ const requestHeaders = [
   "Authorization",
   "If-Match",
   "If-None-Match",
+  "If-Unmodified-Since",
   "Traceparent",
   "Tracestate",
   "X-Request-Id",

@@ -5,15 +5,17 @@ import {
   type PlannedNodeSchema,
   PlanWarningKind,
 } from "../../../gen/flowgate/v1/flows_pb.ts";
-import type { FlowsDiff } from "../../flows/diff/flows-diff.ts";
+import { maxPlannedNodes, type PlanResult } from "../../analysis/messages.ts";
+import { FlowgateError } from "../../errors.ts";
 import type { DeploymentPlan, PlannedNode } from "../../flows/plan/plan.ts";
 import type { WarningKind } from "../../flows/plan/warnings.ts";
 import { toFlowsDiff } from "../diff-message.ts";
 
 export function toPlanFlowsResponse(
   rev: string,
-  { diff, plan, text }: { readonly diff: FlowsDiff; readonly plan: DeploymentPlan; readonly text: string },
+  { diff, plan, text }: PlanResult,
 ): MessageInitShape<typeof PlanFlowsResponseSchema> {
+  assertPlanned(plan);
   return {
     rev,
     diff: toFlowsDiff(diff),
@@ -32,6 +34,16 @@ export function toPlanFlowsResponse(
     })),
     text,
   };
+}
+
+/** Throws `limit_exceeded` if the flows have too many nodes. */
+export function assertPlanned(plan: DeploymentPlan | undefined): asserts plan is DeploymentPlan {
+  if (plan === undefined) {
+    throw new FlowgateError(
+      "limit_exceeded",
+      `flows: more than ${maxPlannedNodes} nodes would run, those in instances of subflows included: too many to plan`,
+    );
+  }
 }
 
 export function toPlannedNodes(nodes: readonly PlannedNode[]): MessageInitShape<typeof PlannedNodeSchema>[] {

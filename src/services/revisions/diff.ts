@@ -1,12 +1,18 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { DiffRevisionRequest, DiffRevisionResponseSchema } from "../../../gen/flowgate/v1/revisions_pb.ts";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type FlowsDiff as FlowsDiffMessage, FlowsDiffSchema } from "../../../gen/flowgate/v1/diff_pb.ts";
+import {
+  type DiffRevisionRequest,
+  type DiffRevisionResponse,
+  DiffRevisionResponseSchema,
+} from "../../../gen/flowgate/v1/revisions_pb.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
 import { FlowgateError } from "../../errors.ts";
+import type { FlowsDiff } from "../../flows/diff/flows-diff.ts";
 import { parseDocument } from "../../flows/document.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { FlowStore, Revision } from "../../store/store.ts";
 import { toFlowsDiff } from "../diff-message.ts";
-import { toPlannedNodes } from "../flows/plan-message.ts";
+import { assertPlanned, toPlannedNodes } from "../flows/plan-message.ts";
 import { revisionNotFound } from "../flows/restore.ts";
 
 export type DiffRevisionOptions = {
@@ -40,7 +46,7 @@ export async function diffRevision(
   const names = { base: baseRev ?? "", rev };
   if (!restarts) {
     const { diff, text } = await analysis.diff({ base, target });
-    return { ...names, diff: toFlowsDiff(diff), text };
+    return toResponse({ ...names, text }, diff);
   }
   const runtime = await recallRuntime(target, store);
   const { diff, text, plan } = await analysis.plan({
@@ -50,7 +56,16 @@ export async function diffRevision(
     type: target.deploymentType,
     runtime,
   });
+  assertPlanned(plan);
   return { ...names, diff: toFlowsDiff(diff), text, nodes: toPlannedNodes(plan.nodes) };
+}
+
+/** The diff is converted when it is read, which it is not for a response of text. */
+function toResponse(init: Pick<DiffRevisionResponse, "base" | "rev" | "text">, diff: FlowsDiff): DiffRevisionResponse {
+  const response = create(DiffRevisionResponseSchema, init);
+  let message: FlowsDiffMessage | undefined;
+  const get = (): FlowsDiffMessage => (message ??= create(FlowsDiffSchema, toFlowsDiff(diff)));
+  return Object.defineProperty(response, "diff", { enumerable: true, get });
 }
 
 /** What the runtime was when a revision was deployed, as far as the outcomes of the revision and its parent show it. */

@@ -32,6 +32,7 @@ const requestHeaders = [
   "Grpc-Timeout",
   "If-Match",
   "If-None-Match",
+  "If-Unmodified-Since",
   "X-Server-Timeout",
 ];
 

@@ -89,7 +89,7 @@ test("is not ready while its store fails, and reports why", async () => {
   };
   await eventually(async () => expect(await readiness()).toEqual([200, { status: "ready" }]));
   const execute = (sql: string): void => {
-    using db = new DatabaseSync(join(folder.path, "flowgate.db"));
+    using db = new DatabaseSync(join(folder.path, "flowgate.db"), { timeout: 5_000 });
     db.exec(sql);
   };
   execute("ALTER TABLE revision RENAME TO gone");

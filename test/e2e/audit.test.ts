@@ -448,7 +448,7 @@ describe("flowgate audit verify", () => {
     await login(service, { username: "reader", scope: "read" });
     expect(await verify(head)).toMatchObject({ code: 0, stderr: "" });
 
-    using db = new DatabaseSync(join(service.dataDir, "flowgate.db"));
+    using db = new DatabaseSync(join(service.dataDir, "flowgate.db"), { timeout: 5_000 });
     db.exec("UPDATE audit SET user = 'somebody else' WHERE seq = 2");
     expect(await verify()).toEqual({
       code: 1,

@@ -411,7 +411,7 @@ describe("the metrics without adminAuth", () => {
   });
 
   test("a deployment that the store can't commit is a server error", async () => {
-    using other = new DatabaseSync(join(service.dataDir, "flowgate.db"));
+    using other = new DatabaseSync(join(service.dataDir, "flowgate.db"), { timeout: 5_000 });
     other.exec("BEGIN IMMEDIATE");
     expect((await tryDeploy(service, { flows: [tab("T")] })).status).toBe(503);
     other.exec("ROLLBACK");

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { deploy } from "./deploy.ts";
 import { endpoint } from "./flow-builders.ts";
 import { bearer, json } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { eventually, type Service, startService } from "./service.ts";
 import { login, user } from "./users.ts";
 
 const [admin, editor, leaving] = [user("admin", "*"), user("editor", "*"), user("leaving", "*")];
@@ -62,9 +62,12 @@ test("a replaced file takes effect at the next request, without touching flows a
   await login(service, { username: "joining", scope: "read" });
   await expect(login(service, { username: "leaving" })).rejects.toThrow("invalid_grant");
   expect(await service.childPids()).toEqual(runtimePids);
-  expect(await entriesOf("users_reloaded", adminToken)).toMatchObject([
-    { detail: "added: joining; removed: leaving; changed: editor" },
-  ]);
+  // Entries are written after the change.
+  await eventually(async () =>
+    expect(await entriesOf("users_reloaded", adminToken)).toMatchObject([
+      { detail: "added: joining; removed: leaving; changed: editor" },
+    ]),
+  );
 });
 
 test("a wrong file is refused with its line, and the previous users stay in force", async () => {
@@ -73,13 +76,15 @@ test("a wrong file is refused with its line, and the previous users stay in forc
   await replace("adminAuth:\n  users:\n    - username: eve\n      password: plain text\n      permissions: '*'\n");
   await service.untilLogged(/"reason":"\S+flowgate\.yaml:4: adminAuth\.users\[0\]\.password: must be .*can't be used/);
   expect(await statusWith("GET", token)).toBe(200);
-  expect(await entriesOf("users_rejected", token)).toMatchObject([
-    {
-      detail: expect.stringContaining(
-        "flowgate.yaml:4: adminAuth.users[0].password: must be an argon2id or bcrypt hash",
-      ),
-    },
-  ]);
+  await eventually(async () =>
+    expect(await entriesOf("users_rejected", token)).toMatchObject([
+      {
+        detail: expect.stringContaining(
+          "flowgate.yaml:4: adminAuth.users[0].password: must be an argon2id or bcrypt hash",
+        ),
+      },
+    ]),
+  );
   expect(service.log()).not.toContain("plain text");
   await replace(valid);
   await service.untilLogged(/"msg":"the configuration was read again: the users in force are unchanged"/);

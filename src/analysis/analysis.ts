@@ -48,11 +48,11 @@ export function openAnalysis(log: Logger): Analysis {
   });
 
   return {
-    async diff({ base, target }) {
+    async diff({ base, target, encodes }) {
       if (isShort(base, target)) {
         return analyzeDiff({ base: parse(base), target: parse(target) });
       }
-      const call = { kind: "diff", base: encode(base), target: encode(target) } as const;
+      const call = { kind: "diff", encodes, base: encode(base), target: encode(target) } as const;
       return (await thread.call(call)) as DiffResult;
     },
     async plan({ base, target, current, ...options }) {

@@ -9,11 +9,15 @@ export type EncodedConfiguration = { readonly json: Uint8Array; readonly credent
 
 type Sides<Configuration> = { readonly base: Configuration; readonly target: Configuration };
 
-export type DiffCall<Configuration = EncodedConfiguration> = { readonly kind: "diff" } & Sides<Configuration>;
+export type DiffCall<Configuration = EncodedConfiguration> = {
+  readonly kind: "diff";
+  readonly encodes: boolean;
+} & Sides<Configuration>;
 
 /** `base` is what the diff begins with, `current` what the deployment replaces. */
 export type PlanCall<Configuration = EncodedConfiguration> = {
   readonly kind: "plan";
+  readonly encodes: boolean;
   readonly current: Configuration;
   readonly type: DeploymentType;
   readonly runtime: RuntimeView;
@@ -27,8 +31,11 @@ export type MergeCall<Configuration = EncodedConfiguration> = {
   readonly theirs: Configuration;
 };
 
-/** `text` is for people. */
-export type DiffResult = { readonly diff: FlowsDiff; readonly text: string };
+/**
+ * The diff is JSON of a FlowsDiff message if the call is to encode it and was made in the thread: building the message of a large
+ * diff, and its JSON, takes longer than the diff itself. `text` is for people.
+ */
+export type DiffResult = { readonly diff: FlowsDiff | Uint8Array<ArrayBuffer>; readonly text: string };
 
 export type MergeResult<Configuration = EncodedConfiguration & { readonly count: number }> = {
   /** What both sides changed. */

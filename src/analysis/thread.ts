@@ -1,11 +1,31 @@
 // The thread that compares large flows.
+import { create } from "@bufbuild/protobuf";
+import { createJsonEncoder } from "@flowgate/transcoding";
+import { FlowsDiffSchema } from "../../gen/flowgate/v1/diff_pb.ts";
 import type { Configuration } from "../flows/configuration.ts";
+import type { FlowsDiff } from "../flows/diff/flows-diff.ts";
 import { parseDocument } from "../flows/document.ts";
 import { serveThread } from "../thread.ts";
 import { analyzeDiff, analyzeMerge, analyzePlan } from "./analyze.ts";
-import { type AnalysisCall, type AnalysisResult, type EncodedConfiguration, maxPlannedNodes } from "./messages.ts";
+import { toFlowsDiff } from "./diff-message.ts";
+import {
+  type AnalysisCall,
+  type AnalysisResult,
+  type DiffResult,
+  type EncodedConfiguration,
+  maxPlannedNodes,
+} from "./messages.ts";
 
-serveThread<AnalysisCall, AnalysisResult>(async (call) => ({ reply: await analyze(call) }));
+const encodeDiff = createJsonEncoder(FlowsDiffSchema);
+
+serveThread<AnalysisCall, AnalysisResult>(async (call) => {
+  const result = await analyze(call);
+  if (call.kind === "merge" || !call.encodes) {
+    return { reply: result };
+  }
+  const diff = encodeDiff(create(FlowsDiffSchema, toFlowsDiff((result as DiffResult).diff as FlowsDiff)));
+  return { reply: { ...result, diff }, transfer: [diff.buffer] };
+});
 
 function analyze(call: AnalysisCall): AnalysisResult | Promise<AnalysisResult> {
   const base = decode(call.base);

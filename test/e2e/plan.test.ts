@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { NodeChange } from "../../gen/flowgate/v1/diff_pb.ts";
 import { DeploymentType, FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { NodeAction } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
@@ -49,6 +50,7 @@ beforeAll(async () => {
 afterAll(() => service?.[Symbol.asyncDispose]());
 
 type Json = { [key: string]: unknown };
+type DiffRevisionResponseJson = { diff?: { containers: { nodes: Json[] }[] } };
 type Sent = { readonly as?: string; readonly headers?: Record<string, string>; readonly body?: unknown };
 
 async function send(method: string, path: string, { as = "ada", headers = {}, body }: Sent = {}): Promise<Reply> {
@@ -263,6 +265,38 @@ tab "tab T" (T)
 });
 
 describe("a diff of revisions", () => {
+  test("of large flows is the same over REST, from the thread's JSON, as over RPC", async () => {
+    const many = (label: string) =>
+      Array.from({ length: 1_500 }, (_, index) =>
+        functionNode(`f${index}`, { z: "T", func: `return ${label}${index};` }),
+      );
+    const tokensOfAda = tokens["ada"];
+    await deploy(service, { flows: [tab("T"), ...many("a")] }, "nodes", tokensOfAda);
+    const rev = await deploy(service, { flows: [tab("T"), ...many("b")] }, "nodes", tokensOfAda);
+    const overRest = (await send("GET", `/revisions/${rev}:diff`)).json() as DiffRevisionResponseJson;
+    const overRpc = await call(
+      rpcProtocols.gRPC(service.url),
+      RevisionsService.method.diffRevision,
+      { rev },
+      tokensOfAda,
+    );
+    const nodes = (overRest.diff?.containers ?? []).flatMap((container) => container.nodes);
+    expect(nodes).toHaveLength(1_500);
+    expect(nodes[7]).toEqual({
+      id: "f7",
+      type: "function",
+      role: "node",
+      change: "changed",
+      aspects: ["properties"],
+      properties: [{ path: "func", before: "return a7;", after: "return b7;" }],
+    });
+    expect(overRpc).toMatchObject({
+      message: { rev, diff: { containers: [{ nodes: nodes.map(({ id }) => ({ id, change: NodeChange.CHANGED })) }] } },
+    });
+    const text = await send("GET", `/revisions/${rev}:diff`, { headers: asText });
+    expect(text.body).toContain("1500 changed");
+  });
+
   beforeAll(async () => {
     targetRev = await deploy(service, { flows: target }, "nodes", tokens["ada"]);
   });

@@ -21,6 +21,7 @@ export { RequestError } from "./http/request-error.ts";
 export { codeOfStatus, statusOfCode } from "./errors/codes.ts";
 export { expandTemplate, formatTemplate, parseTemplate, type Template } from "./routing/template.ts";
 export { createJsonCheck } from "./json/check.ts";
+export { createJsonEncoder } from "./json/encoder.ts";
 export { readTimeout } from "./call/deadline.ts";
 export { maxBodyBytesOf } from "./schema/rules.ts";
 export { createReachableRegistry } from "./schema/registry.ts";

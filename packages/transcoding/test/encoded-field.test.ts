@@ -1,8 +1,14 @@
 import { create } from "@bufbuild/protobuf";
 import { gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { FlowsService, GetFlowsResponseSchema, type GetFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
-import { setEncodedField } from "../src/index.ts";
+import {
+  DeploymentOutcome,
+  FlowsService,
+  GetFlowsResponseSchema,
+  type GetFlowsResponse,
+  RevisionSchema,
+} from "../../../gen/flowgate/v1/flows_pb.ts";
+import { createJsonEncoder, setEncodedField } from "../src/index.ts";
 import { serve } from "./serve.ts";
 
 const nodes = '[{"id":"a","type":"t","name":"Zoë"}]';
@@ -46,4 +52,16 @@ test("empty other fields are omitted", async () => {
   await using server = await open(encoded(nodes, ""));
   const { body } = await server.send("GET", "/flows", { headers: { "service-api-version": "v2" } });
   expect(body).toBe(`{"flows":${nodes}}`);
+});
+
+test("a message is encoded as in a response body", () => {
+  const encode = createJsonEncoder(RevisionSchema);
+  const message = create(RevisionSchema, {
+    rev: "é",
+    outcome: DeploymentOutcome.RUNNING,
+    flows: [{ id: "a", type: "t", properties: { nothing: null } }],
+  });
+  expect(Buffer.from(encode(message)).toString()).toBe(
+    '{"rev":"é","outcome":"running","flows":[{"id":"a","type":"t","nothing":null}]}',
+  );
 });

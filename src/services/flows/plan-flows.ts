@@ -1,6 +1,5 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { PlanFlowsRequest, PlanFlowsResponseSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
+import type { PlanFlowsRequest, PlanFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
 import { originOf } from "../../auth/origin.ts";
 import { allows } from "../../auth/permissions.ts";
@@ -29,7 +28,7 @@ export async function planFlows(
   request: PlanFlowsRequest,
   context: HandlerContext,
   { store, prepare, analysis, runtime }: PlanFlowsOptions,
-): Promise<MessageInitShape<typeof PlanFlowsResponseSchema>> {
+): Promise<PlanFlowsResponse> {
   const active = store.active();
   const { type, rev, base, outcome } = await prepare(request, active.credentials);
   const conditions =
@@ -49,7 +48,14 @@ export async function planFlows(
     throw revisionNotFound(base);
   }
   // Without an outcome, it is a reload, which changes no flows.
-  const call = { base: from, target: outcome ?? active, current: active, type, runtime: viewOf(runtime) };
+  const call = {
+    base: from,
+    target: outcome ?? active,
+    current: active,
+    type,
+    runtime: viewOf(runtime),
+    encodes: originOf(context).protocol === "rest",
+  };
   return toPlanFlowsResponse(active.rev, await analysis.plan(call));
 }
 

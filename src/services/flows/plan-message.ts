@@ -1,7 +1,8 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   NodeAction,
-  type PlanFlowsResponseSchema,
+  type PlanFlowsResponse,
+  PlanFlowsResponseSchema,
   type PlannedNodeSchema,
   PlanWarningKind,
 } from "../../../gen/flowgate/v1/flows_pb.ts";
@@ -9,16 +10,12 @@ import { maxPlannedNodes, type PlanResult } from "../../analysis/messages.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { DeploymentPlan, PlannedNode } from "../../flows/plan/plan.ts";
 import type { WarningKind } from "../../flows/plan/warnings.ts";
-import { toFlowsDiff } from "../diff-message.ts";
+import { setDiff } from "../diff-field.ts";
 
-export function toPlanFlowsResponse(
-  rev: string,
-  { diff, plan, text }: PlanResult,
-): MessageInitShape<typeof PlanFlowsResponseSchema> {
+export function toPlanFlowsResponse(rev: string, { diff, plan, text }: PlanResult): PlanFlowsResponse {
   assertPlanned(plan);
-  return {
+  const response = create(PlanFlowsResponseSchema, {
     rev,
-    diff: toFlowsDiff(diff),
     nodes: toPlannedNodes(plan.nodes),
     missingTypes: plan.missingTypes.map(({ type, nodeIds }) => ({ type, nodeIds: [...nodeIds] })),
     modules: plan.modules.map(({ name, version, nodeIds }) => ({
@@ -33,7 +30,8 @@ export function toPlanFlowsResponse(
       message,
     })),
     text,
-  };
+  });
+  return setDiff(response, diff);
 }
 
 /** Throws `limit_exceeded` if the flows have too many nodes. */

@@ -1,5 +1,5 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type FlowsDiff as FlowsDiffMessage, FlowsDiffSchema } from "../../../gen/flowgate/v1/diff_pb.ts";
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
 import {
   type DiffRevisionRequest,
   type DiffRevisionResponse,
@@ -7,11 +7,10 @@ import {
 } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
 import { FlowgateError } from "../../errors.ts";
-import type { FlowsDiff } from "../../flows/diff/flows-diff.ts";
 import { parseDocument } from "../../flows/document.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { FlowStore, Revision } from "../../store/store.ts";
-import { toFlowsDiff } from "../diff-message.ts";
+import { setDiff } from "../diff-field.ts";
 import { assertPlanned, toPlannedNodes } from "../flows/plan-message.ts";
 import { revisionNotFound } from "../flows/restore.ts";
 
@@ -28,8 +27,9 @@ const noFlows: Pick<Revision, "flows" | "credentials"> = {
 /** Compares a revision with another one, by default with its parent. */
 export async function diffRevision(
   { rev, base: requestedBase, restarts }: DiffRevisionRequest,
+  { protocolName }: Pick<HandlerContext, "protocolName">,
   { store, analysis }: DiffRevisionOptions,
-): Promise<MessageInitShape<typeof DiffRevisionResponseSchema>> {
+): Promise<DiffRevisionResponse> {
   if (restarts && requestedBase !== "") {
     throw new FlowgateError("invalid_argument", "restarts: can't be set with a base, since it is about the parent");
   }
@@ -44,9 +44,10 @@ export async function diffRevision(
   const baseRev = requestedBase === "" ? target.parent : requestedBase;
   const base = baseRev === undefined ? noFlows : await find(baseRev);
   const names = { base: baseRev ?? "", rev };
+  const encodes = protocolName === "http";
   if (!restarts) {
-    const { diff, text } = await analysis.diff({ base, target });
-    return toResponse({ ...names, text }, diff);
+    const { diff, text } = await analysis.diff({ base, target, encodes });
+    return setDiff(create(DiffRevisionResponseSchema, { ...names, text }), diff);
   }
   const runtime = await recallRuntime(target, store);
   const { diff, text, plan } = await analysis.plan({
@@ -55,17 +56,11 @@ export async function diffRevision(
     current: base,
     type: target.deploymentType,
     runtime,
+    encodes,
   });
   assertPlanned(plan);
-  return { ...names, diff: toFlowsDiff(diff), text, nodes: toPlannedNodes(plan.nodes) };
-}
-
-/** The diff is converted when it is read, which it is not for a response of text. */
-function toResponse(init: Pick<DiffRevisionResponse, "base" | "rev" | "text">, diff: FlowsDiff): DiffRevisionResponse {
-  const response = create(DiffRevisionResponseSchema, init);
-  let message: FlowsDiffMessage | undefined;
-  const get = (): FlowsDiffMessage => (message ??= create(FlowsDiffSchema, toFlowsDiff(diff)));
-  return Object.defineProperty(response, "diff", { enumerable: true, get });
+  const nodes = toPlannedNodes(plan.nodes);
+  return setDiff(create(DiffRevisionResponseSchema, { ...names, text, nodes }), diff);
 }
 
 /** What the runtime was when a revision was deployed, as far as the outcomes of the revision and its parent show it. */

@@ -75,9 +75,9 @@ export function revisionsService({
       return create(RevisionSchema, toRevision(entry, activeRev()));
     },
 
-    async diffRevision(request) {
+    async diffRevision(request, context) {
       await outcomes.flush();
-      return diffRevision(request, { store, analysis });
+      return diffRevision(request, context, { store, analysis });
     },
 
     async restoreRevision(request, context) {

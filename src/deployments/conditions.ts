@@ -1,3 +1,4 @@
+import { FlowgateError } from "../errors.ts";
 import { preconditionFailed } from "./errors.ts";
 import type { Revision } from "../store/store.ts";
 
@@ -53,5 +54,8 @@ function matches(list: string, rev: string): boolean {
     return true;
   }
   const tags = [...list.matchAll(/"([^"]*)"/g)].map(([, tag = ""]) => tag);
+  if (tags.length === 0) {
+    throw new FlowgateError("invalid_argument", 'If-None-Match: must be * or a list of entity tags, such as "abc"');
+  }
   return tags.some((tag) => tag === rev || tag.replace(/-[a-z]+$/, "") === rev);
 }

@@ -332,6 +332,17 @@ describe("conditions", () => {
     expect(await activeFlows()).toEqual([tab(isRejected ? "before" : "conditional")]);
   });
 
+  test("must be valid", async () => {
+    const reply = await post({ "if-none-match": "abc" });
+    expect([reply.status, reply.json()]).toEqual([
+      400,
+      {
+        code: "invalid_argument",
+        message: 'If-None-Match: must be * or a list of entity tags, such as "abc"',
+      },
+    ]);
+  });
+
   test("apply to a reload", async () => {
     const reload = (headers: Record<string, string>) =>
       tryDeploy(service, { flows: [] }, "reload", { ...tokens["ada"], ...headers });

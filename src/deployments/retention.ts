@@ -3,7 +3,10 @@ import type { FlowStore, Retention } from "../store/store.ts";
 
 const intervalMs = 24 * 60 * 60_000;
 
-/** Removes revisions that exceed the limits: now, after each commit, and daily. Disposing ends that. */
+/** Not at the start, when the thread that writes would take memory and time of the processor from it. */
+const firstMs = 60_000;
+
+/** Removes revisions that exceed the limits: a minute after the start, after each commit, and daily. Disposing ends that. */
 export function openRetention(store: FlowStore, retention: Retention, log: Logger): Disposable {
   let isPruning = false;
   let isRequested = false;
@@ -30,9 +33,10 @@ export function openRetention(store: FlowStore, retention: Retention, log: Logge
   }
 
   const stack = new DisposableStack();
+  const first = setTimeout(() => void prune(), firstMs).unref();
+  stack.defer(() => clearTimeout(first));
   const timer = setInterval(() => void prune(), intervalMs).unref();
   stack.defer(() => clearInterval(timer));
   stack.use(store.onRevision(() => void prune()));
-  void prune();
   return stack;
 }

@@ -80,8 +80,8 @@ describe.each<RpcProtocol>(["Connect with JSON", "gRPC", "gRPC-Web"])("over %s",
   test.each<
     [name: string, flow: Parameters<typeof call<(typeof updateFlow)["input"], never>>[2]["flow"], message: string]
   >([
-    ["no flow", undefined, "flow: is missing or empty"],
-    ["an empty flow", {}, "flow: is missing or empty"],
+    ["no flow", undefined, "flow: is missing or empty: send its id with it to remove all of its nodes"],
+    ["an empty flow", {}, "flow: is missing or empty: send its id with it to remove all of its nodes"],
     ["a node without id", { nodes: [{ type: "t" }] }, "flow.nodes[0].id: must not be empty"],
     [
       "a property with the name of a field",

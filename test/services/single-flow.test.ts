@@ -167,7 +167,10 @@ describe("rejects", () => {
     code: "invalid_argument",
     message: 'id: the flow "global" can be read and replaced only, since it has no tab',
   };
-  const empty = { code: "invalid_flows", message: "flow: is missing or empty" };
+  const empty = {
+    code: "invalid_flows",
+    message: "flow: is missing or empty: send its id with it to remove all of its nodes",
+  };
   const invalid = (message: string): object => ({ code: "invalid_flows", message });
 
   // Rejected requests change nothing, so that they share a service.
@@ -321,4 +324,17 @@ describe("a request that is repeated with its idempotency key", () => {
     expect(flows.store.active().flows.nodes[1]).toMatchObject({ label: "second" });
     expect((await flows.send("PUT", "/flow/b", { label: "first" }, once)).status).toBe(422);
   });
+});
+
+test("a flow is emptied by its id alone", async () => {
+  await using flows = await openFlows();
+  const nodes = [
+    { id: "a", type: "tab", label: "a" },
+    { id: "n", type: "t", z: "a", x: 1, y: 1, wires: [] },
+    { id: "c", type: "config" },
+  ];
+  expect((await flows.send("POST", "/flows", nodes)).status).toBe(204);
+  expect((await flows.send("PUT", "/flow/global", { id: "global", configs: [] })).status).toBe(200);
+  expect((await flows.send("PUT", "/flow/a", { id: "a", label: "a", nodes: [] })).status).toBe(200);
+  expect((await flows.send("GET", "/flows")).body).toEqual([nodes[0]]);
 });

@@ -105,7 +105,10 @@ function parseFlowType(value: DeploymentTypeMessage): FlowChangeOptions["deploym
 /** A request without body has an empty flow. Deploying it would remove all nodes. */
 function requireContent(flow: Flow | undefined): Flow {
   if (flow === undefined || equals(FlowSchema, flow, create(FlowSchema))) {
-    throw invalidFlows({ path: ["flow"], message: "is missing or empty" });
+    throw invalidFlows({
+      path: ["flow"],
+      message: "is missing or empty: send its id with it to remove all of its nodes",
+    });
   }
   return flow;
 }

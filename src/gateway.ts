@@ -7,6 +7,7 @@ import type { AdminAuth } from "./auth/admin-auth.ts";
 import { openAnalysis } from "./analysis/analysis.ts";
 import { type AuditRecorder, openAuditRecorder } from "./auth/audit-recorder.ts";
 import { type Authenticator, createAuthenticator } from "./auth/authenticator.ts";
+import { createLimiter } from "./auth/limiter.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
 import { openTokenUses } from "./auth/token-uses.ts";
 import type { AccessRule } from "./auth/access.ts";
@@ -279,8 +280,9 @@ function openAuthentication(
     uses: stack.use(openTokenUses(store.tokens, log)),
     audit,
     permissions,
-    onLockOut: (locked, client) =>
+    limiter: createLimiter(store.logins, (locked, client) =>
       log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
+    ),
     identities: options.identity?.rules,
   });
   const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);

@@ -5,7 +5,7 @@ import { createAccounts } from "./accounts.ts";
 import type { AdminAuth } from "./admin-auth.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import { readClient } from "./client.ts";
-import { createLimiter, type Limiter, type OnLockOut } from "./limiter.ts";
+import type { Limiter } from "./limiter.ts";
 import { createLogins } from "./logins.ts";
 import { createIdentities, type IdentityRule } from "./identities.ts";
 import { authDisabled, type NamedTokenRequest, prepareNamedToken, userRequired } from "./named-token.ts";
@@ -77,13 +77,12 @@ type AuthenticatorOptions = {
   readonly permissions: ReadonlySet<string>;
   /** The permissions of workloads. Absent: workloads are not identified. */
   readonly identities?: readonly IdentityRule[] | undefined;
+  readonly limiter: Limiter;
   readonly now?: () => number;
-  /** Called when a user or client is locked out after failed logins. */
-  readonly onLockOut?: OnLockOut;
 };
 
 export function createAuthenticator({ adminAuth, ...options }: AuthenticatorOptions): Authenticator {
-  const { tokens, identities, now = Date.now, onLockOut } = options;
+  const { tokens, identities, now = Date.now } = options;
   const principalOf = createIdentities(identities ?? []);
   const identify: IdentifyWorkload = (workload) => {
     const id = workload?.();
@@ -102,8 +101,7 @@ export function createAuthenticator({ adminAuth, ...options }: AuthenticatorOpti
   if (adminAuth === undefined) {
     return { ...createWorkloadAuthenticator(identities !== undefined, identify), revokeToken };
   }
-  const limiter = createLimiter(now, onLockOut);
-  const shared = { ...options, now, identify, limiter, removeExpired: createCleanup(tokens, now) };
+  const shared = { ...options, now, identify, removeExpired: createCleanup(tokens, now) };
   let current = createTokenAuthenticator(adminAuth, shared);
   return {
     required: true,
@@ -165,10 +163,9 @@ function createWorkloadAuthenticator(
   };
 }
 
-type TokenAuthenticatorOptions = Pick<AuthenticatorOptions, "tokens" | "uses" | "audit" | "permissions"> & {
+type TokenAuthenticatorOptions = Pick<AuthenticatorOptions, "tokens" | "uses" | "audit" | "permissions" | "limiter"> & {
   readonly now: () => number;
   readonly identify: IdentifyWorkload;
-  readonly limiter: Limiter;
   readonly removeExpired: () => Promise<void>;
 };
 

@@ -50,15 +50,15 @@ export function createLogins(users: readonly User[], limiter: Limiter): Logins {
       try {
         isCorrect = await verifyPassword(password, (account ?? decoyFor(username)).hash);
       } catch (error) {
-        attempt.abandon();
+        await attempt.abandon();
         throw error;
       }
       if (account === undefined || !isCorrect) {
-        attempt.fail();
+        await attempt.fail();
         onFailure(account === undefined ? "unknown user" : "wrong password", account?.user.username);
         throw tokenError("invalid_grant", "The username or the password is wrong.");
       }
-      attempt.succeed();
+      await attempt.succeed();
       return account.user;
     },
   };

@@ -1,6 +1,8 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { FlowsDocument } from "../flows/document.ts";
+import type { Cluster } from "./cluster.ts";
 import type { RepeatedRequest } from "./errors.ts";
+import type { LoginAttempts } from "./login-attempts.ts";
 
 /** Who caused a change, and by which request. */
 export type Origin = {
@@ -113,6 +115,8 @@ export type RevisionEvent = {
   readonly revision: Revision;
   /** Whether it was committed through this store object. */
   readonly isOwn: boolean;
+  /** Whether another process has called `reload`, which restarts all nodes of an unchanged revision. */
+  readonly isReload?: boolean | undefined;
 };
 
 /**
@@ -162,8 +166,16 @@ export interface FlowStore {
    * and count. Resolves with the number of removed revisions.
    */
   prune(retention: Retention): Promise<number>;
-  /** Reads the newest revision from storage. The result is a new object; `active` keeps returning its own. */
+  /**
+   * Reads the newest revision from storage. The result is a new object; `active` keeps returning its own. Other processes
+   * report an event with `isReload`.
+   */
   reload(): Promise<Revision>;
+  /**
+   * Resolves when `active` is at least as new as the revision `rev`, which another process may have committed. An unknown
+   * `rev` is ignored.
+   */
+  catchUp(rev: string): Promise<void>;
   /**
    * Calls the listener with each revision that becomes active, in order, after `active` returns it and before its `commit`
    * resolves. A store with several writers also reports commits of other processes, within seconds, and only the newest of
@@ -332,6 +344,9 @@ export interface Store extends AsyncDisposable {
   readonly flows: FlowStore;
   readonly tokens: TokenStore;
   readonly audit: AuditStore;
+  readonly logins: LoginAttempts;
+  /** The other processes that use the store; undefined if only one can. */
+  readonly cluster: Cluster | undefined;
   /**
    * Whether reads and writes succeeded last, without accessing storage. A store that is not usable keeps retrying. Errors
    * that are not failures of the storage, such as `version_mismatch` or a temporary lock, do not change it. A closed store

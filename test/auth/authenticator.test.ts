@@ -5,6 +5,8 @@ import { hashSync } from "bcryptjs";
 import { expect, test, vi } from "vitest";
 import { TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
+import { createLimiter } from "../../src/auth/limiter.ts";
+import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
 import type { AdminAuth } from "../../src/auth/admin-auth.ts";
 import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import type { TokenRequest } from "../../src/auth/token-request.ts";
@@ -29,6 +31,7 @@ function open(
     uses,
     audit,
     permissions: known,
+    limiter: createLimiter(createMemoryAttempts(now)),
     ...(now !== undefined && { now }),
   });
   const issue = (request: Partial<TokenRequest> = {}, authorization: string | null = null) =>

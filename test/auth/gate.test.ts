@@ -15,6 +15,8 @@ import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { permissionsOf } from "../../src/auth/access.ts";
 import type { AdminAuth } from "../../src/auth/admin-auth.ts";
+import { createLimiter } from "../../src/auth/limiter.ts";
+import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
 import { createAuthenticator } from "../../src/auth/authenticator.ts";
 import { createGate } from "../../src/auth/gate.ts";
 import { peerKey, type Principal, principalKey } from "../../src/auth/principal.ts";
@@ -27,6 +29,7 @@ import { adminAuth, known } from "./users.ts";
 const services: readonly DescService[] = [AuthService, FlowsService, SettingsService];
 const users = await adminAuth({ ada: ["*"], bob: ["read"] });
 const log = createLog({ level: "silent" });
+const limiter = createLimiter(createMemoryAttempts());
 
 /** Clients of services that record the last caller, behind the gate. */
 function serve(configured: AdminAuth | undefined) {
@@ -34,6 +37,7 @@ function serve(configured: AdminAuth | undefined) {
   const authenticator = createAuthenticator({
     adminAuth: configured,
     tokens: createMemoryTokens(),
+    limiter,
     permissions: known,
     audit,
     uses,
@@ -162,6 +166,7 @@ function gateOf(configured: AdminAuth) {
     createAuthenticator({
       adminAuth: configured,
       tokens: createMemoryTokens(),
+      limiter,
       permissions: known,
       ...collectEvents(),
     }),
@@ -230,6 +235,7 @@ test.each<[message: string, path: string, identity: string | undefined, authoriz
       adminAuth: undefined,
       identities: [reader],
       tokens: createMemoryTokens(),
+      limiter,
       permissions: known,
       ...collectEvents(),
     }),
@@ -247,6 +253,7 @@ test("does not mention a token for missing permissions of a workload, even if th
       adminAuth: users,
       identities: [reader],
       tokens: createMemoryTokens(),
+      limiter,
       permissions: known,
       ...collectEvents(),
     }),
@@ -268,7 +275,13 @@ test("throws at creation if a method does not declare who may call it", () => {
 
 test("rejects a method without an access rule", () => {
   const gate = createGate(
-    createAuthenticator({ adminAuth: undefined, tokens: createMemoryTokens(), permissions: known, ...collectEvents() }),
+    createAuthenticator({
+      adminAuth: undefined,
+      tokens: createMemoryTokens(),
+      limiter,
+      permissions: known,
+      ...collectEvents(),
+    }),
     [AuthService],
     collectEvents().audit,
   );

@@ -162,12 +162,18 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
       return revision;
     },
 
+    // Only this process commits.
+    async catchUp() {},
+
     onRevision: (listener) => listeners.add(listener),
   };
 }
 
 /** Inserts the first revision, without flows, into an empty table. */
 async function insertRoot(db: DatabaseSync, key: Buffer): Promise<void> {
+  if (selectNewest(db) !== undefined) {
+    return;
+  }
   const call = await toCommitCall(
     {
       parent: "",

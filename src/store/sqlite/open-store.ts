@@ -2,6 +2,7 @@ import { extname } from "node:path";
 import { FlowgateError } from "../../errors.ts";
 import { createThread } from "../../thread.ts";
 import type { Store } from "../store.ts";
+import { createMemoryAttempts } from "../memory-attempts.ts";
 import { createAuditStore } from "./audit-store.ts";
 import { checkDatabase, openDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
@@ -80,6 +81,8 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
         verify: (expected) => run(() => audit.verify(expected)),
         prune: (beforeMs) => run(() => audit.prune(beforeMs)),
       },
+      logins: createMemoryAttempts(),
+      cluster: undefined,
       health: health.health,
       onHealthChange: health.onHealthChange,
       async [Symbol.asyncDispose]() {

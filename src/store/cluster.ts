@@ -1,0 +1,65 @@
+/** The flows that a replica runs. */
+export type ReplicaRun = {
+  readonly rev: string;
+  /** The sequence number of the revision. */
+  readonly seq: number;
+  /** As `DeploymentResult.outcome`; `pending` while the flows are being started. */
+  readonly outcome: "pending" | "running" | "failed" | "crashed";
+  readonly message: string | undefined;
+  readonly missingTypes: readonly string[];
+};
+
+/** What a replica tells the others about itself. */
+export type ReplicaStatus = {
+  /** The name for operators, such as the name of the pod. */
+  readonly name: string;
+  readonly version: string;
+  /** `runtime.mode` of its options. */
+  readonly mode: "each" | "one" | "none";
+  /** The state of its runtime. */
+  readonly state: string;
+  /** Undefined if it does not run flows. */
+  readonly run: ReplicaRun | undefined;
+};
+
+/** A process that uses the store. */
+export type Replica = ReplicaStatus & {
+  /** Random, for each start of a process. */
+  readonly id: string;
+  readonly isSelf: boolean;
+  /** The time since its last sign of life. */
+  readonly seenMsAgo: number;
+};
+
+export type LeaseReply =
+  /** `token` increases with each change of the holder, also when a standby of the database was promoted. */
+  | { readonly isHeld: true; readonly token: number }
+  /** Another replica holds it, and it ends after this time unless it is renewed. */
+  | { readonly isHeld: false; readonly forMs: number };
+
+/** The right of one replica at a time to run the flows. */
+export interface Lease {
+  /**
+   * Acquires the lease, or renews it, for `durationMs` from a moment between call and reply. Resolves with
+   * `isHeld: false` if another replica holds it. Times are those of the database's clock.
+   */
+  hold(durationMs: number): Promise<LeaseReply>;
+  /** Ends the lease at once if this replica holds it, so that another one can acquire it. */
+  release(): Promise<void>;
+}
+
+/** The processes that use the same store. */
+export interface Cluster {
+  /** The `Replica.id` of this process. */
+  readonly id: string;
+  /** Tells the others, now and from then on periodically. Failures are repeated and never thrown. */
+  report(status: ReplicaStatus): void;
+  /**
+   * The replicas that gave a sign of life within some seconds, this one included after its first report. From memory, which
+   * is at most about half a second old while the store is usable.
+   */
+  replicas(): readonly Replica[];
+  /** Calls the listener when `replicas` has changed in more than `seenMsAgo`. Disposing ends the subscription. */
+  onChange(listener: () => void): Disposable;
+  readonly lease: Lease;
+}

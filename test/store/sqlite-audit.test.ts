@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { hashEntry } from "../../src/store/audit-chain.ts";
-import { toEntry } from "../../src/store/sqlite/audit-log.ts";
+import { toAuditEntry } from "../../src/store/audit-row.ts";
 import { backupStore, restoreStore } from "../../src/store/sqlite/backup.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import { verifyAuditLog } from "../../src/store/sqlite/verify-audit.ts";
@@ -93,7 +93,7 @@ test("the chain detects a changed entry whose own hash is recomputed", async () 
   await fill(path, 5);
   {
     using db = new DatabaseSync(path);
-    const [second, third] = db.prepare("SELECT * FROM audit WHERE seq IN (2, 3) ORDER BY seq").all().map(toEntry);
+    const [second, third] = db.prepare("SELECT * FROM audit WHERE seq IN (2, 3) ORDER BY seq").all().map(toAuditEntry);
     const forged = { ...(third as AuditEntry), detail: "forged" };
     const forgedHash = hashEntry(second?.hash ?? "", forged);
     db.prepare("UPDATE audit SET detail = ?, hash = ? WHERE seq = 3").run(forged.detail, forgedHash);

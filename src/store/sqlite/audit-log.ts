@@ -1,56 +1,15 @@
 import type { DatabaseSync } from "node:sqlite";
-import { emptyHead, formatHead, hashEntry, parseHead, systemOrigin } from "../audit-chain.ts";
-import type { AuditEntry, AuditHead, AuditKind, AuditRecord } from "../store.ts";
-
-type AuditRow = {
-  seq: number;
-  time_ms: number;
-  kind: AuditKind;
-  user: string | null;
-  address: string | null;
-  protocol: string | null;
-  request_id: string | null;
-  subject: string | null;
-  detail: string | null;
-  count: number;
-  hash: string;
-};
+import { emptyHead, formatHead, parseHead, systemOrigin } from "../audit-chain.ts";
+import { type AuditRow, toAuditRow } from "../audit-row.ts";
+import type { AuditHead, AuditRecord } from "../store.ts";
 
 /** Appends an entry to the audit log. Must be called in a transaction that excludes other writers. */
-export function appendAudit(db: DatabaseSync, { kind, origin, subject, detail, count = 1 }: AuditRecord): void {
-  const previous = readHead(db);
-  const entry: Omit<AuditEntry, "hash"> = {
-    seq: Math.max(previous.seq, newestSeq(db)) + 1,
-    timeMs: Date.now(),
-    kind,
-    origin: {
-      by: toText(origin.by),
-      address: toText(origin.address),
-      protocol: toText(origin.protocol),
-      requestId: toText(origin.requestId),
-    },
-    subject: toText(subject),
-    detail: toText(detail),
-    count,
-  };
-  const hash = hashEntry(previous.hash, entry);
-  db.prepare(
-    `INSERT INTO audit (seq, time_ms, kind, user, address, protocol, request_id, subject, detail, count, hash)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  ).run(
-    entry.seq,
-    entry.timeMs,
-    kind,
-    entry.origin.by ?? null,
-    entry.origin.address ?? null,
-    entry.origin.protocol ?? null,
-    entry.origin.requestId ?? null,
-    entry.subject ?? null,
-    entry.detail ?? null,
-    count,
-    hash,
-  );
-  db.prepare("INSERT OR REPLACE INTO audit_head (id, seq, hash) VALUES (0, ?, ?)").run(entry.seq, hash);
+export function appendAudit(db: DatabaseSync, record: AuditRecord): void {
+  const { hash: previousHash, seq } = readHead(db);
+  const row = toAuditRow({ hash: previousHash, seq: Math.max(seq, newestSeq(db)) }, record, Date.now());
+  const names = Object.keys(row);
+  db.prepare(`INSERT INTO audit (${names.join(", ")}) VALUES (${names.map((name) => `:${name}`).join(", ")})`).run(row);
+  db.prepare("INSERT OR REPLACE INTO audit_head (id, seq, hash) VALUES (0, ?, ?)").run(row.seq, row.hash);
 }
 
 /** Removes entries as `AuditStore.prune` does. Must be called in a transaction that excludes other writers. */
@@ -80,30 +39,6 @@ export function readPruned(db: DatabaseSync): AuditHead {
   return parseHead(entry?.subject ?? "") ?? emptyHead;
 }
 
-export function toEntry(row: unknown): AuditEntry {
-  const { seq, time_ms, kind, user, address, protocol, request_id, subject, detail, count, hash } = row as AuditRow;
-  return {
-    seq,
-    timeMs: time_ms,
-    kind,
-    origin: {
-      by: user ?? undefined,
-      address: address ?? undefined,
-      protocol: protocol ?? undefined,
-      requestId: request_id ?? undefined,
-    },
-    subject: subject ?? undefined,
-    detail: detail ?? undefined,
-    count,
-    hash,
-  };
-}
-
 function newestSeq(db: DatabaseSync): number {
   return Number(db.prepare("SELECT max(seq) AS seq FROM audit").get()?.["seq"] ?? 0);
-}
-
-/** SQLite stores text as UTF-8, which can't represent lone surrogates. */
-function toText(text: string | undefined): string | undefined {
-  return text?.toWellFormed();
 }

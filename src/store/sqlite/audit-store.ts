@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { AuditQuery, AuditStore } from "../store.ts";
-import { toEntry } from "./audit-log.ts";
+import { toAuditEntry } from "../audit-row.ts";
 import { verifyAuditLog } from "./verify-audit.ts";
 import type { Writer } from "./writer.ts";
 
@@ -16,7 +16,7 @@ export function createAuditStore(db: DatabaseSync, path: string, writer: Writer)
       const rows = db
         .prepare(`SELECT * FROM audit ${where} ORDER BY seq ${direction} LIMIT ?`)
         .all(...values, query.limit + 1);
-      const entries = rows.slice(0, query.limit).map(toEntry);
+      const entries = rows.slice(0, query.limit).map(toAuditEntry);
       return { entries, next: rows.length > query.limit ? entries.at(-1)?.seq : undefined };
     },
 

@@ -1,26 +1,22 @@
 import type { DatabaseSync } from "node:sqlite";
-import { parseDocument } from "../../flows/document.ts";
-import { compress, decompress } from "../compression.ts";
+import { keyLifetimeMs, rootDraft, toCommitCall, toRevision, type CommitCall, type Repeated } from "../commit-row.ts";
 import { RepeatedRequest, versionMismatch } from "../errors.ts";
 import { createListeners } from "../../listeners.ts";
-import { createRev } from "../rev.ts";
-import { openCredentials, sealCredentials } from "../seal.ts";
-import type { FlowStore, Revision, RevisionDraft, RevisionEvent } from "../store.ts";
+import type { FlowStore, Revision, RevisionEvent } from "../store.ts";
 import { compileFilter } from "./revision-filter.ts";
 import {
   type ContentRow,
   type EntryRow,
   entryColumns,
-  insertRevision,
   type RevisionRow,
-  selectNewest,
   summaryColumns,
   type SummaryRow,
   toEntry,
   toStateColumns,
   toSummary,
-} from "./revision-row.ts";
-import { type CommitCall, type CommitReply, keyLifetimeMs, pruneBatch, type Repeated } from "./revision-writes.ts";
+} from "../revision-row.ts";
+import { insertRevision, selectNewest } from "./revision-sql.ts";
+import { type CommitReply, pruneBatch } from "./revision-writes.ts";
 import { inTransaction } from "./transaction.ts";
 import type { Writer } from "./writer.ts";
 
@@ -41,14 +37,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
 
   async function read(rev: string): Promise<Revision | undefined> {
     const row = selectRevision.get(rev) as (SummaryRow & ContentRow) | undefined;
-    return (
-      row &&
-      Object.freeze({
-        ...toSummary(row),
-        credentials: openCredentials(key, row.rev, row.credentials),
-        flows: parseDocument(await decompress(row.flows), row.node_count),
-      })
-    );
+    return row && toRevision(row, key);
   }
 
   async function readNewest(): Promise<Revision> {
@@ -174,52 +163,11 @@ async function insertRoot(db: DatabaseSync, key: Buffer): Promise<void> {
   if (selectNewest(db) !== undefined) {
     return;
   }
-  const call = await toCommitCall(
-    {
-      parent: "",
-      by: undefined,
-      address: undefined,
-      protocol: undefined,
-      requestId: undefined,
-      deploymentType: "full",
-      cause: "deployment",
-      restoredRev: undefined,
-      flows: parseDocument(Buffer.from("[]")),
-      credentials: new Map(),
-      message: undefined,
-      probationMs: undefined,
-      idempotencyKey: undefined,
-    },
-    key,
-  );
-  const { idempotencyKey: _, ...row } = call;
+  const { idempotencyKey: _, ...row } = await toCommitCall(rootDraft, key);
   const root: RevisionRow = { ...row, parent: null, seq: 1, committed_at_ms: Date.now() };
   inTransaction(db, () => {
     if (selectNewest(db) === undefined) {
       insertRevision(db, root);
     }
   });
-}
-
-async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<CommitCall> {
-  const rev = createRev();
-  const { by, idempotencyKey, flows, credentials } = draft;
-  return {
-    rev,
-    parent: draft.parent,
-    deployed_by: by ?? null,
-    client_address: draft.address ?? null,
-    protocol: draft.protocol ?? null,
-    request_id: draft.requestId ?? null,
-    deployment_type: draft.deploymentType,
-    cause: draft.cause,
-    restored_rev: draft.restoredRev ?? null,
-    node_count: flows.count,
-    size_bytes: flows.json.length,
-    message: draft.message ?? null,
-    probation_ms: draft.probationMs ?? null,
-    idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
-    flows: await compress(flows.json),
-    credentials: sealCredentials(key, rev, credentials),
-  };
 }

@@ -1,26 +1,10 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AuditRecord, Retention } from "../store.ts";
 import { appendAudit } from "./audit-log.ts";
-import {
-  type EntryRow,
-  entryColumns,
-  insertRevision,
-  type RevisionRow,
-  selectNewest,
-  type StateRow,
-  type SummaryRow,
-} from "./revision-row.ts";
+import { type CommitCall, keyLifetimeMs, type Repeated, toAuditRecord, type UsedKey } from "../commit-row.ts";
+import { type EntryRow, entryColumns, type RevisionRow, type StateRow, type SummaryRow } from "../revision-row.ts";
+import { insertRevision, selectNewest } from "./revision-sql.ts";
 import { inTransaction } from "./transaction.ts";
-
-/** A revision without the values that are assigned when it is written. */
-export type CommitCall = Omit<RevisionRow, "seq" | "committed_at_ms"> & {
-  readonly idempotencyKey: UsedKey | undefined;
-};
-
-/** `user` is empty for requests that are not authenticated. */
-type UsedKey = { readonly user: string; readonly key: string; readonly fingerprint: Uint8Array };
-
-export type Repeated = { readonly rev: string; readonly fingerprint: Uint8Array };
 
 export type CommitReply =
   | ({ readonly kind: "committed" } & Pick<RevisionRow, "seq" | "committed_at_ms">)
@@ -43,9 +27,6 @@ export type RevisionWrites = {
   /** Removes at most `pruneBatch` revisions, and returns their number. */
   prune(retention: Retention): number;
 };
-
-/** How long the key of a commit can't be used for another one. */
-export const keyLifetimeMs = 24 * 60 * 60_000;
 
 /** Limits how long commits wait for a removal. */
 export const pruneBatch = 100;
@@ -129,21 +110,6 @@ export function revisionWrites(db: DatabaseSync): RevisionWrites {
       freeSpace(db);
       return removed;
     },
-  };
-}
-
-function toAuditRecord(draft: Omit<CommitCall, "idempotencyKey">): AuditRecord {
-  const { cause, deployment_type: type } = draft;
-  return {
-    kind: "deployment",
-    origin: {
-      by: draft.deployed_by ?? undefined,
-      address: draft.client_address ?? undefined,
-      protocol: draft.protocol ?? undefined,
-      requestId: draft.request_id ?? undefined,
-    },
-    subject: draft.rev,
-    detail: cause === "deployment" ? type : `${cause}, ${type}`,
   };
 }
 

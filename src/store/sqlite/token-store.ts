@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { createListeners } from "../../listeners.ts";
 import type { TokenStore } from "../store.ts";
-import { toListedToken, tokenColumns, toToken } from "./token-row.ts";
+import { toListedToken, tokenColumns, toToken } from "../token-row.ts";
 import type { Writer } from "./writer.ts";
 
 export function createTokenStore(db: DatabaseSync, writer: Writer): TokenStore {

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AuditRecord, StoredToken, TokenSelector } from "../store.ts";
 import { appendAudit } from "./audit-log.ts";
-import { deleteTokens, insertToken } from "./token-row.ts";
+import { deleteTokens, insertToken } from "./token-sql.ts";
 import { inTransaction } from "./transaction.ts";
 
 /** The operations that write tokens. */

@@ -4,7 +4,8 @@ import { setImmediate } from "node:timers/promises";
 import { createChainCheck } from "../audit-chain.ts";
 import { toOpenError } from "../sqlite-error.ts";
 import type { AuditHead, AuditVerification } from "../store.ts";
-import { readHead, readPruned, toEntry } from "./audit-log.ts";
+import { toAuditEntry } from "../audit-row.ts";
+import { readHead, readPruned } from "./audit-log.ts";
 import { assertFlowgateDatabase } from "./schema.ts";
 
 /** The number of entries that are checked in one turn of the event loop, which takes a few milliseconds. */
@@ -22,7 +23,7 @@ export async function verifyAuditLog(path: string, expected?: AuditHead): Promis
   const check = createChainCheck(readPruned(db), expected);
   let read = 0;
   for (const row of db.prepare("SELECT * FROM audit ORDER BY seq").iterate()) {
-    if (!check.add(toEntry(row))) {
+    if (!check.add(toAuditEntry(row))) {
       break;
     }
     read += 1;

@@ -1,6 +1,7 @@
-import type { DatabaseSync } from "node:sqlite";
-import type { DeploymentType } from "../../flows/configuration.ts";
-import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary } from "../store.ts";
+import type { DeploymentType } from "../flows/configuration.ts";
+import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary } from "./store.ts";
+
+// The tables of all adapters have the same columns.
 
 /** The columns of the table `revision` that never change. */
 export type SummaryRow = {
@@ -41,22 +42,6 @@ export const summaryColumns =
   "seq, rev, parent, committed_at_ms, deployed_by, client_address, protocol, request_id, deployment_type, cause, " +
   "restored_rev, node_count, size_bytes";
 export const entryColumns = `${summaryColumns}, message, pinned, outcome, outcome_message, missing_types, probation_ms`;
-
-export function insertRevision(db: DatabaseSync, { flows, credentials, ...row }: RevisionRow): void {
-  const names = Object.keys(row);
-  db.prepare(`INSERT INTO revision (${names.join(", ")}) VALUES (${names.map((name) => `:${name}`).join(", ")})`).run(
-    row,
-  );
-  db.prepare("INSERT INTO revision_content (seq, flows, credentials) VALUES (?, ?, ?)").run(
-    row.seq,
-    flows,
-    credentials,
-  );
-}
-
-export function selectNewest(db: DatabaseSync): SummaryRow | undefined {
-  return db.prepare(`SELECT ${summaryColumns} FROM revision ORDER BY seq DESC LIMIT 1`).get() as SummaryRow | undefined;
-}
 
 export function toSummary(row: SummaryRow): RevisionSummary {
   return {

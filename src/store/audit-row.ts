@@ -1,0 +1,76 @@
+import { hashEntry } from "./audit-chain.ts";
+import type { AuditEntry, AuditHead, AuditKind, AuditRecord } from "./store.ts";
+
+/** The table `audit`, which has the same columns in all adapters. */
+export type AuditRow = {
+  seq: number;
+  time_ms: number;
+  kind: AuditKind;
+  user: string | null;
+  address: string | null;
+  protocol: string | null;
+  request_id: string | null;
+  subject: string | null;
+  detail: string | null;
+  count: number;
+  hash: string;
+};
+
+/** The entry that follows `previous` in the log. */
+export function toAuditRow(
+  previous: AuditHead,
+  { kind, origin, subject, detail, count = 1 }: AuditRecord,
+  timeMs: number,
+): AuditRow {
+  const entry: Omit<AuditEntry, "hash"> = {
+    seq: previous.seq + 1,
+    timeMs,
+    kind,
+    origin: {
+      by: toText(origin.by),
+      address: toText(origin.address),
+      protocol: toText(origin.protocol),
+      requestId: toText(origin.requestId),
+    },
+    subject: toText(subject),
+    detail: toText(detail),
+    count,
+  };
+  return {
+    seq: entry.seq,
+    time_ms: timeMs,
+    kind,
+    user: entry.origin.by ?? null,
+    address: entry.origin.address ?? null,
+    protocol: entry.origin.protocol ?? null,
+    request_id: entry.origin.requestId ?? null,
+    subject: entry.subject ?? null,
+    detail: entry.detail ?? null,
+    count,
+    hash: hashEntry(previous.hash, entry),
+  };
+}
+
+export function toAuditEntry(row: unknown): AuditEntry {
+  const { seq, time_ms, kind, user, address, protocol, request_id, subject, detail, count, hash } = row as AuditRow;
+  return {
+    seq,
+    timeMs: time_ms,
+    kind,
+    origin: {
+      by: user ?? undefined,
+      address: address ?? undefined,
+      protocol: protocol ?? undefined,
+      requestId: request_id ?? undefined,
+    },
+    subject: subject ?? undefined,
+    detail: detail ?? undefined,
+    count,
+    hash,
+  };
+}
+
+/** Databases store text as UTF-8, which can't represent lone surrogates, and PostgreSQL no U+0000. */
+function toText(text: string | undefined): string | undefined {
+  return text?.toWellFormed().replaceAll("\0", "\ufffd");
+}

@@ -1,0 +1,86 @@
+import { parseDocument } from "../flows/document.ts";
+import { compress, decompress } from "./compression.ts";
+import { createRev } from "./rev.ts";
+import { type ContentRow, type RevisionRow, type SummaryRow, toSummary } from "./revision-row.ts";
+import { openCredentials, sealCredentials } from "./seal.ts";
+import type { AuditRecord, Revision, RevisionDraft } from "./store.ts";
+
+/** A revision without the values that are assigned when it is written. */
+export type CommitCall = Omit<RevisionRow, "seq" | "committed_at_ms"> & {
+  readonly idempotencyKey: UsedKey | undefined;
+};
+
+/** `user` is empty for requests that are not authenticated. */
+export type UsedKey = { readonly user: string; readonly key: string; readonly fingerprint: Uint8Array };
+
+/** The revision that the first request with an idempotency key made, and the hash of that request. */
+export type Repeated = { readonly rev: string; readonly fingerprint: Uint8Array };
+
+/** How long the key of a commit can't be used for another one. */
+export const keyLifetimeMs = 24 * 60 * 60_000;
+
+/** The first revision of a new store. */
+export const rootDraft: RevisionDraft = {
+  parent: "",
+  by: undefined,
+  address: undefined,
+  protocol: undefined,
+  requestId: undefined,
+  deploymentType: "full",
+  cause: "deployment",
+  restoredRev: undefined,
+  flows: parseDocument(Buffer.from("[]")),
+  credentials: new Map(),
+  message: undefined,
+  probationMs: undefined,
+  idempotencyKey: undefined,
+};
+
+/** Compresses the flows and encrypts the credentials with `key`. */
+export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<CommitCall> {
+  const rev = createRev();
+  const { by, idempotencyKey, flows, credentials } = draft;
+  return {
+    rev,
+    parent: draft.parent,
+    deployed_by: by ?? null,
+    client_address: draft.address ?? null,
+    protocol: draft.protocol ?? null,
+    request_id: draft.requestId ?? null,
+    deployment_type: draft.deploymentType,
+    cause: draft.cause,
+    restored_rev: draft.restoredRev ?? null,
+    node_count: flows.count,
+    size_bytes: flows.json.length,
+    message: draft.message ?? null,
+    probation_ms: draft.probationMs ?? null,
+    idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
+    flows: await compress(flows.json),
+    credentials: sealCredentials(key, rev, credentials),
+  };
+}
+
+/** Decrypts the credentials with `key`, and decompresses the flows. The result is frozen. */
+export async function toRevision(row: SummaryRow & ContentRow, key: Buffer): Promise<Revision> {
+  return Object.freeze({
+    ...toSummary(row),
+    credentials: openCredentials(key, row.rev, row.credentials),
+    flows: parseDocument(await decompress(row.flows), row.node_count),
+  });
+}
+
+/** The audit entry of a commit. */
+export function toAuditRecord(draft: Omit<CommitCall, "idempotencyKey">): AuditRecord {
+  const { cause, deployment_type: type } = draft;
+  return {
+    kind: "deployment",
+    origin: {
+      by: draft.deployed_by ?? undefined,
+      address: draft.client_address ?? undefined,
+      protocol: draft.protocol ?? undefined,
+      requestId: draft.request_id ?? undefined,
+    },
+    subject: draft.rev,
+    detail: cause === "deployment" ? type : `${cause}, ${type}`,
+  };
+}

@@ -22,7 +22,7 @@ import { drain } from "./drain.ts";
 import type { Decrypt } from "./flows/credentials.ts";
 import { deploymentTypeNames } from "./flows/deployment-type.ts";
 import { decryptCredentials } from "./flows/encrypted.ts";
-import { isLoopback } from "./options/loopback.ts";
+import { isLoopback } from "./loopback.ts";
 import { type Options, type OptionsInput, parseOptions } from "./options/parse.ts";
 import { openPreparation } from "./preparation/preparation.ts";
 import { createUserReload, type UserReload } from "./reload-users.ts";

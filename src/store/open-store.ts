@@ -5,6 +5,7 @@ import type { AuditHead, AuditVerification, Store, StoreAdapter } from "./store.
 /** Adapters by the scheme of the store's URL. Each is loaded when it is used. */
 const adapters: ReadonlyMap<string, () => Promise<StoreAdapter>> = new Map([
   ["sqlite", async () => (await import("./sqlite/adapter.ts")).sqliteAdapter],
+  ["postgres", async () => (await import("./postgres/adapter.ts")).postgresAdapter],
 ]);
 
 export type StoreOptions = {

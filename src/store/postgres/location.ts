@@ -1,0 +1,93 @@
+import { readFileSync } from "node:fs";
+import type { ConnectionOptions } from "node:tls";
+import type { ClientConfig } from "pg";
+import { isLoopback } from "../../loopback.ts";
+
+/** A parsed URL of the store. */
+export type Location = {
+  /** How to connect to each of the servers, one of which is the primary. */
+  readonly servers: readonly ClientConfig[];
+  /** The maximum number of connections for queries. One more listens for changes. */
+  readonly poolSize: number;
+};
+
+/** Named as those of libpq, except for `pool_size`. */
+const parameters = ["host", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name", "pool_size"] as const;
+const sslModes = ["disable", "verify-full", "no-verify"] as const;
+const defaultPoolSize = "10";
+
+/**
+ * Parses `//user:password@host:port,host:port/database?parameters`, the part of the URL after its scheme. Without user,
+ * password or database, the variables PGUSER, PGPASSWORD and PGDATABASE apply. Errors don't contain the URL, since it may contain
+ * a password.
+ */
+export function parseLocation(location: string): Location {
+  const [, credentials = "", hosts = "", path = "", query = ""] =
+    /^\/\/([^/?#]*@)?([^/?#@]*)(\/[^?#]*)?(?:\?([^#]*))?$/s.exec(location) ?? ["", "", ":"];
+  const options = parseOptions(new URLSearchParams(query));
+  const poolSize = Number(options.pool_size ?? defaultPoolSize);
+  if (!Number.isInteger(poolSize) || poolSize < 2 || poolSize > 1000) {
+    throw new TypeError("store: pool_size must be a whole number between 2 and 1000");
+  }
+  return {
+    servers: hosts.split(",").map((host) => parseServer(`postgres://${credentials}${host}${path}`, options)),
+    poolSize,
+  };
+}
+
+type UrlOptions = Partial<Record<(typeof parameters)[number], string>>;
+
+function parseOptions(query: URLSearchParams): UrlOptions {
+  // An ignored misspelling of sslmode would turn protection off.
+  const unknown = query.keys().find((name) => !(parameters as readonly string[]).includes(name));
+  if (unknown !== undefined) {
+    throw new TypeError(`store: the parameter ${unknown} is unknown: use ${parameters.join(", ")}`);
+  }
+  const options: UrlOptions = Object.fromEntries(query);
+  if (options.sslmode !== undefined && !(sslModes as readonly string[]).includes(options.sslmode)) {
+    throw new TypeError(`store: sslmode must be one of: ${sslModes.join(", ")}`);
+  }
+  return options;
+}
+
+function parseServer(url: string, options: UrlOptions): ClientConfig {
+  // A URL with credentials needs a host, which the parameter of this name replaces.
+  const parsed = URL.parse(options.host === undefined ? url : url.replace(/(@|\/\/)(?=\/|$)/, "$1localhost"));
+  if (parsed === null || (parsed.hostname === "" && options.host === undefined)) {
+    throw new TypeError(
+      "store: must have the form postgres://user:password@host:5432/database, where characters such as @ and / in the password are written as %40 and %2F",
+    );
+  }
+  const host = options.host ?? parsed.hostname.replace(/^\[(.*)\]$/, "$1");
+  const isLocal = host.startsWith("/") || isLoopback(host);
+  return {
+    host,
+    ...(parsed.port !== "" && { port: Number(parsed.port) }),
+    ...(parsed.username !== "" && { user: decodeURIComponent(parsed.username) }),
+    ...(parsed.password !== "" && { password: decodeURIComponent(parsed.password) }),
+    ...(parsed.pathname.length > 1 && { database: decodeURIComponent(parsed.pathname.slice(1)) }),
+    application_name: options.application_name ?? "flowgate",
+    ssl: toTls(options, isLocal),
+  };
+}
+
+/** Encryption with a verified certificate, unless the server is local or another mode is asked for by name. */
+function toTls({ sslmode, sslrootcert, sslcert, sslkey }: UrlOptions, isLocal: boolean): ConnectionOptions | false {
+  if (sslmode === "disable" || (sslmode === undefined && isLocal)) {
+    return false;
+  }
+  return {
+    rejectUnauthorized: sslmode !== "no-verify",
+    ...(sslrootcert !== undefined && { ca: readCertificate("sslrootcert", sslrootcert) }),
+    ...(sslcert !== undefined && { cert: readCertificate("sslcert", sslcert) }),
+    ...(sslkey !== undefined && { key: readCertificate("sslkey", sslkey) }),
+  };
+}
+
+function readCertificate(parameter: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new Error(`store: the file that ${parameter} names can't be read`, { cause });
+  }
+}

@@ -1,0 +1,85 @@
+import { FlowgateError } from "../../errors.ts";
+import type { Store } from "../store.ts";
+import { createAuditStore } from "./audit-store.ts";
+import { openChanges } from "./changes.ts";
+import { createCluster } from "./cluster.ts";
+import { openDatabase } from "./database.ts";
+import { createFlowStore } from "./flow-store.ts";
+import { parseLocation } from "./location.ts";
+import { createLoginAttempts } from "./login-attempts.ts";
+import { toFlowgateError } from "./postgres-error.ts";
+import { insertRoot } from "./revision-writes.ts";
+import { migrate } from "./schema.ts";
+import { createTokenStore } from "./token-store.ts";
+
+export type PostgresStoreOptions = {
+  /** The URL without its scheme. */
+  readonly location: string;
+  /** The key that encrypts credentials, 32 bytes. All replicas must have the same. */
+  readonly key: Buffer;
+};
+
+export async function openPostgresStore({ location, key }: PostgresStoreOptions): Promise<Store> {
+  await using stack = new AsyncDisposableStack();
+  const database = stack.use(await openDatabase(parseLocation(location)));
+  await migrate(database);
+  await insertRoot(database, key);
+  const changes = stack.use(await openChanges(database));
+  const cluster = stack.use(createCluster(database, changes));
+  const operations = createOperations();
+  const flows = await createFlowStore(database, changes, key);
+  const tokens = createTokenStore(database, changes);
+  const store = {
+    flows: operations.guard(flows, ["active", "onRevision"]),
+    tokens: operations.guard(tokens, ["onRevoked"]),
+    audit: operations.guard(createAuditStore(database), []),
+    logins: operations.guard(createLoginAttempts(database), []),
+    cluster,
+    health: () => database.health(),
+    onHealthChange: (listener: () => void) => database.onHealthChange(listener),
+  };
+  // Before the others: operations in progress need them.
+  stack.defer(() => operations.end());
+  const resources = stack.move();
+  return { ...store, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+}
+
+/** Keeps the store open until its operations have settled, and converts their errors. */
+function createOperations() {
+  const inProgress = new Set<Promise<unknown>>();
+  let isClosed = false;
+
+  async function run(operation: () => Promise<unknown>): Promise<unknown> {
+    if (isClosed) {
+      throw new FlowgateError("unavailable", "the store is closed");
+    }
+    const result = operation();
+    inProgress.add(result);
+    try {
+      return await result;
+    } catch (error) {
+      throw toFlowgateError(error);
+    } finally {
+      inProgress.delete(result);
+    }
+  }
+
+  return {
+    /** Returns an object with the same methods. Those in `synchronous` are not changed. */
+    guard<T extends object>(object: T, synchronous: readonly (keyof T & string)[]): T {
+      const methods = Object.entries(object).map(
+        ([name, method]: [string, (...args: unknown[]) => Promise<unknown>]) => [
+          name,
+          (synchronous as readonly string[]).includes(name)
+            ? method
+            : (...args: unknown[]) => run(() => method(...args)),
+        ],
+      );
+      return Object.fromEntries(methods) as T;
+    },
+    async end(): Promise<void> {
+      isClosed = true;
+      await Promise.allSettled(inProgress);
+    },
+  };
+}

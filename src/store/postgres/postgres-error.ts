@@ -1,0 +1,63 @@
+import { DatabaseError } from "pg";
+import { FlowgateError } from "../../errors.ts";
+
+/** What an error means for the connection and the caller. */
+export type Failure =
+  /** The server can't be reached, is shutting down, or is not the primary: another one may be. */
+  | "connection"
+  /** The server is reachable, but can't do it now. */
+  | "busy"
+  /** Its disk is full, or it is damaged. */
+  | "storage"
+  /** A constraint, a limit of this program, or an error in it. */
+  | "other";
+
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const failures: readonly [RegExp, Failure][] = [
+  // Connection exceptions, and those of a server that is shutting down, starting or was promoted or demoted.
+  [/^08|^57P0[1-5]$|^25006$|^25P0[34]$|^0B000$/, "connection"],
+  // A removed database, role or schema, and missing privileges, can be repaired without a restart.
+  [/^3D000$|^28|^42501$|^3F000$|^42P01$/, "connection"],
+  // Timeouts, deadlocks, serialization failures, and too many connections.
+  [/^57014$|^55P03$|^40|^53300$|^53200$/, "busy"],
+  [/^53100$|^58|^XX|^57P06$/, "storage"],
+];
+
+export function classify(error: unknown): Failure {
+  if (error instanceof DatabaseError) {
+    return failures.find(([codes]) => codes.test(error.code ?? ""))?.[1] ?? "other";
+  }
+  if (!(error instanceof Error) || error instanceof FlowgateError) {
+    return "other";
+  }
+  // The driver's own errors have no code. Those of sockets and of name resolution have the one of the system.
+  return "syscall" in error || isConnectionMessage(error.message) || isTlsError(error) ? "connection" : "other";
+}
+
+function isConnectionMessage(message: string): boolean {
+  return /connection terminated|connection ended|not queryable|connection error|timeout expired|timeout exceeded|read timeout|SSL connection|after calling end on the pool/i.test(
+    message,
+  );
+}
+
+function isTlsError(error: Error): boolean {
+  return "code" in error && /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(String(error.code));
+}
+
+export function unavailable(message: string): FlowgateError {
+  return new FlowgateError("unavailable", message, { headers: { "retry-after": "1" } });
+}
+
+/** Converts an error that callers can act on to a `FlowgateError`; returns other errors unchanged. */
+export function toFlowgateError(error: unknown): unknown {
+  switch (classify(error)) {
+    case "connection":
+      return unavailable("the database is not available: try again");
+    case "busy":
+      return unavailable("the database is busy: try again");
+    case "storage":
+      return unavailable("the database's storage has failed or is full: make room and try again");
+    default:
+      return error;
+  }
+}

@@ -23,7 +23,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["{test,packages/*/test}/**/*.test.ts"],
-          globalSetup: ["test/run-folder.ts"],
+          globalSetup: ["test/run-folder.ts", "test/postgres/shared-server.ts"],
         },
       },
       {

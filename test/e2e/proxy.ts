@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import { createAuthority, issueServer } from "../certificates.ts";
+import { freePort } from "../free-port.ts";
 import { eventually } from "./service.ts";
 import type { HttpClient } from "./http-client.ts";
 
@@ -112,32 +113,6 @@ function waysTo({ http, h2c, tls }: Ports): HttpClient[] {
     { name: "HTTP/1.1 over TLS", url: `https://127.0.0.1:${tls}`, httpVersion: "1.1", tls: secure },
     { name: "HTTP/2 over TLS", url: `https://127.0.0.1:${tls}`, httpVersion: "2", tls: secure },
   ];
-}
-
-const found = new Set<number>();
-
-/** A port below the ephemeral range, so that no other process gets it by chance. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 10_000 + Math.floor(Math.random() * 20_000);
-    // A port found before is still free until its proxy listens.
-    if (found.has(port)) {
-      continue;
-    }
-    const server = createServer();
-    try {
-      server.listen(port, "127.0.0.1");
-      await once(server, "listening");
-      server.close();
-      await once(server, "close");
-      found.add(port);
-      return port;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") {
-        throw error;
-      }
-    }
-  }
 }
 
 async function knock(port: number): Promise<void> {

@@ -7,9 +7,9 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
 import { createAuthority, issueServer } from "../certificates.ts";
+import { openTcpProxy } from "../tcp-proxy.ts";
 import { callsAtOnce, type Load, startLoad, streamsAtOnce, type Tally } from "./load.ts";
 import { eventually, type Service, startService } from "./service.ts";
-import { openVirtualIp } from "./virtual-ip.ts";
 
 /** The number of restarts. RESTARTS=20 takes minutes on two cores. */
 const restarts = Number(process.env["RESTARTS"] ?? 2);
@@ -64,12 +64,12 @@ const crash: End = async (old, switchOver) => {
 };
 
 async function underLoad(times: number, end: End, place: Place): Promise<Load["tallies"]> {
-  await using ip = await openVirtualIp();
   await using services = new AsyncDisposableStack();
   const start = async () => services.use(await place.start());
   let service = await start();
   let next = await start();
-  ip.sendTo(service.port);
+  // Like that of kube-proxy.
+  await using ip = await openTcpProxy(service.port);
   const load = startLoad(ip.port, place.ca);
   try {
     for (let at = 1; at <= times; at++) {

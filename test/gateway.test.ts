@@ -135,7 +135,7 @@ test.each<[unknown, string]>([
 test("rejects an unknown kind of store, without repeating the URL", async () => {
   await using folder = await createFolder();
   await expect(openGateway(optionsOf(folder.path, { store: "mystery://ada:secret@host" }))).rejects.toThrow(
-    /^store: must be a URL that begins with sqlite:$/,
+    /^store: must be a URL that begins with sqlite: or postgres:$/,
   );
 });
 

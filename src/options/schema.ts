@@ -30,7 +30,7 @@ export const optionsSchema = z
       .regex(/^[a-z]+:./, "must be a URL such as sqlite:/var/lib/flowgate/flowgate.db")
       .optional()
       .describe(
-        "URL of the store, which holds revisions, credentials and tokens: `sqlite:` followed by the path of a file. Absent: `flowgate.db` in `dataDir`.",
+        "URL of the store, which holds revisions, credentials and tokens: `sqlite:` followed by the path of a file, or `postgres://user:password@host:5432/database`, which several replicas can share. Absent: `flowgate.db` in `dataDir`.",
       ),
     adminAuth: adminAuth
       .optional()
@@ -171,6 +171,15 @@ export const optionsSchema = z
         code: "custom",
         path: ["metrics", "port"],
         message: "must be different from port and runtime.port; if absent, the metrics are served on port",
+      });
+    }
+  })
+  .superRefine(({ store, credentialSecret }, context) => {
+    if (/^postgres(ql)?:/.test(store ?? "") && credentialSecret === undefined) {
+      context.addIssue({
+        code: "custom",
+        path: ["credentialSecret"],
+        message: "must be set for a PostgreSQL store, since all replicas need the same key: set a long random secret",
       });
     }
   })

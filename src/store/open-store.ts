@@ -2,10 +2,13 @@ import { join } from "node:path";
 import { readKey } from "./key.ts";
 import type { AuditHead, AuditVerification, Store, StoreAdapter } from "./store.ts";
 
+const loadPostgres = async (): Promise<StoreAdapter> => (await import("./postgres/adapter.ts")).postgresAdapter;
+
 /** Adapters by the scheme of the store's URL. Each is loaded when it is used. */
 const adapters: ReadonlyMap<string, () => Promise<StoreAdapter>> = new Map([
   ["sqlite", async () => (await import("./sqlite/adapter.ts")).sqliteAdapter],
-  ["postgres", async () => (await import("./postgres/adapter.ts")).postgresAdapter],
+  ["postgres", loadPostgres],
+  ["postgresql", loadPostgres],
 ]);
 
 export type StoreOptions = {
@@ -46,7 +49,7 @@ async function findAdapter({ store, dataDir }: StoreOptions): Promise<{ adapter:
   const colon = url.indexOf(":");
   const load = adapters.get(url.slice(0, colon));
   if (load === undefined) {
-    throw new TypeError(`store: must be a URL that begins with ${[...adapters.keys()].join(": or ")}:`);
+    throw new TypeError("store: must be a URL that begins with sqlite: or postgres:");
   }
   return { adapter: await load(), location: url.slice(colon + 1) };
 }

@@ -1,15 +1,16 @@
 import { randomBytes } from "node:crypto";
 import { describe } from "vitest";
-import { openPostgresStore } from "../../src/store/postgres/open-store.ts";
-import { createDatabase } from "../postgres/postgres.ts";
 import { auditStoreContract } from "./audit-contract.ts";
 import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
+import { loginAttemptsContract } from "./login-contract.ts";
+import { openAt } from "./postgres-location.ts";
+import { createDatabase } from "../postgres/postgres.ts";
 
 async function createLocation(): Promise<StoreLocation> {
   const database = await createDatabase();
   const key = randomBytes(32);
   return {
-    open: () => openPostgresStore({ location: database.url.replace(/^postgres:/, ""), key }),
+    open: () => openAt(database.url, key),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   };
 }
@@ -24,4 +25,8 @@ describe("the token store", () => {
 
 describe("the audit store", () => {
   auditStoreContract(createLocation);
+});
+
+describe("the login attempts", () => {
+  loginAttemptsContract(createLocation);
 });

@@ -12,6 +12,7 @@ import type { Store } from "../../src/store/store.ts";
 import { documentOf } from "../flows/builders.ts";
 import { createFolder, draft, type Folder, readFolder } from "./builders.ts";
 import { auditStoreContract } from "./audit-contract.ts";
+import { loginAttemptsContract } from "./login-contract.ts";
 import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
 
 async function createLocation(): Promise<StoreLocation> {
@@ -33,6 +34,10 @@ describe("the token store", () => {
 
 describe("the audit store", () => {
   auditStoreContract(createLocation);
+});
+
+describe("the login attempts", () => {
+  loginAttemptsContract(createLocation);
 });
 
 const key = randomBytes(32);

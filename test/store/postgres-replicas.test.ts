@@ -1,0 +1,166 @@
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import type { ReplicaStatus } from "../../src/store/cluster.ts";
+import { systemOrigin } from "../../src/store/audit-chain.ts";
+import type { AuditRecord, Revision, RevisionEvent, Store } from "../../src/store/store.ts";
+import { token } from "../auth/memory-tokens.ts";
+import { createDatabase } from "../postgres/postgres.ts";
+import { openTcpProxy } from "../tcp-proxy.ts";
+import { draft } from "./builders.ts";
+import { openAt } from "./postgres-location.ts";
+
+const entry: AuditRecord = { kind: "token_created", origin: systemOrigin };
+
+/** Two stores on a new database; `there` is another replica for `here`. */
+async function openTwo(): Promise<AsyncDisposable & { readonly here: Store; readonly there: Store; url: string }> {
+  await using stack = new AsyncDisposableStack();
+  const database = stack.use(await createDatabase());
+  const key = randomBytes(32);
+  const here = stack.use(await openAt(database.url, key));
+  const there = stack.use(await openAt(database.url, key));
+  const resources = stack.move();
+  return { here, there, url: database.url, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+}
+
+function nextEvent(store: Store): Promise<RevisionEvent> {
+  return new Promise((resolve) => {
+    const subscription = store.flows.onRevision((event) => {
+      subscription[Symbol.dispose]();
+      resolve(event);
+    });
+  });
+}
+
+async function commitTo(store: Store): Promise<Revision> {
+  return store.flows.commit(draft(store.flows.active().rev));
+}
+
+test("a commit of another replica becomes active without a call", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  const noticed = nextEvent(here);
+  const revision = await commitTo(there);
+  expect(await noticed).toEqual({ revision, isOwn: false });
+  expect(here.flows.active()).toEqual(revision);
+});
+
+test("a reload by another replica is reported, its own is not", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  const events: RevisionEvent[] = [];
+  there.flows.onRevision((event) => events.push(event));
+  const noticed = nextEvent(here);
+  await there.flows.reload();
+  expect(await noticed).toEqual({ revision: here.flows.active(), isOwn: false, isReload: true });
+  const revision = await commitTo(there);
+  expect(events).toEqual([{ revision, isOwn: true }]);
+});
+
+test("a client that knows a revision of another replica reads its own write", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  const revision = await commitTo(there);
+  await here.flows.catchUp(revision.rev);
+  expect(here.flows.active()).toEqual(revision);
+  await here.flows.catchUp("unknown");
+  expect(here.flows.active()).toEqual(revision);
+});
+
+test("a token that another replica revokes is reported", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  const [one, two] = [token(), token()];
+  await there.tokens.insert(one, entry);
+  await there.tokens.insert(two, entry);
+  const revoked: (Uint8Array | undefined)[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  here.tokens.onRevoked((hash) => {
+    revoked.push(hash);
+    if (revoked.length === 2) {
+      resolve();
+    }
+  });
+  await there.tokens.remove({ hash: one.hash }, entry);
+  await there.tokens.remove({ hash: two.hash }, entry);
+  await promise;
+  expect(revoked).toEqual([one.hash, two.hash]);
+  expect(await here.tokens.find(one.hash)).toBeUndefined();
+});
+
+test("failed logins at one replica block those at another one", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  const limit = { key: "user", max: 4, isReset: true };
+  for (const store of [here, there, here, there]) {
+    const reply = await store.logins.begin([limit], 60_000);
+    expect(reply.kind).toBe("begun");
+    await (reply.kind === "begun" ? reply.attempt.end("failed") : undefined);
+  }
+  expect(await here.logins.begin([limit], 60_000)).toMatchObject({ kind: "blocked" });
+  expect(await there.logins.begin([limit], 60_000)).toMatchObject({ kind: "blocked" });
+});
+
+test("changes are noticed while notifications and all connections are cut", async () => {
+  await using database = await createDatabase();
+  const key = randomBytes(32);
+  await using proxy = await openTcpProxy(Number(new URL(database.url).port));
+  await using here = await openAt(database.urlAt(proxy.port), key);
+  await using there = await openAt(database.url, key);
+  for (let count = 0; count < 5; count += 1) {
+    proxy.cut();
+    const noticed = nextEvent(here);
+    const revision = await commitTo(there);
+    expect((await noticed).revision).toEqual(revision);
+  }
+});
+
+/** Only for failures. */
+const patience = { timeout: 60_000 };
+
+const status: ReplicaStatus = {
+  name: "one",
+  version: "1.2.3",
+  mode: "each",
+  state: "running",
+  run: { rev: "r", seq: 7, outcome: "failed", message: "a type is missing", missingTypes: ["mqtt"] },
+};
+
+test("replicas know each other's status, and who has left", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  here.cluster?.report(status);
+  there.cluster?.report({ ...status, name: "two", run: undefined });
+  const names = (store: Store) => store.cluster?.replicas().map(({ name, isSelf }) => ({ name, isSelf }));
+  await expect
+    .poll(() => names(here)?.toSorted((a, b) => a.name.localeCompare(b.name)), patience)
+    .toEqual([
+      { name: "one", isSelf: true },
+      { name: "two", isSelf: false },
+    ]);
+  await expect.poll(() => there.cluster?.replicas().find(({ name }) => name === "one"), patience).toMatchObject(status);
+  const changed = new Promise<void>((resolve) => void here.cluster?.onChange(resolve));
+  there.cluster?.report({ ...status, name: "two", state: "failed" });
+  await changed;
+  await there[Symbol.asyncDispose]();
+  await expect.poll(() => names(here), patience).toEqual([{ name: "one", isSelf: true }]);
+});
+
+test("one replica at a time holds the lease, whose token increases with its holder", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  const [one, two] = [here.cluster?.lease, there.cluster?.lease];
+  const first = await one?.hold(60_000);
+  expect(first).toMatchObject({ isHeld: true });
+  expect(await one?.hold(60_000)).toEqual(first);
+  expect(await two?.hold(60_000)).toMatchObject({ isHeld: false, forMs: expect.toSatisfy((ms) => ms > 50_000) });
+  await two?.release();
+  expect(await two?.hold(60_000)).toMatchObject({ isHeld: false });
+  await one?.release();
+  const second = await two?.hold(3_000);
+  expect(second).toMatchObject({ isHeld: true });
+  expect(await one?.hold(3_000)).toMatchObject({ isHeld: false });
+  await expect.poll(() => one?.hold(3_000), patience).toMatchObject({ isHeld: true });
+  const third = await one?.hold(60_000);
+  const tokens = [first, second, third].map((reply) => (reply?.isHeld === true ? reply.token : 0));
+  expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => a - b));
+});

@@ -1,60 +1,30 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
-import type { DescService } from "@bufbuild/protobuf";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
-import type { AdminAuth } from "./auth/admin-auth.ts";
-import { openAnalysis } from "./analysis/analysis.ts";
-import { type AuditRecorder, openAuditRecorder } from "./auth/audit-recorder.ts";
-import { type Authenticator, createAuthenticator } from "./auth/authenticator.ts";
-import { createLimiter } from "./auth/limiter.ts";
-import { openTokenCache } from "./auth/token-cache.ts";
-import { openTokenUses } from "./auth/token-uses.ts";
-import type { AccessRule } from "./auth/access.ts";
-import { createGate, createPermissionCheck } from "./auth/gate.ts";
-import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
-import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { createObservedDeployer } from "./deployments/observe.ts";
-import { createProbations, type Probations } from "./deployments/probations.ts";
-import { openOutcomeRecorder, type OutcomeRecorder } from "./deployments/outcome-recorder.ts";
+import { createProbations } from "./deployments/probations.ts";
+import { openOutcomeRecorder } from "./deployments/outcome-recorder.ts";
 import { openRetention } from "./deployments/retention.ts";
 import { drain } from "./drain.ts";
-import type { Decrypt } from "./flows/credentials.ts";
 import { deploymentTypeNames } from "./flows/deployment-type.ts";
-import { decryptCredentials } from "./flows/encrypted.ts";
-import { isLoopback } from "./loopback.ts";
 import { type Options, type OptionsInput, parseOptions } from "./options/parse.ts";
-import { openPreparation } from "./preparation/preparation.ts";
-import { createUserReload, type UserReload } from "./reload-users.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
 import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
-import { type Runtime, runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
-import type { ServerOptions } from "./server/app.ts";
-import type { ReadinessOptions } from "./server/health.ts";
-import { type Certificates, openCertificates } from "./server/listener/certificates.ts";
+import { runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
+import { openCertificates } from "./server/listener/certificates.ts";
 import type { openMetricsServer } from "./server/metrics-endpoint.ts";
 import { connectionEndingLimits } from "./server/limit-log.ts";
 import { sheddingReasons } from "./server/guards/load-shedding.ts";
 import { createLog } from "./server/log.ts";
-import { reflectionServices } from "./server/rpc/reflection.ts";
 import { tlsFailures } from "./server/listener/tls.ts";
-import { auditService } from "./services/audit.ts";
-import { authService } from "./services/auth.ts";
-import { flowsService } from "./services/flows/service.ts";
-import { createRoutes, permissions, services } from "./services/routes.ts";
-import { revisionsService } from "./services/revisions/service.ts";
-import { settingsService } from "./services/settings.ts";
-import { tokensService } from "./services/tokens.ts";
-import { openAuditRetention } from "./store/audit-retention.ts";
+import { metricsHosts, openServerOptions } from "./server-options.ts";
 import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
 import type { Retention, Store } from "./store/store.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
-import { silentObserver } from "./telemetry/observer.ts";
-import type { StoreMetrics } from "./telemetry/stores.ts";
 import { readTraceparent, traceIds } from "./telemetry/trace.ts";
-import { openTracing, type Tracing } from "./telemetry/tracing.ts";
+import { openTracing } from "./telemetry/tracing.ts";
 
 /** A running service. Disposing drains it without a delay, stops the flows and closes the store. */
 export interface Gateway extends AsyncDisposable {
@@ -124,7 +94,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   // Loaded while the runtime process starts, which takes about as long.
   const { openServer } = await import("./server/app.ts");
   const metrics = options.metrics.enabled ? await loadMetrics(version, options) : undefined;
-  const { serverOptions, users } = connect(
+  const { serverOptions, users } = openServerOptions(
     { options, version, log, store, runtime, outcomes, probations, tracing, certificates, metrics },
     stack,
   );
@@ -170,123 +140,11 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   };
 }
 
-type Components = {
-  readonly options: Options;
-  readonly version: string;
-  readonly log: Logger;
-  readonly store: Store;
-  readonly runtime: Runtime;
-  readonly outcomes: OutcomeRecorder;
-  readonly probations: Probations;
-  readonly tracing: Tracing;
-  readonly certificates: Certificates | undefined;
-  readonly metrics: Metrics | undefined;
-};
-
-/** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
-function connect(
-  {
-    options,
-    version,
-    log,
-    store: plainStore,
-    runtime,
-    outcomes,
-    probations,
-    tracing,
-    certificates,
-    metrics,
-  }: Components,
-  stack: AsyncDisposableStack,
-): { serverOptions: ServerOptions; users: UserReload } {
-  const observer = metrics?.observer ?? silentObserver;
-  const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
-  const { audit, authenticator, users } = openAuthentication({ options, log, store }, stack);
-  const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
-  const analysis = stack.use(openAnalysis(log));
-  const deployer = createObservedDeployer({
-    store: store.flows,
-    audit: store.audit,
-    analysis,
-    runtime,
-    probations,
-    log,
-    observer,
-  });
-  const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
-  const serverOptions: ServerOptions = {
-    host: options.host,
-    port: options.port,
-    log,
-    gate: createGate(authenticator, services, audit, accessToServer(options.reflection)),
-    interceptors: [],
-    deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
-    routes: createRoutes({
-      auth: authService(authenticator),
-      flows: flowsService({
-        store: store.flows,
-        deployer,
-        prepare: (request, current) => preparation.prepare(request, current),
-        decrypt,
-        analysis,
-        runtime,
-      }),
-      revisions: revisionsService({ store: store.flows, deployer, outcomes, analysis }),
-      settings: settingsService(version, runtime),
-      tokens: tokensService(authenticator, store.tokens),
-      audit: auditService(store.audit),
-    }),
-    ...createReadiness(runtime, store),
-    listener: {
-      closeGraceMs: options.drain.graceMs,
-      onForcedClose: (connections) =>
-        log.warn({ connections }, "draining: connections were closed with calls in flight"),
-    },
-    docs: options.docs,
-    reflection: options.reflection !== "off",
-    limits: options.limits,
-    observer,
-    tracing,
-    metrics:
-      metrics && options.metrics.port === undefined
-        ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read", audit) }
-        : undefined,
-    browserSafety: browserSafety(options, () => users.adminAuth()),
-    cors: options.cors,
-    tls: options.tls && certificates && { certificates, clientCertificate: options.tls.clientCertificate },
-    trustedProxies: options.trustedProxies,
-    identity: options.identity?.source,
-  };
-  return { serverOptions, users };
-}
-
 function toRetention({ maxRevisions, maxAgeDays }: Options["history"]): Retention {
   return {
     maxCount: maxRevisions,
     maxAgeMs: maxAgeDays === undefined ? undefined : maxAgeDays * 24 * 60 * 60_000,
   };
-}
-
-/** Authentication, and the recording of its events. */
-function openAuthentication(
-  { options, log, store }: Pick<Components, "options" | "log" | "store">,
-  stack: AsyncDisposableStack,
-): { audit: AuditRecorder; authenticator: Authenticator; users: UserReload } {
-  stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
-  const audit = stack.use(openAuditRecorder({ store: store.audit, log }));
-  const authenticator = createAuthenticator({
-    adminAuth: options.adminAuth,
-    tokens: stack.use(openTokenCache(store.tokens)),
-    uses: stack.use(openTokenUses(store.tokens, log)),
-    audit,
-    permissions,
-    limiter: createLimiter(store.logins, (locked, client) =>
-      log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
-    ),
-    identities: options.identity?.rules,
-  });
-  const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);
-  return { audit, authenticator, users: createUserReload({ options, replace, audit, log }) };
 }
 
 async function loadMetrics(version: string, { tls }: Options): Promise<Metrics> {
@@ -325,97 +183,6 @@ function createRuntimeLog(log: Logger): RuntimeOptions["log"] {
   const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };
   return ({ level, message, traceparent, ...fields }, source) =>
     logs[source][level]({ ...fields, ...traceIds(readTraceparent(ROOT_CONTEXT, traceparent)) }, message);
-}
-
-/**
- * Ready once the runtime has started the stored flows, or has failed to. It stays ready when flows fail later, since the
- * service must be reachable for the deployment that fixes them.
- */
-function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
-  let applied = false;
-  runtime.onChange(() => {
-    const { state } = runtime.status();
-    applied ||= state === "running" || state === "failed" || state === "safe";
-  });
-  return {
-    ready() {
-      const { state, message } = runtime.status();
-      const health = store.health();
-      return {
-        ready: applied && health.isUsable,
-        // Only FlowsService needs the runtime; all services need the store.
-        ...(health.isUsable && { notServing: applied ? [] : [FlowsService.typeName] }),
-        store: health.isUsable ? "open" : health.message,
-        runtime: state,
-        ...(message === undefined ? {} : { message }),
-      };
-    },
-    onReadyChange(listener) {
-      runtime.onChange(listener);
-      store.onHealthChange(listener);
-    },
-  };
-}
-
-function measureStore(store: Store, metrics: StoreMetrics): Store {
-  return {
-    ...store,
-    flows: metrics.measure("flows", store.flows, [
-      "commit",
-      "find",
-      "findEntry",
-      "findRepeated",
-      "list",
-      "prune",
-      "reload",
-      "update",
-    ]),
-    tokens: metrics.measure("tokens", store.tokens, [
-      "insert",
-      "find",
-      "get",
-      "list",
-      "remove",
-      "removeExpired",
-      "recordUses",
-    ]),
-    audit: metrics.measure("audit", store.audit, ["append", "list", "verify", "prune"]),
-  };
-}
-
-/**
- * Protection against foreign web pages is needed for calls that are allowed without a token: those of anonymous clients,
- * and those with a client certificate, which browsers add automatically.
- */
-function browserSafety(
-  { adminAuth, identity, tls, host, hosts }: Options,
-  current: () => AdminAuth | undefined,
-): ServerOptions["browserSafety"] {
-  const isOpen = (adminAuth ?? identity) === undefined;
-  return {
-    checksTokens: !isOpen,
-    hosts: tls === undefined ? [host, ...hosts] : undefined,
-    exposure() {
-      if (isOpen || (current()?.default?.permissions ?? []).length > 0) {
-        return "anonymous";
-      }
-      return identity === undefined ? "none" : "workloads";
-    },
-  };
-}
-
-/** Host names are checked only on loopback, against DNS rebinding. On a network, metrics are public anyway. */
-function metricsHosts({ metrics: { host }, hosts }: Options): readonly string[] | undefined {
-  return isLoopback(host) ? [host, ...hosts] : undefined;
-}
-
-/** Access rules of the third-party services. Health is public, since probes have no token. */
-function accessToServer(reflection: Options["reflection"]): ReadonlyMap<DescService, AccessRule> {
-  const reflectionRule: AccessRule = { kind: reflection === "open" ? "public" : "authenticated" };
-  return new Map<DescService, AccessRule>([
-    [Health, { kind: "public" }],
-    ...reflectionServices.map((service) => [service, reflectionRule] as const),
-  ]);
 }
 
 /** The version of this package. */

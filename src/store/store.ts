@@ -171,11 +171,8 @@ export interface FlowStore {
    * report an event with `isReload`.
    */
   reload(): Promise<Revision>;
-  /**
-   * Resolves when `active` is at least as new as the revision `rev`, which another process may have committed. An unknown
-   * `rev` is ignored.
-   */
-  catchUp(rev: string): Promise<void>;
+  /** Resolves when `active` returns the newest of the revisions that any process had committed before the call, or a newer one. */
+  catchUp(): Promise<void>;
   /**
    * Calls the listener with each revision that becomes active, in order, after `active` returns it and before its `commit`
    * resolves. A store with several writers also reports commits of other processes, within seconds, and only the newest of

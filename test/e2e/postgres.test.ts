@@ -15,3 +15,18 @@ test("a deployment on one replica reaches the flows of another one", async () =>
   await deploy(second, { flows: endpoint("/hello", `msg.payload = "two"`) }, "nodes");
   await eventually(async () => expect(await first.get("/hello")).toBe("two"));
 });
+
+test("a client that names the revision it knows reads its own write at another replica", async () => {
+  await using database = await createDatabase();
+  const config = { store: database.url, credentialSecret: "a secret that all replicas share" };
+  await using first = await startService({ config });
+  await using second = await startService({ config });
+  for (let count = 0; count < 20; count += 1) {
+    const [writer, reader] = count % 2 === 0 ? [first, second] : [second, first];
+    const rev = await deploy(writer, { flows: endpoint("/hello", `msg.payload = ${count}`) }, "nodes");
+    const known = await reader.send("GET", "/flows", { headers: { "service-known-revision": rev } });
+    expect(known.headers.etag).toContain(rev);
+    const cached = await reader.send("GET", "/flows", { headers: { "if-none-match": `"${rev}"` } });
+    expect(cached.status).toBe(304);
+  }
+});

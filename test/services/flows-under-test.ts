@@ -54,7 +54,7 @@ export type FlowsUnderTest = AsyncDisposable & {
  */
 export async function openFlows({
   wrap = (store) => store,
-  apply = anyFlows.apply,
+  apply = (...parameters) => anyFlows.apply(...parameters),
   prepare = () => (request, current) => prepareDeployment(request, current, decrypt),
 }: {
   readonly wrap?: (store: FlowStore) => FlowStore;

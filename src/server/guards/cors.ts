@@ -20,6 +20,7 @@ const requestHeaders = [
   "If-Match",
   "If-None-Match",
   "If-Unmodified-Since",
+  "Service-Known-Revision",
   "Traceparent",
   "Tracestate",
   "X-Request-Id",

@@ -244,11 +244,7 @@ export async function createFlowStore(database: Database, changes: Changes, key:
       return revision;
     },
 
-    async catchUp(rev) {
-      if (rev !== active.rev) {
-        await changes.refresh();
-      }
-    },
+    catchUp: () => changes.refresh(),
 
     onRevision: (listener) => listeners.add(listener),
   };

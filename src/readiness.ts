@@ -1,0 +1,34 @@
+import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
+import type { Runtime } from "./runtime/runtime.ts";
+import type { ReadinessOptions } from "./server/health.ts";
+import type { Store } from "./store/store.ts";
+
+/**
+ * Ready once the runtime has started the stored flows, or has failed to. It stays ready when flows fail later, since the
+ * service must be reachable for the deployment that fixes them.
+ */
+export function createReadiness(runtime: Runtime, store: Store): ReadinessOptions {
+  let applied = false;
+  runtime.onChange(() => {
+    const { state } = runtime.status();
+    applied ||= state === "running" || state === "failed" || state === "safe";
+  });
+  return {
+    ready() {
+      const { state, message } = runtime.status();
+      const health = store.health();
+      return {
+        ready: applied && health.isUsable,
+        // Only FlowsService needs the runtime; all services need the store.
+        ...(health.isUsable && { notServing: applied ? [] : [FlowsService.typeName] }),
+        store: health.isUsable ? "open" : health.message,
+        runtime: state,
+        ...(message === undefined ? {} : { message }),
+      };
+    },
+    onReadyChange(listener) {
+      runtime.onChange(listener);
+      store.onHealthChange(listener);
+    },
+  };
+}

@@ -18,13 +18,21 @@ export type Installation = {
   readonly user?: { readonly uid: number; readonly gid: number };
 };
 
+/** Removes the folder if this process ends without a line in the pipe, as when a run is interrupted. Servers may still be ending. */
+const removal = 'trap "" HUP INT TERM; read -r line || for try in 1 2 3 4 5; do rm -rf "$0" && break; sleep 1; done';
+
 /** PostgreSQL refuses to run as root. */
 const nobody = { uid: 65_534, gid: 65_534 };
 
 /** Copies PostgreSQL, because that user may be unable to read the checkout, and initializes the data directory. */
 export async function openInstallation(): Promise<Installation & AsyncDisposable> {
   const folder = await mkdtemp(join(tmpdir(), "flowgate-postgres-"));
-  const remove = (): Promise<void> => rm(folder, { recursive: true });
+  const watchdog = spawn("sh", ["-c", removal, folder], { stdio: ["pipe", "ignore", "ignore"] });
+  const remove = async (): Promise<void> => {
+    await rm(folder, { recursive: true });
+    watchdog.stdin.end("\n");
+    await once(watchdog, "exit");
+  };
   const installation: Installation = {
     folder,
     postgres: join(folder, "bin/postgres"),
@@ -52,7 +60,8 @@ export async function runAs(
   input = "",
 ): Promise<void> {
   const child = spawn(program, args, { ...user, cwd, env: environment, stdio: ["pipe", "ignore", "pipe"] });
-  child.stdin.end(input);
+  // Some programs end before they read it.
+  child.stdin.on("error", () => {}).end(input);
   const [errors, [code]] = await Promise.all([text(child.stderr), once(child, "close")]);
   if (code !== 0) {
     throw new Error(`${program} ended with ${code}:\n${errors}`);

@@ -6,6 +6,9 @@ import type { Installation } from "./installation.ts";
 import { openServer, type Server, type ServerOptions } from "./server.ts";
 import type { Answer, Shared } from "./shared-server.ts";
 
+// A worker would wait forever for the main process of a run that was killed, and servers that it started would stay.
+process.once("disconnect", () => process.kill(process.pid));
+
 /** Creates a database on the server that all test files share. */
 export async function createDatabase(): Promise<Database & AsyncDisposable> {
   const address = await request("server");

@@ -160,8 +160,13 @@ function serve({ installation, data, port, start, remove }: Parts, first: Postgr
     },
     async createStandby(options = {}) {
       const standby = await open(installation, options, port);
-      await untilStreaming(server, standby);
-      return standby;
+      try {
+        await untilStreaming(server, standby);
+        return standby;
+      } catch (error) {
+        await standby[Symbol.asyncDispose]();
+        throw error;
+      }
     },
     async promote() {
       await server.query("SELECT pg_promote(wait => false)");

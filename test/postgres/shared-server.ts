@@ -26,7 +26,7 @@ export type Answer<T> = { readonly value: T } | { readonly error: string };
 
 type Sources = { readonly [Name in keyof Shared]: () => Promise<Shared[Name]> };
 
-const fast = { fsync: "off", full_page_writes: "off", synchronous_commit: "off" };
+const fast = { fsync: "off", full_page_writes: "off", synchronous_commit: "off", wal_keep_size: "0" };
 
 const resources = new AsyncDisposableStack();
 

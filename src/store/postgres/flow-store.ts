@@ -62,7 +62,7 @@ export async function createFlowStore(database: Database, changes: Changes, key:
         activate(revision, false);
       }
     } else if (counts.rev !== active.rev && (await isLost(active.rev))) {
-      await replaceLost(active);
+      await replaceLost(active, counts);
     }
     if (counts.reloads !== reloads) {
       ({ reloads } = counts);
@@ -77,11 +77,11 @@ export async function createFlowStore(database: Database, changes: Changes, key:
   }
 
   /**
-   * A standby was promoted before it had received the revision `lost`. Commits the revision before it once more, with a
-   * higher sequence number, by which all replicas and runtimes recognize it as newer.
+   * A standby was promoted before it had received the revision `lost`. Commits the newest one once more, with a higher
+   * sequence number, by which all replicas and runtimes recognize it as newer.
    */
-  async function replaceLost(lost: Revision): Promise<void> {
-    const newest = await readNewest(await readCounts(query));
+  async function replaceLost(lost: Revision, counts: ChangeCounts): Promise<void> {
+    const newest = await readNewest(counts);
     const draft: RevisionDraft = {
       ...rootDraft,
       parent: newest.rev,
@@ -91,9 +91,11 @@ export async function createFlowStore(database: Database, changes: Changes, key:
       credentials: newest.credentials,
       message: `the database lost revision ${lost.rev} when a standby was promoted`,
     };
-    const reply = await write(await toCommitCall(draft, key), lost.seq + 1);
+    // If another replica has done that, the next read notices its commit.
+    const call = await toCommitCall(draft, key);
+    const reply = await write(call, lost.seq + 1);
     if (reply.kind === "committed") {
-      activate(await readNewest(await readCounts(query)), false);
+      activate(await readNewest(call), false);
     }
   }
 

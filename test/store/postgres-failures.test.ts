@@ -1,0 +1,202 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { FlowgateError } from "../../src/errors.ts";
+import type { Revision, Store } from "../../src/store/store.ts";
+import { startServer } from "../postgres/postgres.ts";
+import { openTcpProxy } from "../tcp-proxy.ts";
+import { draft } from "./builders.ts";
+import { openAt } from "./postgres-location.ts";
+
+const key = randomBytes(32);
+
+/** Only for failures. */
+const patience = { timeout: 60_000, interval: 20 };
+
+async function commitTo(store: Store): Promise<Revision> {
+  return store.flows.commit(draft(store.flows.active().rev));
+}
+
+/** Commits as fast as possible, until it is stopped. */
+function keepCommitting(store: Store) {
+  const acknowledged: string[] = [];
+  const errors: unknown[] = [];
+  let isRunning = true;
+  const done = (async () => {
+    while (isRunning) {
+      try {
+        acknowledged.push((await commitTo(store)).rev);
+      } catch (error) {
+        if (!(error instanceof FlowgateError) || error.reason !== "version_mismatch") {
+          errors.push(error);
+          await delay(10);
+        }
+      }
+    }
+  })();
+  return {
+    acknowledged,
+    errors,
+    async untilCommitted(more: number): Promise<void> {
+      const { length } = acknowledged;
+      await expect.poll(() => acknowledged.length, patience).toBeGreaterThanOrEqual(length + more);
+    },
+    async stop(): Promise<void> {
+      isRunning = false;
+      await done;
+    },
+  };
+}
+
+async function stop(writers: readonly ReturnType<typeof keepCommitting>[]): Promise<void> {
+  await Promise.all(writers.map((writer) => writer.stop()));
+}
+
+/** All revisions, oldest first. */
+async function readHistory(store: Store): Promise<string[]> {
+  const { revisions } = await store.flows.list({ limit: 100_000 });
+  return revisions.map(({ rev }) => rev).toReversed();
+}
+
+function expectUnavailable(errors: readonly unknown[]): void {
+  for (const error of errors) {
+    expect(error).toBeInstanceOf(FlowgateError);
+    const { reason, headers } = error as FlowgateError;
+    expect({ reason, headers }).toEqual({ reason: "unavailable", headers: { "retry-after": "1" } });
+  }
+}
+
+describe("a server that stops and starts loses no acknowledged commit", () => {
+  test.each(["smart", "fast", "immediate", "kill"] as const)("%s", async (how) => {
+    await using server = await startServer();
+    const database = await server.createDatabase();
+    await using here = await openAt(database.url, key);
+    await using there = await openAt(database.url, key);
+    const writers = [keepCommitting(here), keepCommitting(there)];
+    await Promise.all(writers.map((writer) => writer.untilCommitted(20)));
+
+    if (how === "kill") {
+      await server.kill();
+    } else {
+      const stopped = server.stop(how);
+      if (how === "smart") {
+        // It waits for the connections, which are still used.
+        await Promise.all(writers.map((writer) => writer.untilCommitted(20)));
+        await server.stop("fast");
+      }
+      await stopped;
+    }
+    await expect.poll(() => here.health(), patience).toMatchObject({ isUsable: false });
+    const { rev } = here.flows.active();
+    expect(here.flows.active().flows.nodes).toHaveLength(1);
+    expect((await here.flows.find(rev))?.rev).toBe(rev);
+    expectUnavailable([await here.flows.list({ limit: 1 }).catch((error: unknown) => error)]);
+
+    await server.start();
+    await expect.poll(() => here.health(), patience).toEqual({ isUsable: true });
+    await Promise.all(writers.map((writer) => writer.untilCommitted(20)));
+    await stop(writers);
+    const history = await readHistory(here);
+    const acknowledged = writers.flatMap((writer) => writer.acknowledged);
+    expect(new Set(acknowledged).difference(new Set(history))).toEqual(new Set());
+    expectUnavailable(writers.flatMap(({ errors }) => errors));
+    await expect.poll(() => there.flows.active().rev, patience).toBe(history.at(-1));
+    expect(await here.audit.verify()).toMatchObject({ problem: undefined });
+  });
+});
+
+describe("a promoted standby", () => {
+  test("has all commits, if replication is synchronous, and accepts new ones", async () => {
+    await using primary = await startServer({ synchronous: true });
+    const { urlAt } = await primary.createDatabase();
+    await using standby = await primary.createStandby();
+    const url = urlAt(primary.port, standby.port);
+    await using here = await openAt(url, key);
+    await using there = await openAt(url, key);
+    const writers = [keepCommitting(here), keepCommitting(there)];
+    await Promise.all(writers.map((writer) => writer.untilCommitted(20)));
+    await primary.kill();
+    await standby.promote();
+    await Promise.all(writers.map((writer) => writer.untilCommitted(5)));
+    await stop(writers);
+    const acknowledged = writers.flatMap((writer) => writer.acknowledged);
+    expect(new Set(acknowledged).difference(new Set(await readHistory(here)))).toEqual(new Set());
+    expectUnavailable(writers.flatMap(({ errors }) => errors));
+    expect(await here.audit.verify()).toMatchObject({ problem: undefined });
+  });
+
+  test("that lacks a commit makes the revision before it active again, as a newer one", async () => {
+    await using primary = await startServer();
+    const { urlAt } = await primary.createDatabase();
+    const standby = await primary.createStandby();
+    await using proxy = await openTcpProxy(primary.port);
+    const url = urlAt(proxy.port);
+    await using here = await openAt(url, key);
+    await using there = await openAt(url, key);
+    const kept = await commitTo(here);
+    const caughtUp = "SELECT 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()";
+    await expect.poll(() => primary.query(caughtUp), patience).toHaveLength(1);
+    await standby.stop("fast");
+    const lost = await commitTo(there);
+    await expect.poll(() => here.flows.active().rev, patience).toBe(lost.rev);
+
+    await primary.kill();
+    await standby.start();
+    await standby.promote();
+    proxy.sendTo(standby.port);
+    await expect.poll(() => here.flows.active().restoredRev, patience).toBe(kept.rev);
+    await expect.poll(() => there.flows.active().rev, patience).toBe(here.flows.active().rev);
+    const active = here.flows.active();
+    expect(active).toMatchObject({ parent: kept.rev, cause: "restore" });
+    expect(active.seq).toBeGreaterThan(lost.seq);
+    expect(active.credentials).toEqual(kept.credentials);
+    expect((await here.flows.findEntry(active.rev))?.message).toContain(lost.rev);
+    await commitTo(there);
+    await standby[Symbol.asyncDispose]();
+  });
+});
+
+test("a server that no longer responds is left for one that does", async () => {
+  await using primary = await startServer();
+  const { urlAt } = await primary.createDatabase();
+  await using proxy = await openTcpProxy(primary.port);
+  await using store = await openAt(urlAt(proxy.port, primary.port), key);
+  await commitTo(store);
+  proxy.stall();
+  await expect.poll(() => commitTo(store).catch(() => undefined), patience).toBeDefined();
+});
+
+test("a process that stops within a transaction blocks others only for a moment", async () => {
+  await using server = await startServer();
+  const database = await server.createDatabase();
+  await using proxy = await openTcpProxy(server.port);
+  await using here = await openAt(database.url, key);
+  await using there = await openAt(database.urlAt(proxy.port), key);
+  const writer = keepCommitting(there);
+  await writer.untilCommitted(10);
+  proxy.stall();
+  await expect.poll(() => commitTo(here).catch(() => undefined), patience).toBeDefined();
+  proxy.resume();
+  await writer.untilCommitted(1);
+  await writer.stop();
+  expectUnavailable(writer.errors);
+});
+
+test("a commit in doubt is looked up, and is never made twice", async () => {
+  await using server = await startServer();
+  const database = await server.createDatabase();
+  await using proxy = await openTcpProxy(server.port);
+  await using store = await openAt(database.urlAt(proxy.port), key);
+  const writer = keepCommitting(store);
+  for (let count = 0; count < 40; count += 1) {
+    await writer.untilCommitted(1);
+    proxy.cut();
+  }
+  await writer.stop();
+  const history = await readHistory(store);
+  expect(new Set(writer.acknowledged).difference(new Set(history))).toEqual(new Set());
+  // The others were made by commits that were answered by an error that says so.
+  const doubtful = writer.errors.filter((error) => String(error).includes("may have been made"));
+  expect(history.length - 1 - writer.acknowledged.length).toBeLessThanOrEqual(doubtful.length);
+  expectUnavailable(writer.errors);
+});

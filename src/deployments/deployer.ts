@@ -34,15 +34,15 @@ export type DeployerOptions = Pick<CommitOptions, "analysis"> & {
 export function createDeployer({ store, analysis, audit, runtime, probations }: DeployerOptions): Deployer {
   async function start(revision: Revision, type: Change["deploymentType"], call: DeploymentCall): Promise<Deployed> {
     const { signal, withinMs, waitMs, undoOnFailure } = call;
-    // Begins before the start, so that no failure is missed.
+    const wait = { withinMs, signal };
+    // Begins before the start, so that no failure is missed and the start is part of the caller's wait.
     const settled =
       waitMs === undefined
         ? undefined
-        : probations.begin(revision, { forMs: waitMs, undoFor: undoOnFailure ? call.origin : undefined });
+        : probations.begin(revision, { forMs: waitMs, undoFor: undoOnFailure ? call.origin : undefined }).within(wait);
     // Store first: if the runtime crashes on these flows, it must find them again when it restarts.
-    const result = await runtime.apply(revision, type, undefined, { withinMs, signal });
-    const settlement = await (settled?.within({ withinMs, signal }) ?? { ...result, rev: revision.rev });
-    return { revision, ...settlement };
+    const [result, settlement] = await Promise.all([runtime.apply(revision, type, undefined, wait), settled]);
+    return { revision, ...(settlement ?? { ...result, rev: revision.rev }) };
   }
 
   /** Describes the deployment that a request made when it was sent before. */

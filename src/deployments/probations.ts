@@ -15,7 +15,7 @@ type ProbationOptions = {
 };
 
 type Probation = {
-  /** Resolves with the result, or with `pending` when the caller stops waiting, which does not end the probation. */
+  /** Resolves with the result, or with `pending` when the caller stops waiting; that does not end the probation. Never rejects. */
   within(wait: WaitOptions): Promise<Settlement>;
 };
 

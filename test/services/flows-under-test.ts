@@ -18,10 +18,11 @@ import type { FlowStore } from "../../src/store/store.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 import { createFolder } from "../store/builders.ts";
 
-/** A runtime that starts any flows. */
-const runtime = {
-  apply: async () => ({ outcome: "running", missingTypes: [] }),
+/** A runtime that starts flows by an `apply` to be added. */
+const anyRuntime = {
+  lastResult: () => undefined,
   onResult: () => ({ [Symbol.dispose]() {} }),
+  onChange: () => ({ [Symbol.dispose]() {} }),
   status: () => ({ name: "none", version: "0", state: "running", httpPort: 0, message: undefined }),
 } as Partial<Runtime> as Runtime;
 
@@ -46,18 +47,24 @@ export type FlowsUnderTest = AsyncDisposable & {
   send(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;
 };
 
-/** `wrap` returns a store that is used instead of the opened one, `prepare` prepares deployments in its place. */
+/**
+ * `wrap` returns a store that is used instead of the opened one, `prepare` prepares deployments in its place, and `apply` starts
+ * their flows.
+ */
 export async function openFlows({
   wrap = (store) => store,
+  apply = async () => ({ outcome: "running", missingTypes: [] }),
   prepare = () => (request, current) => prepareDeployment(request, current, decrypt),
 }: {
   readonly wrap?: (store: FlowStore) => FlowStore;
+  readonly apply?: Runtime["apply"];
   readonly prepare?: (store: FlowStore) => Prepare;
 } = {}): Promise<FlowsUnderTest> {
   await using stack = new AsyncDisposableStack();
   const folder = stack.use(await createFolder());
   const opened = stack.use(await openSqliteStore({ path: join(folder.path, "flowgate.db"), key: randomBytes(32) }));
   const store = wrap(opened.flows);
+  const runtime = { ...anyRuntime, apply };
   const outcomes = stack.use(openOutcomeRecorder(store, runtime, log));
   const probations = createProbations({ store, runtime, outcomes, log });
   const analysis = stack.use(openAnalysis(log));

@@ -1,4 +1,5 @@
 import { createClient } from "@connectrpc/connect";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { prepareDeployment } from "../../src/flows/prepare.ts";
@@ -31,4 +32,14 @@ test("a deployment keeps credentials that another deployment sets during its pre
     { id: "b", type: "t" },
   ]);
   expect(active.credentials).toEqual(sets({ a: { password: "from the other deployment" }, b: { user: "own" } }));
+});
+
+test("the start of the flows is part of the time that a deployment waits for them", async () => {
+  await using flows = await openFlows({
+    apply: (_revision, _type, _trace, { withinMs } = {}) =>
+      delay(withinMs, { outcome: "pending", missingTypes: [] } as const),
+  });
+  const limits = { "x-server-timeout": "1", "service-deployment-wait": "60" };
+  const reply = await flows.send("POST", "/flows", [], limits);
+  expect([reply.status, reply.headers["service-deployment-outcome"]]).toEqual([204, "pending"]);
 });

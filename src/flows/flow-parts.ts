@@ -1,4 +1,5 @@
 import type { FlowNode } from "./configuration.ts";
+import { roleOf } from "./node-role.ts";
 
 /** The id of the flow that has no tab: the configuration nodes and subflows that all tabs share. */
 export const globalFlowId = "global";
@@ -65,7 +66,6 @@ function readContent(contained: readonly FlowNode[]): Content {
   return { nodes: members.filter((node) => !isConfig(node)), configs: members.filter(isConfig) };
 }
 
-/** For the runtime, a node without coordinates is a configuration node, whatever its type. */
 function isConfig(node: FlowNode): boolean {
-  return !isContainer(node) && node.type !== "group" && !(Object.hasOwn(node, "x") && Object.hasOwn(node, "y"));
+  return roleOf(node) === "config";
 }

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type AuditEntrySchema,
@@ -10,6 +10,7 @@ import { FlowgateError } from "../errors.ts";
 import { formatHead, parseHead } from "../store/audit-chain.ts";
 import type { AuditEntry, AuditKind, AuditStore } from "../store/store.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "./pages.ts";
+import { readTimestampMs } from "./timestamp.ts";
 
 const kinds: Readonly<Record<AuditKind, AuditKindMessage>> = {
   sign_in: AuditKindMessage.SIGN_IN,
@@ -37,8 +38,8 @@ export function auditService(store: Pick<AuditStore, "list" | "verify">): Servic
         after: parsePageToken(pageToken),
         kinds: [...new Set(kind.map(toKind))],
         user: user === "" ? undefined : user,
-        fromMs: toMs(startTime),
-        toMs: toMs(endTime),
+        fromMs: readTimestampMs("startTime", startTime),
+        toMs: readTimestampMs("endTime", endTime),
       });
       return { entries: entries.map(toMessage), nextPageToken: formatPageToken(next) };
     },
@@ -76,10 +77,6 @@ function toKind(message: AuditKindMessage): AuditKind {
     throw new FlowgateError("invalid_argument", `kind: must be one or several of: ${Object.keys(kinds).join(", ")}`);
   }
   return kind;
-}
-
-function toMs(time: Timestamp | undefined): number | undefined {
-  return time && timestampMs(time);
 }
 
 function toMessage(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {

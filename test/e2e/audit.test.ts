@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuditKind, AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
+import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { deploy } from "./deploy.ts";
@@ -69,6 +70,7 @@ function rpc<I extends DescMessage, O extends DescMessage>(
 
 const { listTokens, createToken, deleteToken, revokeTokens } = TokensService.method;
 const { listAuditEntries, verifyAudit } = AuditService.method;
+const { listRevisions } = RevisionsService.method;
 const invalid = (message: RegExp): { refusal: Refusal } => ({
   refusal: [400, Code.InvalidArgument, "invalid_argument", message],
 });
@@ -389,6 +391,15 @@ test.for(rpcProtocolNames)("the log can be exported over %s", async (protocol) =
     seqs.push(entry?.seq ?? 0);
   }
   expect(seqs.slice(0, 3)).toEqual([2, 3, 4]);
+});
+
+test("entries and revisions of an impossible time can't be listed", async () => {
+  // Over gRPC only: JSON can't encode such a time.
+  const transport = transports.get("gRPC") as Transport;
+  const filter = { endTime: { seconds: 2n ** 62n } };
+  const refusal = { refused: { reason: "invalid_argument", message: "endTime: is out of range" } };
+  expect(await call(transport, listAuditEntries, filter, headersOf("admin"))).toMatchObject(refusal);
+  expect(await call(transport, listRevisions, filter, headersOf("admin"))).toMatchObject(refusal);
 });
 
 test("failed logins and missing permissions are counted, and keep their count over a restart", async () => {

@@ -1,10 +1,10 @@
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { DeploymentOutcome, DeploymentType } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { ListRevisionsRequest } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import { outcomes } from "../../deployments/revision-message.ts";
 import { FlowgateError } from "../../errors.ts";
 import { parseDeploymentType } from "../../flows/deployment-type.ts";
 import { outcomeStates, type RevisionFilter, type RevisionOutcome } from "../../store/store.ts";
+import { readTimestampMs } from "../timestamp.ts";
 
 export function parseFilter(request: ListRevisionsRequest): RevisionFilter {
   return {
@@ -13,8 +13,8 @@ export function parseFilter(request: ListRevisionsRequest): RevisionFilter {
       request.deploymentType === DeploymentType.UNSPECIFIED ? undefined : parseDeploymentType(request.deploymentType),
     outcome: parseOutcome(request.outcome),
     pinned: request.pinned,
-    fromMs: toMs("start_time", request.startTime),
-    untilMs: toMs("end_time", request.endTime),
+    fromMs: readTimestampMs("startTime", request.startTime),
+    untilMs: readTimestampMs("endTime", request.endTime),
   };
 }
 
@@ -27,16 +27,4 @@ function parseOutcome(value: DeploymentOutcome): RevisionOutcome["state"] | unde
     throw new FlowgateError("invalid_argument", `outcome: revisions have one of ${outcomeStates.join(", ")}`);
   }
   return state;
-}
-
-/** Rounds up to milliseconds, so that a revision's own time in nanoseconds is neither before nor after itself. */
-function toMs(name: string, time: Timestamp | undefined): number | undefined {
-  if (time === undefined) {
-    return undefined;
-  }
-  const ms = Math.ceil(timestampMs(time));
-  if (!Number.isSafeInteger(ms)) {
-    throw new FlowgateError("invalid_argument", `${name}: is out of range`);
-  }
-  return ms;
 }

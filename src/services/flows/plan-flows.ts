@@ -31,8 +31,8 @@ export async function planFlows(
 ): Promise<PlanFlowsResponse> {
   const active = store.active();
   const { type, rev, base, outcome } = await prepare(request, active.credentials);
-  const conditions =
-    originOf(context).protocol === "rest" ? headerConditions(rev, context.requestHeader) : revCondition(rev);
+  const isRest = originOf(context).protocol === "rest";
+  const conditions = isRest ? headerConditions(rev, context.requestHeader) : revCondition(rev);
   const expectedRev = conditions.evaluate(active);
   if (expectedRev !== undefined && expectedRev !== active.rev) {
     throw conflict(versionMismatch(active.rev), conditions, await store.findEntry(active.rev));
@@ -54,7 +54,7 @@ export async function planFlows(
     current: active,
     type,
     runtime: viewOf(runtime),
-    encodes: originOf(context).protocol === "rest",
+    encodes: isRest,
   };
   return toPlanFlowsResponse(active.rev, await analysis.plan(call));
 }

@@ -6,6 +6,7 @@ import {
   DiffRevisionResponseSchema,
 } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
+import { originOf } from "../../auth/origin.ts";
 import { FlowgateError } from "../../errors.ts";
 import { parseDocument } from "../../flows/document.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
@@ -27,7 +28,7 @@ const noFlows: Pick<Revision, "flows" | "credentials"> = {
 /** Compares a revision with another one, by default with its parent. */
 export async function diffRevision(
   { rev, base: requestedBase, restarts }: DiffRevisionRequest,
-  { protocolName }: Pick<HandlerContext, "protocolName">,
+  context: HandlerContext,
   { store, analysis }: DiffRevisionOptions,
 ): Promise<DiffRevisionResponse> {
   if (restarts && requestedBase !== "") {
@@ -44,7 +45,7 @@ export async function diffRevision(
   const baseRev = requestedBase === "" ? target.parent : requestedBase;
   const base = baseRev === undefined ? noFlows : await find(baseRev);
   const names = { base: baseRev ?? "", rev };
-  const encodes = protocolName === "http";
+  const encodes = originOf(context).protocol === "rest";
   if (!restarts) {
     const { diff, text } = await analysis.diff({ base, target, encodes });
     return setDiff(create(DiffRevisionResponseSchema, { ...names, text }), diff);

@@ -3,7 +3,6 @@ import type { Logger } from "pino";
 import type { Configuration, CredentialSets } from "../flows/configuration.ts";
 import { type FlowsDocument, parseDocument } from "../flows/document.ts";
 import { createThread } from "../thread.ts";
-import { analyzeDiff, analyzeMerge, analyzePlan } from "./analyze.ts";
 import type {
   AnalysisCall,
   AnalysisResult,
@@ -37,6 +36,9 @@ const maxShortBytes = 128 * 1024;
 /** Plans of up to so many nodes, those in instances of subflows included, take a few milliseconds. */
 const maxShortNodes = 1_000;
 
+/** Loaded at the first use, since the service can start without it. */
+const loadAnalyze = () => import("./analyze.ts");
+
 /** Compares large flows in a thread, which gets their JSON and parses it. */
 export function openAnalysis(log: Logger): Analysis {
   const thread = createThread<AnalysisCall, AnalysisResult>({
@@ -50,6 +52,7 @@ export function openAnalysis(log: Logger): Analysis {
   return {
     async diff({ base, target, encodes }) {
       if (isShort(base, target)) {
+        const { analyzeDiff } = await loadAnalyze();
         return analyzeDiff({ base: parse(base), target: parse(target) });
       }
       const call = { kind: "diff", encodes, base: encode(base), target: encode(target) } as const;
@@ -57,6 +60,7 @@ export function openAnalysis(log: Logger): Analysis {
     },
     async plan({ base, target, current, ...options }) {
       if (isShort(base, target, current)) {
+        const { analyzePlan } = await loadAnalyze();
         const contents = { base: parse(base), target: parse(target), current: parse(current) };
         const result = analyzePlan({ kind: "plan", ...contents, ...options }, maxShortNodes);
         if (result.plan !== undefined) {
@@ -71,7 +75,7 @@ export function openAnalysis(log: Logger): Analysis {
     async merge({ base, ours, theirs }) {
       const call = { kind: "merge", base: encode(base), ours: encode(ours), theirs: encode(theirs) } as const;
       const { merged, ...result } = isShort(base, ours, theirs)
-        ? await analyzeMerge({ kind: "merge", base: parse(base), ours: parse(ours), theirs: parse(theirs) })
+        ? await mergeShort({ kind: "merge", base: parse(base), ours: parse(ours), theirs: parse(theirs) })
         : ((await thread.call(call)) as MergeResult);
       return {
         ...result,
@@ -80,6 +84,11 @@ export function openAnalysis(log: Logger): Analysis {
     },
     [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
   };
+}
+
+async function mergeShort(call: MergeCall<Configuration>): Promise<MergeResult> {
+  const { analyzeMerge } = await loadAnalyze();
+  return analyzeMerge(call);
 }
 
 function isShort(...contents: readonly Content[]): boolean {

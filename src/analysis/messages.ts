@@ -52,5 +52,5 @@ export type AnalysisCall = DiffCall | PlanCall | MergeCall;
 
 export type AnalysisResult = DiffResult | PlanResult | MergeResult;
 
-/** A plan of so many nodes takes a second. */
+/** A plan of so many nodes takes 0.4 s in instances of subflows and 4 s in the document itself, and twice as long at first. */
 export const maxPlannedNodes = 100_000;

@@ -80,8 +80,7 @@ describe.each<RpcProtocol>(["Connect with JSON", "gRPC", "gRPC-Web"])("over %s",
   test.each<
     [name: string, flow: Parameters<typeof call<(typeof updateFlow)["input"], never>>[2]["flow"], message: string]
   >([
-    ["no flow", undefined, "flow: is missing or empty: send its id with it to remove all of its nodes"],
-    ["an empty flow", {}, "flow: is missing or empty: send its id with it to remove all of its nodes"],
+    ["no flow", undefined, "flow: is missing"],
     ["a node without id", { nodes: [{ type: "t" }] }, "flow.nodes[0].id: must not be empty"],
     [
       "a property with the name of a field",
@@ -213,8 +212,12 @@ describe("Node-RED's own API", () => {
     ["DELETE", "/flow/A"],
     ["DELETE", "/flow/A"],
     ["DELETE", "/flow/global"],
+    ["PUT", "/flow/NEW", { nodes: [] }],
     ["DELETE", "/flow/NEW"],
     ["GET", "/flow/global"],
+    ["PUT", "/flow/B", {}],
+    ["PUT", "/flow/global", { configs: [] }],
+    ["POST", "/flow", { nodes: [] }],
   ];
 
   test("changes the same nodes in the same way", async () => {

@@ -167,10 +167,7 @@ describe("rejects", () => {
     code: "invalid_argument",
     message: 'id: the flow "global" can be read and replaced only, since it has no tab',
   };
-  const empty = {
-    code: "invalid_flows",
-    message: "flow: is missing or empty: send its id with it to remove all of its nodes",
-  };
+  const noBody = { code: "invalid_json", message: "the body is empty; a JSON document was expected" };
   const invalid = (message: string): object => ({ code: "invalid_flows", message });
 
   // Rejected requests change nothing, so that they share a service.
@@ -189,9 +186,9 @@ describe("rejects", () => {
     ["DELETE", "/flow/global", undefined, 400, tooGlobal],
     ["POST", "/flow/global:enable", undefined, 400, tooGlobal],
     ["POST", "/flow/global:disable", undefined, 400, tooGlobal],
-    ["PUT", "/flow/a", {}, 400, empty],
-    ["PUT", "/flow/a", undefined, 400, empty],
-    ["POST", "/flow", {}, 400, empty],
+    ["PUT", "/flow/a", undefined, 400, noBody],
+    ["PUT", "/flow/a", null, 400, invalid("flow: is missing")],
+    ["POST", "/flow", undefined, 400, noBody],
     ["PUT", "/flow/a", { id: "b" }, 400, invalid('flow.id: must be "a", as in the path, or absent')],
     ["PUT", "/flow/a", { nodes: [{ type: "t" }] }, 400, invalid("flow.nodes[0].id: is missing")],
     ["PUT", "/flow/a", { nodes: [{ id: "", type: "t" }] }, 400, invalid("flow.nodes[0].id: must not be empty")],
@@ -326,15 +323,8 @@ describe("a request that is repeated with its idempotency key", () => {
   });
 });
 
-test("a flow is emptied by its id alone", async () => {
-  await using flows = await openFlows();
-  const nodes = [
-    { id: "a", type: "tab", label: "a" },
-    { id: "n", type: "t", z: "a", x: 1, y: 1, wires: [] },
-    { id: "c", type: "config" },
-  ];
-  expect((await flows.send("POST", "/flows", nodes)).status).toBe(204);
-  expect((await flows.send("PUT", "/flow/global", { id: "global", configs: [] })).status).toBe(200);
-  expect((await flows.send("PUT", "/flow/a", { id: "a", label: "a", nodes: [] })).status).toBe(200);
-  expect((await flows.send("GET", "/flows")).body).toEqual([nodes[0]]);
+test.each([{ nodes: [] }, {}, { id: "a" }])("a flow is emptied by %j", async (flow) => {
+  await using flows = await openDeployed();
+  expect((await flows.send("PUT", "/flow/a", flow)).status).toBe(200);
+  expect(flows.store.active().flows.nodes).toEqual([stored[0], { id: "a", type: "tab" }, stored[2], stored[4]]);
 });

@@ -2,7 +2,7 @@ import { runInNewContext } from "node:vm";
 import { fromJson, toJson, type DescMessage, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { HttpRuleSchema } from "../gen/google/api/http_pb.ts";
-import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { FlowsService, UpdateFlowRequestSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import * as schemas from "./gen/t/v1/vectors_pb.ts";
 import { createTranscoder, type TranscoderOptions } from "../src/index.ts";
 import { call, createEcho, createRequest } from "./service.ts";
@@ -275,6 +275,8 @@ describe("a request without a body", () => {
   test("is {} for a message, and rejected for other fields", async () => {
     const nested = createEcho(QueryMsgSchema, post("/v1", "nested"));
     expect(await call(nested, empty("POST", "/v1"))).toEqual({ status: 200, body: { nested: {} } });
+    const required = createEcho(UpdateFlowRequestSchema, post("/v1", "flow"));
+    expect(await call(required, empty("POST", "/v1"))).toMatchObject({ status: 400, body: { code: "invalid_json" } });
     const scalar = createEcho(QueryMsgSchema, post("/v1", "int32_value"));
     expect(await call(scalar, empty("POST", "/v1"))).toMatchObject({ status: 400, body: { code: "invalid_json" } });
     expect(await call(scalar, empty("POST", "/v1", "text/plain"))).toMatchObject({ status: 415 });

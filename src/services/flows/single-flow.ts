@@ -1,10 +1,8 @@
-import { create, equals } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type DeleteFlowRequest,
   DeploymentType as DeploymentTypeMessage,
   type Flow,
-  FlowSchema,
   type FlowsService,
 } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Change } from "../../deployments/change.ts";
@@ -75,13 +73,13 @@ export function singleFlowMethods({ store, deployer, decrypt }: SingleFlowOption
     },
 
     async createFlow(request, context) {
-      const flow = requireContent(request.flow);
+      const flow = requireFlowMessage(request.flow);
       const deployed = await deploy(request, context, (options) => createFlowChange(flow, options));
       return { id: await createdId(deployed), ...toSetFlowsResponse(deployed) };
     },
 
     updateFlow(request, context) {
-      const flow = requireContent(request.flow);
+      const flow = requireFlowMessage(request.flow);
       assertSameId(request.id, flow);
       const rev = expectedRev(request.rev, flow);
       return change({ ...request, rev }, context, (options) => updateFlowChange(request.id, flow, options));
@@ -102,13 +100,9 @@ function parseFlowType(value: DeploymentTypeMessage): FlowChangeOptions["deploym
   return value === DeploymentTypeMessage.UNSPECIFIED ? "flows" : parseRestoreType(value);
 }
 
-/** A request without body has an empty flow. Deploying it would remove all nodes. */
-function requireContent(flow: Flow | undefined): Flow {
-  if (flow === undefined || equals(FlowSchema, flow, create(FlowSchema))) {
-    throw invalidFlows({
-      path: ["flow"],
-      message: "is missing or empty: send its id with it to remove all of its nodes",
-    });
+function requireFlowMessage(flow: Flow | undefined): Flow {
+  if (flow === undefined) {
+    throw invalidFlows({ path: ["flow"], message: "is missing" });
   }
   return flow;
 }

@@ -109,7 +109,7 @@ function createEmptyBodyFactory(
     return bodyFields.some(isMissing) ? undefined : () => create(desc);
   }
   const [field] = bodyFields;
-  if (field?.fieldKind !== "message" || field.message.fields.some((each) => fieldRule(each).required)) {
+  if (field?.fieldKind !== "message" || [field, ...field.message.fields].some((each) => fieldRule(each).required)) {
     return undefined;
   }
   const { message: fieldDesc } = field;

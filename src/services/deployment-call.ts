@@ -29,6 +29,10 @@ export function readDeploymentCall(
   if (key !== undefined && (key === "" || key.length > maxKeyChars)) {
     throw new FlowgateError("invalid_argument", `idempotency key: must have 1 to ${maxKeyChars} characters`);
   }
+  // Two headers are joined to one value by Node, and may be by proxies (RFC 9110, section 5.3).
+  if (origin.protocol === "rest" && key?.includes(",") === true) {
+    throw new FlowgateError("invalid_argument", "Idempotency-Key: must be a single key, without a comma");
+  }
   return {
     origin,
     conditions: origin.protocol === "rest" ? headerConditions(rev, context.requestHeader) : revCondition(rev),

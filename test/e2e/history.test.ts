@@ -498,6 +498,15 @@ describe("an idempotency key", () => {
     await expect(deployAs("ada", [], key("x".repeat(256)))).rejects.toThrow(/400.*1 to 255 characters/);
   });
 
+  test("is rejected if there are two", async () => {
+    // Two headers with the same name are joined like this.
+    const reply = await send("DELETE", "/flow/none", { headers: key("a, b") });
+    expect([reply.status, reply.json()]).toEqual([
+      400,
+      { code: "invalid_argument", message: "Idempotency-Key: must be a single key, without a comma" },
+    ]);
+  });
+
   test("makes a repeated undo one revision, over REST and RPC", async () => {
     await deployAs("ada", [tab("good")]);
     await deployAs("ada", [tab("bad")]);

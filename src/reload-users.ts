@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import type { AdminAuth, User } from "./auth/admin-auth.ts";
 import type { AuditRecorder } from "./auth/audit-recorder.ts";
-import type { Options } from "./options/parse.ts";
+import { type Options, OptionsError } from "./options/parse.ts";
 import { systemOrigin } from "./store/audit-chain.ts";
 
 export type UserReload = {
@@ -52,7 +52,8 @@ export function createUserReload({ options, replace, audit, log }: UserReloadOpt
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       log.error({ reason }, "the changed configuration can't be used: the previous users stay in force");
-      audit.write({ kind: "users_rejected", origin: systemOrigin, detail: reason.slice(0, maxDetailChars) });
+      const detail = withoutPath(error).slice(0, maxDetailChars);
+      audit.write({ kind: "users_rejected", origin: systemOrigin, detail });
       return;
     }
     apply(next);
@@ -66,6 +67,14 @@ export function createUserReload({ options, replace, audit, log }: UserReloadOpt
 }
 
 const maxDetailChars = 1000;
+
+/** The reason for those who can read the audit log, but need not know where the service keeps its files. */
+function withoutPath(error: unknown): string {
+  const problems = [error, error instanceof Error ? error.cause : undefined].find(
+    (each) => each instanceof OptionsError,
+  );
+  return problems?.message ?? "the configuration can't be read: the log has the reason";
+}
 
 /** The paths of the values that differ, such as `limits.inFlight`. Lists are compared as a whole. */
 function changedPaths(before: object, after: object, prefix = ""): string[] {

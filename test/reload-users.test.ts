@@ -44,13 +44,16 @@ test("changes nothing if the users are the same, or the options can't be read", 
     [],
     ["the configuration was read again: the users in force are unchanged"],
   ]);
+  const reason = "/etc/flowgate.yaml:3: this key occurs twice";
   await reload.reload(async () => {
-    throw new Error("flowgate.yaml:3: adminAuth.users[0].password: must be a hash");
+    throw new Error(reason);
   });
+  expect(lines.at(-1)).toMatchObject({ level: 50, reason });
+  await read({ limits: { inFlight: -1 } });
   expect(events).toMatchObject([
-    { kind: "users_rejected", detail: "flowgate.yaml:3: adminAuth.users[0].password: must be a hash" },
+    { kind: "users_rejected", detail: "the configuration can't be read: the log has the reason" },
+    { kind: "users_rejected", detail: "limits.inFlight: must be a whole number from 0 to 1000000" },
   ]);
-  expect(lines.at(-1)).toMatchObject({ level: 50, reason: events[0]?.detail });
   expect(replaced).toEqual([]);
 });
 

@@ -25,7 +25,7 @@ export async function askSecrets(prompts: readonly string[]): Promise<readonly s
   const onEnd = (): void => reject(new CliFailure("No password was given."));
   const onKeypress = (character: string | undefined, { name, ctrl, meta }: Key): void => {
     if (ctrl === true && name === "c") {
-      reject(new CliFailure("", 130));
+      reject(new CliFailure("", { exitCode: 130 }));
     } else if (ctrl === true && name === "d") {
       onEnd();
     } else if (ctrl === true && name === "u") {

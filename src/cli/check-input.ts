@@ -9,7 +9,8 @@ export function checkInput(input: Input): Options {
     return parseOptions(input.content);
   } catch (error) {
     if (error instanceof OptionsError) {
-      throw new CliFailure(error.problems.map((problem) => describeProblem(problem, input)).join("\n"));
+      const message = error.problems.map((problem) => describeProblem(problem, input)).join("\n");
+      throw new CliFailure(message, { cause: error });
     }
     throw error;
   }

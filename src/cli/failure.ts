@@ -2,8 +2,8 @@
 export class CliFailure extends Error {
   readonly exitCode: number;
 
-  constructor(message: string, exitCode = 1) {
-    super(message);
+  constructor(message: string, { exitCode = 1, cause }: { readonly exitCode?: number; readonly cause?: unknown } = {}) {
+    super(message, { cause });
     this.name = "CliFailure";
     this.exitCode = exitCode;
   }
@@ -11,5 +11,5 @@ export class CliFailure extends Error {
 
 /** The failure for an invalid command line. */
 export function usageFailure(message: string): CliFailure {
-  return new CliFailure(`${message}\nSee flowgate --help for commands and flags.`, 2);
+  return new CliFailure(`${message}\nSee flowgate --help for commands and flags.`, { exitCode: 2 });
 }

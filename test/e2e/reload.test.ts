@@ -79,9 +79,9 @@ test("a wrong file is refused with its line, and the previous users stay in forc
   await eventually(async () =>
     expect(await entriesOf("users_rejected", token)).toMatchObject([
       {
-        detail: expect.stringContaining(
-          "flowgate.yaml:4: adminAuth.users[0].password: must be an argon2id or bcrypt hash",
-        ),
+        detail: expect.stringMatching(
+          /^adminAuth\.users\[0\]\.password: must be an argon2id or bcrypt hash/,
+        ) as unknown,
       },
     ]),
   );

@@ -18,9 +18,8 @@ import type { FlowStore } from "../../src/store/store.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 import { createFolder } from "../store/builders.ts";
 
-/** A runtime that starts any flows. */
-const anyFlows = {
-  apply: async () => ({ outcome: "running", missingTypes: [] }),
+/** A runtime that starts flows by an `apply` to be added. */
+const anyRuntime = {
   lastResult: () => undefined,
   onResult: () => ({ [Symbol.dispose]() {} }),
   onChange: () => ({ [Symbol.dispose]() {} }),
@@ -54,7 +53,7 @@ export type FlowsUnderTest = AsyncDisposable & {
  */
 export async function openFlows({
   wrap = (store) => store,
-  apply = (...parameters) => anyFlows.apply(...parameters),
+  apply = async () => ({ outcome: "running", missingTypes: [] }),
   prepare = () => (request, current) => prepareDeployment(request, current, decrypt),
 }: {
   readonly wrap?: (store: FlowStore) => FlowStore;
@@ -65,7 +64,7 @@ export async function openFlows({
   const folder = stack.use(await createFolder());
   const opened = stack.use(await openSqliteStore({ path: join(folder.path, "flowgate.db"), key: randomBytes(32) }));
   const store = wrap(opened.flows);
-  const runtime = { ...anyFlows, apply };
+  const runtime = { ...anyRuntime, apply };
   const outcomes = stack.use(openOutcomeRecorder(store, runtime, log));
   const probations = createProbations({ store, runtime, outcomes, log });
   const analysis = stack.use(openAnalysis(log));

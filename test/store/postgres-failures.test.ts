@@ -21,9 +21,9 @@ async function commitTo(store: Store): Promise<Revision> {
 function keepCommitting(store: Store) {
   const acknowledged: string[] = [];
   const errors: unknown[] = [];
-  let isRunning = true;
+  const ending = new AbortController();
   const done = (async () => {
-    while (isRunning) {
+    while (!ending.signal.aborted) {
       try {
         acknowledged.push((await commitTo(store)).rev);
       } catch (error) {
@@ -42,7 +42,7 @@ function keepCommitting(store: Store) {
       await expect.poll(() => acknowledged.length, patience).toBeGreaterThanOrEqual(length + more);
     },
     async stop(): Promise<void> {
-      isRunning = false;
+      ending.abort();
       await done;
     },
   };
@@ -108,9 +108,9 @@ describe("a server that stops and starts loses no acknowledged commit", () => {
 describe("a promoted standby", () => {
   test("has all commits, if replication is synchronous, and accepts new ones", async () => {
     await using primary = await startServer({ synchronous: true });
-    const { urlAt } = await primary.createDatabase();
+    const database = await primary.createDatabase();
     await using standby = await primary.createStandby();
-    const url = urlAt(primary.port, standby.port);
+    const url = database.urlAt(primary.port, standby.port);
     await using here = await openAt(url, key);
     await using there = await openAt(url, key);
     const writers = [keepCommitting(here), keepCommitting(there)];
@@ -127,10 +127,10 @@ describe("a promoted standby", () => {
 
   test("that lacks a commit makes the revision before it active again, as a newer one", async () => {
     await using primary = await startServer();
-    const { urlAt } = await primary.createDatabase();
+    const database = await primary.createDatabase();
     const standby = await primary.createStandby();
     await using proxy = await openTcpProxy(primary.port);
-    const url = urlAt(proxy.port);
+    const url = database.urlAt(proxy.port);
     await using here = await openAt(url, key);
     await using there = await openAt(url, key);
     const kept = await commitTo(here);
@@ -158,9 +158,9 @@ describe("a promoted standby", () => {
 
 test("a server that no longer responds is left for one that does", async () => {
   await using primary = await startServer();
-  const { urlAt } = await primary.createDatabase();
+  const database = await primary.createDatabase();
   await using proxy = await openTcpProxy(primary.port);
-  await using store = await openAt(urlAt(proxy.port, primary.port), key);
+  await using store = await openAt(database.urlAt(proxy.port, primary.port), key);
   await commitTo(store);
   proxy.stall();
   await expect.poll(() => commitTo(store).catch(() => undefined), patience).toBeDefined();

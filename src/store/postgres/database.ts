@@ -11,7 +11,7 @@ import {
 import { createListeners } from "../../listeners.ts";
 import type { StoreHealth } from "../store.ts";
 import type { Location } from "./location.ts";
-import { classify, unavailable } from "./postgres-error.ts";
+import { classify, describe, NotPrimary, unavailable } from "./postgres-error.ts";
 
 /** Runs one statement, and returns its rows. `withinMs` limits how long it waits for the server. */
 export type Query = <Row extends object>(
@@ -304,8 +304,6 @@ async function probe(config: ClientConfig, minTimeline: number): Promise<Omit<Pr
   }
 }
 
-class NotPrimary extends Error {}
-
 async function readTimeline(client: PgClient): Promise<number> {
   try {
     const { rows } = await client.query<{ timeline: number }>(
@@ -316,15 +314,4 @@ async function readTimeline(client: PgClient): Promise<number> {
     // Some hosted databases have no log files that SQL can name.
     return 0;
   }
-}
-
-/** For operators: without addresses and names of users. */
-function describe(error: unknown): string {
-  const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];
-  const [first] = errors.filter((each) => !(each instanceof NotPrimary));
-  if (first === undefined) {
-    return "no server of the store is a primary";
-  }
-  const code = typeof first === "object" && first !== null && "code" in first ? String(first.code) : undefined;
-  return `the database is not available${code === undefined ? "" : ` (${code})`}`;
 }

@@ -61,3 +61,47 @@ export function toFlowgateError(error: unknown): unknown {
       return error;
   }
 }
+
+/** The server is a standby, or was replaced by one. */
+export class NotPrimary extends Error {}
+
+/** By the code of PostgreSQL, of the system or of OpenSSL. */
+const descriptions: readonly [RegExp, string][] = [
+  [/^28/, "the database rejects the user or the password: check them in the store's URL, or PGUSER and PGPASSWORD"],
+  [/^3D000$/, "the database that the store's URL names does not exist: create it"],
+  [
+    /^42501$/,
+    "the user of the store has no privilege: let it create schemas in the database, or own the schema flowgate",
+  ],
+  [
+    /^53300$/,
+    "the database has too many connections: raise its max_connections, or lower pool_size in the store's URL",
+  ],
+  [/^57P0[1-3]$/, "the database is starting or stopping"],
+  [/^ECONNREFUSED$/, "no database accepts connections at the address of the store"],
+  [/^ENOTFOUND$|^EAI_AGAIN$/, "the host of the store can't be resolved"],
+  [/^ETIMEDOUT$|^EHOSTUNREACH$|^ENETUNREACH$/, "the database does not respond"],
+  [
+    /^ERR_TLS|CERT|^UNABLE_TO|SELF_SIGNED/,
+    "the certificate of the database is not trusted: name that of its CA with sslrootcert in the store's URL",
+  ],
+];
+
+/** For operators, and public: without addresses and names. Of several servers, the first one that is no standby counts. */
+export function describe(error: unknown): string {
+  const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];
+  const [first] = errors.filter((each) => !(each instanceof NotPrimary));
+  if (first === undefined) {
+    return "no server of the store is a primary";
+  }
+  const { code = "", message = "" } = first as { readonly code?: string; readonly message?: string };
+  if (/does not support SSL/i.test(message)) {
+    return "the database does not support TLS: enable it there, or add sslmode=disable to the store's URL";
+  }
+  // Of the driver, also when connecting takes too long.
+  if (/timeout|connection terminated/i.test(message)) {
+    return "the database does not respond, or has ended the connection";
+  }
+  const found = descriptions.find(([codes]) => codes.test(code));
+  return found?.[1] ?? `the database is not available${code === "" ? "" : ` (${code})`}`;
+}

@@ -23,6 +23,9 @@ export interface Changes extends AsyncDisposable {
 
 const channel = "flowgate";
 
+/** Limits how often notifications wake this replica. */
+const wakeIntervalMs = 20;
+
 /** Changes are noticed within this time also without notifications, which can be lost. */
 const pollMs = 400;
 const listenAgainMs = 1_000;
@@ -65,9 +68,19 @@ export async function openChanges(database: Database): Promise<Changes> {
     return next;
   }
 
+  let wakeTimer: NodeJS.Timeout | undefined;
+  let wokenAtMs = Number.NEGATIVE_INFINITY;
+
   function wake(): void {
-    // Failures are recorded by the database, and the next poll reads again.
-    refresh().catch(() => {});
+    wakeTimer ??= setTimeout(
+      () => {
+        wakeTimer = undefined;
+        wokenAtMs = performance.now();
+        // Failures are recorded by the database, and the next poll reads again.
+        refresh().catch(() => {});
+      },
+      Math.max(0, wokenAtMs + wakeIntervalMs - performance.now()),
+    ).unref();
   }
 
   async function poll(): Promise<void> {
@@ -119,6 +132,7 @@ export async function openChanges(database: Database): Promise<Changes> {
     async [Symbol.asyncDispose]() {
       isClosed = true;
       clearTimeout(timer);
+      clearTimeout(wakeTimer);
       clearTimeout(listenTimer);
       await client?.end().catch(() => {});
       await running?.catch(() => {});

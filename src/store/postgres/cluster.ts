@@ -10,6 +10,9 @@ const heartbeatMs = 2_000;
 const aliveFor = "7 seconds";
 const forgottenAfter = "1 hour";
 
+/** Limits how often the list is read, since that is done by each replica: changes of it, and signs of life. */
+const readIntervalMs = (replicas: number) => ({ changed: replicas, unchanged: Math.max(heartbeatMs, 10 * replicas) });
+
 type ReplicaRow = { id: string; status: string; ms_ago: number };
 
 /** Disposing says good-bye, so that the others need not wait for missing heartbeats. */
@@ -51,7 +54,8 @@ export function createCluster(database: Database, changes: Changes): Cluster & A
       "SELECT max(changed_at)::text AS at FROM flowgate.replica",
     );
     const at = latest?.at ?? undefined;
-    if (at === changedAt && performance.now() - readAtMs < heartbeatMs) {
+    const { changed, unchanged } = readIntervalMs(replicas.length);
+    if (performance.now() - readAtMs < (at === changedAt ? unchanged : changed)) {
       return;
     }
     const rows = await database.query<ReplicaRow>(

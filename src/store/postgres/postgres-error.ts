@@ -98,6 +98,9 @@ export function describe(error: unknown): string {
   if (/does not support SSL/i.test(message)) {
     return "the database does not support TLS: enable it there, or add sslmode=disable to the store's URL";
   }
+  if (/establishing an SSL/i.test(message)) {
+    return "what listens at the address of the store is no PostgreSQL server";
+  }
   // Of the driver, also when connecting takes too long.
   if (/timeout|connection terminated/i.test(message)) {
     return "the database does not respond, or has ended the connection";

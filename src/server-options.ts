@@ -45,6 +45,8 @@ export type Components = {
   readonly log: Logger;
   readonly store: Store;
   readonly runtime: Runtime;
+  /** The runtimes of all replicas. */
+  readonly allRuntimes: Pick<Runtime, "apply">;
   readonly outcomes: OutcomeRecorder;
   readonly probations: Probations;
   readonly tracing: Tracing;
@@ -60,6 +62,7 @@ export function openServerOptions(
     log,
     store: plainStore,
     runtime,
+    allRuntimes,
     outcomes,
     probations,
     tracing,
@@ -77,7 +80,7 @@ export function openServerOptions(
     store: store.flows,
     audit: store.audit,
     analysis,
-    runtime,
+    runtime: allRuntimes,
     probations,
     log,
     observer,
@@ -101,7 +104,7 @@ export function openServerOptions(
         runtime,
       }),
       revisions: revisionsService({ store: store.flows, deployer, outcomes, analysis }),
-      settings: settingsService(version, runtime),
+      settings: settingsService({ version, runtime, cluster: store.cluster }),
       tokens: tokensService(authenticator, store.tokens),
       audit: auditService(store.audit),
     }),

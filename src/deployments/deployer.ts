@@ -5,6 +5,7 @@ import type { DeploymentCall } from "./call.ts";
 import type { Change } from "./change.ts";
 import { commitChange } from "./commit.ts";
 import type { Committed, CommitOptions } from "./committed.ts";
+import { findAutomaticUndo } from "./automatic-undo.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { conflict, idempotencyKeyReused } from "./errors.ts";
 import type { Probations } from "./probations.ts";
@@ -38,7 +39,7 @@ export function createDeployer({ store, analysis, audit, runtime, probations }: 
     const settled =
       waitMs === undefined
         ? undefined
-        : probations.begin(revision, { forMs: waitMs, undoFor: undoOnFailure ? call.origin : undefined });
+        : probations.begin(revision, { type, forMs: waitMs, undoFor: undoOnFailure ? call.origin : undefined });
     // Store first: if the runtime crashes on these flows, it must find them again when it restarts.
     const result = await runtime.apply(revision, type, undefined, { withinMs, signal });
     const settlement = await (settled?.within({ withinMs, signal }) ?? { ...result, rev: revision.rev });
@@ -57,20 +58,8 @@ export function createDeployer({ store, analysis, audit, runtime, probations }: 
     }
     const entry = await store.findEntry(first.rev);
     const revision = { rev: first.rev, nodeCount: 0, deploymentType: change.deploymentType, ...entry };
-    const undo = await findUndo(entry);
-    return { revision, ...outcomeOf(entry), ...(undo ?? { rev: first.rev }), merge: mergeOf(entry) };
-  }
-
-  /** Whether the revision after this one has undone it automatically. */
-  async function findUndo(entry: RevisionEntry | undefined): Promise<Pick<Settlement, "rev" | "outcome"> | undefined> {
-    if (entry === undefined) {
-      return undefined;
-    }
-    const { revisions } = await store.list({ limit: 1, before: entry.seq + 2 });
-    const [next] = revisions;
-    return next?.parent === entry.rev && next.cause === "automatic_undo"
-      ? { rev: next.rev, outcome: "undone" }
-      : undefined;
+    const undo = entry && (await findAutomaticUndo(store, entry));
+    return { revision, ...(undo ?? { ...outcomeOf(entry), rev: first.rev }), merge: mergeOf(entry) };
   }
 
   return {

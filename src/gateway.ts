@@ -113,8 +113,11 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     const port = server.url.slice(server.url.lastIndexOf(":") + 1);
     const { mode } = options.runtime;
     stack.use(reportReplica({ cluster, runtime, store: store.flows, name: `${hostname()}:${port}`, version, mode }));
-    metrics?.watchReplicas(runtimeStates, () => cluster.replicas().map(({ state }) => state));
   }
+  metrics?.watchReplicas(
+    runtimeStates,
+    () => cluster?.replicas().map(({ state }) => state) ?? [runtime.status().state],
+  );
   metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
   metrics?.watchConnections(() => server.connections());
   if (certificates !== undefined) {

@@ -7,6 +7,8 @@ import type { Server } from "./server/app.ts";
 type DrainOptions = {
   readonly server: Server;
   readonly runtime: Runtime;
+  /** Whose calls wait for other replicas. */
+  readonly allRuntimes: Pick<Runtime, "release">;
   readonly probations: Pick<Probations, "release">;
   readonly log: Logger;
   /** How long calls are still accepted while health reports not ready. */
@@ -16,7 +18,15 @@ type DrainOptions = {
 };
 
 /** Shuts the service down without losing calls. What has not finished after `delayMs` plus `graceMs` is aborted. */
-export async function drain({ server, runtime, probations, log, delayMs, graceMs }: DrainOptions): Promise<void> {
+export async function drain({
+  server,
+  runtime,
+  allRuntimes,
+  probations,
+  log,
+  delayMs,
+  graceMs,
+}: DrainOptions): Promise<void> {
   // Health watches get NOT_SERVING, /readyz responds 503, and HTTP/1 responses close their connections.
   server.drain();
   if (delayMs > 0) {
@@ -26,6 +36,7 @@ export async function drain({ server, runtime, probations, log, delayMs, graceMs
 
   // Committed deployments stop waiting for the runtime: the next start of the service applies them.
   runtime.release();
+  allRuntimes.release();
   probations.release();
   // Stops listening, sends both GOAWAY frames, ends streams with UNAVAILABLE, and waits for calls in flight.
   log.info(`draining: no new connections; calls in flight may take ${graceMs} ms`);

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
+import { hostname } from "node:os";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { createProbations } from "./deployments/probations.ts";
@@ -8,8 +9,10 @@ import { openRetention } from "./deployments/retention.ts";
 import { drain } from "./drain.ts";
 import { deploymentTypeNames } from "./flows/deployment-type.ts";
 import { type Options, type OptionsInput, parseOptions } from "./options/parse.ts";
+import { createClusterRuntime } from "./replicas/cluster-runtime.ts";
+import { reportReplica } from "./replicas/report.ts";
+import { openRuntimeByMode } from "./replicas/runtime-by-mode.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
-import { openRuntime } from "./runtime/supervisor.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
 import { runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
@@ -78,27 +81,43 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
   const store = customStore ?? stack.use(await openStore(options));
+  const { cluster } = store;
   const runtime = stack.use(
-    openRuntime({
-      ...options.runtime,
-      active: async () => store.flows.active(),
-      log: createRuntimeLog(log),
-      logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
-    }),
+    openRuntimeByMode(
+      {
+        ...options.runtime,
+        active: async () => store.flows.active(),
+        log: createRuntimeLog(log),
+        logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
+      },
+      { ...options.runtime, cluster, log },
+    ),
   );
   stack.use(followRevisions(store.flows, runtime));
-  const outcomes = stack.use(openOutcomeRecorder(store.flows, runtime, log));
-  const probations = stack.use(createProbations({ store: store.flows, runtime, outcomes, log }));
+  const { deadlineMs } = options.runtime;
+  const allRuntimes = cluster === undefined ? runtime : createClusterRuntime({ runtime, cluster, deadlineMs });
+  const followed = { store: store.flows, runtime, cluster, log };
+  const outcomes = stack.use(openOutcomeRecorder(followed));
+  const probations = stack.use(createProbations({ ...followed, deadlineMs, outcomes }));
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
   // Loaded while the runtime process starts, which takes about as long.
   const { openServer } = await import("./server/app.ts");
   const metrics = options.metrics.enabled ? await loadMetrics(version, options) : undefined;
   const { serverOptions, users } = openServerOptions(
-    { options, version, log, store, runtime, outcomes, probations, tracing, certificates, metrics },
+    { options, version, log, store, runtime, allRuntimes, outcomes, probations, tracing, certificates, metrics },
     stack,
   );
   const server = stack.use(await openServer(serverOptions));
+  if (cluster !== undefined) {
+    const port = server.url.slice(server.url.lastIndexOf(":") + 1);
+    const { mode } = options.runtime;
+    stack.use(reportReplica({ cluster, runtime, store: store.flows, name: `${hostname()}:${port}`, version, mode }));
+  }
+  metrics?.watchReplicas(
+    runtimeStates,
+    () => cluster?.replicas().map(({ state }) => state) ?? [runtime.status().state],
+  );
   metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
   metrics?.watchConnections(() => server.connections());
   if (certificates !== undefined) {
@@ -123,7 +142,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const resources = stack.move();
   let closed: Promise<void> | undefined;
   const close = async (delayMs: number): Promise<void> => {
-    await drain({ server, runtime, probations, log, delayMs, graceMs: options.drain.graceMs });
+    await drain({ server, runtime, allRuntimes, probations, log, delayMs, graceMs: options.drain.graceMs });
     await resources.disposeAsync();
   };
   return {

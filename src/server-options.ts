@@ -46,6 +46,8 @@ export type Components = {
   readonly log: Logger;
   readonly store: Store;
   readonly runtime: Runtime;
+  /** The runtimes of all replicas. */
+  readonly allRuntimes: Pick<Runtime, "apply">;
   readonly outcomes: OutcomeRecorder;
   readonly probations: Probations;
   readonly tracing: Tracing;
@@ -61,6 +63,7 @@ export function openServerOptions(
     log,
     store: plainStore,
     runtime,
+    allRuntimes,
     outcomes,
     probations,
     tracing,
@@ -78,7 +81,7 @@ export function openServerOptions(
     store: store.flows,
     audit: store.audit,
     analysis,
-    runtime,
+    runtime: allRuntimes,
     probations,
     log,
     observer,
@@ -102,7 +105,7 @@ export function openServerOptions(
         runtime,
       }),
       revisions: revisionsService({ store: store.flows, deployer, outcomes, analysis }),
-      settings: settingsService(version, runtime),
+      settings: settingsService({ version, runtime, cluster: store.cluster }),
       tokens: tokensService(authenticator, store.tokens),
       audit: auditService(store.audit),
     }),

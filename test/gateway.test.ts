@@ -45,6 +45,13 @@ test("serves and runs flows that another process commits to its store, which sta
   await store.flows.commit(draft(store.flows.active().rev));
 });
 
+test("runs the flows in mode one if no other replica can use its store", async () => {
+  await using folder = await createFolder();
+  await using gateway = await openGateway(optionsOf(folder.path, { runtime: { port: 0, mode: "one" } }));
+  await eventually(async () => expect(gateway.runtimeStatus().state).toBe("running"));
+  expect(await (await fetch(`${gateway.url}/settings`)).json()).not.toHaveProperty("replicas");
+});
+
 test("looks a token up in the store once, and rejects it when it is revoked", async () => {
   await using folder = await createFolder();
   await using opened = await openSqliteStore({ path: join(folder.path, "elsewhere.db"), key: randomBytes(32) });

@@ -42,6 +42,8 @@ test("has a default for everything", () => {
     reflection: "open",
     metrics: { enabled: true, host: "127.0.0.1" },
     runtime: {
+      mode: "each",
+      leaseMs: 10_000,
       host: "127.0.0.1",
       port: 1880,
       dir: "data/runtime",

@@ -5,6 +5,7 @@ import type { DeploymentCall } from "./call.ts";
 import type { Change } from "./change.ts";
 import { commitChange } from "./commit.ts";
 import type { Committed, CommitOptions } from "./committed.ts";
+import { findAutomaticUndo } from "./automatic-undo.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { conflict, idempotencyKeyReused } from "./errors.ts";
 import type { Probations } from "./probations.ts";
@@ -39,7 +40,9 @@ export function createDeployer({ store, analysis, audit, runtime, probations }: 
     const settled =
       waitMs === undefined
         ? undefined
-        : probations.begin(revision, { forMs: waitMs, undoFor: undoOnFailure ? call.origin : undefined }).within(wait);
+        : probations
+            .begin(revision, { type, forMs: waitMs, undoFor: undoOnFailure ? call.origin : undefined })
+            .within(wait);
     // Store first: if the runtime crashes on these flows, it must find them again when it restarts.
     const [result, settlement] = await Promise.all([runtime.apply(revision, type, undefined, wait), settled]);
     return { revision, ...(settlement ?? { ...result, rev: revision.rev }) };
@@ -57,20 +60,8 @@ export function createDeployer({ store, analysis, audit, runtime, probations }: 
     }
     const entry = await store.findEntry(first.rev);
     const revision = { rev: first.rev, nodeCount: 0, deploymentType: change.deploymentType, ...entry };
-    const undo = await findUndo(entry);
-    return { revision, ...outcomeOf(entry), ...(undo ?? { rev: first.rev }), merge: mergeOf(entry) };
-  }
-
-  /** Whether the revision after this one has undone it automatically. */
-  async function findUndo(entry: RevisionEntry | undefined): Promise<Pick<Settlement, "rev" | "outcome"> | undefined> {
-    if (entry === undefined) {
-      return undefined;
-    }
-    const { revisions } = await store.list({ limit: 1, before: entry.seq + 2 });
-    const [next] = revisions;
-    return next?.parent === entry.rev && next.cause === "automatic_undo"
-      ? { rev: next.rev, outcome: "undone" }
-      : undefined;
+    const undo = entry && (await findAutomaticUndo(store, entry));
+    return { revision, ...(undo ?? { ...outcomeOf(entry), rev: first.rev }), merge: mergeOf(entry) };
   }
 
   return {

@@ -1,5 +1,5 @@
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
-import { outcomeMessage } from "./outcome-message.ts";
+import { outcomeMessage } from "../runtime/outcome-message.ts";
 import type { FlowStore, Revision } from "../store/store.ts";
 
 /** `healthy`: the flows have run without failure for the time; `replaced`: a newer revision became active before. */
@@ -7,20 +7,32 @@ export type HealthVerdict =
   | { readonly kind: "healthy" | "replaced" | "stopped" }
   | { readonly kind: "failed"; readonly result: DeploymentResult };
 
-type HealthWatch = Disposable & { readonly verdict: Promise<HealthVerdict> };
+/** Disposing ends it with `stopped`. */
+export type HealthWatch = Disposable & { readonly verdict: Promise<HealthVerdict> };
 
-/** Watches an active revision until its flows have run for `forMs`, or have failed. Disposing ends it with `stopped`. */
-export function watchHealth(
+export type Watched = {
+  readonly runtime: Pick<Runtime, "lastResult" | "onResult" | "onChange" | "status">;
+  readonly store: Pick<FlowStore, "active" | "onRevision">;
+};
+
+/** What an observer of the flows reports to the watch. */
+export type Health = {
+  /** The flows run; unless they fail, they are healthy after the time. */
+  started(): void;
+  /** The flows do not run any more, or not everywhere, which is not a failure. */
+  interrupted(): void;
+  failed(result: DeploymentResult): void;
+};
+
+/** Watches an active revision until its flows have run for `forMs`, or have failed, as `observe` reports. */
+export function openWatch(
   { seq }: Revision,
   forMs: number,
-  {
-    runtime,
-    store,
-  }: { readonly runtime: Pick<Runtime, "lastResult" | "onResult" | "onChange" | "status">; readonly store: FlowStore },
+  { runtime, store }: Watched,
+  observe: (health: Health) => Disposable,
 ): HealthWatch {
   const { promise: verdict, resolve } = Promise.withResolvers<HealthVerdict>();
   let timer: NodeJS.Timeout | undefined;
-  let isRunning = false;
   const subscriptions = new DisposableStack();
   const finish = (value: HealthVerdict): void => {
     clearTimeout(timer);
@@ -28,37 +40,79 @@ export function watchHealth(
     resolve(value);
   };
 
-  const handleResult = ({ revision, result }: RevisionResult): void => {
-    if (revision.seq !== seq) {
-      return;
-    }
-    if (result.outcome !== "running") {
-      finish({ kind: "failed", result });
-    } else if (result.failedNodes !== undefined && result.failedNodes.length > 0) {
-      finish({ kind: "failed", result: { ...result, outcome: "failed", message: outcomeMessage(result) } });
-    } else if (!isRunning) {
-      isRunning = true;
-      timer = setTimeout(() => finish({ kind: "healthy" }), forMs);
-    }
-  };
-
-  subscriptions.use(runtime.onResult(handleResult));
   subscriptions.use(
     runtime.onChange(() => {
-      const { state, message } = runtime.status();
-      if (state === "stopped") {
+      if (runtime.status().state === "stopped") {
         finish({ kind: "stopped" });
-      } else if (isRunning && state !== "running") {
-        finish({ kind: "failed", result: { outcome: "crashed", missingTypes: [], message } });
       }
     }),
   );
-  subscriptions.use(store.onRevision(() => finish({ kind: "replaced" })));
-  const last = runtime.lastResult();
-  if (store.active().seq !== seq) {
+  subscriptions.use(
+    store.onRevision(({ revision }) => {
+      if (revision.seq !== seq) {
+        finish({ kind: "replaced" });
+      }
+    }),
+  );
+  if (store.active().seq === seq) {
+    const observer = observe({
+      started() {
+        timer ??= setTimeout(() => finish({ kind: "healthy" }), forMs);
+      },
+      interrupted() {
+        clearTimeout(timer);
+        timer = undefined;
+      },
+      failed: (result) => finish({ kind: "failed", result }),
+    });
+    if (subscriptions.disposed) {
+      observer[Symbol.dispose]();
+    } else {
+      subscriptions.use(observer);
+    }
+  } else {
     finish({ kind: "replaced" });
-  } else if (last !== undefined && runtime.status().state === "running") {
-    handleResult(last);
   }
   return { verdict, [Symbol.dispose]: () => finish({ kind: "stopped" }) };
+}
+
+/** Watches the runtime of this process. `countsEarlier`: a failure before this call counts too. */
+export function watchHealth(
+  revision: Revision,
+  forMs: number,
+  watched: Watched,
+  { countsEarlier = false }: { readonly countsEarlier?: boolean } = {},
+): HealthWatch {
+  const { runtime } = watched;
+  return openWatch(revision, forMs, watched, (health) => {
+    let isRunning = false;
+    const handleResult = ({ revision: { seq }, result }: RevisionResult): void => {
+      if (seq !== revision.seq) {
+        return;
+      }
+      if (result.outcome !== "running") {
+        health.failed(result);
+      } else if (result.failedNodes !== undefined && result.failedNodes.length > 0) {
+        health.failed({ ...result, outcome: "failed", message: outcomeMessage(result) });
+      } else {
+        isRunning = true;
+        health.started();
+      }
+    };
+    const subscriptions = new DisposableStack();
+    subscriptions.use(runtime.onResult(handleResult));
+    subscriptions.use(
+      runtime.onChange(() => {
+        const { state, message } = runtime.status();
+        if (isRunning && state !== "running") {
+          health.failed({ outcome: "crashed", missingTypes: [], message });
+        }
+      }),
+    );
+    const last = runtime.lastResult();
+    if (last !== undefined && (countsEarlier || runtime.status().state === "running")) {
+      handleResult(last);
+    }
+    return subscriptions;
+  });
 }

@@ -1,7 +1,9 @@
 import type { Logger } from "pino";
-import type { DeploymentResult, Runtime } from "../runtime/runtime.ts";
-import type { FlowStore, RevisionOutcome } from "../store/store.ts";
-import { outcomeMessage } from "./outcome-message.ts";
+import { ofSelf, runnersOf } from "../replicas/runs.ts";
+import { outcomeMessage } from "../runtime/outcome-message.ts";
+import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
+import type { Cluster, Replica } from "../store/cluster.ts";
+import type { FlowStore, Revision, RevisionOutcome } from "../store/store.ts";
 
 /** Keeps what became of revisions. */
 export interface OutcomeRecorder extends Disposable {
@@ -11,12 +13,21 @@ export interface OutcomeRecorder extends Disposable {
   flush(): Promise<void>;
 }
 
-/** Records the results of the runtime, and outcomes that are passed to `record`. Disposing ends the former. */
-export function openOutcomeRecorder(
-  store: FlowStore,
-  runtime: Pick<Runtime, "onResult">,
-  log: Logger,
-): OutcomeRecorder {
+type RecorderOptions = {
+  readonly store: FlowStore;
+  readonly runtime: Pick<Runtime, "onResult">;
+  /** Undefined: there are no other replicas. */
+  readonly cluster?: Pick<Cluster, "replicas" | "onChange"> | undefined;
+  readonly log: Logger;
+};
+
+/**
+ * Records the results of the runtime, and outcomes that are passed to `record`. Disposing ends the former.
+ *
+ * With several replicas, a failure of any of them is recorded at once, and `running` when all that run flows run the revision:
+ * it must not hide that another one has failed.
+ */
+export function openOutcomeRecorder({ store, runtime, cluster, log }: RecorderOptions): OutcomeRecorder {
   /** Writes one after another, so that the last outcome is kept. */
   let queue: Promise<void> = Promise.resolve();
 
@@ -40,19 +51,53 @@ export function openOutcomeRecorder(
     return queue;
   }
 
-  const subscription = runtime.onResult(({ revision: { rev }, result }) => {
-    void record(rev, toOutcome(result));
-  });
+  /** The newest result, while other replicas do not run its revision. */
+  let heldBack: RevisionResult | undefined;
+
+  function recordWhenAllRun(): void {
+    if (heldBack === undefined) {
+      return;
+    }
+    const { revision, result } = heldBack;
+    const others = runnersOf(cluster?.replicas() ?? []).filter(({ isSelf }) => !isSelf);
+    if (result.outcome !== "running" || others.every((replica) => runs(replica, revision))) {
+      heldBack = undefined;
+      void record(revision.rev, named(toOutcome(result)));
+    }
+  }
+
+  /** With the name of this replica, if there can be others. */
+  function named(outcome: RevisionOutcome): RevisionOutcome {
+    const { state, message = state === "running" ? undefined : state } = outcome;
+    return cluster === undefined || message === undefined
+      ? outcome
+      : { ...outcome, message: ofSelf(cluster.replicas(), message) };
+  }
+
+  const subscriptions = new DisposableStack();
+  subscriptions.use(
+    runtime.onResult((result) => {
+      heldBack = result;
+      recordWhenAllRun();
+    }),
+  );
+  if (cluster !== undefined) {
+    subscriptions.use(cluster.onChange(recordWhenAllRun));
+  }
 
   return {
     record,
     flush: () => queue,
-    [Symbol.dispose]: () => subscription[Symbol.dispose](),
+    [Symbol.dispose]: () => subscriptions.dispose(),
   };
 }
 
 export function toOutcome(result: DeploymentResult): RevisionOutcome {
   return { state: result.outcome, message: outcomeMessage(result), missingTypes: result.missingTypes };
+}
+
+function runs({ run }: Replica, { seq }: Revision): boolean {
+  return run?.seq === seq && run.outcome === "running";
 }
 
 function isSame(one: RevisionOutcome, other: RevisionOutcome): boolean {

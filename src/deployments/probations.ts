@@ -1,13 +1,20 @@
 import type { Logger } from "pino";
+import type { DeploymentType } from "../flows/configuration.ts";
+import { ofSelf } from "../replicas/runs.ts";
+import { deploymentBudgetMs } from "../runtime/deployment.ts";
 import type { DeploymentResult, Runtime, WaitOptions } from "../runtime/runtime.ts";
-import type { FlowStore, Origin, Revision } from "../store/store.ts";
+import type { Cluster } from "../store/cluster.ts";
+import type { FlowStore, Origin, Revision, RevisionEntry } from "../store/store.ts";
+import { findAutomaticUndo } from "./automatic-undo.ts";
 import { isMismatch } from "./draft.ts";
-import { type HealthVerdict, watchHealth } from "./health-watch.ts";
-import { outcomeMessage } from "./outcome-message.ts";
+import { type HealthVerdict, type HealthWatch, watchHealth } from "./health-watch.ts";
+import { outcomeMessage } from "../runtime/outcome-message.ts";
 import { type OutcomeRecorder, toOutcome } from "./outcome-recorder.ts";
+import { watchReplicas } from "./replicas-watch.ts";
 import type { Settlement } from "./settlement.ts";
 
 type ProbationOptions = {
+  readonly type: DeploymentType;
   /** How long the flows must run without failure. */
   readonly forMs: number;
   /** Who has asked for the parent to be deployed again if the flows fail; undefined: nobody. */
@@ -19,8 +26,13 @@ type Probation = {
   within(wait: WaitOptions): Promise<Settlement>;
 };
 
-/** Watches deployed revisions for a while, and undoes those that fail. */
+/**
+ * Watches deployed revisions for a while, and undoes those that fail. With several replicas, the one that made a revision watches
+ * all of them, and each other one watches itself, since the former may end. They can't undo a revision twice: the undo is a
+ * commit that replaces this revision.
+ */
 export interface Probations extends Disposable {
+  /** A reload is watched on this replica only. */
   begin(revision: Revision, options: ProbationOptions): Probation;
   /** Continues the probation of the active revision that an earlier process began. */
   resume(): Promise<void>;
@@ -30,12 +42,23 @@ export interface Probations extends Disposable {
 
 type ProbationsOptions = {
   readonly store: FlowStore;
+  /** Undefined: there are no other replicas. */
+  readonly cluster?: Pick<Cluster, "replicas" | "onChange"> | undefined;
+  /** Time limit of a deployment; longer for very large ones. */
+  readonly deadlineMs: number;
   readonly runtime: Pick<Runtime, "apply" | "lastResult" | "onResult" | "onChange" | "status">;
   readonly outcomes: Pick<OutcomeRecorder, "record">;
   readonly log: Logger;
 };
 
-export function createProbations({ store, runtime, outcomes, log }: ProbationsOptions): Probations {
+export function createProbations({
+  store,
+  cluster,
+  deadlineMs,
+  runtime,
+  outcomes,
+  log,
+}: ProbationsOptions): Probations {
   const watches = new Set<Disposable>();
 
   async function settle(revision: Revision, verdict: HealthVerdict, undoFor: Origin | undefined): Promise<Settlement> {
@@ -50,10 +73,16 @@ export function createProbations({ store, runtime, outcomes, log }: ProbationsOp
         }
         return { outcome: "running", missingTypes: [], rev };
       case "replaced":
-        return { outcome: "replaced", missingTypes: [], rev };
+        return (await findUndo(rev)) ?? { outcome: "replaced", missingTypes: [], rev };
       default:
         return { outcome: "pending", missingTypes: [], rev };
     }
+  }
+
+  /** The undo may have been made by another replica. */
+  async function findUndo(rev: string): Promise<Settlement | undefined> {
+    const entry = cluster && (await store.findEntry(rev));
+    return entry && findAutomaticUndo(store, entry);
   }
 
   /** Resolves with undefined if there is nothing to undo any more. */
@@ -78,7 +107,7 @@ export function createProbations({ store, runtime, outcomes, log }: ProbationsOp
       });
     } catch (error) {
       if (isMismatch(error)) {
-        return undefined;
+        return findUndo(failed.rev);
       }
       throw error;
     }
@@ -87,21 +116,33 @@ export function createProbations({ store, runtime, outcomes, log }: ProbationsOp
     return { outcome: "undone", missingTypes: result.missingTypes, message: result.message, rev: revision.rev };
   }
 
-  function begin(revision: Revision, { forMs, undoFor }: ProbationOptions): Probation {
-    const watch = watchHealth(revision, forMs, { runtime, store });
+  function watched(watch: HealthWatch): HealthWatch {
     watches.add(watch);
+    void watch.verdict.then(() => watches.delete(watch));
+    return watch;
+  }
+
+  function begin(revision: Revision, { type, forMs, undoFor }: ProbationOptions): Probation {
+    const watch = watched(
+      cluster === undefined || type === "reload"
+        ? watchHealth(revision, forMs, { runtime, store })
+        : watchReplicas(revision, forMs, { runtime, store, cluster }),
+    );
+    // Without other replicas, flows that do not start in time are a failure.
+    const limitMs = cluster === undefined ? Infinity : deploymentBudgetMs(revision, deadlineMs) + forMs;
+    const endMs = performance.now() + limitMs;
     const settled = watch.verdict
       .then((verdict) => settle(revision, verdict, undoFor))
       .catch((err: unknown): Settlement => {
         log.error({ err, rev: revision.rev }, "the deployment could not be undone");
         return { outcome: "pending", missingTypes: [], rev: revision.rev };
-      })
-      .finally(() => watches.delete(watch));
+      });
     return {
-      async within({ withinMs, signal }) {
+      async within({ withinMs = Infinity, signal }) {
         const { promise: ended, resolve } = Promise.withResolvers<Settlement>();
         const giveUp = (): void => resolve({ outcome: "pending", missingTypes: [], rev: revision.rev });
-        const timer = withinMs === undefined ? undefined : setTimeout(giveUp, withinMs);
+        const timeMs = Math.min(withinMs, endMs - performance.now());
+        const timer = timeMs === Infinity ? undefined : setTimeout(giveUp, timeMs);
         signal?.addEventListener("abort", giveUp, { once: true });
         if (signal?.aborted === true) {
           giveUp();
@@ -116,7 +157,34 @@ export function createProbations({ store, runtime, outcomes, log }: ProbationsOp
     };
   }
 
+  /** Undoes the revision of another replica if it fails here. */
+  async function join(revision: Revision): Promise<void> {
+    const { rev } = revision;
+    const entry = await store.findEntry(rev);
+    if (entry?.probationMs === undefined) {
+      return;
+    }
+    const verdict = await watched(watchHealth(revision, entry.probationMs, { runtime, store }, { countsEarlier: true }))
+      .verdict;
+    // The other replica may have ended the probation long ago, if this one did not run the flows until now.
+    const isOver = (await store.findEntry(rev))?.probationMs === undefined;
+    if (verdict.kind === "failed" && !isOver) {
+      const { result } = verdict;
+      const message = ofSelf(cluster?.replicas() ?? [], result.message ?? result.outcome);
+      await settle(revision, { kind: "failed", result: { ...result, message } }, originOf(entry));
+    }
+  }
+
+  const joining =
+    cluster &&
+    store.onRevision(({ revision, isOwn, isReload = false }) => {
+      if (!isOwn && !isReload) {
+        join(revision).catch((err: unknown) => log.error({ err, rev: revision.rev }, "the deployment is not watched"));
+      }
+    });
+
   const release = (): void => {
+    joining?.[Symbol.dispose]();
     for (const watch of watches) {
       watch[Symbol.dispose]();
     }
@@ -128,11 +196,14 @@ export function createProbations({ store, runtime, outcomes, log }: ProbationsOp
       const revision = store.active();
       const entry = await store.findEntry(revision.rev);
       if (entry?.probationMs !== undefined) {
-        const { by, address, protocol, requestId } = entry;
-        begin(revision, { forMs: entry.probationMs, undoFor: { by, address, protocol, requestId } });
+        begin(revision, { type: revision.deploymentType, forMs: entry.probationMs, undoFor: originOf(entry) });
       }
     },
     release,
     [Symbol.dispose]: release,
   };
+}
+
+function originOf({ by, address, protocol, requestId }: RevisionEntry): Origin {
+  return { by, address, protocol, requestId };
 }

@@ -3,6 +3,17 @@ import { runtimeDefaults } from "../runtime/options.ts";
 import { flag, milliseconds, paths, port, text, wholeNumber } from "./values.ts";
 
 export const runtime = z.strictObject({
+  mode: z
+    .enum(["each", "one", "none"], "must be one of: each, one, none")
+    .default("each")
+    .describe(
+      "Which replicas of a service with a shared store run the flows: `each` of them, `one` at a time, or `none`, for a replica that serves the API only. With SQLite, `one` is the same as `each`.",
+    ),
+  leaseMs: wholeNumber(1_000, 3_600_000)
+    .default(10_000)
+    .describe(
+      "How long after the failure of the replica that runs the flows another one takes over, with `one`. The flows are stopped earlier if the store cannot be reached.",
+    ),
   host: text
     .default("127.0.0.1")
     .describe("Address that the HTTP-in nodes of flows listen on. They are not protected by `adminAuth`."),

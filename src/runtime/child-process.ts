@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { openChildChannel } from "./child-channel.ts";
 import { readOutput } from "./child-output.ts";
+import { formatDeadline } from "./fence.ts";
 import { launchArguments } from "./launch.ts";
 import { createLogBudget } from "./log-budget.ts";
 import {
@@ -56,8 +57,10 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   // Undefined if there were no file descriptors for the pipes, which Node's types omit.
   const pipes = child.stdio as ChildProcess["stdio"] | undefined;
   if (pipes === undefined) return notStarted;
-  // Never written to; see parent-watchdog.ts.
-  pipes[watchFd]?.on("error", ignore);
+  // See parent-watchdog.ts.
+  const watch = pipes[watchFd] as Duplex;
+  watch.on("error", ignore);
+  const renewals = options.fence?.onRenewed((deadline) => void watch.write(formatDeadline(deadline)));
   if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }, "flows"));
   if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }, "flows"));
 
@@ -105,6 +108,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   void channel.closed.then(() => kill(child));
 
   child.on("exit", (code, signal) => {
+    renewals?.[Symbol.dispose]();
     // The processes that flows have spawned are in its process group.
     if (options.allow.childProcess) killGroup(child);
     // Waits for the last messages, for a limited time: a process that a flow has spawned can keep the channel open.
@@ -121,7 +125,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   };
 }
 
-function spawnWith({ entry, dir, allow, maxOldSpaceMb }: CompleteOptions): ChildProcess {
+function spawnWith({ entry, dir, allow, maxOldSpaceMb, fence }: CompleteOptions): ChildProcess {
   return spawn(
     process.execPath,
     launchArguments(
@@ -133,7 +137,10 @@ function spawnWith({ entry, dir, allow, maxOldSpaceMb }: CompleteOptions): Child
     ),
     {
       cwd: dir,
-      env: sandboxEnvironment(dir, allow),
+      env: {
+        ...sandboxEnvironment(dir, allow),
+        ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
+      },
       stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
       // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
       detached: true,

@@ -6,6 +6,7 @@ import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import type { FlowNode } from "../flows/configuration.ts";
 import { markChangedCredentials, toCredentialsObject } from "./child-deployment.ts";
+import { shareDeadline, startFence } from "./child-fence.ts";
 import { createRuntimeLog } from "./child-log.ts";
 import { createFlowStorage } from "./flow-storage.ts";
 import { maxLineChars } from "./log-budget.ts";
@@ -22,7 +23,7 @@ import {
   maxNodeTypesChars,
 } from "./messages.ts";
 import { openParentChannel } from "./parent-channel.ts";
-import { startParentWatchdog } from "./parent-watchdog.ts";
+import { startDeadlineWatchdog, startParentWatchdog } from "./parent-watchdog.ts";
 import { createEventWaiter, describeFailure, isStartResult } from "./runtime-events.ts";
 import { createSettings } from "./runtime-settings.ts";
 import { hardenSandbox } from "./sandbox-hardening.ts";
@@ -107,7 +108,13 @@ async function handle(message: ToChild, payload: Buffer): Promise<void> {
 
 /** Starts the runtime without flows, and resolves with the server of its HTTP-in nodes. */
 async function initialize(message: Initialize): Promise<Server> {
-  startParentWatchdog();
+  if (message.deadline === undefined) {
+    startParentWatchdog();
+  } else {
+    const deadline = shareDeadline(message.deadline);
+    await startDeadlineWatchdog(deadline);
+    startFence(deadline);
+  }
   if (!message.worker) process.permission.drop("worker");
 
   // `httpNode` is used directly, not mounted in another Express app: the HTTP-in node reorders the routes of the root app, and

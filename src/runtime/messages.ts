@@ -1,4 +1,5 @@
 import type { DeploymentType } from "../flows/configuration.ts";
+import type { Instant } from "./fence.ts";
 import { maxLineChars } from "./log-budget.ts";
 
 /** By severity, the most severe first. */
@@ -31,6 +32,8 @@ export type Initialize = {
   readonly logLevel: LogLevel;
   /** Whether flows may start worker threads. If not, the child drops the permission. */
   readonly worker: boolean;
+  /** When the child ends, unless a later deadline arrives over the watch pipe; absent: never. */
+  readonly deadline?: Instant;
 };
 
 /**
@@ -93,7 +96,7 @@ export const heartbeatIntervalMs = 250;
 /** The child's file descriptor of the pipe that carries messages in both directions. */
 export const messageFd = 3;
 
-/** The child's file descriptor of the pipe that closes when the parent exits. */
+/** The child's file descriptor of the pipe that closes when the parent exits. It carries deadlines, see fence.ts. */
 export const watchFd = 4;
 
 const maxNameChars = 256;

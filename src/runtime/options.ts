@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import type { Revision } from "../store/store.ts";
 import type { BackOffLimits } from "./back-off.ts";
+import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
@@ -43,12 +44,15 @@ export type RuntimeOptions = {
   readonly allow?: SandboxPermissions;
   /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
   readonly maxOldSpaceMb?: number | undefined;
+  /** When the child may run. Defaults to always. */
+  readonly fence?: Fence | undefined;
   /** The program of the child, which implements the protocol of messages.ts. Defaults to `child.ts`. */
   readonly entry?: URL;
 };
 
-export type CompleteOptions = Required<Omit<RuntimeOptions, "maxOldSpaceMb" | "allow" | "restart">> & {
+export type CompleteOptions = Required<Omit<RuntimeOptions, "maxOldSpaceMb" | "fence" | "allow" | "restart">> & {
   readonly maxOldSpaceMb: number | undefined;
+  readonly fence: Fence | undefined;
   readonly restart: BackOffLimits;
   readonly allow: Required<SandboxPermissions>;
 };
@@ -75,6 +79,7 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,
     maxOldSpaceMb: undefined,
+    fence: undefined,
     // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./child${extname(import.meta.url)}`, import.meta.url),
     ...runtimeDefaults,

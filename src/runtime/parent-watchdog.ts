@@ -1,5 +1,42 @@
+import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import type { SharedDeadline } from "./child-fence.ts";
 import { watchFd } from "./messages.ts";
+
+const watchParent = `
+const socket = new (require("node:net").Socket)({ fd: ${watchFd} });
+const end = () => process.kill(-process.pid, "SIGKILL");
+socket.on("error", end).on("end", end).resume();
+`;
+
+/** Unix time is compared several times a second, because that clock can be set. */
+const watchDeadline = `
+const { parentPort, workerData: deadline } = require("node:worker_threads");
+let timer;
+function check() {
+  const leftMs = Math.min(
+    Number(Atomics.load(deadline, 0)) - Number(process.hrtime.bigint()) / 1e6,
+    Number(Atomics.load(deadline, 1)) - Date.now(),
+  );
+  if (leftMs <= 0) end();
+  clearTimeout(timer);
+  timer = setTimeout(check, Math.min(leftMs, 250));
+}
+let rest = "";
+socket.setEncoding("latin1").on("data", (text) => {
+  const lines = (rest + text).split("\\n");
+  rest = lines.pop();
+  const last = lines.pop();
+  if (last === undefined) return;
+  last.split(" ").forEach((ms, at) => Atomics.store(deadline, at, BigInt(ms)));
+  check();
+});
+// By then the deadlines that arrived while this process started have been read.
+setImmediate(() => {
+  check();
+  parentPort.postMessage("watching");
+});
+`;
 
 /**
  * Ends this process and its process group, which contains what its flows have spawned, when the parent exits.
@@ -8,11 +45,24 @@ import { watchFd } from "./messages.ts";
  * reads a pipe that only the parent keeps open.
  */
 export function startParentWatchdog(): void {
-  const worker = new Worker(
-    `const socket = new (require("node:net").Socket)({ fd: ${watchFd} });
-     const end = () => process.kill(-process.pid, "SIGKILL");
-     socket.on("error", end).on("end", end).resume();`,
-    { eval: true, env: {}, resourceLimits: { maxOldGenerationSizeMb: 16 } },
-  );
+  startThread(watchParent);
+}
+
+/**
+ * The same, also at the deadline. The parent writes later ones to the pipe, and the thread copies them into `deadline`.
+ * Resolves when those that it has written so far are there.
+ */
+export async function startDeadlineWatchdog(deadline: SharedDeadline): Promise<void> {
+  await once(startThread(watchParent + watchDeadline, deadline), "message");
+}
+
+function startThread(program: string, workerData?: SharedDeadline): Worker {
+  const worker = new Worker(program, {
+    eval: true,
+    env: {},
+    workerData,
+    resourceLimits: { maxOldGenerationSizeMb: 16 },
+  });
   worker.unref();
+  return worker;
 }

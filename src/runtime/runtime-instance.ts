@@ -163,7 +163,15 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
   };
 }
 
-function initializeMessage({ dir, host, port, nodeCloseTimeoutMs, logLevel, allow }: CompleteOptions): Initialize {
+function initializeMessage({
+  dir,
+  host,
+  port,
+  nodeCloseTimeoutMs,
+  logLevel,
+  allow,
+  fence,
+}: CompleteOptions): Initialize {
   return {
     kind: "initialize",
     userDir: dir,
@@ -172,6 +180,7 @@ function initializeMessage({ dir, host, port, nodeCloseTimeoutMs, logLevel, allo
     nodeCloseTimeoutMs,
     logLevel,
     worker: allow.worker,
+    ...(fence !== undefined && { deadline: fence.deadline() }),
   };
 }
 

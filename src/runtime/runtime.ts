@@ -4,11 +4,21 @@ import type { Revision } from "../store/store.ts";
 
 /**
  * `failed`: the runtime reported that it can't start the flows. `restarting`: its process exited and will be restarted.
- * `safe`: it exited too often in a row and does not start the flows until the next deployment.
+ * `safe`: it exited too often in a row and does not start the flows until the next deployment. `standby`: another replica
+ * runs the flows. `disabled`: this replica never runs flows.
  */
 export type RuntimeState = (typeof runtimeStates)[number];
 
-export const runtimeStates = ["starting", "running", "failed", "restarting", "safe", "stopped"] as const;
+export const runtimeStates = [
+  "starting",
+  "running",
+  "failed",
+  "restarting",
+  "safe",
+  "stopped",
+  "standby",
+  "disabled",
+] as const;
 
 export type RuntimeStatus = {
   /** The name of the embedded flow runtime. */

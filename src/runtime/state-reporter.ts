@@ -13,6 +13,8 @@ export type StateReporter = {
   onChange(listener: () => void): Disposable;
 };
 
+const uneventful: ReadonlySet<RuntimeState> = new Set(["running", "stopped", "standby", "disabled"]);
+
 /** Keeps the state of the runtime, logs its changes and notifies listeners. */
 export function createStateReporter(log: CompleteOptions["log"]): StateReporter {
   const listeners = createListeners<void>();
@@ -30,7 +32,7 @@ export function createStateReporter(log: CompleteOptions["log"]): StateReporter 
       const isChanged = nextState !== state || nextMessage !== message;
       state = nextState;
       message = nextMessage;
-      const level = state === "running" || state === "stopped" ? "info" : "warn";
+      const level = uneventful.has(state) ? "info" : "warn";
       const traceparent = formatTraceparent(trace);
       log(
         {

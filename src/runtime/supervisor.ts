@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Revision } from "../store/store.ts";
 import { createListeners } from "../listeners.ts";
@@ -15,6 +13,7 @@ import {
   resolveWaiters,
   running,
 } from "./deployment.ts";
+import { readFlowRuntime } from "./flow-runtime.ts";
 import { type RuntimeOptions, completeOptions } from "./options.ts";
 import { type InstanceEvents, type InstanceExit, type RuntimeInstance, startInstance } from "./runtime-instance.ts";
 import type { DeploymentResult, RevisionResult, Runtime } from "./runtime.ts";
@@ -27,7 +26,7 @@ import { prepareUserDir } from "./user-dir.ts";
  */
 export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   const options = completeOptions({ ...runtimeOptions, dir: prepareUserDir(runtimeOptions.dir) });
-  const version = flowRuntimeVersion();
+  const flowRuntime = readFlowRuntime();
   const backOff = createBackOff(options.restart);
   const reporter = createStateReporter(options.log);
   const results = createListeners<RevisionResult>();
@@ -177,7 +176,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     },
     processStats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
     nodeTypes: () => nodeTypes,
-    status: () => ({ name: "node-red", version, state: reporter.state, httpPort, message: reporter.message }),
+    status: () => ({ ...flowRuntime, state: reporter.state, httpPort, message: reporter.message }),
     onChange: (listener) => reporter.onChange(listener),
     lastResult: () => lastResult,
     onResult: (listener) => results.add(listener),
@@ -185,12 +184,6 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     kill: () => instance?.kill(),
     [Symbol.asyncDispose]: () => (stopped ??= stop()),
   };
-}
-
-function flowRuntimeVersion(): string {
-  const manifest = createRequire(import.meta.url).resolve("@node-red/runtime/package.json");
-  const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
-  return version;
 }
 
 function describe(error: unknown): string {

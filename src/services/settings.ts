@@ -1,15 +1,20 @@
-import { create, getOption } from "@bufbuild/protobuf";
+import { create, getOption, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import {
   type GetSettingsResponse,
   GetSettingsResponseSchema,
+  type ReplicaSchema,
+  RuntimeMode,
   RuntimeState as RuntimeStateMessage,
   type SettingsService,
 } from "../../gen/flowgate/v1/settings_pb.ts";
 import { method as methodExtension } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
 import { type Principal, principalKey } from "../auth/principal.ts";
+import { outcomes } from "../deployments/revision-message.ts";
 import type { Runtime, RuntimeState, RuntimeStatus } from "../runtime/runtime.ts";
+import type { Cluster, Replica } from "../store/cluster.ts";
 
 const states: Readonly<Record<RuntimeState, RuntimeStateMessage>> = {
   starting: RuntimeStateMessage.STARTING,
@@ -18,17 +23,29 @@ const states: Readonly<Record<RuntimeState, RuntimeStateMessage>> = {
   restarting: RuntimeStateMessage.RESTARTING,
   safe: RuntimeStateMessage.SAFE,
   stopped: RuntimeStateMessage.STOPPED,
+  standby: RuntimeStateMessage.STANDBY,
+  disabled: RuntimeStateMessage.DISABLED,
+};
+
+const modes: Readonly<Record<Replica["mode"], RuntimeMode>> = {
+  each: RuntimeMode.EACH,
+  one: RuntimeMode.ONE,
+  none: RuntimeMode.NONE,
 };
 
 /** The API versions that the .proto file declares. */
 const apiVersions =
   getOption(FlowsService.method.setFlows, methodExtension).variants?.variants.map(({ value }) => value) ?? [];
 
-/** `version` is the version of Flowgate. */
-export function settingsService(
-  version: string,
-  runtime: Pick<Runtime, "status">,
-): ServiceImpl<typeof SettingsService> {
+type SettingsOptions = {
+  /** The version of Flowgate. */
+  readonly version: string;
+  readonly runtime: Pick<Runtime, "status">;
+  /** Undefined: there are no other replicas. */
+  readonly cluster: Pick<Cluster, "replicas"> | undefined;
+};
+
+export function settingsService({ version, runtime, cluster }: SettingsOptions): ServiceImpl<typeof SettingsService> {
   let current: RuntimeStatus | undefined;
   /** Frozen, so that each is encoded once. */
   let responses = new WeakMap<Principal, GetSettingsResponse>();
@@ -37,6 +54,9 @@ export function settingsService(
     getSettings(_request, { values }) {
       const principal = values.get(principalKey);
       const status = runtime.status();
+      if (cluster !== undefined) {
+        return toResponse(version, status, principal, cluster.replicas());
+      }
       if (current === undefined || !isSame(status, current)) {
         current = status;
         responses = new WeakMap();
@@ -45,7 +65,7 @@ export function settingsService(
       if (known !== undefined) {
         return known;
       }
-      const response = Object.freeze(toResponse(version, status, principal));
+      const response = Object.freeze(toResponse(version, status, principal, []));
       responses.set(principal, response);
       return response;
     },
@@ -61,11 +81,29 @@ function toResponse(
   version: string,
   { state, message, ...status }: RuntimeStatus,
   { username, permissions }: Principal,
+  replicas: readonly Replica[],
 ): GetSettingsResponse {
   return create(GetSettingsResponseSchema, {
     version,
     apiVersions,
     runtime: { ...status, state: states[state], ...(message === undefined ? {} : { message }) },
     ...(username === undefined ? {} : { user: { username, permissions: [...permissions] } }),
+    replicas: replicas
+      .toSorted((one, other) => one.name.localeCompare(other.name))
+      .map((replica) => toReplica(replica)),
   });
+}
+
+function toReplica(replica: Replica): MessageInitShape<typeof ReplicaSchema> {
+  const { name, version, mode, state, run, isSelf, seenMsAgo } = replica;
+  return {
+    name,
+    version,
+    mode: modes[mode],
+    // Another version can have other states.
+    state: states[state as RuntimeState] ?? RuntimeStateMessage.UNSPECIFIED,
+    ...(run !== undefined && { rev: run.rev, outcome: outcomes[run.outcome], message: run.message ?? "" }),
+    self: isSelf,
+    lastSeenTime: timestampFromMs(Date.now() - seenMsAgo),
+  };
 }

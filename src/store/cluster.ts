@@ -59,7 +59,10 @@ export interface Cluster {
    * is at most about half a second old while the store is usable.
    */
   replicas(): readonly Replica[];
-  /** Calls the listener when `replicas` has changed in more than `seenMsAgo`. Disposing ends the subscription. */
+  /**
+   * Calls the listener when `replicas` has changed in more than `seenMsAgo`, and when another replica has released the lease.
+   * Disposing ends the subscription.
+   */
   onChange(listener: () => void): Disposable;
   readonly lease: Lease;
 }

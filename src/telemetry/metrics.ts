@@ -18,6 +18,8 @@ export interface Metrics {
   readonly stores: StoreMetrics;
   /** Read at each scrape. */
   watchRuntime(states: readonly string[], read: () => RuntimeReading): void;
+  /** `read` returns the state of each replica. */
+  watchReplicas(states: readonly string[], read: () => readonly string[]): void;
   watchConnections(count: () => Promise<number>): void;
   /** `notAfterMs` returns the expiry of the certificate in use, in Unix time. */
   watchCertificate(notAfterMs: () => number): void;
@@ -103,6 +105,17 @@ export function createMetrics(options: LabelValues & { readonly version: string 
     },
     stores: createStoreMetrics(registry),
     watchRuntime: (states, read) => registerRuntime(registry, states, read),
+    watchReplicas(states, read) {
+      registerSamples(registry, {
+        name: "flowgate_replicas",
+        help: "Replicas that use the store, by the state of their flow runtime.",
+        type: "gauge",
+        values() {
+          const now = read();
+          return states.map((state) => ({ labels: { state }, value: now.filter((one) => one === state).length }));
+        },
+      });
+    },
     watchConnections(count) {
       registerSamples(registry, {
         name: "flowgate_connections",

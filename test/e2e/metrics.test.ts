@@ -208,7 +208,10 @@ describe("the metrics of a service", () => {
       restarting: 0,
       safe: 0,
       stopped: 0,
+      standby: 0,
+      disabled: 0,
     });
+    expect([seen.sum("flowgate_replicas", { state: "failed" }), seen.sum("flowgate_replicas")]).toEqual([1, 1]);
     expect(seen.sum("flowgate_runtime_restarts_total")).toBe(0);
     expect(seen.sum("flowgate_runtime_heartbeat_age_seconds")).toBeLessThan(60);
     expect(seen.sum("flowgate_build_info")).toBe(1);

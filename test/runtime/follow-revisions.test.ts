@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { followRevisions } from "../../src/runtime/follow-revisions.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
-import type { Revision } from "../../src/store/store.ts";
+import type { Revision, RevisionEvent } from "../../src/store/store.ts";
+import { createListeners } from "../../src/listeners.ts";
 import { createFolder, draft } from "../store/builders.ts";
+import { revision } from "./builders.ts";
 
 test("applies revisions of other processes only, as full deployments after a skipped one", async () => {
   await using folder = await createFolder();
@@ -43,4 +45,20 @@ test("applies revisions of other processes only, as full deployments after a ski
   await commitTo(there, "nodes");
   await here.flows.reload();
   expect(applied).toHaveLength(3);
+});
+
+test("reloads the flows when another process does", async () => {
+  const applied: string[] = [];
+  const events = createListeners<RevisionEvent>();
+  using _ = followRevisions(
+    { active: () => revision(1, []), onRevision: (listener) => events.add(listener) },
+    {
+      async apply({ rev }, type) {
+        applied.push(`${rev} ${type}`);
+        return { outcome: "running", missingTypes: [] };
+      },
+    },
+  );
+  events.notify({ revision: revision(1, []), isOwn: false, isReload: true });
+  expect(applied).toEqual(["r1 reload"]);
 });

@@ -65,8 +65,8 @@ export async function openFlows({
   const opened = stack.use(await openSqliteStore({ path: join(folder.path, "flowgate.db"), key: randomBytes(32) }));
   const store = wrap(opened.flows);
   const runtime = { ...anyRuntime, apply };
-  const outcomes = stack.use(openOutcomeRecorder(store, runtime, log));
-  const probations = createProbations({ store, runtime, outcomes, log });
+  const outcomes = stack.use(openOutcomeRecorder({ store, runtime, log }));
+  const probations = createProbations({ store, runtime, outcomes, deadlineMs: 30_000, log });
   const analysis = stack.use(openAnalysis(log));
   const { audit } = opened;
   const deployer = createObservedDeployer({

@@ -10,7 +10,7 @@ test("the settings are those of the runtime and the caller at each call", async 
   let status: RuntimeStatus = running;
   const ada = { username: "ada", permissions: ["*"] };
   let caller: Principal = ada;
-  const service = settingsService("1", { status: () => ({ ...status }) });
+  const service = settingsService({ version: "1", runtime: { status: () => ({ ...status }) }, cluster: undefined });
   const transport = createRouterTransport((router) => router.service(SettingsService, service), {
     router: {
       interceptors: [

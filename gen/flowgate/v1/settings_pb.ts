@@ -5,7 +5,11 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_flowgate_v1_access } from "./access_pb.ts";
+import type { DeploymentOutcome } from "./flows_pb.ts";
+import { file_flowgate_v1_flows } from "./flows_pb.ts";
 import { file_google_api_annotations } from "@flowgate/transcoding/gen/google/api/annotations_pb.js";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_transcoding_v1_annotations } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -13,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/settings.proto.
  */
 export const file_flowgate_v1_settings: GenFile = /*@__PURE__*/
-  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IoQBChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyIo8BCgdSdW50aW1lEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIoCgVzdGF0ZRgDIAEoDjIZLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZRIZCglodHRwX3BvcnQYBCABKAVCBvKBGQIoARIUCgdtZXNzYWdlGAUgASgJSACIAQFCCgoIX21lc3NhZ2UiNQoEVXNlchIQCgh1c2VybmFtZRgBIAEoCRIbCgtwZXJtaXNzaW9ucxgCIAMoCUIG8oEZAigBKqkCCgxSdW50aW1lU3RhdGUSHQoZUlVOVElNRV9TVEFURV9VTlNQRUNJRklFRBAAEioKFlJVTlRJTUVfU1RBVEVfU1RBUlRJTkcQARoO8oEZCgoIc3RhcnRpbmcSKAoVUlVOVElNRV9TVEFURV9SVU5OSU5HEAIaDfKBGQkKB3J1bm5pbmcSJgoUUlVOVElNRV9TVEFURV9GQUlMRUQQAxoM8oEZCAoGZmFpbGVkEi4KGFJVTlRJTUVfU1RBVEVfUkVTVEFSVElORxAEGhDygRkMCgpyZXN0YXJ0aW5nEiIKElJVTlRJTUVfU1RBVEVfU0FGRRAFGgrygRkGCgRzYWZlEigKFVJVTlRJTUVfU1RBVEVfU1RPUFBFRBAGGg3ygRkJCgdzdG9wcGVkMowBCg9TZXR0aW5nc1NlcnZpY2USeQoLR2V0U2V0dGluZ3MSHy5mbG93Z2F0ZS52MS5HZXRTZXR0aW5nc1JlcXVlc3QaIC5mbG93Z2F0ZS52MS5HZXRTZXR0aW5nc1Jlc3BvbnNlIieQAgHCghkPGg1zZXR0aW5ncy5yZWFkgtPkkwILEgkvc2V0dGluZ3NCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_google_api_annotations, file_transcoding_v1_annotations]);
+  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IqwBChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyEiYKCHJlcGxpY2FzGAUgAygLMhQuZmxvd2dhdGUudjEuUmVwbGljYSKPAQoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSKAoFc3RhdGUYAyABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSGQoJaHR0cF9wb3J0GAQgASgFQgbygRkCKAESFAoHbWVzc2FnZRgFIAEoCUgAiAEBQgoKCF9tZXNzYWdlIpMCCgdSZXBsaWNhEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRImCgRtb2RlGAMgASgOMhguZmxvd2dhdGUudjEuUnVudGltZU1vZGUSKAoFc3RhdGUYBCABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSCwoDcmV2GAUgASgJEi8KB291dGNvbWUYBiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIPCgdtZXNzYWdlGAcgASgJEhQKBHNlbGYYCCABKAhCBvKBGQIoARIyCg5sYXN0X3NlZW5fdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiNQoEVXNlchIQCgh1c2VybmFtZRgBIAEoCRIbCgtwZXJtaXNzaW9ucxgCIAMoCUIG8oEZAigBKv8CCgxSdW50aW1lU3RhdGUSHQoZUlVOVElNRV9TVEFURV9VTlNQRUNJRklFRBAAEioKFlJVTlRJTUVfU1RBVEVfU1RBUlRJTkcQARoO8oEZCgoIc3RhcnRpbmcSKAoVUlVOVElNRV9TVEFURV9SVU5OSU5HEAIaDfKBGQkKB3J1bm5pbmcSJgoUUlVOVElNRV9TVEFURV9GQUlMRUQQAxoM8oEZCAoGZmFpbGVkEi4KGFJVTlRJTUVfU1RBVEVfUkVTVEFSVElORxAEGhDygRkMCgpyZXN0YXJ0aW5nEiIKElJVTlRJTUVfU1RBVEVfU0FGRRAFGgrygRkGCgRzYWZlEigKFVJVTlRJTUVfU1RBVEVfU1RPUFBFRBAGGg3ygRkJCgdzdG9wcGVkEigKFVJVTlRJTUVfU1RBVEVfU1RBTkRCWRAHGg3ygRkJCgdzdGFuZGJ5EioKFlJVTlRJTUVfU1RBVEVfRElTQUJMRUQQCBoO8oEZCgoIZGlzYWJsZWQqkgEKC1J1bnRpbWVNb2RlEhwKGFJVTlRJTUVfTU9ERV9VTlNQRUNJRklFRBAAEiEKEVJVTlRJTUVfTU9ERV9FQUNIEAEaCvKBGQYKBGVhY2gSHwoQUlVOVElNRV9NT0RFX09ORRACGgnygRkFCgNvbmUSIQoRUlVOVElNRV9NT0RFX05PTkUQAxoK8oEZBgoEbm9uZTKMAQoPU2V0dGluZ3NTZXJ2aWNlEnkKC0dldFNldHRpbmdzEh8uZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXF1ZXN0GiAuZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXNwb25zZSInkAIBwoIZDxoNc2V0dGluZ3MucmVhZILT5JMCCxIJL3NldHRpbmdzQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetSettingsRequest
@@ -57,6 +61,13 @@ export type GetSettingsResponse = Message<"flowgate.v1.GetSettingsResponse"> & {
    * @generated from field: flowgate.v1.User user = 4;
    */
   user?: User | undefined;
+
+  /**
+   * The processes that use the store, this one included, by name; absent if there can be only one.
+   *
+   * @generated from field: repeated flowgate.v1.Replica replicas = 5;
+   */
+  replicas: Replica[];
 };
 
 /**
@@ -110,6 +121,83 @@ export const RuntimeSchema: GenMessage<Runtime> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_settings, 2);
 
 /**
+ * A process that uses the store.
+ *
+ * @generated from message flowgate.v1.Replica
+ */
+export type Replica = Message<"flowgate.v1.Replica"> & {
+  /**
+   * The names of the host and the port of the API.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The version of Flowgate.
+   *
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * Which replicas run the flows.
+   *
+   * @generated from field: flowgate.v1.RuntimeMode mode = 3;
+   */
+  mode: RuntimeMode;
+
+  /**
+   * The state of its flow runtime.
+   *
+   * @generated from field: flowgate.v1.RuntimeState state = 4;
+   */
+  state: RuntimeState;
+
+  /**
+   * The revision that it runs; absent if it runs none.
+   *
+   * @generated from field: string rev = 5;
+   */
+  rev: string;
+
+  /**
+   * What became of this revision on this replica.
+   *
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 6;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * Why the flows do not run, or which nodes logged an error while they were started.
+   *
+   * @generated from field: string message = 7;
+   */
+  message: string;
+
+  /**
+   * Whether it has answered this call.
+   *
+   * @generated from field: bool self = 8;
+   */
+  self: boolean;
+
+  /**
+   * Its last sign of life.
+   *
+   * @generated from field: google.protobuf.Timestamp last_seen_time = 9;
+   */
+  lastSeenTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.Replica.
+ * Use `create(ReplicaSchema)` to create a new message.
+ */
+export const ReplicaSchema: GenMessage<Replica> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_settings, 3);
+
+/**
  * @generated from message flowgate.v1.User
  */
 export type User = Message<"flowgate.v1.User"> & {
@@ -129,7 +217,7 @@ export type User = Message<"flowgate.v1.User"> & {
  * Use `create(UserSchema)` to create a new message.
  */
 export const UserSchema: GenMessage<User> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_settings, 3);
+  messageDesc(file_flowgate_v1_settings, 4);
 
 /**
  * @generated from enum flowgate.v1.RuntimeState
@@ -179,6 +267,20 @@ export const RuntimeState = {
    * @generated from enum value: RUNTIME_STATE_STOPPED = 6;
    */
   STOPPED: 6,
+
+  /**
+   * Another replica runs the flows.
+   *
+   * @generated from enum value: RUNTIME_STATE_STANDBY = 7;
+   */
+  STANDBY: 7,
+
+  /**
+   * This replica does not run flows.
+   *
+   * @generated from enum value: RUNTIME_STATE_DISABLED = 8;
+   */
+  DISABLED: 8,
 } as const;
 
 /**
@@ -191,6 +293,50 @@ export type RuntimeState = (typeof RuntimeState)[keyof typeof RuntimeState] | Un
  */
 export const RuntimeStateSchema: GenEnum<RuntimeState> = /*@__PURE__*/
   enumDesc(file_flowgate_v1_settings, 0);
+
+/**
+ * Which replicas run the flows.
+ *
+ * @generated from enum flowgate.v1.RuntimeMode
+ */
+export const RuntimeMode = {
+  /**
+   * @generated from enum value: RUNTIME_MODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: RUNTIME_MODE_EACH = 1;
+   */
+  EACH: 1,
+
+  /**
+   * One at a time.
+   *
+   * @generated from enum value: RUNTIME_MODE_ONE = 2;
+   */
+  ONE: 2,
+
+  /**
+   * Not this one.
+   *
+   * @generated from enum value: RUNTIME_MODE_NONE = 3;
+   */
+  NONE: 3,
+} as const;
+
+/**
+ * Which replicas run the flows.
+ *
+ * @generated from enum flowgate.v1.RuntimeMode
+ */
+export type RuntimeMode = (typeof RuntimeMode)[keyof typeof RuntimeMode] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.RuntimeMode.
+ */
+export const RuntimeModeSchema: GenEnum<RuntimeMode> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_settings, 1);
 
 /**
  * Information about the service.

@@ -5,9 +5,9 @@ import type { Cluster, Lease, LeaseReply, Replica, ReplicaStatus } from "../clus
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 
-const heartbeatMs = 2_000;
+const heartbeatMs = 1_000;
 /** A replica that has missed three heartbeats is not listed. */
-const aliveFor = "7 seconds";
+const aliveFor = "4 seconds";
 const forgottenAfter = "1 hour";
 
 /** Limits how often the list is read, since that is done by each replica: changes of it, and signs of life. */

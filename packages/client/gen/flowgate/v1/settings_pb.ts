@@ -4,13 +4,17 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { DeploymentOutcome } from "./flows_pb.ts";
+import { file_flowgate_v1_flows } from "./flows_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file flowgate/v1/settings.proto.
  */
 export const file_flowgate_v1_settings: GenFile = /*@__PURE__*/
-  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IoQBChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyIocBCgdSdW50aW1lEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIoCgVzdGF0ZRgDIAEoDjIZLmZsb3dnYXRlLnYxLlJ1bnRpbWVTdGF0ZRIRCglodHRwX3BvcnQYBCABKAUSFAoHbWVzc2FnZRgFIAEoCUgAiAEBQgoKCF9tZXNzYWdlIi0KBFVzZXISEAoIdXNlcm5hbWUYASABKAkSEwoLcGVybWlzc2lvbnMYAiADKAkqzwEKDFJ1bnRpbWVTdGF0ZRIdChlSVU5USU1FX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWUlVOVElNRV9TVEFURV9TVEFSVElORxABEhkKFVJVTlRJTUVfU1RBVEVfUlVOTklORxACEhgKFFJVTlRJTUVfU1RBVEVfRkFJTEVEEAMSHAoYUlVOVElNRV9TVEFURV9SRVNUQVJUSU5HEAQSFgoSUlVOVElNRV9TVEFURV9TQUZFEAUSGQoVUlVOVElNRV9TVEFURV9TVE9QUEVEEAYyaAoPU2V0dGluZ3NTZXJ2aWNlElUKC0dldFNldHRpbmdzEh8uZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXF1ZXN0GiAuZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXNwb25zZSIDkAIBQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM");
+  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IqwBChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyEiYKCHJlcGxpY2FzGAUgAygLMhQuZmxvd2dhdGUudjEuUmVwbGljYSKHAQoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSKAoFc3RhdGUYAyABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSEQoJaHR0cF9wb3J0GAQgASgFEhQKB21lc3NhZ2UYBSABKAlIAIgBAUIKCghfbWVzc2FnZSKLAgoHUmVwbGljYRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoEbW9kZRgDIAEoDjIYLmZsb3dnYXRlLnYxLlJ1bnRpbWVNb2RlEigKBXN0YXRlGAQgASgOMhkuZmxvd2dhdGUudjEuUnVudGltZVN0YXRlEgsKA3JldhgFIAEoCRIvCgdvdXRjb21lGAYgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSDwoHbWVzc2FnZRgHIAEoCRIMCgRzZWxmGAggASgIEjIKDmxhc3Rfc2Vlbl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCItCgRVc2VyEhAKCHVzZXJuYW1lGAEgASgJEhMKC3Blcm1pc3Npb25zGAIgAygJKoYCCgxSdW50aW1lU3RhdGUSHQoZUlVOVElNRV9TVEFURV9VTlNQRUNJRklFRBAAEhoKFlJVTlRJTUVfU1RBVEVfU1RBUlRJTkcQARIZChVSVU5USU1FX1NUQVRFX1JVTk5JTkcQAhIYChRSVU5USU1FX1NUQVRFX0ZBSUxFRBADEhwKGFJVTlRJTUVfU1RBVEVfUkVTVEFSVElORxAEEhYKElJVTlRJTUVfU1RBVEVfU0FGRRAFEhkKFVJVTlRJTUVfU1RBVEVfU1RPUFBFRBAGEhkKFVJVTlRJTUVfU1RBVEVfU1RBTkRCWRAHEhoKFlJVTlRJTUVfU1RBVEVfRElTQUJMRUQQCCpvCgtSdW50aW1lTW9kZRIcChhSVU5USU1FX01PREVfVU5TUEVDSUZJRUQQABIVChFSVU5USU1FX01PREVfRUFDSBABEhQKEFJVTlRJTUVfTU9ERV9PTkUQAhIVChFSVU5USU1FX01PREVfTk9ORRADMmgKD1NldHRpbmdzU2VydmljZRJVCgtHZXRTZXR0aW5ncxIfLmZsb3dnYXRlLnYxLkdldFNldHRpbmdzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkdldFNldHRpbmdzUmVzcG9uc2UiA5ACAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.GetSettingsRequest
@@ -54,6 +58,13 @@ export type GetSettingsResponse = Message<"flowgate.v1.GetSettingsResponse"> & {
    * @generated from field: flowgate.v1.User user = 4;
    */
   user?: User | undefined;
+
+  /**
+   * The processes that use the store, this one included, by name; absent if there can be only one.
+   *
+   * @generated from field: repeated flowgate.v1.Replica replicas = 5;
+   */
+  replicas: Replica[];
 };
 
 /**
@@ -107,6 +118,83 @@ export const RuntimeSchema: GenMessage<Runtime> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_settings, 2);
 
 /**
+ * A process that uses the store.
+ *
+ * @generated from message flowgate.v1.Replica
+ */
+export type Replica = Message<"flowgate.v1.Replica"> & {
+  /**
+   * The names of the host and the port of the API.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The version of Flowgate.
+   *
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * Which replicas run the flows.
+   *
+   * @generated from field: flowgate.v1.RuntimeMode mode = 3;
+   */
+  mode: RuntimeMode;
+
+  /**
+   * The state of its flow runtime.
+   *
+   * @generated from field: flowgate.v1.RuntimeState state = 4;
+   */
+  state: RuntimeState;
+
+  /**
+   * The revision that it runs; absent if it runs none.
+   *
+   * @generated from field: string rev = 5;
+   */
+  rev: string;
+
+  /**
+   * What became of this revision on this replica.
+   *
+   * @generated from field: flowgate.v1.DeploymentOutcome outcome = 6;
+   */
+  outcome: DeploymentOutcome;
+
+  /**
+   * Why the flows do not run, or which nodes logged an error while they were started.
+   *
+   * @generated from field: string message = 7;
+   */
+  message: string;
+
+  /**
+   * Whether it has answered this call.
+   *
+   * @generated from field: bool self = 8;
+   */
+  self: boolean;
+
+  /**
+   * Its last sign of life.
+   *
+   * @generated from field: google.protobuf.Timestamp last_seen_time = 9;
+   */
+  lastSeenTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.Replica.
+ * Use `create(ReplicaSchema)` to create a new message.
+ */
+export const ReplicaSchema: GenMessage<Replica> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_settings, 3);
+
+/**
  * @generated from message flowgate.v1.User
  */
 export type User = Message<"flowgate.v1.User"> & {
@@ -126,7 +214,7 @@ export type User = Message<"flowgate.v1.User"> & {
  * Use `create(UserSchema)` to create a new message.
  */
 export const UserSchema: GenMessage<User> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_settings, 3);
+  messageDesc(file_flowgate_v1_settings, 4);
 
 /**
  * @generated from enum flowgate.v1.RuntimeState
@@ -176,6 +264,20 @@ export const RuntimeState = {
    * @generated from enum value: RUNTIME_STATE_STOPPED = 6;
    */
   STOPPED: 6,
+
+  /**
+   * Another replica runs the flows.
+   *
+   * @generated from enum value: RUNTIME_STATE_STANDBY = 7;
+   */
+  STANDBY: 7,
+
+  /**
+   * This replica does not run flows.
+   *
+   * @generated from enum value: RUNTIME_STATE_DISABLED = 8;
+   */
+  DISABLED: 8,
 } as const;
 
 /**
@@ -188,6 +290,50 @@ export type RuntimeState = (typeof RuntimeState)[keyof typeof RuntimeState] | Un
  */
 export const RuntimeStateSchema: GenEnum<RuntimeState> = /*@__PURE__*/
   enumDesc(file_flowgate_v1_settings, 0);
+
+/**
+ * Which replicas run the flows.
+ *
+ * @generated from enum flowgate.v1.RuntimeMode
+ */
+export const RuntimeMode = {
+  /**
+   * @generated from enum value: RUNTIME_MODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: RUNTIME_MODE_EACH = 1;
+   */
+  EACH: 1,
+
+  /**
+   * One at a time.
+   *
+   * @generated from enum value: RUNTIME_MODE_ONE = 2;
+   */
+  ONE: 2,
+
+  /**
+   * Not this one.
+   *
+   * @generated from enum value: RUNTIME_MODE_NONE = 3;
+   */
+  NONE: 3,
+} as const;
+
+/**
+ * Which replicas run the flows.
+ *
+ * @generated from enum flowgate.v1.RuntimeMode
+ */
+export type RuntimeMode = (typeof RuntimeMode)[keyof typeof RuntimeMode] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.RuntimeMode.
+ */
+export const RuntimeModeSchema: GenEnum<RuntimeMode> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_settings, 1);
 
 /**
  * Information about the service.

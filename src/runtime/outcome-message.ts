@@ -1,4 +1,4 @@
-import type { DeploymentResult } from "../runtime/runtime.ts";
+import type { DeploymentResult } from "./runtime.ts";
 
 const maxChars = 500;
 

@@ -1,0 +1,15 @@
+import type { FlowStore, RevisionEntry } from "../store/store.ts";
+import type { Settlement } from "./settlement.ts";
+
+/** Resolves with the settlement of a revision that the one after it has undone automatically; undefined: it was not. */
+export async function findAutomaticUndo(
+  store: Pick<FlowStore, "list">,
+  entry: RevisionEntry,
+): Promise<Settlement | undefined> {
+  const { revisions } = await store.list({ limit: 1, before: entry.seq + 2 });
+  const [next] = revisions;
+  const { missingTypes, message } = entry.outcome;
+  return next?.parent === entry.rev && next.cause === "automatic_undo"
+    ? { rev: next.rev, outcome: "undone", missingTypes, message }
+    : undefined;
+}

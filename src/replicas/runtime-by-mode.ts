@@ -1,0 +1,28 @@
+import type { Logger } from "pino";
+import { createDisabledRuntime } from "../runtime/disabled-runtime.ts";
+import type { RuntimeOptions } from "../runtime/options.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { openRuntime } from "../runtime/supervisor.ts";
+import type { Cluster, ReplicaStatus } from "../store/cluster.ts";
+import { openLeaseKeeper } from "./lease-keeper.ts";
+import { openLeasedRuntime } from "./leased-runtime.ts";
+
+type Mode = {
+  readonly mode: ReplicaStatus["mode"];
+  readonly leaseMs: number;
+  /** Undefined: there is no other replica. */
+  readonly cluster: Cluster | undefined;
+  /** The log of the service. */
+  readonly log: Logger;
+};
+
+/** Opens the runtime of this replica as `runtime.mode` says. */
+export function openRuntimeByMode(options: RuntimeOptions, { mode, leaseMs, cluster, log }: Mode): Runtime {
+  if (mode === "none") return createDisabledRuntime(options.log);
+  if (mode === "each" || cluster === undefined) return openRuntime(options);
+  return openLeasedRuntime({
+    keeper: openLeaseKeeper({ cluster, leaseMs, log }),
+    open: (fence) => openRuntime({ ...options, fence }),
+    log: options.log,
+  });
+}

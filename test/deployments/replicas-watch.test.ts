@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import type { HealthVerdict, Watched } from "../../src/deployments/health-watch.ts";
+import { watchReplicas } from "../../src/deployments/replicas-watch.ts";
+import { createListeners } from "../../src/listeners.ts";
+import type { RevisionEvent } from "../../src/store/store.ts";
+import { createMemoryCluster } from "../replicas/memory-cluster.ts";
+import { run, status } from "../replicas/statuses.ts";
+import { revision } from "../runtime/builders.ts";
+
+const longMs = 600_000;
+
+/** Two replicas that run the first revision, and a watch of the second one for `forMs`. */
+function openWatched(forMs: number) {
+  const cluster = createMemoryCluster();
+  const [here, there] = [cluster.join(), cluster.join()];
+  here.report(status("here"));
+  there.report(status("there"));
+  const revisions = createListeners<RevisionEvent>();
+  const none = () => ({ [Symbol.dispose]() {} });
+  const watched: Watched = {
+    store: { active: () => revision(2, []), onRevision: (listener) => revisions.add(listener) },
+    runtime: {
+      lastResult: () => undefined,
+      onResult: none,
+      onChange: none,
+      status: () => ({ name: "none", version: "0", state: "running", httpPort: 0, message: undefined }),
+    },
+  };
+  const watch = watchReplicas(revision(2, []), forMs, { ...watched, cluster: here });
+  return { cluster, here, there, revisions, watch };
+}
+
+const second = status("there", { run: run({ seq: 2 }) });
+
+test("a revision is healthy when all replicas have run it for the time", async () => {
+  const { here, there, watch } = openWatched(1);
+  here.report(second);
+  await new Promise(setImmediate);
+  there.report(second);
+  expect(await watch.verdict).toEqual({ kind: "healthy" });
+});
+
+test("a revision has failed when it crashes on one of the replicas, or a node logs an error", async () => {
+  const failures: [Parameters<typeof run>[0], HealthVerdict][] = [
+    [
+      { seq: 2, outcome: "crashed", message: "it exited" },
+      { kind: "failed", result: { outcome: "crashed", missingTypes: [], message: "there: it exited" } },
+    ],
+    [
+      { seq: 2, message: "nodes logged errors" },
+      { kind: "failed", result: { outcome: "failed", missingTypes: [], message: "there: nodes logged errors" } },
+    ],
+  ];
+  for (const [failed, verdict] of failures) {
+    const { here, there, watch } = openWatched(longMs);
+    here.report(second);
+    there.report(second);
+    await new Promise(setImmediate);
+    there.report(status("there", { run: run(failed) }));
+    expect(await watch.verdict).toEqual(verdict);
+  }
+});
+
+test("a replica that joins must run it too", async () => {
+  const { cluster, here, there, watch } = openWatched(50);
+  const joined = cluster.join();
+  joined.report(status("joined", { state: "starting", run: run({ seq: 2, outcome: "pending" }) }));
+  here.report(second);
+  there.report(second);
+  await new Promise(setImmediate);
+  joined.report(status("joined", { run: run({ seq: 2, outcome: "failed" }) }));
+  expect((await watch.verdict).kind).toBe("failed");
+});
+
+test("a newer revision ends the watch, a reload of the same one does not", async () => {
+  const { here, there, revisions, watch } = openWatched(longMs);
+  revisions.notify({ revision: revision(2, []), isOwn: false, isReload: true });
+  here.report(second);
+  there.report(second);
+  revisions.notify({ revision: revision(3, []), isOwn: false });
+  expect(await watch.verdict).toEqual({ kind: "replaced" });
+});

@@ -1,0 +1,118 @@
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import type { FlowNode } from "../../src/flows/configuration.ts";
+import { openLeaseKeeper } from "../../src/replicas/lease-keeper.ts";
+import { openLeasedRuntime } from "../../src/replicas/leased-runtime.ts";
+import type { LogEntry } from "../../src/runtime/messages.ts";
+import type { Runtime, RuntimeState } from "../../src/runtime/runtime.ts";
+import { openRuntime } from "../../src/runtime/supervisor.ts";
+import { fixture, revision } from "../runtime/builders.ts";
+import { createFolder, type Folder } from "../store/builders.ts";
+import { createMemoryCluster, type Member } from "./memory-cluster.ts";
+
+const log = pino({ level: "silent" });
+const flows: FlowNode[] = [{ id: "a", type: "a" }];
+
+/** A replica whose runtime is a fixture; `name` is its directory. */
+function openReplica(
+  folder: Folder,
+  name: string,
+  { cluster, leaseMs = 300, entry = "ready" }: { cluster: Member; leaseMs?: number; entry?: string },
+): { runtime: Runtime; entries: LogEntry[] } {
+  const entries: LogEntry[] = [];
+  const record = (logged: LogEntry): void => void entries.push(logged);
+  const runtime = openLeasedRuntime({
+    keeper: openLeaseKeeper({ cluster, leaseMs, log }),
+    open: (fence) =>
+      openRuntime({
+        fence,
+        active: async () => revision(1, flows),
+        dir: `${folder.path}/${name}`,
+        host: "127.0.0.1",
+        port: 0,
+        nodeCloseTimeoutMs: 600_000,
+        unresponsiveMs: 600_000,
+        entry: fixture(entry),
+        log: record,
+      }),
+    log: record,
+  });
+  return { runtime, entries };
+}
+
+async function untilState(runtime: Runtime, state: RuntimeState): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const check = (): void => {
+    if (runtime.status().state === state) resolve();
+  };
+  using _ = runtime.onChange(check);
+  check();
+  await promise;
+}
+
+test("the flows run on one replica, and on another one when it stops", async () => {
+  await using folder = await createFolder();
+  const cluster = createMemoryCluster();
+  const first = openReplica(folder, "first", { cluster: cluster.join(), leaseMs: 60_000 });
+  expect(first.runtime.status()).toMatchObject({ name: "node-red", state: "starting", httpPort: 0 });
+  await untilState(first.runtime, "running");
+
+  const second = openReplica(folder, "second", { cluster: cluster.join(), leaseMs: 60_000 });
+  await untilState(second.runtime, "standby");
+  expect(await second.runtime.apply(revision(2, flows), "full")).toMatchObject({ outcome: "pending" });
+  expect(second.runtime.lastResult()).toBeUndefined();
+  expect(second.entries.filter(({ message }) => message.startsWith("deploy"))).toEqual([]);
+
+  const results: string[] = [];
+  second.runtime.onResult(({ revision: { rev }, result }) => results.push(`${rev} ${result.outcome}`));
+  await first.runtime[Symbol.asyncDispose]();
+  expect(first.runtime.status().state).toBe("stopped");
+  await untilState(second.runtime, "running");
+  expect(results).toEqual(["r1 running"]);
+  await second.runtime[Symbol.asyncDispose]();
+});
+
+test("a replica that loses the lease stops its flows, also if they do not stop by themselves, and starts them again", async () => {
+  await using folder = await createFolder();
+  const cluster = createMemoryCluster();
+  const member = cluster.join();
+  let isConnected = true;
+  const { runtime } = openReplica(folder, "only", {
+    entry: "ignores-stop",
+    cluster: {
+      ...member,
+      lease: {
+        ...member.lease,
+        async hold(durationMs) {
+          if (!isConnected) throw new Error("the database can't be reached");
+          return member.lease.hold(durationMs);
+        },
+      },
+    },
+  });
+  await untilState(runtime, "running");
+  isConnected = false;
+  await untilState(runtime, "standby");
+  isConnected = true;
+  await untilState(runtime, "running");
+  expect(runtime.processStats().restarts).toBe(0);
+  runtime.kill();
+  await runtime[Symbol.asyncDispose]();
+});
+
+test("a replica that is about to stop does not take over", async () => {
+  await using folder = await createFolder();
+  const cluster = createMemoryCluster();
+  const first = openReplica(folder, "first", { cluster: cluster.join(), leaseMs: 60_000 });
+  await untilState(first.runtime, "running");
+  const leaving = openReplica(folder, "leaving", { cluster: cluster.join(), leaseMs: 60_000 });
+  await untilState(leaving.runtime, "standby");
+  leaving.runtime.release();
+  const third = openReplica(folder, "third", { cluster: cluster.join(), leaseMs: 60_000 });
+  await untilState(third.runtime, "standby");
+  await first.runtime[Symbol.asyncDispose]();
+  await untilState(third.runtime, "running");
+  expect(leaving.runtime.status().state).toBe("standby");
+  await leaving.runtime[Symbol.asyncDispose]();
+  await third.runtime[Symbol.asyncDispose]();
+});

@@ -31,11 +31,13 @@ socket.setEncoding("latin1").on("data", (text) => {
   last.split(" ").forEach((ms, at) => Atomics.store(deadline, at, BigInt(ms)));
   check();
 });
-// By then the deadlines that arrived while this process started have been read.
-setImmediate(() => {
-  check();
-  parentPort.postMessage("watching");
-});
+// The event loop reads the deadlines that arrived while this process started between the first and the second one.
+setImmediate(() =>
+  setImmediate(() => {
+    check();
+    parentPort.postMessage("watching");
+  }),
+);
 `;
 
 /**

@@ -100,6 +100,14 @@ test("a child does not run flows if its deadline has passed when it starts", asy
   expect(runtime.entries.map(({ message }) => message)).not.toContain("the flow runs");
 });
 
+test("a child that starts later than its first deadline reads the next one before it decides", async () => {
+  const fence = createFence(1);
+  await using runtime = await runtimeWith(fence, []);
+  fence.renew(longMs);
+  await runtime.untilState("running");
+  expect(runtime.processStats().restarts).toBe(0);
+});
+
 test("flows do not act after the deadline when their process is resumed", async () => {
   // Deadlines only get later, and the child checks them with the last one in mind.
   const fence = createFence(3_000);

@@ -52,8 +52,8 @@ function describe({ counts, auditProblem }: CopyResult, key: string): string {
       ? ""
       : `The audit log was copied as it is, but had been changed before: ${auditProblem}.\n`;
   return (
-    `Copied and checked: ${revisions} revisions, ${tokens} tokens, ${entries} audit entries. ` +
-    `Their credentials are encrypted with ${key}.\n${warning}` +
+    `Copied and checked (revisions: ${revisions}, tokens: ${tokens}, audit entries: ${entries}). ` +
+    `The credentials are encrypted with ${key}.\n${warning}` +
     "Start the service with the new store. The previous one was not changed: keep it until the service runs, and remove it then.\n"
   );
 }

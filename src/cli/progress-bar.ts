@@ -32,8 +32,7 @@ export function createProgressBar(
 
 function format({ phase, done, total }: CopyProgress): string {
   const part = total === 0 ? 1 : done / total;
-  const filled = Math.floor(part * barWidth);
-  const bar = "#".repeat(filled) + "-".repeat(barWidth - filled);
+  const bar = "#".repeat(Math.floor(part * barWidth)).padEnd(barWidth, "-");
   const percent = `${Math.floor(part * 100)}%`.padStart(4);
-  return `${phase === "copying" ? "Copying " : "Checking"} [${bar}]${percent} of ${total} rows`;
+  return `${phase === "copying" ? "Copying " : "Checking"} [${bar}] ${percent} of ${total} rows`;
 }

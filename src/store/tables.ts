@@ -10,5 +10,5 @@ export type Row = Readonly<Record<string, string | number | Uint8Array | null>>;
 
 /** The number of rows that are in memory at once. The flows of a revision can have megabytes. */
 export function batchSizeOf(table: TableName): number {
-  return table === "revision_content" ? 16 : 500;
+  return table === "revision_content" ? 4 : 500;
 }

@@ -36,7 +36,14 @@ export async function beginLongTransaction(database: Database, mode: string): Pr
       await query(
         "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'",
       );
-      await query("COMMIT", [], commitMs);
+      try {
+        await query("COMMIT", [], commitMs);
+      } catch (cause) {
+        throw new Error(
+          "the database has failed during the commit, which may have been made: try again; it was made if the database has data then",
+          { cause },
+        );
+      }
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };

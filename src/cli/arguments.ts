@@ -8,15 +8,18 @@ export type Flags = ReadonlyMap<string, string>;
 export type Command =
   | { readonly kind: "start"; readonly flags: Flags }
   | { readonly kind: "backup" | "restore"; readonly file: string; readonly flags: Flags }
+  | { readonly kind: "migrate"; readonly flags: Flags }
   | { readonly kind: "audit-verify"; readonly head: string | undefined; readonly flags: Flags }
   | { readonly kind: "hash-password" }
   | { readonly kind: "help" }
   | { readonly kind: "version" };
 
-const commands = ["start", "backup", "restore", "audit", "hash-password", "help"] as const;
-const allFlags = ["config", ...settings.map(({ flag }) => flag)];
+const commands = ["start", "backup", "restore", "migrate", "audit", "hash-password", "help"] as const;
+const startFlags = ["config", ...settings.map(({ flag }) => flag)];
 /** The flags of commands that open the store only. */
 const storeFlags = ["config", "data-dir", "store"];
+const migrateFlags = ["config", "data-dir", "from", "to"];
+const allFlags = [...new Set([...startFlags, ...migrateFlags])];
 const options = {
   help: { type: "boolean", short: "h" },
   version: { type: "boolean", short: "V" },
@@ -30,7 +33,7 @@ export function parseArguments(argv: readonly string[]): Command {
   const flags = new Map<string, string>();
   const positionals = tokens.flatMap((token) => (token.kind === "positional" ? [token.value] : []));
   const [command = "start"] = positionals;
-  const valueFlags = command === "backup" || command === "restore" || command === "audit" ? storeFlags : allFlags;
+  const valueFlags = flagsOf(command);
   for (const token of tokens) {
     if (token.kind === "option") {
       flags.set(token.name, readFlag(token, valueFlags));
@@ -43,6 +46,19 @@ export function parseArguments(argv: readonly string[]): Command {
     return { kind: "version" };
   }
   return toCommand(positionals, flags);
+}
+
+function flagsOf(command: string): readonly string[] {
+  switch (command) {
+    case "backup":
+    case "restore":
+    case "audit":
+      return storeFlags;
+    case "migrate":
+      return migrateFlags;
+    default:
+      return startFlags;
+  }
 }
 
 type OptionToken = { name: string; rawName: string; value?: string | undefined; inlineValue?: boolean | undefined };
@@ -92,7 +108,10 @@ function toCommand([name = "start", ...operands]: readonly string[], flags: Flag
   if (operands.length > 0) {
     throw usageFailure(`${kind} takes no arguments other than flags.`);
   }
-  return kind === "start" ? { kind, flags } : { kind };
+  if (kind === "migrate" && !flags.has("from") && !flags.has("to")) {
+    throw usageFailure("migrate requires --from, --to or both: the URLs of the stores.");
+  }
+  return kind === "start" || kind === "migrate" ? { kind, flags } : { kind };
 }
 
 function suggest(word: string, candidates: readonly string[]): string {

@@ -8,6 +8,7 @@ import type * as gateway from "../gateway.ts";
 import type * as copying from "./copy-store.ts";
 import { launchArgument } from "../runtime/launch.ts";
 import { runCommandLine } from "./run.ts";
+import type * as migrating from "../store/migrate.ts";
 import type * as storing from "../store/open-store.ts";
 import { removeOtherPrograms, unpackProgram } from "./unpack.ts";
 
@@ -26,6 +27,8 @@ if (firstArgument === launchArgument && program !== undefined && isConfined()) {
       return opened;
     },
     copyStore: (...copy) => withModule("cli/copy-store.js", (module) => (module as typeof copying).copyStore(...copy)),
+    migrateStore: (...migration) =>
+      withModule("store/migrate.js", (module) => (module as typeof migrating).migrateStore(...migration)),
     verifyAudit: (...verify) =>
       withModule("store/open-store.js", (module) => (module as typeof storing).verifyAudit(...verify)),
   });

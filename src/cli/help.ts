@@ -15,11 +15,13 @@ Commands:
   start                 Start the service (the default)
   backup <file>         Copy the store to a new file, also while the service runs
   restore <file>        Restore the store from such a copy; the service must not run
+  migrate               Copy the store --from one URL --to another; no service must use them
   audit verify [head]   Check the audit log, also while the service runs, and print its head
   hash-password         Prompt for a password, or read one line from stdin, and print its hash
   help                  Show this
 
-Flags and equivalent environment variables; backup, restore and audit support --config, --data-dir and --store:
+Flags and equivalent environment variables; backup, restore and audit support --config, --data-dir and --store, migrate
+--config, --data-dir, --from and --to, each of which defaults to the configured store:
 ${rows.map(({ flag, variable, help }) => `  ${flag.padEnd(flagWidth)}${variable.padEnd(variableWidth)}${help}`).join("\n")}
   ${"-h, --help".padEnd(flagWidth + variableWidth)}Show this
   ${"-V, --version".padEnd(flagWidth + variableWidth)}Show the version

@@ -21,6 +21,7 @@ await runCommandLine({
     return gateway;
   },
   copyStore: async (...copy) => (await import("./copy-store.ts")).copyStore(...copy),
+  migrateStore: async (...migration) => (await import("../store/migrate.ts")).migrateStore(...migration),
   verifyAudit: async (...verify) => (await import("../store/open-store.ts")).verifyAudit(...verify),
   beforeLoad: useCompileCache,
 });

@@ -17,14 +17,15 @@ export type Input = {
 
 /**
  * Merges flags, environment and configuration file, in this order of precedence. Throws a CliFailure if the file can't be
- * read.
+ * read. `storeFlag` is the flag that sets the store.
  */
-export async function readInput(flags: Flags, environment: Environment): Promise<Input> {
+export async function readInput(flags: Flags, environment: Environment, storeFlag = "store"): Promise<Input> {
   const configPath = configPathOf(flags, environment);
   const configOrigin = flags.has("config") ? "--config" : "FLOWGATE_CONFIG";
   const file = configPath === undefined ? undefined : await readFile(configPath, configOrigin);
   const overrides = settings.flatMap((setting): Override[] => {
-    const { flag, variable, path } = setting;
+    const { variable, path } = setting;
+    const flag = setting.flag === "store" ? storeFlag : setting.flag;
     const fromFlag = flags.get(flag);
     const text = fromFlag ?? (environment[variable] || undefined);
     return text === undefined

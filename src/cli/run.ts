@@ -1,3 +1,4 @@
+import type { migrateStore } from "../store/migrate.ts";
 import type { verifyAudit } from "../store/open-store.ts";
 import { parseArguments } from "./arguments.ts";
 import type { copyStore } from "./copy-store.ts";
@@ -5,6 +6,7 @@ import { CliFailure } from "./failure.ts";
 import { hashPasswordCommand } from "./hash-password.ts";
 import { helpText } from "./help.ts";
 import { createFileWatch } from "./file-watch.ts";
+import { migrateCommand } from "./migrate.ts";
 import { configPathOf } from "./read-input.ts";
 import { readOptions } from "./read-options.ts";
 import { start } from "./start.ts";
@@ -17,6 +19,8 @@ export interface Program {
   readonly openGateway: Parameters<typeof start>[1];
   /** Loads the database. */
   readonly copyStore: typeof copyStore;
+  /** Loads the databases. */
+  readonly migrateStore: typeof migrateStore;
   /** Loads the database. */
   readonly verifyAudit: typeof verifyAudit;
   /** Called with the data directory before the service is loaded. */
@@ -38,7 +42,7 @@ export async function runCommandLine(program: Program): Promise<void> {
   }
 }
 
-async function run({ version, openGateway, copyStore, verifyAudit, beforeLoad }: Program): Promise<void> {
+async function run({ version, openGateway, copyStore, migrateStore, verifyAudit, beforeLoad }: Program): Promise<void> {
   const command = parseArguments(process.argv.slice(2));
   switch (command.kind) {
     case "help":
@@ -50,6 +54,9 @@ async function run({ version, openGateway, copyStore, verifyAudit, beforeLoad }:
     case "backup":
     case "restore":
       await copyStore(command.kind, command.file, await readOptions(command.flags, process.env));
+      return;
+    case "migrate":
+      await migrateCommand(command.flags, process.env, migrateStore);
       return;
     case "audit-verify":
       await verifyAuditCommand(command.head, await readOptions(command.flags, process.env), verifyAudit);

@@ -1,12 +1,15 @@
-const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
+/** How shells report a process that a signal has ended. */
+export const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
+
+type EndingSignal = keyof typeof exitCodes;
 
 /** Resolves with the first SIGTERM or SIGINT. A second one ends the process at once. */
-export function untilSignal(): Promise<NodeJS.Signals> {
-  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
+export function untilSignal(): Promise<EndingSignal> {
+  const { promise, resolve } = Promise.withResolvers<EndingSignal>();
   let signalled = false;
-  const onSignal = (signal: NodeJS.Signals): void => {
+  const onSignal = (signal: EndingSignal): void => {
     if (signalled) {
-      process.exit(signal === "SIGINT" ? exitCodes.SIGINT : exitCodes.SIGTERM);
+      process.exit(exitCodes[signal]);
     }
     signalled = true;
     resolve(signal);

@@ -24,6 +24,7 @@ const kinds: Readonly<Record<AuditKind, AuditKindMessage>> = {
   users_rejected: AuditKindMessage.USERS_REJECTED,
   audit_pruned: AuditKindMessage.AUDIT_PRUNED,
   store_restored: AuditKindMessage.STORE_RESTORED,
+  store_migrated: AuditKindMessage.STORE_MIGRATED,
 };
 
 /** The number of entries that an export reads at once, which takes a few milliseconds. */

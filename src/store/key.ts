@@ -4,25 +4,48 @@ import { join } from "node:path";
 import { makeDirectory } from "../make-directory.ts";
 
 const KEY_BYTES = 32;
+const keyFile = "credential.key";
 
 /**
  * Returns the key that encrypts credentials, 32 bytes. It is derived from `credentialSecret`, or read from
  * `<dataDir>/credential.key`, which is created if it is missing.
  */
 export async function readKey(options: { credentialSecret?: string | undefined; dataDir: string }): Promise<Buffer> {
-  if (options.credentialSecret === undefined) {
-    return readKeyFile(options.dataDir);
+  const { credentialSecret, dataDir } = options;
+  return credentialSecret === undefined ? readKeyFile(dataDir) : deriveKey(credentialSecret);
+}
+
+/**
+ * Returns the keys that credentials may have been encrypted with: that of `credentialSecret`, and that in `dataDir`. The first
+ * one is the key of new credentials. Throws if there is none.
+ */
+export async function readKnownKeys(options: {
+  credentialSecret?: string | undefined;
+  dataDir: string;
+}): Promise<readonly Buffer[]> {
+  const { credentialSecret, dataDir } = options;
+  const stored = await readPrivateFile(join(dataDir, keyFile));
+  const keys = [...(credentialSecret === undefined ? [] : [deriveKey(credentialSecret)]), ...(stored ? [stored] : [])];
+  if (keys.length === 0) {
+    throw new Error(
+      `there is no key for the credentials: name the data directory that contains ${keyFile} with --data-dir, ` +
+        "FLOWGATE_DATA_DIR or dataDir, or configure credentialSecret",
+    );
   }
-  if (options.credentialSecret === "") {
+  return keys;
+}
+
+function deriveKey(credentialSecret: string): Buffer {
+  if (credentialSecret === "") {
     throw new Error("credentialSecret must not be empty: set a long random one, or leave it out.");
   }
   // HKDF separates this key from the one that the `$` format derives from the same secret (its plain SHA-256). It does not
   // strengthen a guessable secret. The info string names the purpose and must never change.
-  return Buffer.from(hkdfSync("sha256", options.credentialSecret, "", "flowgate credentials at rest v1", KEY_BYTES));
+  return Buffer.from(hkdfSync("sha256", credentialSecret, "", "flowgate credentials at rest v1", KEY_BYTES));
 }
 
 async function readKeyFile(dataDir: string): Promise<Buffer> {
-  const path = join(dataDir, "credential.key");
+  const path = join(dataDir, keyFile);
   const existing = await readPrivateFile(path);
   if (existing !== undefined) {
     return existing;

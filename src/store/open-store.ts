@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { readKey } from "./key.ts";
+import { readKey, readKnownKeys } from "./key.ts";
 import type { AuditHead, AuditVerification, Store, StoreAdapter } from "./store.ts";
 
 const loadPostgres = async (): Promise<StoreAdapter> => (await import("./postgres/adapter.ts")).postgresAdapter;
@@ -34,7 +34,7 @@ export async function backupStore(options: StoreOptions, file: string): Promise<
 /** Resolves with the path under which the previous data is kept, if there was any. */
 export async function restoreStore(file: string, options: StoreOptions): Promise<string | undefined> {
   const { adapter, location } = await findAdapter(options);
-  return adapter.restore(file, location);
+  return adapter.restore(file, location, () => readKnownKeys(options));
 }
 
 /** Checks the audit log, and that it contains the entry `expected`. */
@@ -44,12 +44,16 @@ export async function verifyAudit(options: StoreOptions, expected?: AuditHead): 
 }
 
 /** Errors never contain the URL, because it may contain a password. */
-async function findAdapter({ store, dataDir }: StoreOptions): Promise<{ adapter: StoreAdapter; location: string }> {
+export async function findAdapter({
+  store,
+  dataDir,
+}: Pick<StoreOptions, "store" | "dataDir">): Promise<{ adapter: StoreAdapter; scheme: string; location: string }> {
   const url = store ?? `sqlite:${join(dataDir, "flowgate.db")}`;
   const colon = url.indexOf(":");
-  const load = adapters.get(url.slice(0, colon));
+  const scheme = url.slice(0, colon);
+  const load = adapters.get(scheme);
   if (load === undefined) {
     throw new TypeError("store: must be a URL that begins with sqlite: or postgres:");
   }
-  return { adapter: await load(), location: url.slice(colon + 1) };
+  return { adapter: await load(), scheme, location: url.slice(colon + 1) };
 }

@@ -23,6 +23,24 @@ export function sealCredentials(key: Buffer, rev: string, sets: CredentialSets):
 
 /** Decrypts the credentials of a revision. Throws if the key is another one, or the bytes are damaged. */
 export function openCredentials(key: Buffer, rev: string, sealed: Uint8Array): CredentialSets {
+  const text = decrypt(key, rev, sealed);
+  if (text === undefined) {
+    throw new Error(
+      "The stored credentials can't be decrypted with this credentialSecret. Set the one that was used to store them. " +
+        "If none was set, leave it out and restore the credential.key of that time to the data directory.",
+    );
+  }
+  const entries = JSON.parse(text.toString("utf8")) as [string, [string, string][]][];
+  return new Map(entries.map(([id, set]) => [id, new Map(set)]));
+}
+
+/** Whether the credentials of a revision were encrypted with this key. */
+export function isKeyOf(key: Buffer, rev: string, sealed: Uint8Array): boolean {
+  return decrypt(key, rev, sealed) !== undefined;
+}
+
+/** Returns undefined if the bytes were encrypted with another key, or changed. */
+function decrypt(key: Buffer, rev: string, sealed: Uint8Array): Buffer | undefined {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
   if (bytes.length < HEADER_BYTES) {
     throw new Error(`The stored credentials of revision ${rev} are damaged: restore the database from a backup.`);
@@ -40,15 +58,11 @@ export function openCredentials(key: Buffer, rev: string, sealed: Uint8Array): C
   const text = decipher.update(bytes.subarray(HEADER_BYTES));
   try {
     decipher.final();
-  } catch (cause) {
-    throw new Error(
-      "The stored credentials can't be decrypted with this credentialSecret. Set the one that was used to store them. " +
-        "If none was set, leave it out and restore the credential.key of that time to the data directory.",
-      { cause },
-    );
+    return text;
+  } catch {
+    // The tag is another one.
+    return undefined;
   }
-  const entries = JSON.parse(text.toString("utf8")) as [string, [string, string][]][];
-  return new Map(entries.map(([id, set]) => [id, new Map(set)]));
 }
 
 function associatedData(rev: string): Buffer {

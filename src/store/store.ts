@@ -3,6 +3,7 @@ import type { FlowsDocument } from "../flows/document.ts";
 import type { Cluster } from "./cluster.ts";
 import type { RepeatedRequest } from "./errors.ts";
 import type { LoginAttempts } from "./login-attempts.ts";
+import type { Row, TableName } from "./tables.ts";
 
 /** Who caused a change, and by which request. */
 export type Origin = {
@@ -265,7 +266,8 @@ export type AuditKind =
   | "users_reloaded"
   | "users_rejected"
   | "audit_pruned"
-  | "store_restored";
+  | "store_restored"
+  | "store_migrated";
 
 /** An event to write to the audit log. Must not contain a secret. */
 export type AuditRecord = {
@@ -354,6 +356,25 @@ export interface Store extends AsyncDisposable {
   onHealthChange(listener: () => void): Disposable;
 }
 
+/** Reads the data of a store, as of one point in time. */
+export interface TableReader extends AsyncDisposable {
+  count(table: TableName): Promise<number>;
+  /** Reads all rows, in batches. Their order does not depend on the adapter. */
+  read(table: TableName): AsyncIterable<readonly Row[]>;
+  /** The newest audit entry, as it was recorded apart from the log. */
+  readHead(): Promise<AuditHead>;
+}
+
+/** Fills a new store in one transaction, and reads what was written. Disposing without `commit` leaves the store as it was. */
+export interface TableWriter extends TableReader {
+  /** `rows` is not empty. */
+  write(table: TableName, rows: readonly Row[]): Promise<void>;
+  /** Records the newest audit entry apart from the log. */
+  writeHead(head: AuditHead): Promise<void>;
+  /** The data is durable when the promise resolves. */
+  commit(): Promise<void>;
+}
+
 /** A kind of store. `location` is the part of the store's URL after the scheme. */
 export interface StoreAdapter {
   /**
@@ -361,13 +382,23 @@ export interface StoreAdapter {
    * were encrypted with another key.
    */
   open(location: string, options: { readonly key: Buffer; readonly dataDir: string }): Promise<Store>;
-  /** Copies a consistent snapshot of all revisions to a new file. A service may use the store at the same time. */
+  /**
+   * Copies a consistent snapshot of all data to a new file, a SQLite database. A service may use the store at the same time.
+   */
   backup(location: string, file: string): Promise<void>;
   /**
    * Replaces the data by a backup, without its tokens, since some may have been revoked in the meantime. No service may use
-   * the store. Resolves with the path under which the previous data is kept, if there was any.
+   * the store. Resolves with the path under which the previous data is kept, if there was any. An adapter that can't keep
+   * it rejects unless the store is new. `readKeys` is as `CopyOptions.keys`.
    */
-  restore(file: string, location: string): Promise<string | undefined>;
+  restore(file: string, location: string, readKeys: () => Promise<readonly Buffer[]>): Promise<string | undefined>;
+  /** Rejects if a service uses the store, and prevents changes of its data until the reader is disposed. */
+  openReader(location: string): Promise<TableReader>;
+  /**
+   * Rejects if a service uses the store, or if the store has data: a token, an audit entry, or a revision other than the first
+   * one. Services can't use it until the writer is disposed.
+   */
+  openWriter(location: string): Promise<TableWriter>;
   /** Checks the audit log, as `AuditStore.verify`. A service may use the store at the same time. */
   verifyAudit(location: string, expected?: AuditHead): Promise<AuditVerification>;
 }

@@ -47,6 +47,14 @@ test.each([
     "audit verify takes a head as it printed it earlier: a number, a colon and 64 hexadecimal digits.",
   ],
   [["audit", "verify", "--port", "1"], "Unknown flag --port."],
+  [["migrate"], "migrate requires --from, --to or both: the URLs of the stores."],
+  [["migrate", "sqlite:a", "sqlite:b"], "migrate takes no arguments other than flags."],
+  [["migrate", "--from", "sqlite:a", "--store", "sqlite:b"], "Unknown flag --store."],
+  [["--from", "sqlite:a"], "Unknown flag --from."],
+  [
+    ["migrate", "--from", "sqlite:a", "--to", "sqlite:a"],
+    "--from and --to are the same store. The one that is left out is the configured store.",
+  ],
   [["start", "now"], "start takes no arguments other than flags."],
   [
     ["hash-password", "hunter2"],

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { createListeners } from "../../listeners.ts";
 import type { Cluster, Lease, LeaseReply, Replica, ReplicaStatus } from "../cluster.ts";
 import type { Changes } from "./changes.ts";
-import type { Database } from "./database.ts";
+import type { Database, Query } from "./database.ts";
 
 const heartbeatMs = 1_000;
 /** A replica that has missed three heartbeats is not listed. */
@@ -58,10 +58,7 @@ export function createCluster(database: Database, changes: Changes): Cluster & A
     if (performance.now() - readAtMs < (at === changedAt ? unchanged : changed)) {
       return;
     }
-    const rows = await database.query<ReplicaRow>(
-      `SELECT id, status, (1000 * extract(epoch FROM clock_timestamp() - seen_at))::bigint AS ms_ago FROM flowgate.replica
-       WHERE status <> '' AND seen_at > clock_timestamp() - interval '${aliveFor}' ORDER BY id`,
-    );
+    const rows = await readReplicas(database.query);
     changedAt = at;
     readAtMs = performance.now();
     const next = rows.map(toReplica);
@@ -117,6 +114,24 @@ export function createCluster(database: Database, changes: Changes): Cluster & A
         .catch(() => {});
     },
   };
+}
+
+async function readReplicas(query: Query): Promise<ReplicaRow[]> {
+  return query<ReplicaRow>(
+    `SELECT id, status, (1000 * extract(epoch FROM clock_timestamp() - seen_at))::bigint AS ms_ago FROM flowgate.replica
+     WHERE status <> '' AND seen_at > clock_timestamp() - interval '${aliveFor}' ORDER BY id`,
+  );
+}
+
+/** Rejects if there are replicas, or were some seconds ago. */
+export async function assertNoReplicas(query: Query): Promise<void> {
+  const replicas = await readReplicas(query);
+  if (replicas.length > 0) {
+    const names = replicas.map(({ status }) => (JSON.parse(status) as ReplicaStatus).name);
+    throw new Error(
+      `replicas use the database: ${names.join(", ")}. Stop them. If they were killed, wait for ${aliveFor}.`,
+    );
+  }
 }
 
 function withoutAge(replica: Replica): object {

@@ -241,7 +241,8 @@ export async function openDatabase({ servers, poolSize }: Location): Promise<Dat
   };
 }
 
-function queryOf(client: Pool | PoolClient): Query {
+/** Converts a client, or a pool, to the function that runs one statement. */
+export function queryOf(client: PgClient | Pool | PoolClient): Query {
   return async (text, values = [], withinMs = limits.queryMs) => {
     const config: QueryConfig & { readonly query_timeout: number } = {
       text,

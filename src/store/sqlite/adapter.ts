@@ -5,6 +5,8 @@ import { lockDataDir } from "../lock.ts";
 import type { StoreAdapter } from "../store.ts";
 import { backupStore, restoreStore } from "./backup.ts";
 import { openSqliteStore } from "./open-store.ts";
+import { openTableReader } from "./table-reader.ts";
+import { openTableWriter } from "./table-writer.ts";
 import { verifyAuditLog } from "./verify-audit.ts";
 
 /** A location is the path of the database. It is resolved, because SQLite gives names such as `:memory:` a special meaning. */
@@ -24,5 +26,7 @@ export const sqliteAdapter: StoreAdapter = {
   },
   backup: (location, file) => backupStore(resolve(location), file),
   restore: (file, location) => restoreStore(file, resolve(location)),
+  openReader: (location) => openTableReader(resolve(location)),
+  openWriter: (location) => openTableWriter(resolve(location)),
   verifyAudit: (location, expected) => verifyAuditLog(resolve(location), expected),
 };

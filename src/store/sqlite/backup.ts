@@ -1,20 +1,18 @@
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
+import { existsSync, linkSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { backup, DatabaseSync } from "node:sqlite";
+import { backup, type DatabaseSync } from "node:sqlite";
 import { lockDataDir } from "../lock.ts";
 import { systemOrigin } from "../audit-chain.ts";
-import { toOpenError } from "../sqlite-error.ts";
+import { connectCommand } from "./connect.ts";
+import { assertExists, assertIntact, backupHint, createFile, disableWal, storeHint, sync } from "./database-file.ts";
 import { createOwnerSetter } from "./owner.ts";
 import { appendAudit } from "./audit-log.ts";
-import { assertFlowgateDatabase, migrate } from "./schema.ts";
+import { migrate } from "./schema.ts";
 import { inTransaction } from "./transaction.ts";
 
 /** Copies the database to a new file, which is durable when the promise resolves and does not exist when it rejects. */
 export async function backupStore(path: string, file: string): Promise<void> {
-  assertExists(
-    path,
-    "name the data directory with --data-dir, FLOWGATE_DATA_DIR or dataDir, or the store with --store, FLOWGATE_STORE or store",
-  );
+  assertExists(path, storeHint);
   await copyDatabase(path, file, () => {});
 }
 
@@ -23,7 +21,7 @@ export async function backupStore(path: string, file: string): Promise<void> {
  * was one. Created files belong to the owner of the database's folder, also if root runs this.
  */
 export async function restoreStore(file: string, path: string): Promise<string | undefined> {
-  assertExists(file, "name a file created by flowgate backup");
+  assertExists(file, backupHint);
   const folder = dirname(path);
   const setOwner = createOwnerSetter(folder, path);
   using _lock = lockDataDir(folder, setOwner);
@@ -64,16 +62,13 @@ async function copyDatabase(from: string, to: string, change: (copy: DatabaseSyn
   createFile(to);
   try {
     {
-      using source = open(from);
+      using source = connectCommand(from);
       await backup(source, to);
     }
-    using copy = open(to);
+    using copy = connectCommand(to);
     // Without a write-ahead log the copy is a single file.
     copy.exec("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL");
-    const [check] = copy.prepare("PRAGMA integrity_check").all();
-    if (check?.["integrity_check"] !== "ok") {
-      throw new Error(`${from} is damaged: use another backup.`);
-    }
+    assertIntact(copy, from);
     change(copy);
   } catch (error) {
     rmSync(to, { force: true });
@@ -81,52 +76,4 @@ async function copyDatabase(from: string, to: string, change: (copy: DatabaseSyn
   }
   sync(to);
   sync(dirname(to));
-}
-
-function open(path: string): DatabaseSync {
-  const db = new DatabaseSync(path, { timeout: 5000 });
-  try {
-    assertFlowgateDatabase(db, path);
-    return db;
-  } catch (error) {
-    db.close();
-    throw toOpenError(error, path);
-  }
-}
-
-function disableWal(path: string): void {
-  using db = open(path);
-  db.exec("PRAGMA journal_mode = DELETE");
-}
-
-function createFile(path: string): void {
-  try {
-    closeSync(openSync(path, "wx", 0o600));
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    if (code === "EEXIST") {
-      throw new Error(`${path} already exists: move it away, or name another file.`, { cause: error });
-    }
-    if (code === "ENOENT") {
-      throw new Error(`the directory ${dirname(path)} does not exist: create it, or name another file.`, {
-        cause: error,
-      });
-    }
-    throw error;
-  }
-}
-
-function assertExists(path: string, hint: string): void {
-  if (!existsSync(path)) {
-    throw new Error(`${path} does not exist: ${hint}`);
-  }
-}
-
-function sync(path: string): void {
-  const handle = openSync(path, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
 }

@@ -190,3 +190,12 @@ export function assertFlowgateDatabase(db: DatabaseSync, path: string): void {
     throw new Error(`${path} is an empty database: it contains no flows.`);
   }
 }
+
+/** Throws if the schema is that of an older version. */
+export function assertCurrentSchema(db: DatabaseSync, path: string): void {
+  if (readVersion(db, path) < SCHEMA_VERSION) {
+    throw new Error(
+      `${path} has the schema of an older version: start the service with it once. If it is a backup, restore it to a new data directory first.`,
+    );
+  }
+}

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { createChainCheck } from "../audit-chain.ts";
@@ -6,6 +5,7 @@ import { toOpenError } from "../sqlite-error.ts";
 import type { AuditHead, AuditVerification } from "../store.ts";
 import { toAuditEntry } from "../audit-row.ts";
 import { readHead, readPruned } from "./audit-log.ts";
+import { assertExists, storeHint } from "./database-file.ts";
 import { assertFlowgateDatabase } from "./schema.ts";
 
 /** The number of entries that are checked in one turn of the event loop, which takes a few milliseconds. */
@@ -13,11 +13,7 @@ const entriesPerTurn = 500;
 
 /** Checks the audit log of the database at `path` on a connection of its own, which reads a snapshot. */
 export async function verifyAuditLog(path: string, expected?: AuditHead): Promise<AuditVerification> {
-  if (!existsSync(path)) {
-    throw new Error(
-      `${path} does not exist: name the data directory with --data-dir, FLOWGATE_DATA_DIR or dataDir, or the store with --store, FLOWGATE_STORE or store`,
-    );
-  }
+  assertExists(path, storeHint);
   using db = open(path);
   db.exec("BEGIN");
   const check = createChainCheck(readPruned(db), expected);

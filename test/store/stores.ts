@@ -1,0 +1,80 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { systemOrigin } from "../../src/store/audit-chain.ts";
+import { openStore, type StoreOptions } from "../../src/store/open-store.ts";
+import type { AuditRecord, RevisionDraft, Store } from "../../src/store/store.ts";
+import { token } from "../auth/memory-tokens.ts";
+import { documentOf } from "../flows/builders.ts";
+import { createDatabase } from "../postgres/postgres.ts";
+import { createFolder, draft } from "./builders.ts";
+
+/** An unused location for a store, with a data directory of its own. */
+export type Place = AsyncDisposable & { readonly store: string; readonly dataDir: string };
+
+export async function createSqlitePlace(): Promise<Place> {
+  const folder = await createFolder();
+  return {
+    store: `sqlite:${join(folder.path, "flowgate.db")}`,
+    dataDir: folder.path,
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  };
+}
+
+export async function createPostgresPlace(): Promise<Place> {
+  await using stack = new AsyncDisposableStack();
+  const { path } = stack.use(await createFolder());
+  const { url } = stack.use(await createDatabase());
+  const resources = stack.move();
+  return { store: url, dataDir: path, [Symbol.asyncDispose]: () => resources.disposeAsync() };
+}
+
+export const record: AuditRecord = { kind: "token_created", origin: { ...systemOrigin, by: "ada" }, detail: "Zoë 🔑" };
+
+/** Fills a store with revisions, tokens and audit entries of random content. */
+export async function fillStore(options: StoreOptions, revisions: number): Promise<void> {
+  await using store = await openStore(options);
+  for (let count = 0; count < revisions; count += 1) {
+    const { rev } = await store.flows.commit(randomDraft(store.flows.active().rev, count));
+    if (count % 5 === 0) {
+      const missingTypes = ["a type", "eine Ärt"];
+      await store.flows.update(rev, {
+        pinned: count % 2 === 0,
+        outcome: { state: "failed", message: "a \n reason", missingTypes },
+        probationMs: undefined,
+      });
+    }
+  }
+  const tokens = [token({ name: "ci ⚙" }), token({ createdAtMs: undefined }), token({ username: "Ünal", scope: "" })];
+  for (const each of tokens) {
+    await store.tokens.insert(each, record);
+  }
+  await store.tokens.remove({ id: tokens[1]?.id ?? "" }, record);
+  await store.tokens.recordUses(new Map([[tokens[0]?.id ?? "", 1_700_000_000_123]]));
+  await store.flows.prune({ maxCount: Math.max(2, revisions - 1), maxAgeMs: undefined });
+}
+
+function randomDraft(parent: string, count: number): RevisionDraft {
+  const text = (bytes: number): string => randomBytes(bytes).toString("utf8").replaceAll("\0", "");
+  return draft(parent, {
+    by: count % 3 === 0 ? undefined : text(8),
+    requestId: text(12),
+    deploymentType: count % 2 === 0 ? "full" : "nodes",
+    message: count % 4 === 0 ? text(40) : undefined,
+    probationMs: count % 7 === 0 ? 30_000 : undefined,
+    idempotencyKey: count % 3 === 1 ? { key: `Ä${text(4)}`, fingerprint: new Uint8Array(randomBytes(32)) } : undefined,
+    flows: documentOf([{ id: `n${count}`, type: text(500), name: "Zoë 🔑" }]),
+    credentials: count % 2 === 0 ? new Map() : new Map([[`n${count}`, new Map([["__proto__", text(30)]])]]),
+  });
+}
+
+/** All revisions with their flows, credentials and states, and all tokens. */
+export async function readContent(store: Store): Promise<unknown> {
+  const { revisions } = await store.flows.list({ limit: 10_000 });
+  const contents = await Promise.all(revisions.map(({ rev }) => store.flows.find(rev)));
+  const { tokens } = await store.tokens.list({ limit: 1_000, nowMs: 0 });
+  return {
+    revisions,
+    contents: contents.map((each) => ({ flows: each?.flows.json.toString(), credentials: each?.credentials })),
+    tokens,
+  };
+}

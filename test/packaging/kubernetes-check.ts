@@ -3,6 +3,7 @@ export type Manifest = {
   kind: string;
   metadata: { name: string; labels?: Labels };
   spec?: {
+    replicas?: number;
     selector?: Labels | { matchLabels: Labels };
     clusterIP?: string;
     ports?: { name: string; port: number; targetPort: string; appProtocol?: string }[];
@@ -11,10 +12,19 @@ export type Manifest = {
     volumeClaimTemplates?: { metadata: { name: string } }[];
     podSelector?: { matchLabels: Labels };
     policyTypes?: string[];
-    ingress?: { from?: unknown[]; ports?: { port: string | number }[] }[];
-    egress?: { to?: { ipBlock?: { cidr: string; except?: string[] } }[]; ports?: { port: string | number }[] }[];
+    ingress?: { from?: Peer[]; ports?: { port: string | number }[] }[];
+    egress?: { to?: Peer[]; ports?: { port: string | number }[] }[];
+    maxUnavailable?: number;
   };
 };
+
+export type Peer = {
+  ipBlock?: { cidr: string; except?: string[] };
+  namespaceSelector?: Selector;
+  podSelector?: Selector;
+};
+
+type Selector = { matchLabels?: Labels };
 
 type Labels = Record<string, string>;
 
@@ -23,6 +33,7 @@ type Pod = {
   automountServiceAccountToken: boolean;
   terminationGracePeriodSeconds: number;
   securityContext: Record<string, unknown>;
+  topologySpreadConstraints?: { topologyKey: string; labelSelector: Selector }[];
   containers: Container[];
   volumes: { name: string; secret?: { secretName: string } }[];
 };
@@ -40,11 +51,8 @@ type Container = {
 
 export type Probe = { httpGet: { path: string; port: string } };
 
-export type Kustomization = {
-  resources: string[];
-  secretGenerator: { name: string; files: string[] }[];
-  images: { name: string; newName: string; newTag: string }[];
-};
+/** The names of what the manifests refer to, and do not contain. */
+export type Given = { readonly secrets: readonly string[]; readonly images: readonly string[] };
 
 /** The only pod of the manifests. */
 export function podOf(manifests: readonly Manifest[]): { labels: Labels; pod: Pod; container: Container } {
@@ -61,14 +69,13 @@ export function probesOf({ startupProbe, livenessProbe, readinessProbe }: Contai
 }
 
 /** Finds references to missing objects, and violations of the `restricted` profile. */
-export function findProblems(manifests: readonly Manifest[], { secretGenerator, images }: Kustomization): string[] {
+export function findProblems(manifests: readonly Manifest[], { secrets, images }: Given): string[] {
   const { labels, pod, container } = podOf(manifests);
   const problems: string[] = [];
   const expect = (holds: boolean, problem: string): void => {
     if (!holds) problems.push(problem);
   };
   const portNames = container.ports.map(({ name }) => name);
-  const secrets = secretGenerator.map(({ name }) => name);
 
   for (const { kind, metadata, spec = {} } of manifests) {
     const name = `${kind} ${metadata.name}`;
@@ -86,20 +93,26 @@ export function findProblems(manifests: readonly Manifest[], { secretGenerator, 
       expect(portNames.includes(String(port)), `${name} opens the port ${port}, which the pod does not have`);
     }
     for (const { from } of spec.ingress ?? []) {
-      expect((from ?? []).length > 0, `${name} lets everyone in`);
+      expect(!isOpen(from), `${name} lets everyone in`);
     }
     for (const { cidr, except = [] } of (spec.egress ?? []).flatMap(({ to }) => to ?? [{}]).flatMap(ipBlocks)) {
       const metadataService = cidr.includes(":") ? "fc00::/7" : "169.254.0.0/16";
       expect(except.includes(metadataService), `${name} lets flows reach ${metadataService}`);
     }
     for (const { to } of spec.egress ?? []) {
-      expect((to ?? []).length > 0, `${name} lets flows reach everything`);
+      expect(!isOpen(to), `${name} lets flows reach everything`);
     }
     if (kind === "StatefulSet") {
       const headless = manifests.some(
         (one) => one.metadata.name === spec.serviceName && one.spec?.clusterIP === "None",
       );
       expect(headless, `${name} needs the headless service ${spec.serviceName}, which is missing`);
+    }
+  }
+
+  for (const { topologyKey, labelSelector } of pod.topologySpreadConstraints ?? []) {
+    for (const [key, value] of Object.entries(labelSelector.matchLabels ?? {})) {
+      expect(labels[key] === value, `spreading by ${topologyKey} counts ${key}: ${value}, which the pod does not have`);
     }
   }
 
@@ -116,10 +129,7 @@ export function findProblems(manifests: readonly Manifest[], { secretGenerator, 
   }
   const accounts = manifests.filter(({ kind }) => kind === "ServiceAccount").map(({ metadata }) => metadata.name);
   expect(accounts.includes(pod.serviceAccountName), `the service account ${pod.serviceAccountName} is missing`);
-  expect(
-    images.some(({ name }) => name === container.image),
-    `the image ${container.image} is not given its place`,
-  );
+  expect(images.includes(container.image), `the image ${container.image} is not given its place`);
 
   const context = { ...pod.securityContext, ...container.securityContext };
   const restricted = {
@@ -136,6 +146,13 @@ export function findProblems(manifests: readonly Manifest[], { secretGenerator, 
   return problems;
 }
 
-function ipBlocks({ ipBlock }: { ipBlock?: { cidr: string; except?: string[] } }) {
+function ipBlocks({ ipBlock }: Peer) {
   return ipBlock === undefined ? [] : [ipBlock];
+}
+
+/** Whether peers are not limited: there are none, or one is selected by no label at all. */
+function isOpen(peers: readonly Peer[] = []): boolean {
+  const isLimited = ({ ipBlock, namespaceSelector, podSelector }: Peer): boolean =>
+    ipBlock !== undefined || Object.keys({ ...namespaceSelector?.matchLabels, ...podSelector?.matchLabels }).length > 0;
+  return peers.length === 0 || !peers.every(isLimited);
 }

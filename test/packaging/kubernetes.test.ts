@@ -2,43 +2,41 @@ import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import bcrypt from "bcryptjs";
 import { expect, test } from "vitest";
-import { parse, parseAllDocuments } from "yaml";
+import { parse } from "yaml";
 import { settings } from "../../src/cli/settings.ts";
 import { OptionsError, type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { send } from "../e2e/rest.ts";
 import { startService } from "../e2e/service.ts";
-import { type Kustomization, type Manifest, findProblems, podOf, probesOf } from "./kubernetes-check.ts";
+import { createDatabase } from "../postgres/postgres.ts";
+import { type Given, type Manifest, findProblems, podOf, probesOf } from "./kubernetes-check.ts";
+import { folders, readDocuments, readKustomization, readManifests } from "./kustomize.ts";
 import { root } from "./stage.ts";
 
-const folder = join(root, "deploy/kubernetes");
-const read = (name: string) => readFile(join(folder, name), "utf8");
-const kustomization = parse(await read("kustomization.yaml")) as Kustomization;
-const configuration = await read("flowgate.yaml");
-
-/** A new copy of the manifests, which a test may change. */
-async function readManifests(): Promise<Manifest[]> {
-  const texts = await Promise.all([...kustomization.resources, "flow-egress.yaml"].map(read));
-  return texts.flatMap((text) =>
-    parseAllDocuments(text).map((document) => {
-      expect([...document.errors, ...document.warnings]).toEqual([]);
-      return document.toJS() as Manifest;
-    }),
-  );
-}
-
-const manifests = await readManifests();
+const read = (name: string) => readFile(join(folders.one, name), "utf8");
+const kustomization = await readKustomization(folders.one);
+const { secretGenerator, images = [] } = kustomization;
+const given: Given = { secrets: secretGenerator.map(({ name }) => name), images: images.map(({ name }) => name) };
+const readAll = async () => [
+  ...(await readManifests(folders.one)),
+  ...(await readDocuments(join(folders.one, "flow-egress.yaml"))),
+];
+const manifests = await readAll();
 const { pod, container } = podOf(manifests);
 
-/** The file after the edit that its first line describes. */
-const completed = configuration.replace(/password: .*/, `password: "${bcrypt.hashSync("secret", 4)}"`);
-const options = parseOptions(parse(completed) as OptionsInput);
+/** The file after the edits that its comments describe. */
+async function complete(folder: string, store = "postgres://db.example/flowgate"): Promise<string> {
+  return (await readFile(join(folder, "flowgate.yaml"), "utf8"))
+    .replace(/password: REPLACE.*/, `password: "${bcrypt.hashSync("secret", 4)}"`)
+    .replace(/store: REPLACE.*/, `store: ${store}`)
+    .replace(/credentialSecret:$/m, "credentialSecret: secret");
+}
 
 test("the pod that restores has the same access to the volume as the service", async () => {
   const { metadata, spec } = parse(await read("restore.yaml")) as { metadata: { name: string }; spec: typeof pod };
   const [restore] = spec.containers;
   expect(spec.securityContext).toEqual(pod.securityContext);
   expect(restore?.securityContext).toEqual(container.securityContext);
-  const [image] = kustomization.images;
+  const [image] = images;
   expect(restore).toMatchObject({
     image: `${image?.newName}:${image?.newTag}`,
     volumeMounts: [container.volumeMounts[0]],
@@ -50,11 +48,15 @@ test("the pod that restores has the same access to the volume as the service", a
 
 test("every file is applied, except for optional ones", async () => {
   const chosen = ["flow-egress.yaml", "flowgate.yaml", "kustomization.yaml", "restore.yaml"];
-  expect((await readdir(folder)).toSorted()).toEqual([...kustomization.resources, ...chosen].toSorted());
+  expect((await readdir(folders.one)).toSorted()).toEqual([...kustomization.resources, ...chosen].toSorted());
+  const { resources, patches = [] } = await readKustomization(folders.replicas);
+  const applied = ["flowgate.yaml", "kustomization.yaml", ...resources, ...patches.map(({ path }) => path)];
+  expect(["../kubernetes", ...(await readdir(folders.replicas))].toSorted()).toEqual(applied.toSorted());
 });
 
-test("all references are valid, and a restricted namespace admits the pod", () => {
-  expect(findProblems(manifests, kustomization)).toEqual([]);
+test("all references are valid, and a restricted namespace admits the pod", async () => {
+  expect(findProblems(manifests, given)).toEqual([]);
+  expect(findProblems(await readManifests(folders.replicas), given)).toEqual([]);
 });
 
 test.each<[string, (manifests: Manifest[]) => void, string]>([
@@ -76,50 +78,77 @@ test.each<[string, (manifests: Manifest[]) => void, string]>([
     "NetworkPolicy flowgate lets everyone in",
   ],
   [
+    "peers without labels",
+    (all) => all.forEach(({ spec }) => (spec?.ingress ?? []).forEach((rule) => (rule.from = [{ podSelector: {} }]))),
+    "NetworkPolicy flowgate lets everyone in",
+  ],
+  [
     "a way to the node's credentials",
     (all) => all.forEach(({ spec }) => delete spec?.egress?.[0]?.to?.[0]?.ipBlock?.except),
     "lets flows reach 169.254.0.0/16",
   ],
+  [
+    "spreading",
+    (all) =>
+      (podOf(all).pod.topologySpreadConstraints = [
+        { topologyKey: "zone", labelSelector: { matchLabels: { app: "flowgate" } } },
+      ]),
+    "spreading by zone counts app: flowgate, which the pod does not have",
+  ],
 ])("the check detects %s", async (_name, breakIt, problem) => {
-  const broken = await readManifests();
+  const broken = await readAll();
   breakIt(broken);
-  expect(findProblems(broken, kustomization).join("\n")).toContain(problem);
+  expect(findProblems(broken, given).join("\n")).toContain(problem);
 });
 
-test("the configuration is valid once the password is a hash", () => {
+test.each([
+  ["one pod", folders.one, ["adminAuth.users.0.password"]],
+  ["replicas", folders.replicas, ["store", "adminAuth.users.0.password", "credentialSecret"]],
+])("the configuration of %s is refused until its placeholders are replaced", async (_name, folder, paths) => {
+  const text = await readFile(join(folder, "flowgate.yaml"), "utf8");
   const refused = (() => {
     try {
-      parseOptions(parse(configuration) as OptionsInput);
+      parseOptions(parse(text) as OptionsInput);
     } catch (error) {
       return error;
     }
   })() as OptionsError;
   expect(refused).toBeInstanceOf(OptionsError);
-  expect(refused.problems.map(({ path }) => path.join("."))).toEqual(["adminAuth.users.0.password"]);
+  expect(refused.problems.map(({ path }) => path.join("."))).toEqual(paths);
 });
 
-test("the pod's ports, folders and variables match the configuration", () => {
-  const ports = Object.fromEntries(container.ports.map(({ name, containerPort }) => [name, containerPort]));
+const forms = [
+  { form: "one pod", folder: folders.one },
+  { form: "replicas", folder: folders.replicas },
+];
+
+test.each(forms)("the ports, folders and variables of $form match the configuration", async ({ folder }) => {
+  const options = parseOptions(parse(await complete(folder)) as OptionsInput);
+  const all = await readManifests(folder);
+  const { ports: containerPorts, env, volumeMounts } = podOf(all).container;
+  const ports = Object.fromEntries(containerPorts.map(({ name, containerPort }) => [name, containerPort]));
   expect(ports).toEqual({ api: options.port, flows: options.runtime.port, metrics: options.metrics.port });
-  for (const { name, port, targetPort } of manifests.flatMap(({ kind, spec }) =>
+  for (const { name, port, targetPort } of all.flatMap(({ kind, spec }) =>
     kind === "Service" ? (spec?.ports ?? []) : [],
   )) {
     expect([name, port]).toEqual([name, ports[targetPort]]);
   }
   const variables = ["FLOWGATE_CONFIG", ...settings.map(({ variable }) => variable)];
-  expect(container.env.filter(({ name }) => !variables.includes(name))).toEqual([]);
-  const mounts = Object.fromEntries(container.volumeMounts.map(({ name, mountPath }) => [name, mountPath]));
+  expect(env.filter(({ name }) => !variables.includes(name))).toEqual([]);
+  const mounts = Object.fromEntries(volumeMounts.map(({ name, mountPath }) => [name, mountPath]));
   expect(mounts["data"]).toBe(options.dataDir);
-  const config = container.env.find(({ name }) => name === "FLOWGATE_CONFIG")?.value;
-  expect(kustomization.secretGenerator[0]?.files.map((file) => `${mounts["config"]}/${file}`)).toEqual([config]);
+  const config = env.find(({ name }) => name === "FLOWGATE_CONFIG")?.value;
+  const [generated] = (await readKustomization(folder)).secretGenerator;
+  expect(generated?.files.map((file) => `${mounts["config"]}/${file}`)).toEqual([config]);
   expect([options.host, options.runtime.host, options.metrics.host]).toEqual(["0.0.0.0", "0.0.0.0", "0.0.0.0"]);
 });
 
-test("the pod has enough time to drain", () => {
-  const { drain, runtime } = options;
+test.each(forms)("the pods of $form have enough time to drain", async ({ folder }) => {
+  const { drain, runtime } = parseOptions(parse(await complete(folder)) as OptionsInput);
+  const { pod: drained } = podOf(await readManifests(folder));
   expect(drain.delayMs).toBeGreaterThan(0);
   const neededMs = drain.delayMs + drain.graceMs + runtime.nodeCloseTimeoutMs;
-  expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(neededMs);
+  expect(drained.terminationGracePeriodSeconds * 1000).toBeGreaterThan(neededMs);
 });
 
 test("the port of the API is declared as HTTP/2 without TLS, which supports all of its protocols", () => {
@@ -136,19 +165,53 @@ test("the image's user, version and data directory match the manifests", async (
   const { runAsUser, runAsGroup, fsGroup } = pod.securityContext as Record<string, number>;
   expect(dockerfile).toContain(`\nUSER ${runAsUser}:${runAsGroup}\n`);
   expect(fsGroup).toBe(runAsGroup);
-  expect(dockerfile).toContain(`\nVOLUME ${options.dataDir}\n`);
+  const dataDir = container.volumeMounts.find(({ name }) => name === "data")?.mountPath;
+  expect(dockerfile).toContain(`\nVOLUME ${dataDir}\n`);
   expect(dockerfile).toContain(`image.version="${version}"`);
-  expect(kustomization.images.map(({ newTag }) => newTag)).toEqual([version]);
+  expect(images.map(({ newTag }) => newTag)).toEqual([version]);
 });
 
-test("a service with this configuration passes the probes, and serves its metrics", async () => {
-  await using service = await startService({
-    config: completed.replaceAll("0.0.0.0", "127.0.0.1").replace("delayMs: 5000", "delayMs: 0"),
-    env: { FLOWGATE_METRICS_PORT: "0" },
-  });
-  for (const { httpGet } of probesOf(container)) {
-    expect(await service.send("GET", httpGet.path)).toMatchObject({ status: 200 });
+test("several pods share a database, are spread, and at most one of them is evicted", async () => {
+  const all = await readManifests(folders.replicas);
+  const { store = "" } = parseOptions(parse(await complete(folders.replicas)) as OptionsInput);
+  expect(store).toMatch(/^postgres:/);
+  const specs = new Map(all.map(({ kind, spec }) => [kind, spec]));
+  expect(specs.get("StatefulSet")?.replicas).toBe(3);
+  expect(specs.get("PodDisruptionBudget")?.maxUnavailable).toBe(1);
+  expect(podOf(all).pod.topologySpreadConstraints?.map(({ topologyKey }) => topologyKey)).toEqual([
+    "kubernetes.io/hostname",
+    "topology.kubernetes.io/zone",
+  ]);
+});
+
+test("the replicas' policies permit egress to DNS, and to PostgreSQL in labelled namespaces only", async () => {
+  const rules = (await readManifests(folders.replicas)).flatMap(({ spec }) => spec?.egress ?? []);
+  expect(rules.map(({ to, ports = [] }) => [to, ports.map(({ port }) => port)])).toEqual([
+    [
+      [
+        {
+          namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "kube-system" } },
+          podSelector: { matchLabels: { "k8s-app": "kube-dns" } },
+        },
+      ],
+      [53, 53],
+    ],
+    [[{ namespaceSelector: { matchLabels: { "flowgate/database": "allowed" } } }], [5432, 6432]],
+  ]);
+});
+
+test("services with these configurations pass the probes, and serve their metrics", async () => {
+  await using database = await createDatabase();
+  for (const [folder, store] of [[folders.one], [folders.replicas, database.url]] as const) {
+    const text = await complete(folder, store);
+    await using service = await startService({
+      config: text.replaceAll("0.0.0.0", "127.0.0.1").replace("delayMs: 5000", "delayMs: 0"),
+      env: { FLOWGATE_METRICS_PORT: "0" },
+    });
+    for (const { httpGet } of probesOf(podOf(await readManifests(folder)).container)) {
+      expect(await service.send("GET", httpGet.path)).toMatchObject({ status: 200 });
+    }
+    const metricsUrl = /Metrics, without authentication: (\S+)/.exec(service.log())?.[1] ?? "";
+    expect((await send(metricsUrl, "GET", "/metrics")).status).toBe(200);
   }
-  const metricsUrl = /Metrics, without authentication: (\S+)/.exec(service.log())?.[1] ?? "";
-  expect((await send(metricsUrl, "GET", "/metrics")).status).toBe(200);
 });

@@ -18,7 +18,7 @@ export type Manifest = {
   };
 };
 
-export type Peer = {
+type Peer = {
   ipBlock?: { cidr: string; except?: string[] };
   namespaceSelector?: Selector;
   podSelector?: Selector;

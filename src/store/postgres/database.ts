@@ -38,7 +38,7 @@ export interface Database extends AsyncDisposable {
 }
 
 /** The server that accepts writes. */
-export type Primary = {
+type Primary = {
   readonly pool: Pool;
   readonly config: ClientConfig;
   /** The statements that begin a transaction. */

@@ -8,7 +8,7 @@ export type Manifest = {
     clusterIP?: string;
     ports?: { name: string; port: number; targetPort: string; appProtocol?: string }[];
     serviceName?: string;
-    template?: { metadata: { labels: Labels }; spec: Pod };
+    template?: { metadata: { labels: Labels; annotations?: Labels }; spec: Pod };
     volumeClaimTemplates?: { metadata: { name: string } }[];
     podSelector?: { matchLabels: Labels };
     policyTypes?: string[];
@@ -16,6 +16,7 @@ export type Manifest = {
     egress?: { to?: Peer[]; ports?: { port: string | number }[] }[];
     maxUnavailable?: number;
   };
+  data?: Readonly<Record<string, string>>;
 };
 
 type Peer = {
@@ -49,19 +50,25 @@ type Container = {
   volumeMounts: { name: string; mountPath: string }[];
 };
 
-export type Probe = { httpGet: { path: string; port: string } };
+export type Probe = { httpGet: { path: string; port: string; scheme?: string } };
 
 /** The names of what the manifests refer to, and do not contain. */
 export type Given = { readonly secrets: readonly string[]; readonly images: readonly string[] };
 
 /** The only pod of the manifests. */
-export function podOf(manifests: readonly Manifest[]): { labels: Labels; pod: Pod; container: Container } {
+export function podOf(manifests: readonly Manifest[]): {
+  labels: Labels;
+  annotations: Labels | undefined;
+  pod: Pod;
+  container: Container;
+} {
   const template = manifests.find(({ kind }) => kind === "StatefulSet")?.spec?.template;
   const container = template?.spec.containers[0];
   if (template === undefined || container === undefined) {
     throw new Error("there is no StatefulSet with a container");
   }
-  return { labels: template.metadata.labels, pod: template.spec, container };
+  const { labels, annotations } = template.metadata;
+  return { labels, annotations, pod: template.spec, container };
 }
 
 export function probesOf({ startupProbe, livenessProbe, readinessProbe }: Container): Probe[] {

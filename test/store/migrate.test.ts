@@ -174,7 +174,7 @@ test("a PostgreSQL store that replicas use is not migrated, nor replaced", async
   await using used = await createPostgresPlace();
   await using other = await createSqlitePlace();
   await use(other, async () => {});
-  const message = "replicas use the database: pod-7. Stop them. If they were killed, wait for 7 seconds.";
+  const message = "replicas use the database: pod-7. Stop them. If they were killed, wait for 4 seconds.";
   {
     await using replica = await openStore({ ...used, credentialSecret });
     const known = new Promise<void>((resolve) => void replica.cluster?.onChange(resolve));

@@ -17,6 +17,7 @@ import { settings } from "./benchmarks/settings.ts";
 import { slowClients } from "./benchmarks/slow-clients.ts";
 import { start } from "./benchmarks/start.ts";
 import { get, post } from "./benchmarks/transcoder.ts";
+import { stores } from "./benchmarks/stores.ts";
 import { connectJson, grpc, grpcWeb } from "./benchmarks/unary.ts";
 import { watch } from "./benchmarks/watch.ts";
 import { summarizeProfiles } from "./profile.ts";
@@ -40,6 +41,7 @@ const benchmarks = [
   watch,
   start,
   history,
+  stores,
   diff,
   slowClients,
   matching,

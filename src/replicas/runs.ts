@@ -16,6 +16,11 @@ export function runnersOf(replicas: readonly Replica[]): Runner[] {
   return replicas.filter((replica): replica is Runner => replica.run !== undefined && isRunnerState(replica.state));
 }
 
+/** Whether no replica runs flows, or is going to. */
+export function isApiOnly(replicas: readonly Replica[]): boolean {
+  return replicas.length > 0 && replicas.every(({ mode }) => mode === "none");
+}
+
 /** The message with the name of the replica that it is about. */
 export function ofReplica({ name }: Pick<ReplicaStatus, "name">, message: string): string {
   return `${name}: ${message}`;

@@ -24,6 +24,7 @@ beforeAll(async () => {
     // All revisions are compared afterwards, and no call may fail.
     history: { maxRevisions: 10_000_000 },
     limits: { eventLoopDelayMs: 0 },
+    runtime: { mode: "none" },
   };
   replicas = await Promise.all([1, 2, 3].map(async () => stack.use(await startService({ config }))));
 });

@@ -68,6 +68,14 @@ test("a replica that runs no flows returns the result of those that do", async (
   expect((await applied).outcome).toBe("running");
 });
 
+test("waits for no one if no replica runs flows", async () => {
+  const { here, there } = openPair();
+  for (const member of [here, there]) {
+    member.report(status("replica", { mode: "none", state: "disabled", run: undefined }));
+  }
+  expect(await runtimesOf(here, pending).apply(second, "full")).toEqual(pending);
+});
+
 test("is pending at the caller's deadline, when the caller leaves, and after release", async () => {
   const { here } = openPair();
   const runtimes = runtimesOf(here, running);

@@ -1,8 +1,13 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { Client } from "pg";
 import { describe, expect, test } from "vitest";
 import { FlowgateError } from "../../src/errors.ts";
 import type { Revision, Store } from "../../src/store/store.ts";
+import { toFlowgateError } from "../../src/store/postgres/postgres-error.ts";
+import { freePort } from "../free-port.ts";
 import { startServer } from "../postgres/postgres.ts";
 import { openTcpProxy } from "../tcp-proxy.ts";
 import { draft } from "./builders.ts";
@@ -199,4 +204,94 @@ test("a commit in doubt is looked up, and is never made twice", async () => {
   const doubtful = writer.errors.filter((error) => String(error).includes("may have been made"));
   expect(history.length - 1 - writer.acknowledged.length).toBeLessThanOrEqual(doubtful.length);
   expectUnavailable(writer.errors);
+});
+
+// The driver's own time limit is longer than that of the test.
+test(
+  "operations in progress are repeated at another server when theirs does not respond",
+  { timeout: 12_000 },
+  async () => {
+    await using primary = await startServer();
+    const database = await primary.createDatabase();
+    await using stalled = await openTcpProxy(primary.port);
+    await using next = await openTcpProxy(primary.port);
+    await next.close();
+    await using store = await openAt(database.urlAt(stalled.port, next.port), key);
+    await commitTo(store);
+    stalled.stall();
+    const inProgress = store.cluster?.lease.hold(10_000);
+    await expect.poll(() => store.health().isUsable, patience).toBe(false);
+    await next.open();
+    expect(await inProgress).toMatchObject({ isHeld: true });
+    await commitTo(store);
+  },
+);
+
+test("closes while its server does not respond", async () => {
+  await using server = await startServer();
+  const database = await server.createDatabase();
+  await using proxy = await openTcpProxy(server.port);
+  const store = await openAt(database.urlAt(proxy.port), key);
+  const run = { name: "one", version: "1.2.3", mode: "each", state: "running", run: undefined } as const;
+  store.cluster?.report(run);
+  await expect.poll(() => store.cluster?.replicas(), patience).toHaveLength(1);
+  proxy.stall();
+  await expect.poll(() => store.health().isUsable, patience).toBe(false);
+  await store[Symbol.asyncDispose]();
+  expect(store.health()).toEqual({ isUsable: false, message: "the store is closed" });
+});
+
+test("more calls than there are connections are no failure of the database, and delay neither commits nor the lease", async () => {
+  await using server = await startServer();
+  const database = await server.createDatabase();
+  await using store = await openAt(database.url, key);
+  const changes: unknown[] = [];
+  store.onHealthChange(() => changes.push(store.health()));
+  const blocker = new Client({ connectionString: database.url });
+  await blocker.connect();
+  await blocker.query("BEGIN; LOCK TABLE flowgate.login_attempt");
+  const limits = [{ key: "user", max: 5, isReset: true }];
+  const logins = Array.from({ length: 100 }, () => store.logins.begin(limits, 60_000).catch((error: unknown) => error));
+  await commitTo(store);
+  expect(await store.cluster?.lease.hold(10_000)).toMatchObject({ isHeld: true });
+  expectUnavailable(await Promise.all(logins));
+  expect(changes).toEqual([]);
+  await blocker.end();
+});
+
+test("concurrent commits are settled, whatever the default isolation level of the role is", async () => {
+  await using server = await startServer();
+  const database = await server.createDatabase();
+  await server.query(`ALTER DATABASE ${database.name} SET default_transaction_isolation = 'serializable'`);
+  await using here = await openAt(database.url, key);
+  await using there = await openAt(database.url, key);
+  const { rev } = here.flows.active();
+  const commits = Array.from({ length: 20 }, (_, count) => (count % 2 === 0 ? here : there).flows.commit(draft(rev)));
+  const outcomes = await Promise.all(
+    commits.map((each) =>
+      each.then(
+        () => "committed",
+        (error: unknown) => error,
+      ),
+    ),
+  );
+  expect(outcomes.filter((outcome) => outcome === "committed")).toHaveLength(1);
+  for (const outcome of outcomes.filter((each) => each !== "committed")) {
+    expect(outcome).toMatchObject({ reason: "version_mismatch" });
+  }
+});
+
+test("a host with several addresses, none of which accepts connections, is not available", async () => {
+  const socket = connect({
+    port: await freePort(),
+    host: "several.example",
+    autoSelectFamily: true,
+    lookup: (_host, _options, callback) =>
+      callback(null, [
+        { address: "127.0.0.1", family: 4 },
+        { address: "127.0.0.2", family: 4 },
+      ]),
+  });
+  const [error] = await once(socket, "error");
+  expect(toFlowgateError(error)).toMatchObject({ reason: "unavailable" });
 });

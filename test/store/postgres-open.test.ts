@@ -31,13 +31,13 @@ describe("the URL", () => {
   });
 
   test("names several servers", () => {
-    const { servers, poolSize } = parseLocation("//ada:secret@one.example:1,two.example:2,[::1]/flows?pool_size=3");
+    const { servers, poolSize } = parseLocation("//ada:secret@one.example:1,two.example:2,[::1]/flows?pool_size=4");
     expect(servers.map(({ host, port, user, database }) => [host, port, user, database])).toEqual([
       ["one.example", 1, "ada", "flows"],
       ["two.example", 2, "ada", "flows"],
       ["::1", undefined, "ada", "flows"],
     ]);
-    expect(poolSize).toBe(3);
+    expect(poolSize).toBe(4);
   });
 
   test.each([
@@ -47,7 +47,7 @@ describe("the URL", () => {
     ["//host:port/flows", "store: must have the form"],
     ["//host/flows?sslmod=disable", "store: the parameter sslmod is unknown: use host, sslmode"],
     ["//host/flows?sslmode=prefer", "store: sslmode must be one of: disable, verify-full, no-verify"],
-    ["//host/flows?pool_size=1", "store: pool_size must be a whole number between 2 and 1000"],
+    ["//host/flows?pool_size=3", "store: pool_size must be a whole number between 4 and 1000"],
     ["//host/flows?sslmode=verify-full&sslrootcert=/nowhere", "store: the file that sslrootcert names can't be read"],
   ])("%s is rejected", (location, message) => {
     let error: unknown;

@@ -94,7 +94,7 @@ export async function openChanges(database: Database): Promise<Changes> {
     try {
       const connected = await database.connect();
       if (isClosed) {
-        await connected.end();
+        void connected.end().catch(() => {});
         return;
       }
       client = connected;
@@ -134,7 +134,8 @@ export async function openChanges(database: Database): Promise<Changes> {
       clearTimeout(timer);
       clearTimeout(wakeTimer);
       clearTimeout(listenTimer);
-      await client?.end().catch(() => {});
+      // The database closes it if the server does not respond.
+      void client?.end().catch(() => {});
       await running?.catch(() => {});
     },
   };

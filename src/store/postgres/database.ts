@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import {
   type Client as PgClient,
   type ClientConfig,
@@ -11,7 +12,8 @@ import {
 import { createListeners } from "../../listeners.ts";
 import type { StoreHealth } from "../store.ts";
 import type { Location } from "./location.ts";
-import { classify, describe, NotPrimary, unavailable } from "./postgres-error.ts";
+import { classify, describe, isTimeout, NotPrimary, unavailable } from "./postgres-error.ts";
+import { createSockets, type Sockets } from "./sockets.ts";
 
 /** Runs one statement, and returns its rows. `withinMs` limits how long it waits for the server. */
 export type Query = <Row extends object>(
@@ -28,24 +30,30 @@ export interface Database extends AsyncDisposable {
    * commit. Rejects with `InDoubt` if it fails during the commit.
    */
   transaction<T>(work: (query: Query, primary: Primary) => Promise<T>): Promise<T>;
-  /** Opens a connection that is not part of the pool, which the caller ends. */
+  /**
+   * Opens a connection that is not part of the pool, which the caller ends. It is also closed when its server is found not to
+   * respond, and at the latest when the database is disposed.
+   */
   connect(): Promise<PgClient>;
   health(): StoreHealth;
   /** Calls the listener after each change of `health`. */
   onHealthChange(listener: () => void): Disposable;
-  /** Records that a connection has failed, and searches for the primary. */
-  recordFailure(error: unknown): void;
 }
 
 /** The server that accepts writes. */
 type Primary = {
   readonly pool: Pool;
+  /** Those of the pool, and of other connections. */
+  readonly sockets: Sockets;
   readonly config: ClientConfig;
   /** The statements that begin a transaction. */
   readonly begin: string;
   /** The id of its timeline, which increases when a standby is promoted; 0 if it is unknown. */
   readonly timeline: number;
 };
+
+/** What is known about a primary before it is used. */
+type Probed = Omit<Primary, "pool" | "sockets">;
 
 /** The connection has failed during a commit, which may have taken effect. */
 export class InDoubt extends Error {}
@@ -60,12 +68,16 @@ const limits = {
   /** Limits queries here, for servers that no longer respond. */
   queryMs: 15_000,
   searchMs: 200,
+  probeMs: 3_000,
+  /** How long disposing waits for the server to close connections. */
+  endMs: 1_000,
   /** How long a query waits for the primary to be found. */
   patienceMs: 500,
 } as const;
 
 // With SET LOCAL, since connection poolers such as pgbouncer share sessions between clients. One message to the server.
-const begin = `BEGIN; SET LOCAL statement_timeout = ${limits.statementMs}; SET LOCAL lock_timeout = ${limits.lockMs}; SET LOCAL idle_in_transaction_session_timeout = ${limits.idleInTransactionMs}`;
+// Isolation levels above this one, which can be the default of a role, would reject concurrent commits.
+const begin = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = ${limits.statementMs}; SET LOCAL lock_timeout = ${limits.lockMs}; SET LOCAL idle_in_transaction_session_timeout = ${limits.idleInTransactionMs}`;
 
 /** Replaces the setting `off`, with which a crash of the server loses commits that it has reported. */
 const durable = "; SET LOCAL synchronous_commit = on";
@@ -95,10 +107,9 @@ export async function openDatabase({ servers, poolSize }: Location): Promise<Dat
     }
   }
 
-  async function findPrimary(): Promise<void> {
-    // The first one that replies: another may not respond at all.
-    const found = await Promise.any(servers.map((config) => probe(config, highestTimeline)));
+  function use(found: Probed): void {
     highestTimeline = Math.max(highestTimeline, found.timeline);
+    const sockets = createSockets();
     const pool = new Pool({
       ...found.config,
       max: poolSize,
@@ -107,48 +118,82 @@ export async function openDatabase({ servers, poolSize }: Location): Promise<Dat
       keepAlive: true,
       allowExitOnIdle: true,
       types: parsers,
+      stream: () => sockets.create(),
     });
+    const used = { ...found, pool, sockets };
     // An idle connection was closed by the server. Without a listener, the process would end.
-    pool.on("error", recordFailure);
-    primary = { ...found, pool };
+    pool.on("error", (error) => recordFailure(error, used));
+    primary = used;
     setHealth({ isUsable: true });
   }
 
-  /** Searches until there is a primary. */
-  function startSearch(): Promise<void> {
-    search ??= (async () => {
-      for (;;) {
-        try {
-          return await findPrimary();
-        } catch (error) {
-          setHealth({ isUsable: false, message: describe(error) });
-        }
-        if (isClosed) {
-          return;
-        }
-        await new Promise((resolve) => setTimeout(resolve, limits.searchMs).unref());
+  /** Probes the server until it is a primary, or the search has ended. */
+  async function searchAt(
+    config: ClientConfig,
+    { signal, onFailure }: { readonly signal: AbortSignal; readonly onFailure: (error: unknown) => void },
+  ): Promise<Probed | undefined> {
+    for (;;) {
+      if (signal.aborted || isClosed) {
+        return undefined;
       }
-    })().finally(() => (search = undefined));
+      try {
+        return await probe(config, highestTimeline);
+      } catch (error) {
+        onFailure(error);
+      }
+      await delay(limits.searchMs, undefined, { ref: false });
+    }
+  }
+
+  /** Searches all servers at the same time: one that does not respond must not delay the others. */
+  async function searchAll(): Promise<void> {
+    const ending = new AbortController();
+    const failures = new Map<ClientConfig, unknown>();
+    const searches = servers.map((config) =>
+      searchAt(config, {
+        signal: ending.signal,
+        onFailure(error) {
+          failures.set(config, error);
+          // Until all have been tried, it is not known which failure matters.
+          if (!ending.signal.aborted && !isClosed && failures.size === servers.length) {
+            setHealth({ isUsable: false, message: describe(new AggregateError(failures.values())) });
+          }
+        },
+      }),
+    );
+    const found = await Promise.race(searches);
+    ending.abort();
+    if (found !== undefined && !isClosed) {
+      use(found);
+    }
+  }
+
+  function startSearch(): Promise<void> {
+    search ??= searchAll().finally(() => (search = undefined));
     return search;
   }
 
-  function leave(left: Primary): void {
-    if (primary === left) {
-      primary = undefined;
-      void startSearch();
-    }
+  function leave(left: Primary, isResponsive: boolean): void {
+    primary = undefined;
+    void startSearch();
     // Waits for the connections in use, which fail by themselves.
     left.pool.end().catch(() => {});
+    if (!isResponsive) {
+      // They would fail much later.
+      left.sockets.destroy();
+    }
   }
 
-  function recordFailure(error: unknown): void {
+  /** Records that a connection to `server` has failed, and searches for the primary. */
+  function recordFailure(error: unknown, server: Primary | undefined): void {
     const failure = classify(error);
-    if (isClosed || failure === "other" || failure === "busy") {
+    // Connections to a server that was left fail later than the first one.
+    if (isClosed || server === undefined || server !== primary || failure === "other" || failure === "busy") {
       return;
     }
     setHealth({ isUsable: false, message: describe(error) });
-    if (failure === "connection" && primary !== undefined) {
-      leave(primary);
+    if (failure === "connection") {
+      leave(server, !isTimeout(error));
     }
   }
 
@@ -168,23 +213,26 @@ export async function openDatabase({ servers, poolSize }: Location): Promise<Dat
     return primary;
   }
 
+  async function runOnce<T>(operation: (primary: Primary) => Promise<T>): Promise<T> {
+    const used = await current();
+    try {
+      return await operation(used);
+    } catch (error) {
+      recordFailure(error instanceof InDoubt ? error.cause : error, used);
+      throw error;
+    }
+  }
+
   /** Runs the operation, and once more with a new connection if the first one fails. */
   async function repeatOnce<T>(operation: (primary: Primary) => Promise<T>): Promise<T> {
     try {
-      return await operation(await current());
+      return await runOnce(operation);
     } catch (error) {
       if (classify(error) !== "connection") {
-        recordFailure(error);
         throw error;
       }
-      recordFailure(error);
     }
-    try {
-      return await operation(await current());
-    } catch (error) {
-      recordFailure(error);
-      throw error;
-    }
+    return runOnce(operation);
   }
 
   async function runTransaction<T>(primary: Primary, work: (query: Query, primary: Primary) => Promise<T>): Promise<T> {
@@ -199,9 +247,6 @@ export async function openDatabase({ servers, poolSize }: Location): Promise<Dat
       setHealth({ isUsable: true });
       return result;
     } catch (error) {
-      if (error instanceof InDoubt) {
-        recordFailure(error.cause);
-      }
       failed ??= error instanceof Error ? error : new Error(String(error));
       if (classify(error) === "other" && !(error instanceof InDoubt)) {
         failed = await client.query("ROLLBACK").then(
@@ -217,26 +262,31 @@ export async function openDatabase({ servers, poolSize }: Location): Promise<Dat
     }
   }
 
-  await findPrimary().catch((error: unknown) => {
-    throw new Error(`the store can't be opened: ${describe(error)}`, { cause: error });
-  });
+  try {
+    // The first one that replies: another may not respond at all.
+    use(await Promise.any(servers.map((config) => probe(config, highestTimeline))));
+  } catch (cause) {
+    throw new Error(`the store can't be opened: ${describe(cause)}`, { cause });
+  }
 
   return {
     query: (text, values, withinMs) => repeatOnce(({ pool }) => queryOf(pool)(text, values, withinMs)),
     transaction: (work) => repeatOnce((primary) => runTransaction(primary, work)),
     async connect() {
-      const { config } = await current();
-      return connectTo(config);
+      const { config, sockets } = await current();
+      return connectTo(config, sockets);
     },
     health: () => health,
     onHealthChange: (listener) => listeners.add(listener),
-    recordFailure,
     async [Symbol.asyncDispose]() {
       isClosed = true;
-      const pool = primary?.pool;
+      const last = primary;
       primary = undefined;
       setHealth({ isUsable: false, message: "the store is closed" });
-      await pool?.end();
+      if (last !== undefined) {
+        await Promise.race([last.pool.end(), delay(limits.endMs, undefined, { ref: false })]);
+        last.sockets.destroy();
+      }
     },
   };
 }
@@ -264,13 +314,14 @@ async function commit(client: PoolClient): Promise<void> {
   }
 }
 
-async function connectTo(config: ClientConfig): Promise<PgClient> {
+async function connectTo(config: ClientConfig, sockets: Sockets): Promise<PgClient> {
   const client = new Client({
     ...config,
     connectionTimeoutMillis: limits.connectMs,
     query_timeout: limits.queryMs,
     keepAlive: true,
     types: parsers,
+    stream: () => sockets.create(),
   });
   // Reported by the query that fails, or to listeners that are added later.
   client.on("error", () => {});
@@ -284,8 +335,10 @@ async function connectTo(config: ClientConfig): Promise<PgClient> {
 }
 
 /** Resolves if the server is a primary, and not one that was replaced. */
-async function probe(config: ClientConfig, minTimeline: number): Promise<Omit<Primary, "pool">> {
-  const client = await connectTo(config);
+async function probe(config: ClientConfig, minTimeline: number): Promise<Probed> {
+  const sockets = createSockets();
+  setTimeout(() => sockets.destroy(), limits.probeMs).unref();
+  const client = await connectTo(config, sockets);
   try {
     const { rows } = await client.query<{ writable: boolean; durable: boolean }>(
       "SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS writable, " +

@@ -15,6 +15,8 @@ export type Location = {
 const parameters = ["host", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name", "pool_size"] as const;
 const sslModes = ["disable", "verify-full", "no-verify"] as const;
 const defaultPoolSize = "10";
+/** The service uses two itself. The others are divided between authentication and other calls. */
+const minPoolSize = 4;
 
 /**
  * Parses `//user:password@host:port,host:port/database?parameters`, the part of the URL after its scheme. Without user,
@@ -26,8 +28,8 @@ export function parseLocation(location: string): Location {
     /^\/\/([^/?#]*@)?([^/?#@]*)(\/[^?#]*)?(?:\?([^#]*))?$/s.exec(location) ?? ["", "", ":"];
   const options = parseOptions(new URLSearchParams(query));
   const poolSize = Number(options.pool_size ?? defaultPoolSize);
-  if (!Number.isInteger(poolSize) || poolSize < 2 || poolSize > 1000) {
-    throw new TypeError("store: pool_size must be a whole number between 2 and 1000");
+  if (!Number.isInteger(poolSize) || poolSize < minPoolSize || poolSize > 1000) {
+    throw new TypeError(`store: pool_size must be a whole number between ${minPoolSize} and 1000`);
   }
   return {
     servers: hosts.split(",").map((host) => parseServer(`postgres://${credentials}${host}${path}`, options)),

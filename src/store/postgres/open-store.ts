@@ -11,6 +11,7 @@ import { toFlowgateError } from "./postgres-error.ts";
 import { insertRoot } from "./revision-writes.ts";
 import { migrate } from "./schema.ts";
 import { createTokenStore } from "./token-store.ts";
+import { createTurns, type Turns } from "./turns.ts";
 
 export type PostgresStoreOptions = {
   /** The URL without its scheme. */
@@ -19,21 +20,34 @@ export type PostgresStoreOptions = {
   readonly key: Buffer;
 };
 
+/**
+ * Connections that operations leave to the reading of changes and to the lease, so that many calls can neither delay revocations
+ * nor end the lease.
+ */
+const reservedConnections = 2;
+
+/** How long an operation waits for others. */
+const turnMs = 2_000;
+
 export async function openPostgresStore({ location, key }: PostgresStoreOptions): Promise<Store> {
   await using stack = new AsyncDisposableStack();
-  const database = stack.use(await openDatabase(parseLocation(location)));
+  const parsed = parseLocation(location);
+  const database = stack.use(await openDatabase(parsed));
   await migrate(database);
   await insertRoot(database, key);
   const changes = stack.use(await openChanges(database));
   const cluster = stack.use(createCluster(database, changes));
   const operations = createOperations();
+  // Callers who are not authenticated can look up tokens and log in. Many of them must not block the others.
+  const max = (parsed.poolSize - reservedConnections) / 2;
+  const [forAccess, forOthers] = [createTurns(Math.floor(max), turnMs), createTurns(Math.ceil(max), turnMs)];
   const flows = await createFlowStore(database, changes, key);
   const tokens = createTokenStore(database, changes);
   const store = {
-    flows: operations.guard(flows, ["active", "onRevision"]),
-    tokens: operations.guard(tokens, ["onRevoked"]),
-    audit: operations.guard(createAuditStore(database), []),
-    logins: operations.guard(createLoginAttempts(database), []),
+    flows: operations.guard(flows, forOthers, ["active", "onRevision"]),
+    tokens: operations.guard(tokens, forAccess, ["onRevoked"]),
+    audit: operations.guard(createAuditStore(database), forOthers),
+    logins: operations.guard(createLoginAttempts(database), forAccess),
     cluster,
     health: () => database.health(),
     onHealthChange: (listener: () => void) => database.onHealthChange(listener),
@@ -49,11 +63,16 @@ function createOperations() {
   const inProgress = new Set<Promise<unknown>>();
   let isClosed = false;
 
-  async function run(operation: () => Promise<unknown>): Promise<unknown> {
+  async function inTurn(turns: Turns, operation: () => Promise<unknown>): Promise<unknown> {
+    using _ = await turns.take();
+    return await operation();
+  }
+
+  async function run(turns: Turns, operation: () => Promise<unknown>): Promise<unknown> {
     if (isClosed) {
       throw new FlowgateError("unavailable", "the store is closed");
     }
-    const result = operation();
+    const result = inTurn(turns, operation);
     inProgress.add(result);
     try {
       return await result;
@@ -66,13 +85,13 @@ function createOperations() {
 
   return {
     /** Returns an object with the same methods. Those in `synchronous` are not changed. */
-    guard<T extends object>(object: T, synchronous: readonly (keyof T & string)[]): T {
+    guard<T extends object>(object: T, turns: Turns, synchronous: readonly (keyof T & string)[] = []): T {
       const methods = Object.entries(object).map(
         ([name, method]: [string, (...args: unknown[]) => Promise<unknown>]) => [
           name,
           (synchronous as readonly string[]).includes(name)
             ? method
-            : (...args: unknown[]) => run(() => method(...args)),
+            : (...args: unknown[]) => run(turns, () => method(...args)),
         ],
       );
       return Object.fromEntries(methods) as T;

@@ -30,14 +30,29 @@ export function classify(error: unknown): Failure {
   if (!(error instanceof Error) || error instanceof FlowgateError) {
     return "other";
   }
-  // The driver's own errors have no code. Those of sockets and of name resolution have the one of the system.
-  return "syscall" in error || isConnectionMessage(error.message) || isTlsError(error) ? "connection" : "other";
+  if (/timeout exceeded when trying to connect/.test(error.message)) {
+    // All connections of the pool were in use.
+    return "busy";
+  }
+  // The driver's own errors have no code. Those of sockets and of name resolution have the one of the system, and a host with
+  // several addresses has one for each.
+  return "syscall" in error ||
+    error instanceof AggregateError ||
+    isConnectionMessage(error.message) ||
+    isTlsError(error)
+    ? "connection"
+    : "other";
 }
 
 function isConnectionMessage(message: string): boolean {
-  return /connection terminated|connection ended|not queryable|connection error|timeout expired|timeout exceeded|read timeout|SSL connection|after calling end on the pool/i.test(
+  return /connection terminated|connection ended|not queryable|connection error|timeout expired|read timeout|SSL connection|after calling end on the pool/i.test(
     message,
   );
+}
+
+/** Whether the server did not respond in time. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof Error && /timeout/i.test(error.message) && classify(error) === "connection";
 }
 
 function isTlsError(error: Error): boolean {

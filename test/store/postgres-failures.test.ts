@@ -22,7 +22,7 @@ async function commitTo(store: Store): Promise<Revision> {
   return store.flows.commit(draft(store.flows.active().rev));
 }
 
-/** Commits as fast as possible, until it is stopped. */
+/** Commits again and again, until it is stopped. */
 function keepCommitting(store: Store) {
   const acknowledged: string[] = [];
   const errors: unknown[] = [];
@@ -31,6 +31,8 @@ function keepCommitting(store: Store) {
     while (!ending.signal.aborted) {
       try {
         acknowledged.push((await commitTo(store)).rev);
+        // Lets another replica commit, which would always come too late otherwise.
+        await delay(Math.random() * 20);
       } catch (error) {
         if (!(error instanceof FlowgateError) || error.reason !== "version_mismatch") {
           errors.push(error);
@@ -78,7 +80,7 @@ describe("a server that stops and starts loses no acknowledged commit", () => {
     await using here = await openAt(database.url, key);
     await using there = await openAt(database.url, key);
     const writers = [keepCommitting(here), keepCommitting(there)];
-    await Promise.all(writers.map((writer) => writer.untilCommitted(20)));
+    await Promise.all(writers.map((writer) => writer.untilCommitted(10)));
 
     if (how === "kill") {
       await server.kill();
@@ -86,7 +88,7 @@ describe("a server that stops and starts loses no acknowledged commit", () => {
       const stopped = server.stop(how);
       if (how === "smart") {
         // It waits for the connections, which are still used.
-        await Promise.all(writers.map((writer) => writer.untilCommitted(20)));
+        await Promise.all(writers.map((writer) => writer.untilCommitted(10)));
         await server.stop("fast");
       }
       await stopped;
@@ -99,7 +101,7 @@ describe("a server that stops and starts loses no acknowledged commit", () => {
 
     await server.start();
     await expect.poll(() => here.health(), patience).toEqual({ isUsable: true });
-    await Promise.all(writers.map((writer) => writer.untilCommitted(20)));
+    await Promise.all(writers.map((writer) => writer.untilCommitted(10)));
     await stop(writers);
     const history = await readHistory(here);
     const acknowledged = writers.flatMap((writer) => writer.acknowledged);
@@ -119,7 +121,7 @@ describe("a promoted standby", () => {
     await using here = await openAt(url, key);
     await using there = await openAt(url, key);
     const writers = [keepCommitting(here), keepCommitting(there)];
-    await Promise.all(writers.map((writer) => writer.untilCommitted(20)));
+    await Promise.all(writers.map((writer) => writer.untilCommitted(10)));
     await primary.kill();
     await standby.promote();
     await Promise.all(writers.map((writer) => writer.untilCommitted(5)));
@@ -164,10 +166,13 @@ describe("a promoted standby", () => {
 test("a server that no longer responds is left for one that does", async () => {
   await using primary = await startServer();
   const database = await primary.createDatabase();
-  await using proxy = await openTcpProxy(primary.port);
-  await using store = await openAt(database.urlAt(proxy.port, primary.port), key);
+  await using first = await openTcpProxy(primary.port);
+  await using second = await openTcpProxy(primary.port);
+  await second.close();
+  await using store = await openAt(database.urlAt(first.port, second.port), key);
   await commitTo(store);
-  proxy.stall();
+  await second.open();
+  first.stall();
   await expect.poll(() => commitTo(store).catch(() => undefined), patience).toBeDefined();
 });
 

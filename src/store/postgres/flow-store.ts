@@ -123,8 +123,8 @@ export async function createFlowStore(database: Database, changes: Changes, key:
   async function commit(draft: RevisionDraft, call: CommitCall): Promise<Revision> {
     const written = await write(call, 0);
     if (written.kind === "mismatch") {
-      // The revision that was committed first is read below, when this commit no longer blocks it.
-      throw new Mismatch();
+      // Read below, when this commit no longer blocks it.
+      throw new Mismatch(written.newest);
     }
     if (written.kind === "repeated") {
       throw new RepeatedRequest(written.rev, written.fingerprint);
@@ -138,8 +138,14 @@ export async function createFlowStore(database: Database, changes: Changes, key:
     return revision;
   }
 
-  async function rejectMismatch(): Promise<never> {
-    await changes.refresh();
+  async function rejectMismatch({ newest }: Mismatch): Promise<never> {
+    // At once, since a caller who tries again competes with those who have read it already.
+    const revision = newest.seq > active.seq ? await readNewest(newest) : undefined;
+    if (revision === undefined) {
+      await changes.refresh();
+    } else if (revision.seq > active.seq) {
+      activate(revision, false);
+    }
     throw versionMismatch(active.rev);
   }
 
@@ -177,18 +183,14 @@ export async function createFlowStore(database: Database, changes: Changes, key:
       }
       const call = await toCommitCall(draft, key);
       signal?.throwIfAborted();
-      const committed = commit(draft, call);
+      const committed = commit(draft, call).finally(() => committing.delete(call.rev));
       committing.set(call.rev, committed);
-      try {
-        return await committed;
-      } catch (error) {
-        if (!(error instanceof Mismatch)) {
-          throw error;
+      return committed.catch((error: unknown) => {
+        if (error instanceof Mismatch) {
+          return rejectMismatch(error);
         }
-      } finally {
-        committing.delete(call.rev);
-      }
-      return rejectMismatch();
+        throw error;
+      });
     },
 
     async findRepeated(by, idempotencyKey) {
@@ -252,4 +254,11 @@ export async function createFlowStore(database: Database, changes: Changes, key:
   };
 }
 
-class Mismatch extends Error {}
+class Mismatch extends Error {
+  readonly newest: Pick<SummaryRow, "seq" | "rev">;
+
+  constructor(newest: Mismatch["newest"]) {
+    super();
+    this.newest = newest;
+  }
+}

@@ -13,10 +13,12 @@ import type { Changes } from "./changes.ts";
 import type { Database, Query } from "./database.ts";
 import { insert } from "./insert.ts";
 
+type Newest = Pick<SummaryRow, "seq" | "rev">;
+
 export type CommitReply =
   | ({ readonly kind: "committed" } & Pick<SummaryRow, "seq" | "committed_at_ms">)
-  /** The parent is not the newest revision. */
-  | { readonly kind: "mismatch" }
+  /** The parent is not the newest revision, which is this one. */
+  | { readonly kind: "mismatch"; readonly newest: Newest }
   /** The idempotency key belongs to this revision. */
   | ({ readonly kind: "repeated" } & Repeated);
 
@@ -61,11 +63,12 @@ export async function writeCommit(
       return { kind: "repeated", ...repeated };
     }
   }
-  const [newest] = await query<Pick<SummaryRow, "seq" | "rev">>(
-    "SELECT seq, rev FROM flowgate.revision ORDER BY seq DESC LIMIT 1",
-  );
-  if (newest?.rev !== draft.parent) {
-    return { kind: "mismatch" };
+  const [newest] = await query<Newest>("SELECT seq, rev FROM flowgate.revision ORDER BY seq DESC LIMIT 1");
+  if (newest === undefined) {
+    throw new Error("the table of revisions is empty: restore the database from a backup");
+  }
+  if (newest.rev !== draft.parent) {
+    return { kind: "mismatch", newest };
   }
   const written = { seq: Math.max(newest.seq + 1, minSeq), committed_at_ms: nowMs };
   await insertRevision(query, { ...draft, ...written });

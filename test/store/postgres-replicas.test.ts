@@ -180,3 +180,22 @@ test.each(["nobody", "this replica"])(
     await expect.poll(() => one?.hold(1_000), patience).toEqual(first);
   },
 );
+
+test("revocations are noticed although a revision can't be read", async () => {
+  await using stores = await openTwo();
+  const { here, there, url } = stores;
+  const { hash } = token();
+  await there.tokens.insert({ ...token(), hash }, entry);
+  await query(
+    url,
+    `WITH damaged AS (
+       INSERT INTO flowgate.revision (seq, rev, parent, committed_at_ms, deployment_type, cause, node_count, size_bytes)
+       VALUES (2, 'damaged', $1, 0, 'full', 'deployment', 0, 0))
+     INSERT INTO flowgate.revision_content VALUES (2, '', '')`,
+    [here.flows.active().rev],
+  );
+  await expect(here.flows.catchUp()).rejects.toThrow("");
+  const noticed = new Promise((resolve) => void here.tokens.onRevoked(resolve));
+  await there.tokens.remove({ hash }, entry);
+  expect(await noticed).toEqual(hash);
+});

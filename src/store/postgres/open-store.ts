@@ -46,7 +46,7 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
   const flows = await createFlowStore(database, changes, key);
   const store = {
     flows: operations.guard(flows, forOthers, ["active", "onRevision"]),
-    tokens: operations.guard(tokens, forAccess, ["onRevoked"]),
+    tokens: operations.guard(tokens, forAccess, ["onRevoked", "isCurrent"]),
     audit: operations.guard(createAuditStore(database), forOthers),
     logins: operations.guard(createLoginAttempts(database), forAccess),
     cluster,

@@ -1,7 +1,7 @@
 import { createWaiter, deploymentBudgetMs, pending, type Waiter } from "../runtime/deployment.ts";
 import type { DeploymentResult, Runtime } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
-import { combineRuns, ofSelf, runnersOf } from "./runs.ts";
+import { combineRuns, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
 
 type ClusterRuntimeOptions = {
   /** That of this replica. */
@@ -26,7 +26,7 @@ export function createClusterRuntime({
   /** `own` is more recent than the report of this replica. */
   function combine(own: DeploymentResult, seq: number): DeploymentResult | undefined {
     const replicas = cluster.replicas();
-    if (own.outcome === "pending") return combineRuns(replicas, seq);
+    if (own.outcome === "pending") return isApiOnly(replicas) ? pending : combineRuns(replicas, seq);
     if (own.outcome !== "running") {
       return { ...own, message: ofSelf(replicas, own.message ?? own.outcome) };
     }

@@ -16,6 +16,12 @@ export function runnersOf(replicas: readonly Replica[]): Runner[] {
   return replicas.filter((replica): replica is Runner => replica.run !== undefined && isRunnerState(replica.state));
 }
 
+/** Whether none of them will run flows, so that there is nothing to wait for. */
+export function isApiOnly(replicas: readonly Replica[]): boolean {
+  // The list is empty until it is read for the first time.
+  return replicas.length > 0 && replicas.every(({ mode }) => mode === "none");
+}
+
 /** The message with the name of the replica that it is about. */
 export function ofReplica({ name }: Pick<ReplicaStatus, "name">, message: string): string {
   return `${name}: ${message}`;

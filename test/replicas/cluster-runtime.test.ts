@@ -68,6 +68,15 @@ test("a replica that runs no flows returns the result of those that do", async (
   expect((await applied).outcome).toBe("running");
 });
 
+test("is pending at once if there are only replicas for the API", async () => {
+  const { here, there } = openPair();
+  here.report(status("here", { mode: "none", state: "disabled", run: undefined }));
+  const applied = runtimesOf(here, pending).apply(second, "full");
+  there.leave();
+  expect((await applied).outcome).toBe("pending");
+  expect((await runtimesOf(here, pending).apply(second, "full")).outcome).toBe("pending");
+});
+
 test("is pending at the caller's deadline, when the caller leaves, and after release", async () => {
   const { here } = openPair();
   const runtimes = runtimesOf(here, running);

@@ -9,7 +9,7 @@ export type Tokens = Pick<TokenStore, "insert" | "remove" | "removeExpired"> & {
 const maxTokens = 10_000;
 
 /**
- * Caches found tokens until the store reports that they are revoked. Like the store, it also returns expired tokens. When
+ * Caches found tokens until the store reports that they are revoked, and uses them while it can report that. Like the store, it also returns expired tokens. When
  * the cache is full, the oldest entry is evicted.
  */
 export function openTokenCache(store: TokenStore, limit = maxTokens): Tokens & Disposable {
@@ -42,7 +42,8 @@ export function openTokenCache(store: TokenStore, limit = maxTokens): Tokens & D
     insert: (token, entry) => store.insert(token, entry),
     find(hash) {
       const key = keyOf(hash);
-      return cache.get(key) ?? findInStore(hash, key);
+      const known = store.isCurrent() ? cache.get(key) : undefined;
+      return known ?? findInStore(hash, key);
     },
     remove: (selector, entry) => store.remove(selector, entry),
     removeExpired: (nowMs) => store.removeExpired(nowMs),

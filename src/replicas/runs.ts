@@ -16,8 +16,9 @@ export function runnersOf(replicas: readonly Replica[]): Runner[] {
   return replicas.filter((replica): replica is Runner => replica.run !== undefined && isRunnerState(replica.state));
 }
 
-/** Whether no replica runs flows, or is going to. */
+/** Whether none of them will run flows, so that there is nothing to wait for. */
 export function isApiOnly(replicas: readonly Replica[]): boolean {
+  // The list is empty until it is read for the first time.
   return replicas.length > 0 && replicas.every(({ mode }) => mode === "none");
 }
 

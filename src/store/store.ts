@@ -252,6 +252,11 @@ export interface TokenStore {
    * had no connection, when any token may have been removed. Disposing ends the subscription. The listener must not throw.
    */
   onRevoked(listener: (hash: Uint8Array | undefined) => void): Disposable;
+  /**
+   * False while removals by other processes may not have been reported for some seconds although the store is usable, as
+   * after this process was paused.
+   */
+  isCurrent(): boolean;
 }
 
 /** The kinds of audit entries. */

@@ -76,5 +76,6 @@ export function createMemoryTokens(): MemoryTokens {
       }
     },
     onRevoked: (listener) => revoked.add(listener),
+    isCurrent: () => true,
   };
 }

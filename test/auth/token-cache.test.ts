@@ -89,6 +89,19 @@ test("does not cache a token that was revoked during the lookup", async () => {
   expect(await cache.find(one.hash)).toBeUndefined();
 });
 
+test("looks a cached token up again while the store may have missed its removal", async () => {
+  const { store, memory } = openStore();
+  let isCurrent = true;
+  using cache = openTokenCache({ ...store, isCurrent: () => isCurrent });
+  const one = token();
+  await cache.insert(one, entry);
+  await cache.find(one.hash);
+  await memory.remove({ hash: one.hash }, entry);
+  expect(cache.find(one.hash)).toEqual(one);
+  isCurrent = false;
+  expect(await cache.find(one.hash)).toBeUndefined();
+});
+
 test("caches no more tokens than its limit", async () => {
   const { store, lookups } = openStore();
   using cache = openTokenCache(store, 2);

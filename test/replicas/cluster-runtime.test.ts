@@ -68,12 +68,13 @@ test("a replica that runs no flows returns the result of those that do", async (
   expect((await applied).outcome).toBe("running");
 });
 
-test("waits for no one if no replica runs flows", async () => {
+test("is pending at once if there are only replicas for the API", async () => {
   const { here, there } = openPair();
-  for (const member of [here, there]) {
-    member.report(status("replica", { mode: "none", state: "disabled", run: undefined }));
-  }
-  expect(await runtimesOf(here, pending).apply(second, "full")).toEqual(pending);
+  here.report(status("here", { mode: "none", state: "disabled", run: undefined }));
+  const applied = runtimesOf(here, pending).apply(second, "full");
+  there.leave();
+  expect((await applied).outcome).toBe("pending");
+  expect((await runtimesOf(here, pending).apply(second, "full")).outcome).toBe("pending");
 });
 
 test("is pending at the caller's deadline, when the caller leaves, and after release", async () => {

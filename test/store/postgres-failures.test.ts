@@ -8,6 +8,7 @@ import { FlowgateError } from "../../src/errors.ts";
 import type { Revision, Store } from "../../src/store/store.ts";
 import { toFlowgateError } from "../../src/store/postgres/postgres-error.ts";
 import { freePort } from "../free-port.ts";
+import { query } from "../postgres/database.ts";
 import { startServer } from "../postgres/postgres.ts";
 import { openTcpProxy } from "../tcp-proxy.ts";
 import { draft } from "./builders.ts";
@@ -130,6 +131,26 @@ describe("a promoted standby", () => {
     expect(new Set(acknowledged).difference(new Set(await readHistory(here)))).toEqual(new Set());
     expectUnavailable(writers.flatMap(({ errors }) => errors));
     expect(await here.audit.verify()).toMatchObject({ problem: undefined });
+  });
+
+  test("has each acknowledged commit, also if the first connection no longer waits for it", async () => {
+    await using primary = await startServer({ synchronous: true });
+    const database = await primary.createDatabase();
+    await using standby = await primary.createStandby();
+    await using store = await openAt(database.url, key);
+    await standby.stop("fast");
+    const committed = commitTo(store);
+    const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = $1";
+    await expect.poll(() => primary.query(waiting, ["COMMIT"]), patience).toHaveLength(1);
+    const [first] = await primary.query<{ pid: number }>(waiting, ["COMMIT"]);
+    await primary.query("SELECT pg_terminate_backend($1)", [first?.pid]);
+    // The commit can be read now, but the standby does not have it.
+    const other = `${waiting} AND pid <> $2`;
+    await expect.poll(() => primary.query(other, ["COMMIT", first?.pid]), patience).toHaveLength(1);
+    await standby.start();
+    const { rev } = await committed;
+    const [row] = await query(database.urlAt(standby.port), "SELECT rev FROM flowgate.revision WHERE rev = $1", [rev]);
+    expect(row).toEqual({ rev });
   });
 
   test("that lacks a commit makes the revision before it active again, as a newer one", async () => {

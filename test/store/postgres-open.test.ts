@@ -44,6 +44,8 @@ describe("the URL", () => {
     ["flows", "store: must have the form postgres://user:password@host:5432/database"],
     ["//ada:secret@/flows", "store: must have the form"],
     ["//ada:sec/ret@host/flows", "store: must have the form"],
+    ["//ada:pass?secret@host/flows", "store: must have the form"],
+    ["//ada:pass/?secret=@host/flows", "store: must have the form"],
     ["//host:port/flows", "store: must have the form"],
     ["//host/flows?sslmod=disable", "store: the parameter sslmod is unknown: use host, sslmode"],
     ["//host/flows?sslmode=prefer", "store: sslmode must be one of: disable, verify-full, no-verify"],

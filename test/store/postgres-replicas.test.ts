@@ -4,6 +4,7 @@ import type { ReplicaStatus } from "../../src/store/cluster.ts";
 import { systemOrigin } from "../../src/store/audit-chain.ts";
 import type { AuditRecord, Revision, RevisionEvent, Store } from "../../src/store/store.ts";
 import { token } from "../auth/memory-tokens.ts";
+import { query } from "../postgres/database.ts";
 import { createDatabase } from "../postgres/postgres.ts";
 import { openTcpProxy } from "../tcp-proxy.ts";
 import { draft } from "./builders.ts";
@@ -161,4 +162,40 @@ test("one replica at a time holds the lease, whose token increases with its hold
   const third = await one?.hold(60_000);
   const tokens = [first, second, third].map((reply) => (reply?.isHeld === true ? reply.token : 0));
   expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => a - b));
+});
+
+test.each(["nobody", "this replica"])(
+  "a promoted standby, for which %s had the lease, may lack a newer lease",
+  async (holder) => {
+    await using stores = await openTwo();
+    const { here, there, url } = stores;
+    const [one, two] = [here.cluster?.lease, there.cluster?.lease];
+    const first = await one?.hold(60_000);
+    await one?.release();
+    // As on a timeline before.
+    const id = holder === "nobody" ? "" : here.cluster?.id;
+    await query(url, "UPDATE flowgate.lease SET token = 5, holder = $1, ends_at = now()", [id]);
+    expect(await one?.hold(1_000)).toMatchObject({ isHeld: false });
+    expect(await two?.hold(1_000)).toMatchObject({ isHeld: false });
+    await expect.poll(() => one?.hold(1_000), patience).toEqual(first);
+  },
+);
+
+test("revocations are noticed although a revision can't be read", async () => {
+  await using stores = await openTwo();
+  const { here, there, url } = stores;
+  const { hash } = token();
+  await there.tokens.insert({ ...token(), hash }, entry);
+  await query(
+    url,
+    `WITH damaged AS (
+       INSERT INTO flowgate.revision (seq, rev, parent, committed_at_ms, deployment_type, cause, node_count, size_bytes)
+       VALUES (2, 'damaged', $1, 0, 'full', 'deployment', 0, 0))
+     INSERT INTO flowgate.revision_content VALUES (2, '', '')`,
+    [here.flows.active().rev],
+  );
+  await expect(here.flows.catchUp()).rejects.toThrow("");
+  const noticed = new Promise((resolve) => void here.tokens.onRevoked(resolve));
+  await there.tokens.remove({ hash }, entry);
+  expect(await noticed).toEqual(hash);
 });

@@ -13,6 +13,8 @@ export type ChangeCounts = {
 export interface Changes extends AsyncDisposable {
   /** The counts that were read last. */
   latest(): ChangeCounts;
+  /** When they were requested, by `performance.now`. */
+  readAtMs(): number;
   /** Reads the counts, and resolves when the listeners have processed them. */
   refresh(): Promise<void>;
   /** Wakes the other replicas when the transaction is committed. */
@@ -38,6 +40,7 @@ const readMs = 2_000;
  */
 export async function openChanges(database: Database): Promise<Changes> {
   const listeners: ((counts: ChangeCounts) => void | Promise<void>)[] = [];
+  let readAtMs = performance.now();
   let latest = await readCounts(database.query);
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;
@@ -47,7 +50,9 @@ export async function openChanges(database: Database): Promise<Changes> {
   let listenTimer: NodeJS.Timeout | undefined;
 
   async function readOnce(): Promise<void> {
+    const requestedAtMs = performance.now();
     latest = await readCounts(database.query);
+    readAtMs = requestedAtMs;
     for (const listener of listeners) {
       await listener(latest);
     }
@@ -126,6 +131,7 @@ export async function openChanges(database: Database): Promise<Changes> {
 
   return {
     latest: () => latest,
+    readAtMs: () => readAtMs,
     refresh,
     announce: async (query) => void (await query(`NOTIFY ${channel}`)),
     onChange: (listener) => void listeners.push(listener),

@@ -144,13 +144,18 @@ const tokensPerTimeline = 2 ** 32;
 type LeaseRow = { holder: string; token: number; ms_left: number };
 
 function createLease(database: Database, changes: Changes, id: string): Lease {
-  /** A lease of the timeline before, which its holder may have renewed on the server that was replaced. */
+  /** The lease that this replica holds. */
+  let own: { readonly token: number; readonly untilMs: number } | undefined;
+  /** A lease of the timeline before, which a replica may have renewed or acquired on the server that was replaced. */
   let inherited: { readonly token: number; readonly untilMs: number } | undefined;
 
   /** How long a lease must still be respected. */
-  function msLeft({ token, ms_left }: LeaseRow, firstToken: number, durationMs: number): number {
+  function msLeft({ holder, token, ms_left }: LeaseRow, firstToken: number, durationMs: number): number {
     if (token >= firstToken) {
-      return ms_left;
+      return holder === id ? 0 : ms_left;
+    }
+    if (own?.token === token && performance.now() < own.untilMs) {
+      return 0;
     }
     if (inherited?.token !== token) {
       inherited = { token, untilMs: performance.now() + durationMs };
@@ -159,8 +164,9 @@ function createLease(database: Database, changes: Changes, id: string): Lease {
   }
 
   return {
-    hold: (durationMs) =>
-      database.transaction(async (query, { timeline }): Promise<LeaseReply> => {
+    async hold(durationMs) {
+      const sentMs = performance.now();
+      const reply = await database.transaction(async (query, { timeline }): Promise<LeaseReply> => {
         const firstToken = timeline * tokensPerTimeline;
         await query(
           `INSERT INTO flowgate.lease (name, holder, token, ends_at) VALUES ('runtime', '', $1, clock_timestamp())
@@ -174,28 +180,32 @@ function createLease(database: Database, changes: Changes, id: string): Lease {
         if (row === undefined) {
           throw new Error("the lease was removed from the database");
         }
-        const isHolder = row.holder === id;
         // Read after the lock was obtained: the time may have passed meanwhile.
-        const forMs = isHolder || row.holder === "" ? 0 : msLeft(row, firstToken, durationMs);
+        const forMs = msLeft(row, firstToken, durationMs);
         if (forMs > 0) {
           return { isHeld: false, forMs };
         }
-        const token = isHolder && row.token >= firstToken ? row.token : Math.max(row.token, firstToken) + 1;
+        const token = row.holder === id && row.token >= firstToken ? row.token : Math.max(row.token, firstToken) + 1;
         await query(
           `UPDATE flowgate.lease SET holder = $1, token = $2, ends_at = clock_timestamp() + $3 * interval '1 ms'
            WHERE name = 'runtime'`,
           [id, token, durationMs],
         );
         return { isHeld: true, token };
-      }),
+      });
+      own = reply.isHeld ? { token: reply.token, untilMs: sentMs + durationMs } : undefined;
+      return reply;
+    },
 
-    release: () =>
-      database.transaction(async (query) => {
+    async release() {
+      own = undefined;
+      await database.transaction(async (query) => {
         await query(
           "UPDATE flowgate.lease SET holder = '', ends_at = clock_timestamp() WHERE name = 'runtime' AND holder = $1",
           [id],
         );
         await changes.announce(query);
-      }),
+      });
+    },
   };
 }

@@ -107,10 +107,15 @@ export async function createFlowStore(database: Database, changes: Changes, key:
       if (!(error instanceof InDoubt)) {
         throw error;
       }
-      const [row] = await query<Pick<SummaryRow, "seq" | "committed_at_ms">>(
-        "SELECT seq, committed_at_ms FROM flowgate.revision WHERE rev = $1",
-        [call.rev],
-      ).catch(() => []);
+      // Written once more: this waits for the standby, if replication is synchronous, for which the first commit may not have waited.
+      const [row] = await database
+        .transaction((query) =>
+          query<Pick<SummaryRow, "seq" | "committed_at_ms">>(
+            "UPDATE flowgate.revision SET cause = cause WHERE rev = $1 RETURNING seq, committed_at_ms",
+            [call.rev],
+          ),
+        )
+        .catch(() => []);
       if (row === undefined) {
         throw unavailable(
           "the database failed during the commit, which may have been made: read the active revision, or send the request again with the same Idempotency-Key",

@@ -24,8 +24,9 @@ const minPoolSize = 4;
  * a password.
  */
 export function parseLocation(location: string): Location {
+  // A @ in the query would be that behind a password with an unescaped question mark.
   const [, credentials = "", hosts = "", path = "", query = ""] =
-    /^\/\/([^/?#]*@)?([^/?#@]*)(\/[^?#]*)?(?:\?([^#]*))?$/s.exec(location) ?? ["", "", ":"];
+    /^\/\/([^/?#]*@)?([^/?#@]*)(\/[^?#]*)?(?:\?([^#@]*))?$/s.exec(location) ?? ["", "", ":"];
   const options = parseOptions(new URLSearchParams(query));
   const poolSize = Number(options.pool_size ?? defaultPoolSize);
   if (!Number.isInteger(poolSize) || poolSize < minPoolSize || poolSize > 1000) {

@@ -36,16 +36,17 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
   await migrate(database);
   await insertRoot(database, key);
   const changes = stack.use(await openChanges(database));
+  // First, so that revocations are noticed also while the others can't process a change, or wait for a commit.
+  const tokens = createTokenStore(database, changes);
   const cluster = stack.use(createCluster(database, changes));
   const operations = createOperations();
   // Callers who are not authenticated can look up tokens and log in. Many of them must not block the others.
   const max = (parsed.poolSize - reservedConnections) / 2;
   const [forAccess, forOthers] = [createTurns(Math.floor(max), turnMs), createTurns(Math.ceil(max), turnMs)];
   const flows = await createFlowStore(database, changes, key);
-  const tokens = createTokenStore(database, changes);
   const store = {
     flows: operations.guard(flows, forOthers, ["active", "onRevision"]),
-    tokens: operations.guard(tokens, forAccess, ["onRevoked"]),
+    tokens: operations.guard(tokens, forAccess, ["onRevoked", "isCurrent"]),
     audit: operations.guard(createAuditStore(database), forOthers),
     logins: operations.guard(createLoginAttempts(database), forAccess),
     cluster,

@@ -9,11 +9,15 @@ import { insert, toParameter } from "./insert.ts";
 /** For replicas that were without a connection. A replica that misses revocations forgets all tokens that it knows. */
 const revocationsKeptFor = "1 hour";
 
+/** Longer than reading changes takes before a database that does not respond is not usable. */
+const currentForMs = 3_000;
+
 export function createTokenStore(database: Database, changes: Changes): TokenStore {
   const revoked = createListeners<Uint8Array | undefined>();
 
   /** The number of the last revocation that was reported. */
   let reported = changes.latest().revocations;
+  let reportedAtMs = changes.readAtMs();
 
   async function reportRevocations(latest: number): Promise<void> {
     if (latest === reported) {
@@ -30,7 +34,11 @@ export function createTokenStore(database: Database, changes: Changes): TokenSto
       revoked.notify(hash);
     }
   }
-  changes.onChange(({ revocations }) => reportRevocations(revocations));
+  changes.onChange(async ({ revocations }) => {
+    const readAtMs = changes.readAtMs();
+    await reportRevocations(revocations);
+    reportedAtMs = readAtMs;
+  });
 
   async function findOne(column: "hash" | "id", value: unknown) {
     const [row] = await database.query(`SELECT ${tokenColumns} FROM flowgate.token WHERE ${column} = $1`, [
@@ -103,6 +111,7 @@ export function createTokenStore(database: Database, changes: Changes): TokenSto
     },
 
     onRevoked: (listener) => revoked.add(listener),
+    isCurrent: () => performance.now() - reportedAtMs < currentForMs || !database.health().isUsable,
   };
 }
 

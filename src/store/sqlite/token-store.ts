@@ -52,5 +52,6 @@ export function createTokenStore(db: DatabaseSync, writer: Writer): TokenStore {
     },
 
     onRevoked: (listener) => revoked.add(listener),
+    isCurrent: () => true,
   };
 }

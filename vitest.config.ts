@@ -5,6 +5,9 @@ import { defineConfig } from "vitest/config";
 const transcoding = "packages/transcoding/test";
 const env = { CODE_GENERATION: "forbidden" };
 
+/** For tests of the service. Those of the packages also run on versions of Node that it does not support. */
+const serviceSetup = Number(process.versions.node.split(".")[0]) >= 26 ? ["test/postgres/shared-server.ts"] : [];
+
 export default defineConfig({
   test: {
     // Only for tests that hang: slow machines take long.
@@ -23,7 +26,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["{test,packages/*/test}/**/*.test.ts"],
-          globalSetup: ["test/run-folder.ts", "test/postgres/shared-server.ts"],
+          globalSetup: ["test/run-folder.ts", ...serviceSetup],
         },
       },
       {

@@ -64,7 +64,8 @@ export async function createFlowStore(database: Database, changes: Changes, key:
     } else if (counts.rev !== active.rev && (await isLost(active.rev))) {
       await replaceLost(active, counts);
     }
-    if (counts.reloads !== reloads) {
+    // Counts from before a reload by this store may arrive after it.
+    if (counts.reloads > reloads) {
       ({ reloads } = counts);
       listeners.notify({ revision: active, isOwn: false, isReload: true });
     }
@@ -244,7 +245,7 @@ export async function createFlowStore(database: Database, changes: Changes, key:
           "UPDATE flowgate.change SET reloads = reloads + 1 RETURNING reloads",
         );
         // Not reported to the listeners of this store, which restarts its nodes itself.
-        reloads = row?.reloads ?? reloads;
+        reloads = Math.max(reloads, row?.reloads ?? 0);
         await changes.announce(query);
       });
       if (revision.seq > active.seq) {

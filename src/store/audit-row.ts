@@ -1,4 +1,5 @@
 import { hashEntry } from "./audit-chain.ts";
+import { toPortable } from "./portable-text.ts";
 import type { AuditEntry, AuditHead, AuditKind, AuditRecord } from "./store.ts";
 
 /** The table `audit`, which has the same columns in all adapters. */
@@ -70,7 +71,7 @@ export function toAuditEntry(row: unknown): AuditEntry {
   };
 }
 
-/** Databases store text as UTF-8, which can't represent lone surrogates, and PostgreSQL no U+0000. */
+/** Databases store text as UTF-8, which can't represent lone surrogates. */
 function toText(text: string | undefined): string | undefined {
-  return text?.toWellFormed().replaceAll("\0", "\ufffd");
+  return toPortable(text?.toWellFormed());
 }

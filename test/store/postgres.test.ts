@@ -1,9 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { describe } from "vitest";
-import { auditStoreContract } from "./audit-contract.ts";
-import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
-import { loginAttemptsContract } from "./login-contract.ts";
+import type { StoreLocation } from "./contract.ts";
 import { openAt } from "./postgres-location.ts";
+import { storeContract } from "./store-contract.ts";
 import { createDatabase } from "../postgres/postgres.ts";
 
 async function createLocation(): Promise<StoreLocation> {
@@ -15,18 +13,4 @@ async function createLocation(): Promise<StoreLocation> {
   };
 }
 
-describe("the flow store", () => {
-  flowStoreContract(createLocation);
-});
-
-describe("the token store", () => {
-  tokenStoreContract(createLocation);
-});
-
-describe("the audit store", () => {
-  auditStoreContract(createLocation);
-});
-
-describe("the login attempts", () => {
-  loginAttemptsContract(createLocation);
-});
+storeContract(createLocation);

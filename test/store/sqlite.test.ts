@@ -5,15 +5,14 @@ import { chmod, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { createInterface } from "node:readline";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { backupStore, restoreStore } from "../../src/store/sqlite/backup.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { documentOf } from "../flows/builders.ts";
 import { createFolder, draft, type Folder, readFolder } from "./builders.ts";
-import { auditStoreContract } from "./audit-contract.ts";
-import { loginAttemptsContract } from "./login-contract.ts";
-import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
+import type { StoreLocation } from "./contract.ts";
+import { storeContract } from "./store-contract.ts";
 
 async function createLocation(): Promise<StoreLocation> {
   const folder = await createFolder();
@@ -24,21 +23,7 @@ async function createLocation(): Promise<StoreLocation> {
   };
 }
 
-describe("the flow store", () => {
-  flowStoreContract(createLocation);
-});
-
-describe("the token store", () => {
-  tokenStoreContract(createLocation);
-});
-
-describe("the audit store", () => {
-  auditStoreContract(createLocation);
-});
-
-describe("the login attempts", () => {
-  loginAttemptsContract(createLocation);
-});
+storeContract(createLocation);
 
 const key = randomBytes(32);
 

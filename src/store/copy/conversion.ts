@@ -1,4 +1,5 @@
 import type { ContentRow, SummaryRow } from "../revision-row.ts";
+import { toPortable } from "../portable-text.ts";
 import { isKeyOf, openCredentials, sealCredentials } from "../seal.ts";
 import type { Row, TableName } from "../tables.ts";
 
@@ -33,16 +34,10 @@ export function createConversion(keys: readonly Buffer[] | undefined): (table: T
       revs.set(seq, rev);
     }
     const [to, ...others] = keys ?? [];
-    return table === "revision_content" && to !== undefined ? encrypt(row, [to, ...others]) : toPortable(row);
+    return table === "revision_content" && to !== undefined ? encrypt(row, [to, ...others]) : toPortableRow(row);
   };
 }
 
-/** PostgreSQL's text can't contain U+0000. */
-function toPortable(row: Row): Row {
-  return Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [
-      name,
-      typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value,
-    ]),
-  );
+function toPortableRow(row: Row): Row {
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, toPortable(value)]));
 }

@@ -2,7 +2,7 @@ import { type AuditRow, toAuditEntry } from "../audit-row.ts";
 import type { AuditQuery, AuditStore } from "../store.ts";
 import { appendAudit, lockAudit, pruneAudit } from "./audit-log.ts";
 import type { Database } from "./database.ts";
-import { toParameter } from "./insert.ts";
+import { toPortable } from "../portable-text.ts";
 import { verifyAuditLog } from "./verify-audit.ts";
 
 export function createAuditStore(database: Database): AuditStore {
@@ -38,6 +38,6 @@ function toCondition({ order, after, kinds = [], user, fromMs, toMs }: AuditQuer
   ].filter(([, value]) => value !== undefined);
   return {
     condition: ["true", ...terms.map(([term], index) => `${String(term)} ($${index + 1})`)].join(" AND "),
-    values: terms.map(([, value]) => toParameter(value)),
+    values: terms.map(([, value]) => toPortable(value)),
   };
 }

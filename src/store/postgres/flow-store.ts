@@ -15,7 +15,7 @@ import type { FlowStore, Revision, RevisionDraft, RevisionEvent } from "../store
 import { appendAudit, lockAudit } from "./audit-log.ts";
 import { type ChangeCounts, type Changes, readCounts } from "./changes.ts";
 import { type Database, InDoubt } from "./database.ts";
-import { toParameter } from "./insert.ts";
+import { toPortable } from "../portable-text.ts";
 import { unavailable } from "./postgres-error.ts";
 import { compileFilter } from "./revision-filter.ts";
 import { type CommitReply, pruneBatch, pruneRevisions, writeCommit } from "./revision-writes.ts";
@@ -29,7 +29,7 @@ export async function createFlowStore(database: Database, changes: Changes, key:
     const [row] = await query<SummaryRow & ContentRow>(
       `SELECT ${summaryColumns}, flows, credentials
        FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1`,
-      [toParameter(rev)],
+      [toPortable(rev)],
     );
     return row && toRevision(row, key);
   }
@@ -164,7 +164,7 @@ export async function createFlowStore(database: Database, changes: Changes, key:
 
     async findEntry(rev) {
       const [row] = await query<EntryRow>(`SELECT ${entryColumns} FROM flowgate.revision WHERE rev = $1`, [
-        toParameter(rev),
+        toPortable(rev),
       ]);
       return row && toEntry(row);
     },
@@ -202,7 +202,7 @@ export async function createFlowStore(database: Database, changes: Changes, key:
     async findRepeated(by, idempotencyKey) {
       const [row] = await query<Repeated>(
         'SELECT rev, fingerprint FROM flowgate.idempotency_key WHERE "user" = $1 AND key = $2 AND created_at_ms >= $3',
-        [toParameter(by ?? ""), toParameter(idempotencyKey), Date.now() - keyLifetimeMs],
+        [toPortable(by ?? ""), toPortable(idempotencyKey), Date.now() - keyLifetimeMs],
       );
       return row && new RepeatedRequest(row.rev, row.fingerprint);
     },
@@ -217,7 +217,7 @@ export async function createFlowStore(database: Database, changes: Changes, key:
           names.length === 0
             ? `SELECT ${entryColumns} FROM flowgate.revision WHERE rev = $1`
             : `UPDATE flowgate.revision SET ${assignments} WHERE rev = $1 RETURNING ${entryColumns}`,
-          [rev, ...Object.values(columns)].map(toParameter),
+          [rev, ...Object.values(columns)].map((value) => toPortable(value)),
         );
         if (row !== undefined && head !== undefined && entry !== undefined) {
           await appendAudit(query, head, [entry]);

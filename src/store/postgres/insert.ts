@@ -1,3 +1,4 @@
+import { toPortable } from "../portable-text.ts";
 import type { Query } from "./database.ts";
 
 /** Inserts a row, whose properties are named like the columns. */
@@ -13,11 +14,6 @@ export async function insertRows(query: Query, table: string, rows: readonly obj
   );
   await query(
     `INSERT INTO flowgate.${table} (${names.map((name) => `"${name}"`).join(", ")}) VALUES ${places.join(", ")}`,
-    rows.flatMap((row) => names.map((name) => toParameter((row as Record<string, unknown>)[name]))),
+    rows.flatMap((row) => names.map((name) => toPortable((row as Record<string, unknown>)[name]))),
   );
-}
-
-/** PostgreSQL's text can't contain U+0000. */
-export function toParameter(value: unknown): unknown {
-  return typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 }

@@ -1,4 +1,3 @@
-import { FlowgateError } from "../../errors.ts";
 import type { Store } from "../store.ts";
 import { createAuditStore } from "./audit-store.ts";
 import { openChanges } from "./changes.ts";
@@ -7,7 +6,7 @@ import { openDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { parseLocation } from "./location.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
-import { toFlowgateError } from "./postgres-error.ts";
+import { toFlowgateError, unavailable } from "./postgres-error.ts";
 import { insertRoot } from "./revision-writes.ts";
 import { migrate } from "./schema.ts";
 import { createTokenStore } from "./token-store.ts";
@@ -71,7 +70,7 @@ function createOperations() {
 
   async function run(turns: Turns, operation: () => Promise<unknown>): Promise<unknown> {
     if (isClosed) {
-      throw new FlowgateError("unavailable", "the store is closed");
+      throw unavailable("the store is closed");
     }
     const result = inTurn(turns, operation);
     inProgress.add(result);

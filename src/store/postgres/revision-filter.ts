@@ -1,5 +1,5 @@
 import type { RevisionFilter } from "../store.ts";
-import { toParameter } from "./insert.ts";
+import { toPortable } from "../portable-text.ts";
 
 /** Translates a filter to conditions, each of which begins with AND, and adds their parameters to `values`. */
 export function compileFilter(
@@ -16,6 +16,6 @@ export function compileFilter(
   ].filter(([, value]) => value !== undefined);
   return {
     condition: terms.map(([term], index) => ` AND ${String(term)} $${values.length + index + 1}`).join(""),
-    values: [...values, ...terms.map(([, value]) => toParameter(value))],
+    values: [...values, ...terms.map(([, value]) => toPortable(value))],
   };
 }

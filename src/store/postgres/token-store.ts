@@ -4,7 +4,8 @@ import type { TokenSelector, TokenStore } from "../store.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
-import { insert, toParameter } from "./insert.ts";
+import { toPortable } from "../portable-text.ts";
+import { insert } from "./insert.ts";
 
 /** For replicas that were without a connection. A replica that misses revocations forgets all tokens that it knows. */
 const revocationsKeptFor = "1 hour";
@@ -42,7 +43,7 @@ export function createTokenStore(database: Database, changes: Changes): TokenSto
 
   async function findOne(column: "hash" | "id", value: unknown) {
     const [row] = await database.query(`SELECT ${tokenColumns} FROM flowgate.token WHERE ${column} = $1`, [
-      toParameter(value),
+      toPortable(value),
     ]);
     return row && toToken(row);
   }
@@ -63,7 +64,7 @@ export function createTokenStore(database: Database, changes: Changes): TokenSto
         `SELECT seq, ${tokenColumns}, last_used_at_ms FROM flowgate.token
          WHERE seq < $1 AND expires_at_ms > $2 AND ($3::text IS NULL OR username = $3)
          ORDER BY seq DESC LIMIT $4`,
-        [before, nowMs, toParameter(username), limit + 1],
+        [before, nowMs, toPortable(username), limit + 1],
       );
       const page = rows.slice(0, limit);
       return { tokens: page.map(toListedToken), next: rows.length > limit ? page.at(-1)?.seq : undefined };
@@ -121,5 +122,5 @@ function toCondition(selector: TokenSelector): [condition: string, values: reado
   }
   // The properties of a selector are named like the columns.
   const [[column, value]] = Object.entries(selector) as [[string, unknown]];
-  return [`${column} = $1`, [toParameter(value)]];
+  return [`${column} = $1`, [toPortable(value)]];
 }

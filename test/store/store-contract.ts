@@ -1,0 +1,23 @@
+import { describe } from "vitest";
+import { auditStoreContract } from "./audit-contract.ts";
+import { flowStoreContract, type StoreLocation, tokenStoreContract } from "./contract.ts";
+import { loginAttemptsContract } from "./login-contract.ts";
+
+/** The contract of `Store`, for an adapter. */
+export function storeContract(createLocation: () => Promise<StoreLocation>): void {
+  describe("the flow store", () => {
+    flowStoreContract(createLocation);
+  });
+
+  describe("the token store", () => {
+    tokenStoreContract(createLocation);
+  });
+
+  describe("the audit store", () => {
+    auditStoreContract(createLocation);
+  });
+
+  describe("the login attempts", () => {
+    loginAttemptsContract(createLocation);
+  });
+}

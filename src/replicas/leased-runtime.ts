@@ -91,6 +91,7 @@ export function openLeasedRuntime({ keeper, open, log }: LeasedRuntimeOptions): 
       const { restarts, heartbeatAgeMs } = opened?.runtime.processStats() ?? { restarts: 0, heartbeatAgeMs: 0 };
       return { restarts: endedRestarts + restarts, heartbeatAgeMs };
     },
+    processId: () => opened?.runtime.processId(),
     nodeTypes: () => opened?.runtime.nodeTypes(),
     lastResult: () => opened?.runtime.lastResult(),
     onChange: (listener) => changes.add(listener),

@@ -29,6 +29,8 @@ export type ChildEvents = {
 };
 
 export type RuntimeProcess = {
+  /** Undefined if it could not be started. */
+  readonly pid: number | undefined;
   send(message: ToChild, payload?: Uint8Array): void;
   /** Sends SIGKILL: a process with a blocked event loop does not handle SIGTERM. */
   kill(): void;
@@ -41,7 +43,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   /** The first cause that the child reported, or that the channel shows. It is more specific than the exit code. */
   let cause: string | undefined;
   const exited = onceOnly((exit: string) => events.onExit(cause ?? exit));
-  const notStarted: RuntimeProcess = { send: ignore, kill: ignore };
+  const notStarted: RuntimeProcess = { pid: undefined, send: ignore, kill: ignore };
 
   let child: ChildProcess;
   try {
@@ -120,6 +122,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   });
 
   return {
+    pid: child.pid,
     send: (message, payload) => channel.send(message, payload),
     kill: () => kill(child),
   };

@@ -14,6 +14,7 @@ export function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
     apply: async () => pending,
     status: () => ({ ...flowRuntime, state: reporter.state, httpPort: 0, message: undefined }),
     processStats: () => ({ restarts: 0, heartbeatAgeMs: 0 }),
+    processId: () => undefined,
     nodeTypes: () => undefined,
     lastResult: () => undefined,
     onChange: (listener) => reporter.onChange(listener),

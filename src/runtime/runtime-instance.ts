@@ -37,6 +37,7 @@ export type InstanceExit = {
 
 /** One process of the flow runtime, from its start to its exit. */
 export type RuntimeInstance = {
+  readonly processId: number | undefined;
   /** Whether it can receive a deployment now. */
   isIdle(): boolean;
   /** Whether no deployment was sent to it yet. */
@@ -135,6 +136,7 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
   }
 
   return {
+    processId: child.pid,
     isIdle: () => phase === "idle",
     isEmpty: () => lastRevision === undefined && unfinished === undefined,
     currentDeployment: () => unfinished,

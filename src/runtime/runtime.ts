@@ -77,6 +77,8 @@ export interface Runtime extends AsyncDisposable {
   apply(revision: Revision, type: DeploymentType, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
   status(): RuntimeStatus;
   processStats(): RuntimeProcessStats;
+  /** Undefined while there is no process. */
+  processId(): number | undefined;
   /** The node types that are installed; undefined if they are not known yet, or are too many to be reported. */
   nodeTypes(): ReadonlySet<string> | undefined;
   /** What `onResult` reported last. */

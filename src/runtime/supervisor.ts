@@ -175,6 +175,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       return waiter.result;
     },
     processStats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
+    processId: () => instance?.processId,
     nodeTypes: () => nodeTypes,
     status: () => ({ ...flowRuntime, state: reporter.state, httpPort, message: reporter.message }),
     onChange: (listener) => reporter.onChange(listener),

@@ -1,0 +1,97 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Size } from "./context.ts";
+import { type Drill, reasonsOfFailure, type Result } from "./drill.ts";
+import type { Message } from "./drill-process.ts";
+import { reasonAgainst } from "./programs.ts";
+
+export type Verdict = { readonly drill: Drill; readonly seconds: number } & (
+  | { readonly kind: "skipped"; readonly reason: string }
+  /** `result` is undefined if the drill did not end properly. */
+  | { readonly kind: "passed" | "failed"; readonly reasons: readonly string[]; readonly result: Result | undefined }
+);
+
+type RunOptions = { readonly size: Size; readonly seed: number; readonly progress: (text: string) => void };
+
+/** How long a drill may take. */
+const limitMs: Readonly<Record<Size, number>> = { quick: 180_000, full: 2_400_000 };
+
+const compileCache = fileURLToPath(new URL("../node_modules/.cache/node", import.meta.url));
+
+/** Runs a drill in a process group and a temporary folder of its own. Both are gone when it resolves. */
+export async function runDrill(drill: Drill, options: RunOptions): Promise<Verdict> {
+  const began = performance.now();
+  const secondsSince = () => (performance.now() - began) / 1000;
+  const missing = drill.programs?.map(reasonAgainst).find((reason) => reason !== undefined);
+  if (missing !== undefined) {
+    return { drill, kind: "skipped", reason: missing, seconds: 0 };
+  }
+  const folder = await mkdtemp(join(tmpdir(), `flowgate-torture-${drill.name}-`));
+  try {
+    const result = await runProcess(drill.name, folder, options);
+    const reasons = reasonsOfFailure(result);
+    return { drill, kind: reasons.length === 0 ? "passed" : "failed", reasons, result, seconds: secondsSince() };
+  } catch (error) {
+    const reasons = [error instanceof Error ? error.message : String(error)];
+    return { drill, kind: "failed", reasons, result: undefined, seconds: secondsSince() };
+  } finally {
+    // The processes of the drill may not have ended yet.
+    await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+  }
+}
+
+async function runProcess(name: string, folder: string, { size, seed, progress }: RunOptions): Promise<Result> {
+  const child = fork(new URL("drill-process.ts", import.meta.url), [name, size, String(seed)], {
+    detached: true,
+    env: { PATH: process.env["PATH"], TMPDIR: folder, NODE_COMPILE_CACHE: compileCache },
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+  });
+  const end = () => endGroup(child);
+  process.once("exit", end);
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    end();
+  }, limitMs[size]);
+  let result: Result | undefined;
+  let errors = "";
+  child.on("message", (message: Message) => {
+    if ("progress" in message) {
+      progress(message.progress);
+    } else {
+      result = message.result;
+    }
+  });
+  child.stderr?.on("data", (chunk: Buffer) => (errors = `${errors}${chunk.toString()}`.slice(-4_000)));
+  try {
+    await once(child, "exit");
+  } finally {
+    clearTimeout(timer);
+    end();
+    process.off("exit", end);
+  }
+  if (timedOut) {
+    throw new Error(`it took longer than ${limitMs[size] / 1000} s`);
+  }
+  if (result === undefined) {
+    throw new Error(`it ended without a result: ${errors.trim()}`);
+  }
+  return result;
+}
+
+/** Kills what is left of the process group of a drill. */
+function endGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) {
+      process.kill(-pid, "SIGKILL");
+    }
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) {
+      throw error;
+    }
+  }
+}

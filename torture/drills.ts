@@ -1,4 +1,7 @@
 import type { Drill } from "./drill.ts";
+import { fsync } from "./drills/fsync.ts";
+import { killAtSystemCalls } from "./drills/kill-at-system-calls.ts";
 import { linearizability } from "./drills/linearizability.ts";
+import { storageFaults } from "./drills/storage-faults.ts";
 
-export const drills: readonly Drill[] = [linearizability];
+export const drills: readonly Drill[] = [linearizability, killAtSystemCalls, fsync, storageFaults];

@@ -54,19 +54,19 @@ async function deployWhileKilling({ pick, random, progress }: Context, dataDir: 
   let service = await start();
   const base = await deploy(service, { flows: [] });
   await using proxy = await openTcpProxy(service.port);
-  let ended = false;
+  const ended = new AbortController();
   const clients = runClients({
     clients: 6,
     comparisons: pick(600, 30_000),
     compares: true,
     urls: [`http://127.0.0.1:${proxy.port}`],
     base,
-  }).finally(() => (ended = true));
+  }).finally(() => ended.abort());
   const kill = async (): Promise<number> => {
     let kills = 0;
-    while (!ended) {
+    while (!ended.signal.aborted) {
       await Promise.race([delay(300 + 1_200 * random()), clients]);
-      if (!ended) {
+      if (!ended.signal.aborted) {
         await service.kill9();
         service = await start();
         proxy.sendTo(service.port);

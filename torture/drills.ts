@@ -1,7 +1,16 @@
 import type { Drill } from "./drill.ts";
 import { fsync } from "./drills/fsync.ts";
+import { hostileInput } from "./drills/hostile-input.ts";
 import { killAtSystemCalls } from "./drills/kill-at-system-calls.ts";
 import { linearizability } from "./drills/linearizability.ts";
 import { storageFaults } from "./drills/storage-faults.ts";
+import { tokenEndpoint } from "./drills/token-endpoint.ts";
 
-export const drills: readonly Drill[] = [linearizability, killAtSystemCalls, fsync, storageFaults];
+export const drills: readonly Drill[] = [
+  linearizability,
+  killAtSystemCalls,
+  fsync,
+  storageFaults,
+  hostileInput,
+  tokenEndpoint,
+];

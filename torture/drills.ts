@@ -3,6 +3,8 @@ import { fsync } from "./drills/fsync.ts";
 import { hostileInput } from "./drills/hostile-input.ts";
 import { killAtSystemCalls } from "./drills/kill-at-system-calls.ts";
 import { linearizability } from "./drills/linearizability.ts";
+import { rollingRestarts } from "./drills/rolling-restarts.ts";
+import { secretCanaries } from "./drills/secrets.ts";
 import { storageFaults } from "./drills/storage-faults.ts";
 import { tokenEndpoint } from "./drills/token-endpoint.ts";
 
@@ -13,4 +15,6 @@ export const drills: readonly Drill[] = [
   storageFaults,
   hostileInput,
   tokenEndpoint,
+  secretCanaries,
+  rollingRestarts,
 ];

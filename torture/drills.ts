@@ -1,5 +1,6 @@
 import type { Drill } from "./drill.ts";
 import { fsync } from "./drills/fsync.ts";
+import { hostileFlows } from "./drills/hostile-flows.ts";
 import { hostileInput } from "./drills/hostile-input.ts";
 import { killAtSystemCalls } from "./drills/kill-at-system-calls.ts";
 import { linearizability } from "./drills/linearizability.ts";
@@ -17,4 +18,5 @@ export const drills: readonly Drill[] = [
   tokenEndpoint,
   secretCanaries,
   rollingRestarts,
+  hostileFlows,
 ];

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readlink, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -39,7 +39,8 @@ export async function runDrill(drill: Drill, options: RunOptions): Promise<Verdi
     const reasons = [error instanceof Error ? error.message : String(error)];
     return { drill, kind: "failed", reasons, result: undefined, seconds: secondsSince() };
   } finally {
-    // The processes of the drill may not have ended yet.
+    await endProcessesIn(folder);
+    // They may not have ended yet.
     await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 }
@@ -92,6 +93,17 @@ function endGroup({ pid }: ChildProcess): void {
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) {
       throw error;
+    }
+  }
+}
+
+/** Kills flow runtimes that a drill has left, which have their own process group and work in its folder. */
+async function endProcessesIn(folder: string): Promise<void> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  for (const pid of pids) {
+    const directory = await readlink(`/proc/${pid}/cwd`).catch(() => "");
+    if (directory.startsWith(`${folder}/`)) {
+      process.kill(Number(pid), "SIGKILL");
     }
   }
 }

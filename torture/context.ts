@@ -12,15 +12,21 @@ export type Context = {
   readonly random: () => number;
   /** Returns the first value in a quick run, and the second one in a full run. */
   readonly pick: <T>(quick: T, full: T) => T;
+  /** Duration of the soak; undefined for that of the size. */
+  readonly minutes: number | undefined;
   /** Shows what the drill does. */
   readonly progress: (text: string) => void;
   /** Creates a folder, which is removed after the drill. */
   readonly createFolder: () => Promise<string>;
 };
 
-export function createContext(drill: string, size: Size, seed: number, progress: (text: string) => void): Context {
+/** What a run was started with. */
+export type RunOptions = Pick<Context, "size" | "minutes" | "progress"> & { readonly seed: number };
+
+export function createContext(drill: string, { size, seed, minutes, progress }: RunOptions): Context {
   return {
     size,
+    minutes,
     random: createRandom(seed ^ hash(drill)),
     pick: (quick, full) => (size === "quick" ? quick : full),
     progress,

@@ -8,7 +8,7 @@ import type { Drill } from "./drill.ts";
 import { drills } from "./drills.ts";
 import { writeReport } from "./report/document.ts";
 import { figureRow, loadRow } from "./report/rows.ts";
-import { runDrill, type Verdict } from "./run-drill.ts";
+import { isNetworkPrivate, runDrill, type Verdict } from "./run-drill.ts";
 
 const docs = fileURLToPath(new URL("../docs", import.meta.url));
 
@@ -19,6 +19,7 @@ Usage: npm run torture -- [options]
   --only NAME   Run this drill only; may be repeated
   --quick       Small sizes: all drills together take less than three minutes
   --seed N      Repeat the schedule of the run that printed this seed
+  --minutes N   Duration of the soak
   --all         A drill that is skipped, because a program is not installed, counts as failed
   --write       Write docs/reliability.md
   --list        List the drills and what they test
@@ -33,6 +34,7 @@ const { values } = readFlags({
     only: { type: "string", multiple: true },
     quick: { type: "boolean", default: false },
     seed: { type: "string" },
+    minutes: { type: "string" },
     all: { type: "boolean", default: false },
     write: { type: "boolean", default: false },
     list: { type: "boolean", default: false },
@@ -63,7 +65,7 @@ if (values.help) {
 } else if (values.list) {
   process.stdout.write(formatTable(drills.map(({ name, title }) => ({ NAME: name, tests: title }))));
 } else {
-  await runAll(readSelected(values.only), readSeed(values.seed));
+  await runAll(readSelected(values.only), readNumber("seed", values.seed) ?? randomInt(2 ** 31));
 }
 
 function readSelected(names: readonly string[] | undefined): readonly Drill[] {
@@ -73,22 +75,26 @@ function readSelected(names: readonly string[] | undefined): readonly Drill[] {
     : fail(`there is no drill ${unknown}; --list lists them`);
 }
 
-function readSeed(text: string | undefined): number {
-  const seed = text === undefined ? randomInt(2 ** 31) : Number(text);
-  return Number.isSafeInteger(seed) ? seed : fail("--seed: an integer is required");
+function readNumber(flag: string, text: string | undefined): number | undefined {
+  const number = text === undefined ? undefined : Number(text);
+  return number === undefined || Number.isSafeInteger(number) ? number : fail(`--${flag}: an integer is required`);
 }
 
 async function runAll(selected: readonly Drill[], seed: number): Promise<void> {
   const size: Size = values.quick ? "quick" : "full";
+  const minutes = readNumber("minutes", values.minutes);
   const loadAverage = (loadavg()[0] ?? 0).toFixed(1);
   process.stdout.write(
-    `Node ${process.version}, ${process.platform}, ${availableParallelism()} cores, load average ${loadAverage}, ${size} size, seed ${seed}\n`,
+    `Node ${process.version}, ${process.platform}, ${availableParallelism()} cores, load average ${loadAverage}, ${size} size, seed ${seed}\n` +
+      (isNetworkPrivate
+        ? "Network: a namespace with loopback only\n"
+        : "Network: that of the machine, since a namespace can't be created\n"),
   );
   const began = performance.now();
   const verdicts: Verdict[] = [];
   for (const drill of selected) {
     process.stdout.write(`\n${drill.name}: ${drill.title}\n`);
-    const verdict = await runDrill(drill, { size, seed, progress: showProgress });
+    const verdict = await runDrill(drill, { size, seed, minutes, progress: showProgress });
     printVerdict(verdict);
     verdicts.push(verdict);
   }

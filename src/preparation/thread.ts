@@ -40,7 +40,7 @@ function createDecoder(method: DescMethodUnary): (source: EncodedRequest) => Mes
   const decodeHttp = createRequestDecoder(method);
   const decodeRpc = {
     json: createJsonCodec(method, maxDepth, createReachableRegistry([method])).decode,
-    proto: createProtoDecoder(method.input),
+    proto: createProtoDecoder(method),
   };
   return ({ bytes, format }) => (format.kind === "http" ? decodeHttp(bytes, format) : decodeRpc[format.kind](bytes));
 }

@@ -20,4 +20,4 @@ export { openCancellable, type CancellableIterator } from "./stream/cancellable-
 export type { TranscodingRequest } from "./http/request.ts";
 export { addVary } from "./http/vary.ts";
 export { createCorsPolicy, createOriginCheck, joinHeaderNames } from "./http/cors.ts";
-export { maxBodyBytesOf } from "./schema/rules.ts";
+export { fieldRule, maxBodyBytesOf, methodRule } from "./schema/rules.ts";

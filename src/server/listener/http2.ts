@@ -7,6 +7,7 @@ import { Http2Exchange } from "./http2-exchange.ts";
 import { createHttp2Limits } from "./http2-limits.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
 import type { ListenerOptions } from "./options.ts";
+import { repeatedFieldError } from "./repeated-fields.ts";
 import type { Protocol } from "./protocol.ts";
 import { errorResponse } from "../errors/error-response.ts";
 
@@ -34,7 +35,12 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
       connection.lastStreamId = stream.id ?? connection.lastStreamId;
       connection.exchanges.add(exchange);
       connection.controlFrames.addHeader(rawHeaders);
-      handler(exchange, exchange.method === "CONNECT" ? connectUnsupported() : expectationError(exchange.headers));
+      handler(
+        exchange,
+        exchange.method === "CONNECT"
+          ? connectUnsupported()
+          : (repeatedFieldError(rawHeaders) ?? expectationError(exchange.headers)),
+      );
     });
     session.setLocalWindowSize(1024 * 1024);
     if (isClosing) {

@@ -33,7 +33,7 @@ export function createCodecs(
   isDeferred = false,
 ): Codecs {
   const json = createJsonCodec(method, maxDepth, registry);
-  const decodeProto = createProtoDecoder(method.input, binaryOptions);
+  const decodeProto = createProtoDecoder(method, binaryOptions);
   const withDeferral = (kind: Codec["name"], decode: Codec["decode"]): Codec["decode"] =>
     isDeferred ? (bytes) => deferMessage(method.input, { bytes, format: { kind } }, decode) : decode;
   return {

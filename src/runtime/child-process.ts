@@ -6,6 +6,7 @@ import { openChildChannel } from "./child-channel.ts";
 import { readOutput } from "./child-output.ts";
 import { formatDeadline } from "./fence.ts";
 import { launchArguments } from "./launch.ts";
+import { noteProcess } from "./leftover.ts";
 import { createLogBudget } from "./log-budget.ts";
 import {
   type Deployed,
@@ -59,6 +60,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   // Undefined if there were no file descriptors for the pipes, which Node's types omit.
   const pipes = child.stdio as ChildProcess["stdio"] | undefined;
   if (pipes === undefined) return notStarted;
+  if (child.pid !== undefined) note(child.pid, options);
   // See parent-watchdog.ts.
   const watch = pipes[watchFd] as Duplex;
   watch.on("error", ignore);
@@ -128,27 +130,36 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   };
 }
 
-function spawnWith({ entry, dir, allow, maxOldSpaceMb, fence }: CompleteOptions): ChildProcess {
-  return spawn(
+function spawnWith({ entry, dir, allow, maxOldSpaceMb, fence, launcher }: CompleteOptions): ChildProcess {
+  const flags = [
+    ...sandboxFlags(entry, dir, allow),
+    ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
+  ];
+  const [program = process.execPath, ...args] = [
+    ...launcher,
     process.execPath,
-    launchArguments(
-      [
-        ...sandboxFlags(entry, dir, allow),
-        ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
-      ],
-      fileURLToPath(entry),
-    ),
-    {
-      cwd: dir,
-      env: {
-        ...sandboxEnvironment(dir, allow),
-        ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
-      },
-      stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
-      // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
-      detached: true,
+    ...launchArguments(flags, fileURLToPath(entry)),
+  ];
+  return spawn(program, args, {
+    cwd: dir,
+    env: {
+      ...sandboxEnvironment(dir, allow),
+      ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
     },
-  );
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
+    // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
+    detached: true,
+  });
+}
+
+/** A full disk must not keep the flows from running. */
+function note(pid: number, { processFile, log }: CompleteOptions): void {
+  try {
+    if (processFile !== undefined) noteProcess(processFile, pid);
+  } catch (error) {
+    const message = `the process of the flow runtime could not be noted for the next start: ${(error as Error).message}`;
+    log({ level: "warn", message }, "runtime");
+  }
 }
 
 function kill(child: ChildProcess): void {

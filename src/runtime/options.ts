@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import type { Revision } from "../store/store.ts";
 import type { BackOffLimits } from "./back-off.ts";
+import { findDeathSignalCommand } from "./death-signal.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 
@@ -46,13 +47,20 @@ export type RuntimeOptions = {
   readonly maxOldSpaceMb?: number | undefined;
   /** When the child may run. Defaults to always. */
   readonly fence?: Fence | undefined;
+  /** Where the child's process is noted for `endLeftover`. Flows must not have access to it. Absent: it is not noted. */
+  readonly processFile?: string | undefined;
   /** The program of the child, which implements the protocol of messages.ts. Defaults to `child.ts`. */
   readonly entry?: URL;
 };
 
-export type CompleteOptions = Required<Omit<RuntimeOptions, "maxOldSpaceMb" | "fence" | "allow" | "restart">> & {
+export type CompleteOptions = Required<
+  Omit<RuntimeOptions, "maxOldSpaceMb" | "fence" | "processFile" | "allow" | "restart">
+> & {
   readonly maxOldSpaceMb: number | undefined;
   readonly fence: Fence | undefined;
+  readonly processFile: string | undefined;
+  /** The command that starts the child's program, see death-signal.ts. */
+  readonly launcher: readonly string[];
   readonly restart: BackOffLimits;
   readonly allow: Required<SandboxPermissions>;
 };
@@ -80,6 +88,8 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     unresponsiveMs: 2_000,
     maxOldSpaceMb: undefined,
     fence: undefined,
+    processFile: undefined,
+    launcher: findDeathSignalCommand(),
     // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./child${extname(import.meta.url)}`, import.meta.url),
     ...runtimeDefaults,

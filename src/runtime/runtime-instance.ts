@@ -176,6 +176,7 @@ function initializeMessage({
 }: CompleteOptions): Initialize {
   return {
     kind: "initialize",
+    parentPid: process.pid,
     userDir: dir,
     host,
     httpPort: port,

@@ -26,6 +26,10 @@ import { prepareUserDir } from "./user-dir.ts";
  */
 export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   const options = completeOptions({ ...runtimeOptions, dir: prepareUserDir(runtimeOptions.dir) });
+  if (options.launcher.length === 0) {
+    const message = "without setpriv of util-linux, a hostile flow can keep running after the service is killed";
+    options.log({ level: "warn", message }, "runtime");
+  }
   const flowRuntime = readFlowRuntime();
   const backOff = createBackOff(options.restart);
   const reporter = createStateReporter(options.log);

@@ -22,6 +22,8 @@ async function withParent(
   const flows: FlowNode[] = [tab("T"), functionNode("f", { z: "T", initialize })];
   const program = fileURLToPath(fixture("parent-process"));
   const parent = spawn(process.execPath, [program, join(directory, "runtime"), JSON.stringify(flows)], {
+    // Without setpriv, by which the kernel would end the child.
+    env: { ...process.env, PATH: "/nonexistent" },
     stdio: ["ignore", "pipe", "inherit"],
   });
   try {

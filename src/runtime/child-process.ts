@@ -24,6 +24,8 @@ import { sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
 export type ChildEvents = {
   /** Called for each message, heartbeats included. */
   readonly onActivity: () => void;
+  /** Called with the reason for each line and message that is too many. */
+  readonly onFlood: (reason: string) => void;
   readonly onReply: (message: Ready | DeployStarted | Deployed) => void;
   /** Called once, also if the process could not be started. */
   readonly onExit: (cause: string) => void;
@@ -65,21 +67,29 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   const watch = pipes[watchFd] as Duplex;
   watch.on("error", ignore);
   const renewals = options.fence?.onRenewed((deadline) => void watch.write(formatDeadline(deadline)));
-  if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }, "flows"));
-  if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }, "flows"));
+  const onLogFlood = (): void => events.onFlood("a flow flooded the log");
+  if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }, "flows"), onLogFlood);
+  if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }, "flows"), onLogFlood);
 
   // The child applies the same budget, but flows can write to the channel directly.
   const budget = createLogBudget((lines) =>
     log({ level: "warn", message: `${lines} log entries were dropped` }, "runtime"),
   );
 
+  // Heartbeats and log entries within their budget are far fewer.
+  const messages = createLogBudget(ignore, { lines: 2_000, windowMs: 5_000 });
+
   function handle(message: FromChild): void {
     switch (message.kind) {
       case "heartbeat":
         return;
       case "log":
-        if (budget.take()) log(message.entry, "flows");
-        else budget.countDropped(1);
+        if (budget.take()) {
+          log(message.entry, "flows");
+        } else {
+          budget.countDropped(1);
+          onLogFlood();
+        }
         return;
       case "listen-failed":
         cause ??= `HTTP-in nodes can't listen on ${options.host}, port ${options.port} (runtime.port): ${message.code}`;
@@ -101,6 +111,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   const channel = openChildChannel(pipes[messageFd] as Duplex, {
     onMessage(message) {
       events.onActivity();
+      if (!messages.take()) events.onFlood("a flow flooded the runtime's own channel");
       handle(message);
     },
     onInvalidMessage() {

@@ -43,6 +43,8 @@ export type RuntimeOptions = {
   /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
   readonly allow?: SandboxPermissions;
+  /** Which deployments start in a new process, besides those that `Runtime.distrust` describes. Defaults to `never`. */
+  readonly freshProcess?: "never" | "full" | "always";
   /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
   readonly maxOldSpaceMb?: number | undefined;
   /** When the child may run. Defaults to always. */
@@ -70,6 +72,7 @@ type LogSource = "runtime" | "flows";
 export const runtimeDefaults = {
   deadlineMs: 30_000,
   nodeCloseTimeoutMs: 5_000,
+  freshProcess: "never",
   restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
   allow: {
     fileSystemRead: [],

@@ -78,7 +78,7 @@ test.each([
 });
 
 test("a process that does not stop is killed, without having failed", async () => {
-  await using runtime = await running({ entry: fixture("ignores-stop") });
+  await using runtime = await running({ entry: fixture("ignores-stop"), nodeCloseTimeoutMs: 0 });
   runtime.distrust("it is a test");
   expect(await isRenewed(runtime, "nodes")).toBe(true);
 });

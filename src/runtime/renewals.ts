@@ -3,7 +3,7 @@ import { restartsAllNodes } from "./deployment.ts";
 import type { CompleteOptions } from "./options.ts";
 
 /** Why a deployment starts in a new process. */
-export type Renewal = {
+type Renewal = {
   readonly reason: string;
   /** How long the previous process may take to stop. */
   readonly stopMs: number;

@@ -807,7 +807,10 @@ function restOf(message: { $typeName: string }, { name }: Row): unknown {
 }
 
 const schemas = new Map<string, DescMessage>(
-  [...AuthService.methods, ...SettingsService.methods].map(({ output }) => [output.typeName, output]),
+  [...AuthService.methods, ...RuntimeService.methods, ...SettingsService.methods].map(({ output }) => [
+    output.typeName,
+    output,
+  ]),
 );
 
 /** The expected REST response of a row, without headers. */

@@ -17,7 +17,7 @@ export type Renewals = {
   request(): void;
   /** Undefined: a deployment of this type runs in the current process. */
   find(type: DeploymentType): Renewal | undefined;
-  /** There is a new process. */
+  /** A deployment has started in a new process. The restart of the same flows after a failure is none. */
   clear(): void;
 };
 

@@ -62,9 +62,8 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   /** `safeModeReason`: start without flows. */
   function start(safeModeReason: string | undefined): void {
     clearTimeout(timer);
-    renewals.clear();
     const events: InstanceEvents = {
-      onMisconduct: distrust,
+      onMisconduct: renewals.distrust,
       onActivity() {
         lastActivityMs = performance.now();
       },
@@ -127,6 +126,8 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     }
     const next = queued;
     queued = undefined;
+    // Without waiters, it is not another deployment: the same flows are started again after their process has exited.
+    if (instance.isEmpty() && next.waiters.size > 0) renewals.clear();
     instance.deploy({ ...next, revision: newest, type: instance.isEmpty() ? "full" : next.type });
   }
 
@@ -155,11 +156,6 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       ? undefined
       : (exit.unfinished?.revision ?? (isCrashLoop ? newest : undefined));
     if (crashedRevision !== undefined) report(crashedRevision, crash);
-  }
-
-  /** A process without flows has nothing to distrust. */
-  function distrust(reason: string): void {
-    if (instance?.isEmpty() === false) renewals.distrust(reason);
   }
 
   /** Applies a revision as the next deployment. */
@@ -209,12 +205,11 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     async restart(revision, trace = ROOT_CONTEXT, wait = {}) {
       if (isReleased || reporter.state === "stopped") return pending;
       const waiter = createWaiter(deploymentBudgetMs(revision, options.deadlineMs), wait);
-      // Without flows, it is new.
-      if (instance?.isEmpty() === false) renewals.request();
+      renewals.request();
       enqueue(revision, "full", trace, waiter);
       return waiter.result;
     },
-    distrust,
+    distrust: renewals.distrust,
     processStats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
     processId: () => instance?.processId,
     nodeTypes: () => nodeTypes,

@@ -67,6 +67,23 @@ test("a deployment after flows have blocked the event loop starts in a new proce
   expect(await isRenewed(runtime, "nodes")).toBe(true);
 });
 
+test("so does one after flows that were killed because they blocked, and were started again", async () => {
+  const stored = revision(1, [node("block-once")]);
+  await using runtime = await runtimeUnderTest({
+    entry: fixture("ready"),
+    active: async () => stored,
+    unresponsiveMs: 500,
+  });
+  await runtime.untilLogged(/the flow runtime is restarting: a flow blocked it/);
+  await runtime.untilState("running");
+  const before = runtime.processId();
+  await runtime.apply(revision(2, [node("b")]), "nodes");
+  const renewed = runtime.processId();
+  expect(renewed).not.toBe(before);
+  await runtime.apply(revision(3, [node("c")]), "nodes");
+  expect(runtime.processId()).toBe(renewed);
+});
+
 test.each([
   ["flood", "a flow flooded the log"],
   ["log", "a flow flooded the log"],

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { createProbations } from "./deployments/probations.ts";
@@ -13,6 +14,7 @@ import { createClusterRuntime } from "./replicas/cluster-runtime.ts";
 import { reportReplica } from "./replicas/report.ts";
 import { openRuntimeByMode } from "./replicas/runtime-by-mode.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
+import { endLeftover } from "./runtime/leftover.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
 import { runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
@@ -78,6 +80,8 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   await using stack = new AsyncDisposableStack();
   const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
   stack.use(lockDataDir(options.dataDir));
+  const processFile = join(options.dataDir, "runtime-process");
+  await endLeftover(processFile, log);
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
   const store = customStore ?? stack.use(await openStore(options));
@@ -86,6 +90,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     openRuntimeByMode(
       {
         ...options.runtime,
+        processFile,
         active: async () => store.flows.active(),
         log: createRuntimeLog(log),
         logLevel: options.log.level === "silent" ? "fatal" : options.log.level,

@@ -31,6 +31,7 @@ import { authService } from "./services/auth.ts";
 import { flowsService } from "./services/flows/service.ts";
 import { createRoutes, permissions, services } from "./services/routes.ts";
 import { revisionsService } from "./services/revisions/service.ts";
+import { runtimeService } from "./services/runtime.ts";
 import { settingsService } from "./services/settings.ts";
 import { tokensService } from "./services/tokens.ts";
 import { openAuditRetention } from "./store/audit-retention.ts";
@@ -105,6 +106,7 @@ export function openServerOptions(
         runtime,
       }),
       revisions: revisionsService({ store: store.flows, deployer, outcomes, analysis }),
+      runtime: runtimeService({ store: store.flows, audit: store.audit, runtime, cluster: store.cluster }),
       settings: settingsService({ version, runtime, cluster: store.cluster }),
       tokens: tokensService(authenticator, store.tokens),
       audit: auditService(store.audit),

@@ -49,6 +49,7 @@ test("has a default for everything", () => {
       dir: "data/runtime",
       deadlineMs: 30_000,
       nodeCloseTimeoutMs: 5000,
+      freshProcess: "never",
       restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
       allow: {
         fileSystemRead: [],
@@ -122,7 +123,7 @@ test("puts the runtime's directory in the data directory by default", () => {
 });
 
 const permissionNames =
-  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, settings.read, tokens.read, tokens.write, audit.read, metrics.read";
+  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, runtime.write, settings.read, tokens.read, tokens.write, audit.read, metrics.read";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],

@@ -32,6 +32,12 @@ export const runtime = z.strictObject({
   nodeCloseTimeoutMs: milliseconds
     .default(runtimeDefaults.nodeCloseTimeoutMs)
     .describe("How long a node may take to stop before the runtime no longer waits for it."),
+  freshProcess: z
+    .enum(["never", "full", "always"], "must be one of: never, full, always")
+    .default(runtimeDefaults.freshProcess)
+    .describe(
+      "Which deployments start in a new process, which ends all code of the flows before, and loses their context in memory: `never`, those that restart all nodes (`full` and `reload`), or `always`. Whatever it says, a deployment does so after the flows have blocked the event loop for a second, flooded the log, or used up the connections of the service.",
+    ),
   restart: z
     .strictObject({
       backoffMs: milliseconds

@@ -108,6 +108,8 @@ async function handle(message: ToChild, payload: Buffer): Promise<void> {
 
 /** Starts the runtime without flows, and resolves with the server of its HTTP-in nodes. */
 async function initialize(message: Initialize): Promise<Server> {
+  // The parent was killed before its death could be signalled to this process.
+  if (process.ppid !== message.parentPid) process.kill(-process.pid, "SIGKILL");
   if (message.deadline === undefined) {
     startParentWatchdog();
   } else {

@@ -25,6 +25,8 @@ export type CredentialEntries = readonly (readonly [nodeId: string, set: readonl
 /** The first message. The child replies `ready` when it can receive deployments. */
 export type Initialize = {
   readonly kind: "initialize";
+  /** The process id of the parent. */
+  readonly parentPid: number;
   readonly userDir: string;
   readonly host: string;
   readonly httpPort: number;

@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import type { Revision } from "../store/store.ts";
 import type { BackOffLimits } from "./back-off.ts";
+import { findDeathSignalCommand } from "./death-signal.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 
@@ -42,17 +43,26 @@ export type RuntimeOptions = {
   /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
   readonly allow?: SandboxPermissions;
+  /** Which deployments start in a new process, besides those that `Runtime.distrust` describes. Defaults to `never`. */
+  readonly freshProcess?: "never" | "full" | "always";
   /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
   readonly maxOldSpaceMb?: number | undefined;
   /** When the child may run. Defaults to always. */
   readonly fence?: Fence | undefined;
+  /** Where the child's process is noted for `endLeftover`. Flows must not have access to it. Absent: it is not noted. */
+  readonly processFile?: string | undefined;
   /** The program of the child, which implements the protocol of messages.ts. Defaults to `child.ts`. */
   readonly entry?: URL;
 };
 
-export type CompleteOptions = Required<Omit<RuntimeOptions, "maxOldSpaceMb" | "fence" | "allow" | "restart">> & {
+export type CompleteOptions = Required<
+  Omit<RuntimeOptions, "maxOldSpaceMb" | "fence" | "processFile" | "allow" | "restart">
+> & {
   readonly maxOldSpaceMb: number | undefined;
   readonly fence: Fence | undefined;
+  readonly processFile: string | undefined;
+  /** The command that starts the child's program, see death-signal.ts. */
+  readonly launcher: readonly string[];
   readonly restart: BackOffLimits;
   readonly allow: Required<SandboxPermissions>;
 };
@@ -62,6 +72,7 @@ type LogSource = "runtime" | "flows";
 export const runtimeDefaults = {
   deadlineMs: 30_000,
   nodeCloseTimeoutMs: 5_000,
+  freshProcess: "never",
   restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
   allow: {
     fileSystemRead: [],
@@ -80,6 +91,8 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     unresponsiveMs: 2_000,
     maxOldSpaceMb: undefined,
     fence: undefined,
+    processFile: undefined,
+    launcher: findDeathSignalCommand(),
     // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./child${extname(import.meta.url)}`, import.meta.url),
     ...runtimeDefaults,

@@ -19,8 +19,9 @@ const EPERM = -os.constants.errno.EPERM;
 const EACCES = -os.constants.errno.EACCES;
 
 /**
- * Restricts what Node's permission model leaves open: signals to other processes, the priority of other processes, V8's
- * flags, some of which name files to write, and Unix sockets. Must be called before any node is loaded.
+ * Restricts what Node's permission model leaves open: signals to other processes, the priority of other processes, the user
+ * and group of the process, V8's flags, some of which name files to write, and Unix sockets. Must be called before any node is
+ * loaded.
  *
  * Where possible the functions are replaced below Node's own JavaScript, so that flows can't bypass the replacement.
  * Nothing is restricted if flows may spawn processes, which would have none of these limits anyway.
@@ -29,6 +30,7 @@ export function hardenSandbox(): void {
   if (process.permission.has("child")) return;
   restrictSignals();
   restrictPriority();
+  restrictIdentity();
   restrictUnixSockets();
   v8.setFlagsFromString = denied;
   syncBuiltinESMExports();
@@ -56,6 +58,12 @@ function restrictPriority(): void {
     else if (pid === 0 || pid === ownPid) setPriority(pid, priority);
     else denied();
   };
+}
+
+/** Root could change it, which also ends the signal at the death of the parent. */
+function restrictIdentity(): void {
+  const setters = ["setuid", "seteuid", "setgid", "setegid", "setgroups", "initgroups"] as const;
+  for (const name of setters) Object.assign(process, { [name]: denied });
 }
 
 /** A Unix socket may belong to a container engine or a database, and `--allow-net` permits all of them. */

@@ -13,7 +13,7 @@ export type StateReporter = {
   onChange(listener: () => void): Disposable;
 };
 
-const uneventful: ReadonlySet<RuntimeState> = new Set(["running", "stopped", "standby", "disabled"]);
+const uneventful: ReadonlySet<RuntimeState> = new Set(["starting", "running", "stopped", "standby", "disabled"]);
 
 /** Keeps the state of the runtime, logs its changes and notifies listeners. */
 export function createStateReporter(log: CompleteOptions["log"]): StateReporter {

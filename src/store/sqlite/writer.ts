@@ -13,7 +13,7 @@ export type Writer = {
   readonly [Name in keyof Writes]: (argument: Parameters<Writes[Name]>[0]) => Promise<ReturnType<Writes[Name]>>;
 };
 
-export function createWriter(thread: Thread<WriteCall, unknown>): Writer {
+export function createWriter(thread: Pick<Thread<WriteCall, unknown>, "call">): Writer {
   const call = (operation: keyof Writes) => (argument: unknown) => thread.call({ operation, argument });
   return {
     commit: call("commit"),

@@ -5,7 +5,8 @@ import { FlowgateError } from "./errors.ts";
 export interface Thread<Request, Reply> extends AsyncDisposable {
   /**
    * Calls the handler in the thread. If the handler throws, rejects with an Error of the same message and own properties,
-   * but without its class. Rejects with `unavailable` if the thread exits before it has replied.
+   * but without its class. If the thread exits before it has replied, rejects with `payload_too_large` for the call that took more
+   * than its heap, and with `unavailable` otherwise.
    */
   call(request: Request, transfer?: readonly Transferable[]): Promise<Reply>;
 }
@@ -98,8 +99,10 @@ function start<Request, Reply>(
       onUnexpectedExit(cause ?? new Error(`the thread exited with code ${code}`));
       onExit();
     }
-    for (const call of calls.values()) {
-      call.reject(new FlowgateError("unavailable", "the service could not finish the call: try again"));
+    const [current, ...queued] = calls.values();
+    current?.reject(isOutOfMemory(cause) ? outOfMemory() : unfinished());
+    for (const call of queued) {
+      call.reject(unfinished());
     }
     calls.clear();
     exit();
@@ -123,6 +126,20 @@ function start<Request, Reply>(
       await exited;
     },
   };
+}
+
+function isOutOfMemory(error: NodeJS.ErrnoException | undefined): boolean {
+  return error?.code === "ERR_WORKER_OUT_OF_MEMORY";
+}
+
+function outOfMemory(): FlowgateError {
+  const message =
+    "the flows take more memory than the service has for them: send fewer or smaller nodes, or set a larger limits.memoryMb";
+  return new FlowgateError("payload_too_large", message);
+}
+
+function unfinished(): FlowgateError {
+  return new FlowgateError("unavailable", "the service could not finish the call: try again");
 }
 
 /** The result of a handler. The objects in `transfer` are moved instead of copied. */

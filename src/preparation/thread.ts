@@ -21,8 +21,10 @@ const decoders = {
 
 serveThread<PreparationCall, PreparationReply>(async (call) => {
   const reply = await prepare(call);
-  const hasDocument = reply.kind === "prepared" && reply.outcome?.kind === "flows";
-  return { reply, transfer: hasDocument ? [reply.outcome.json.buffer] : [] };
+  const json = reply.kind === "prepared" && reply.outcome?.kind === "flows" ? reply.outcome.json : undefined;
+  // A small document may be a part of Node's buffer pool, which can't be transferred.
+  const isAlone = json !== undefined && json.byteLength === json.buffer.byteLength;
+  return { reply, transfer: isAlone ? [json.buffer] : [] };
 });
 
 async function prepare({ source, typeName, current }: PreparationCall): Promise<PreparationReply> {

@@ -16,7 +16,7 @@ import { createOriginCheck } from "@flowgate/transcoding/server";
 import { createDocs } from "./docs.ts";
 import { type BrowserSafetyOptions, createPageGuard } from "./guards/browser-safety.ts";
 import { createCorsGuard, type CorsOptions } from "./guards/cors.ts";
-import { createLoadGuard, type SheddingOptions } from "./guards/load-shedding.ts";
+import { createLoadGuard, createOverloadReporter, type SheddingOptions } from "./guards/load-shedding.ts";
 import { addSecurityHeaders } from "./guards/security-headers.ts";
 import { createHealth, createHealthEndpoints, type ReadinessOptions } from "./health.ts";
 import { type Gate, toFailure } from "./errors/failures.ts";
@@ -25,6 +25,7 @@ import { createListener } from "./listener/listener.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
 import { createClientCounter } from "./listener/client-counter.ts";
 import { createTls, type TlsOptions } from "./listener/tls.ts";
+import { createMemoryBudget, type MemoryBudget } from "./memory/memory-budget.ts";
 import { createMetricsEndpoint } from "./metrics-endpoint.ts";
 import { createPipeline, type Guard } from "./pipeline/pipeline.ts";
 import { requestKey } from "./pipeline/request-context.ts";
@@ -60,6 +61,8 @@ export type ServerOptions = ReadinessOptions & {
     bodyBytes: number;
     /** Longest deadline that a call can set. Defaults to the longest delay of a timer. */
     deadlineMs?: number;
+    /** Memory that large request bodies may take, in MiB. Defaults to no limit. */
+    memoryMb?: number;
   } & Partial<SheddingOptions & ListenerLimits>;
   /** Receives measurements. Defaults to none. */
   observer?: Observer | undefined;
@@ -148,6 +151,7 @@ function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: A
       requestIdOf: createRequestIds(),
       readWorkload: options.identity && createReadWorkload(options.identity, isTrusted),
       observer,
+      memory: createMemory(limits.memoryMb, log, observer),
       onEnd: createRequestLog(log),
       findRoute,
     },
@@ -247,6 +251,13 @@ function createHandlers({ log, deferred = [], limits, ...options }: ServerOption
     closing.abort();
   };
   return { findRoute, health, methods, endStreams };
+}
+
+function createMemory(memoryMb: number | undefined, log: Logger, observer: Observer): MemoryBudget | undefined {
+  const report = createOverloadReporter(log, observer);
+  return memoryMb === undefined
+    ? undefined
+    : createMemoryBudget({ bytes: memoryMb * 1024 * 1024, createError: () => report("memory") });
 }
 
 /** In order of execution. */

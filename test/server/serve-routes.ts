@@ -24,6 +24,7 @@ export async function serveRoutes(
       requestIdOf: createRequestIds(),
       readWorkload: undefined,
       observer: silentObserver,
+      memory: undefined,
       onEnd: undefined,
       findRoute,
     },

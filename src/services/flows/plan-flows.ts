@@ -30,7 +30,7 @@ export async function planFlows(
   { store, prepare, analysis, runtime }: PlanFlowsOptions,
 ): Promise<PlanFlowsResponse> {
   const active = store.active();
-  const { type, rev, base, outcome } = await prepare(request, active.credentials);
+  const { type, rev, base, outcome } = await prepare(request, active.credentials, context);
   const isRest = originOf(context).protocol === "rest";
   const conditions = isRest ? headerConditions(rev, context.requestHeader) : revCondition(rev);
   const expectedRev = conditions.evaluate(active);

@@ -52,7 +52,7 @@ export function flowsService({
     async setFlows(request, context) {
       const startMs = performance.now();
       const { credentials } = store.active();
-      const prepared = await prepare(request, credentials);
+      const prepared = await prepare(request, credentials, context);
       const call = { ...readDeploymentCall(prepared.fields, prepared.rev, context), startMs };
       return toSetFlowsResponse(
         prepared.type === "reload"

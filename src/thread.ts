@@ -5,8 +5,8 @@ import { FlowgateError } from "./errors.ts";
 export interface Thread<Request, Reply> extends AsyncDisposable {
   /**
    * Calls the handler in the thread. If the handler throws, rejects with an Error of the same message and own properties,
-   * but without its class. If the thread exits before it has replied, rejects with `payload_too_large` for the call that took more
-   * than its heap, and with `unavailable` otherwise.
+   * but without its class. Rejects with `unavailable` if the thread exits before it has replied; but the call that took more
+   * memory than `limits` allow rejects with the error of `outOfMemory`.
    */
   call(request: Request, transfer?: readonly Transferable[]): Promise<Reply>;
 }
@@ -18,6 +18,8 @@ export type ThreadOptions = {
   /** The thread's `workerData`. */
   readonly data: unknown;
   readonly limits?: ResourceLimits;
+  /** Required with a limit of the old generation. */
+  readonly outOfMemory?: () => Error;
   /** The time without calls after which the thread is stopped. Defaults to 30 s: an idle thread takes 10 MB and more. */
   readonly idleMs?: number;
   /** Called with the reason if the thread exits without being stopped. */
@@ -70,7 +72,7 @@ type Running<Request, Reply> = Pick<Thread<Request, Reply>, "call"> & {
 };
 
 function start<Request, Reply>(
-  { name, entry, data, limits = {}, onUnexpectedExit }: ThreadOptions,
+  { name, entry, data, limits = {}, outOfMemory = unfinished, onUnexpectedExit }: ThreadOptions,
   onExit: () => void,
 ): Running<Request, Reply> {
   const calls = new Map<number, PromiseWithResolvers<Reply>>();
@@ -130,12 +132,6 @@ function start<Request, Reply>(
 
 function isOutOfMemory(error: NodeJS.ErrnoException | undefined): boolean {
   return error?.code === "ERR_WORKER_OUT_OF_MEMORY";
-}
-
-function outOfMemory(): FlowgateError {
-  const message =
-    "the flows take more memory than the service has for them: send fewer or smaller nodes, or set a larger limits.memoryMb";
-  return new FlowgateError("payload_too_large", message);
 }
 
 function unfinished(): FlowgateError {

@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import type { Logger } from "pino";
 import type { Configuration, CredentialSets } from "../flows/configuration.ts";
+import { FlowgateError } from "../errors.ts";
 import { type FlowsDocument, parseDocument } from "../flows/document.ts";
 import { createThread } from "../thread.ts";
 import type {
@@ -22,11 +23,11 @@ export type Merge = MergeResult<Content>;
 
 /** Compares and merges flows, and plans deployments. Disposing stops the thread. */
 export interface Analysis extends AsyncDisposable {
-  /** Rejects with `unavailable` if the thread exits, and with `payload_too_large` if its heap is too small. */
+  /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
   diff(sides: Omit<DiffCall<Content>, "kind">): Promise<DiffResult>;
-  /** Rejects with `unavailable` if the thread exits, and with `payload_too_large` if its heap is too small. */
+  /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
   plan(call: Omit<PlanCall<Content>, "kind">): Promise<PlanResult>;
-  /** Rejects with `unavailable` if the thread exits, and with `payload_too_large` if its heap is too small. */
+  /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
   merge(versions: Omit<MergeCall<Content>, "kind">): Promise<Merge>;
 }
 
@@ -47,6 +48,8 @@ export function openAnalysis(log: Logger, memoryMb: number): Analysis {
     entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
     data: undefined,
     limits: { maxOldGenerationSizeMb: memoryMb },
+    outOfMemory: () =>
+      new FlowgateError("limit_exceeded", "comparing these flows takes more memory than limits.memoryMb allows"),
     onUnexpectedExit: (err) => log.error({ err }, "the thread that compares flows exited"),
   });
 

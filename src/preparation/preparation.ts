@@ -4,6 +4,7 @@ import type { CredentialSets } from "../flows/configuration.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { parseDocument } from "../flows/document.ts";
 import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
+import { tooLargeToDecode } from "../server/memory/decoding-limit.ts";
 import { createThread } from "../thread.ts";
 import { takeEncodedRequest, getEncodedRequest } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
@@ -13,8 +14,8 @@ import { findVersionMismatch, isInvalidMessage } from "./version-mismatch.ts";
 /** Prepares deployments for the commit. Disposing stops the thread. */
 export interface Preparation extends AsyncDisposable {
   /**
-   * As `prepareDeployment`, but first decodes a request that was not decoded yet. Rejects with `payload_too_large` if that takes more
-   * than the heap of the thread, and with `unavailable` if the thread exits for another reason.
+   * As `prepareDeployment`, but first decodes a request that was not decoded yet. Rejects with a RequestError of status 413 if that takes
+   * too much memory, and with `unavailable` if the thread exits for another reason.
    */
   prepare(request: FlowsRequest, current: CredentialSets): Promise<PreparedDeployment>;
 }
@@ -40,14 +41,15 @@ export function openPreparation({
   decrypt,
   log,
   memoryMb,
-}: PreparationData & { readonly decrypt: Decrypt; readonly log: Logger; readonly memoryMb: number }): Preparation {
+}: PreparationData & { readonly decrypt: Decrypt; readonly log: Logger }): Preparation {
   const open = (name: string) =>
     createThread<PreparationCall, PreparationReply>({
       name,
       // The extension is .ts in the sources and .js in the build.
       entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
-      data: { credentialSecret } satisfies PreparationData,
+      data: { credentialSecret, memoryMb } satisfies PreparationData,
       limits: { maxYoungGenerationSizeMb, maxOldGenerationSizeMb: memoryMb },
+      outOfMemory: () => tooLargeToDecode("more memory to decode than limits.memoryMb"),
       onUnexpectedExit: (err) => log.error({ err }, `the thread "${name}" exited`),
     });
   const medium = open("flowgate deployments");

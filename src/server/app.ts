@@ -12,7 +12,7 @@ import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import { activateTrace } from "../telemetry/trace.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import { createReachableRegistry, createTranscoder } from "@flowgate/transcoding";
-import { createOriginCheck } from "@flowgate/transcoding/server";
+import { createOriginCheck, isDeferred } from "@flowgate/transcoding/server";
 import { createDocs } from "./docs.ts";
 import { type BrowserSafetyOptions, createPageGuard } from "./guards/browser-safety.ts";
 import { createCorsGuard, type CorsOptions } from "./guards/cors.ts";
@@ -25,10 +25,11 @@ import { createListener } from "./listener/listener.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
 import { createClientCounter } from "./listener/client-counter.ts";
 import { createTls, type TlsOptions } from "./listener/tls.ts";
-import { createMemoryBudget, type MemoryBudget } from "./memory/memory-budget.ts";
+import { assertDecodable } from "./memory/decoding-limit.ts";
+import { createMemoryBudget } from "./memory/memory-budget.ts";
 import { createMetricsEndpoint } from "./metrics-endpoint.ts";
 import { createPipeline, type Guard } from "./pipeline/pipeline.ts";
-import { requestKey } from "./pipeline/request-context.ts";
+import { type RequestEnvironment, requestKey } from "./pipeline/request-context.ts";
 import { createRouter } from "./pipeline/router.ts";
 import { createReadWorkload, type IdentitySource } from "./read-workload.ts";
 import { createRequestIds } from "./request-id.ts";
@@ -63,6 +64,8 @@ export type ServerOptions = ReadinessOptions & {
     deadlineMs?: number;
     /** Memory that large request bodies may take, in MiB. Defaults to no limit. */
     memoryMb?: number;
+    /** How long a body waits for that memory. Defaults to 10 s. */
+    memoryWaitMs?: number;
   } & Partial<SheddingOptions & ListenerLimits>;
   /** Receives measurements. Defaults to none. */
   observer?: Observer | undefined;
@@ -151,7 +154,7 @@ function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: A
       requestIdOf: createRequestIds(),
       readWorkload: options.identity && createReadWorkload(options.identity, isTrusted),
       observer,
-      memory: createMemory(limits.memoryMb, log, observer),
+      ...limitMemory(options, observer),
       onEnd: createRequestLog(log),
       findRoute,
     },
@@ -253,11 +256,30 @@ function createHandlers({ log, deferred = [], limits, ...options }: ServerOption
   return { findRoute, health, methods, endStreams };
 }
 
-function createMemory(memoryMb: number | undefined, log: Logger, observer: Observer): MemoryBudget | undefined {
+/** The budget for bodies, and the limit of messages that are decoded on the event loop. */
+function limitMemory(
+  { limits: { memoryMb, memoryWaitMs = 10_000 }, deferred = [], log }: ServerOptions,
+  observer: Observer,
+): Pick<RequestEnvironment, "memory" | "assertDecodable"> {
+  if (memoryMb === undefined) {
+    return { memory: undefined, assertDecodable: undefined };
+  }
   const report = createOverloadReporter(log, observer);
-  return memoryMb === undefined
-    ? undefined
-    : createMemoryBudget({ bytes: memoryMb * 1024 * 1024, createError: () => report("memory") });
+  return {
+    memory: createMemoryBudget({
+      bytes: memoryMb * 1024 * 1024,
+      waitMs: memoryWaitMs,
+      createError: () => report("memory"),
+    }),
+    assertDecodable({ route: { method }, headers }, body) {
+      if (method !== undefined && !isDeferred(method, deferred)) {
+        const isBinary = /^application\/(?:proto|grpc(?:-web)?(?:\+proto)?)\s*(?:;|$)/i.test(
+          headers["content-type"] ?? "",
+        );
+        assertDecodable(method.input, isBinary ? "proto" : "json", body, memoryMb);
+      }
+    },
+  };
 }
 
 /** In order of execution. */

@@ -25,6 +25,7 @@ export async function serveRoutes(
       readWorkload: undefined,
       observer: silentObserver,
       memory: undefined,
+      assertDecodable: undefined,
       onEnd: undefined,
       findRoute,
     },

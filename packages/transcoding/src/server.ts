@@ -13,6 +13,7 @@ export { decompressInSteps, withReservation } from "./request/decompress-in-step
 export { readTimeout } from "./call/deadline.ts";
 export { RequestError } from "./http/request-error.ts";
 export { collectImplementations, type Implementation, type StreamImplementation } from "./call/implementations.ts";
+export { scanStructure } from "./json/structural-scan.ts";
 export { createJsonCodec } from "./json/codec.ts";
 export { createAccumulator } from "./adapters/node/accumulator.ts";
 export { readBody, type BodyReservation, streamBody } from "./adapters/node/body.ts";

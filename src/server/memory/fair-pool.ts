@@ -142,11 +142,15 @@ export function createFairPool({ capacityBytes, waitMs, createError }: FairPoolO
       const waiter = source.waiters.find((each) => each.share === share);
       if (waiter !== undefined) {
         leave(source, waiter);
-        waiter.settle(new DOMException("the request has ended", "AbortError"));
+        waiter.settle(requestEnded());
       }
       hold(source, share, 0);
       forget(source);
       grant();
     },
   };
+}
+
+export function requestEnded(): Error {
+  return new DOMException("the request has ended", "AbortError");
 }

@@ -1,4 +1,4 @@
-import { createFairPool, type FairPool, type Share } from "./fair-pool.ts";
+import { createFairPool, type FairPool, requestEnded, type Share } from "./fair-pool.ts";
 
 /** The memory that request bodies may take. Bodies of up to 64 KiB take none of it. */
 export interface MemoryBudget {
@@ -6,7 +6,7 @@ export interface MemoryBudget {
   open(source: string): MemoryReservation;
 }
 
-/** What one request holds of the budget. The promises reject when that is not free in time, or when the request ends. */
+/** What one request holds of the budget. A call throws, or its promise rejects, when the request has ended or waited too long. */
 export interface MemoryReservation {
   /** Before the next part of the body is received. `bytes` is the length of the body up to its end. */
   receive(bytes: number): Promise<void> | undefined;
@@ -28,16 +28,13 @@ const decodingFactor = 8;
 /** A document is kept for the store and for the runtime. */
 const documentFactor = 2;
 
-/** Shorter waits reject deployments that would have been served; longer ones outlast the timeouts of clients. */
-const defaultWaitMs = 10_000;
-
 export function createMemoryBudget({
   bytes,
-  waitMs = defaultWaitMs,
+  waitMs,
   createError,
 }: {
   readonly bytes: number;
-  readonly waitMs?: number;
+  readonly waitMs: number;
   /** Creates the error of a request that waited too long. */
   readonly createError: () => Error;
 }): MemoryBudget {
@@ -61,18 +58,33 @@ function openReservation(source: string, receiving: FairPool, decoding: FairPool
     }
   };
 
+  const assertOpen = (): void => {
+    if (users === 0) {
+      throw requestEnded();
+    }
+  };
+
   return {
-    receive: (bytes) => receiving.resize(received, bytes),
+    receive(bytes) {
+      assertOpen();
+      return receiving.resize(received, bytes);
+    },
     decode(bytes) {
+      assertOpen();
       const wanted = bytes * decodingFactor;
       if (wanted > working.bytes) {
         // Requests that wait while they hold a part would wait for each other.
         void decoding.resize(working, 0);
       }
-      return decoding.resize(working, wanted);
+      // From then on, the memory to decode the body includes the body.
+      const receivedAll = (): void => void receiving.resize(received, 0);
+      const wait = decoding.resize(working, wanted);
+      if (wait === undefined) {
+        receivedAll();
+      }
+      return wait?.then(receivedAll);
     },
     decoded(bytes) {
-      void receiving.resize(received, 0);
       void decoding.resize(working, Math.min(working.bytes, bytes * documentFactor));
     },
     retain() {

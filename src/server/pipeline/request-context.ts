@@ -44,6 +44,8 @@ export type RequestEnvironment = {
   readonly observer: Observer;
   /** undefined: the memory of bodies is not limited. */
   readonly memory: MemoryBudget | undefined;
+  /** Throws if the message of a body of more than 64 KiB would take too much memory. undefined: no limit. */
+  readonly assertDecodable: ((request: RequestContext, body: Uint8Array) => void) | undefined;
   /** Called after each request. */
   readonly onEnd: ((request: RequestContext) => void) | undefined;
   /** Must not throw. */
@@ -150,7 +152,10 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     return this.memory?.receive(bytes);
   }
 
-  reserve(bytes: number): Promise<void> | undefined {
+  reserve(bytes: number, body?: Uint8Array): Promise<void> | undefined {
+    if (body !== undefined) {
+      this.#environment.assertDecodable?.(this, body);
+    }
     return this.memory?.decode(bytes);
   }
 
@@ -160,7 +165,11 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     if (this.#memory === undefined && memory !== undefined) {
       const reservation = memory.open(clientKeyOf(this.address));
       this.#memory = reservation;
-      this.onClose(() => reservation.close());
+      if (this.exchange.isClosed) {
+        reservation.close();
+      } else {
+        this.onClose(() => reservation.close());
+      }
     }
     return this.#memory;
   }

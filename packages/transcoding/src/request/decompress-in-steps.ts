@@ -35,6 +35,6 @@ export function withReservation<T>(
   request: Pick<TranscodingRequest, "reserve">,
   use: (bytes: Uint8Array) => T | Promise<T>,
 ): T | Promise<T> {
-  const wait = bytes.length > smallBodyBytes ? request.reserve?.(bytes.length) : undefined;
+  const wait = bytes.length > smallBodyBytes ? request.reserve?.(bytes.length, bytes) : undefined;
   return wait === undefined ? use(bytes) : wait.then(() => use(bytes));
 }

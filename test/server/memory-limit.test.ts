@@ -127,6 +127,7 @@ describe("while the bodies of a client take their memory", () => {
     expect(error.code).toBe(Code.Unavailable);
     expect(error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "overloaded" }]);
     expect(error.findDetails(RetryInfoSchema)).toHaveLength(1);
+    expect(error.metadata.has("grpc-retry-pushback-ms")).toBe(name.startsWith("gRPC"));
     expect((await call(60_000)).rev).toBe("r");
     server.finish();
     await held;

@@ -8,7 +8,10 @@ export interface MemoryBudget {
 
 /** What one request holds of the budget. A call throws, or its promise rejects, when the request has ended or waited too long. */
 export interface MemoryReservation {
-  /** Before the next part of the body is received. `bytes` is the length of the body up to its end. */
+  /**
+   * Before the next part of a body is received, which takes until its client has sent it: `bytes` is the length up to the end of that
+   * part. And before a response is made that its client may read slowly.
+   */
   receive(bytes: number): Promise<void> | undefined;
   /** Before a body is decompressed to up to this many bytes, or decoded. What was held to decode it is given back before. */
   decode(bytes: number): Promise<void> | undefined;

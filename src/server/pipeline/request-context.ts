@@ -72,6 +72,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   #values: ContextValues | undefined;
   #onClose: (() => void) | undefined;
   #memory: MemoryReservation | undefined;
+  #documentBytes = 0;
 
   constructor(exchange: Exchange, environment: RequestEnvironment, trace: Context) {
     this.exchange = exchange;
@@ -157,6 +158,11 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
       this.#environment.assertDecodable?.(this, body);
     }
     return this.memory?.decode(bytes);
+  }
+
+  reserveDocument(bytes: number): Promise<void> | undefined {
+    this.#documentBytes += bytes;
+    return bytes > smallBodyBytes ? this.receive(this.#documentBytes * responseFactor) : undefined;
   }
 
   /** What the request holds of the memory budget; undefined without one. */
@@ -247,6 +253,9 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     this.fail(codeOfStatus(status));
   }
 }
+
+/** A document is held with the response that contains it, or with its copy for a thread. */
+const responseFactor = 2;
 
 /** Context key of the request behind a call. Set by the server. */
 export const requestKey = createContextKey<RequestContext | undefined>(undefined, { description: "request" });

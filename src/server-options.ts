@@ -1,4 +1,5 @@
 import type { DescService } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { AdminAuth } from "./auth/admin-auth.ts";
 import { openAnalysis } from "./analysis/analysis.ts";
@@ -14,16 +15,20 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { createObservedDeployer } from "./deployments/observe.ts";
 import type { Probations } from "./deployments/probations.ts";
 import type { OutcomeRecorder } from "./deployments/outcome-recorder.ts";
+import type { CredentialSets } from "./flows/configuration.ts";
 import type { Decrypt } from "./flows/credentials.ts";
 import { decryptCredentials } from "./flows/encrypted.ts";
+import type { FlowsRequest, PreparedDeployment } from "./flows/prepare.ts";
 import { isLoopback } from "./loopback.ts";
+import { defaultMemoryMb } from "./memory-limit.ts";
 import type { Options } from "./options/parse.ts";
-import { openPreparation } from "./preparation/preparation.ts";
+import { openPreparation, type Preparation } from "./preparation/preparation.ts";
 import { createReadiness } from "./readiness.ts";
 import { createUserReload, type UserReload } from "./reload-users.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { ServerOptions } from "./server/app.ts";
 import type { Certificates } from "./server/listener/certificates.ts";
+import { requestKey } from "./server/pipeline/request-context.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";
 import { catchUpInterceptor } from "./services/catch-up.ts";
 import { auditService } from "./services/audit.ts";
@@ -77,7 +82,8 @@ export function openServerOptions(
   const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
   const { audit, authenticator, users } = openAuthentication({ options, log, store }, stack);
   const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
-  const analysis = stack.use(openAnalysis(log));
+  const memoryMb = options.limits.memoryMb ?? defaultMemoryMb();
+  const analysis = stack.use(openAnalysis(log, memoryMb));
   const deployer = createObservedDeployer({
     store: store.flows,
     audit: store.audit,
@@ -87,7 +93,9 @@ export function openServerOptions(
     log,
     observer,
   });
-  const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
+  const preparation = stack.use(
+    openPreparation({ credentialSecret: options.credentialSecret, decrypt, log, memoryMb }),
+  );
   const serverOptions: ServerOptions = {
     host: options.host,
     port: options.port,
@@ -100,7 +108,7 @@ export function openServerOptions(
       flows: flowsService({
         store: store.flows,
         deployer,
-        prepare: (request, current) => preparation.prepare(request, current),
+        prepare: (request, current, context) => prepareReserved(preparation, request, current, context),
         decrypt,
         analysis,
         runtime,
@@ -119,7 +127,7 @@ export function openServerOptions(
     },
     docs: options.docs,
     reflection: options.reflection !== "off",
-    limits: options.limits,
+    limits: { ...options.limits, memoryMb },
     observer,
     tracing,
     metrics:
@@ -155,6 +163,25 @@ function openAuthentication(
   });
   const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);
   return { audit, authenticator, users: createUserReload({ options, replace, audit, log }) };
+}
+
+/** Holds the memory of the request until its flows are decoded, also if its client disconnects before. */
+async function prepareReserved(
+  preparation: Preparation,
+  request: FlowsRequest,
+  current: CredentialSets,
+  { values }: HandlerContext,
+): Promise<PreparedDeployment> {
+  const memory = values.get(requestKey)?.memory;
+  const release = memory?.retain();
+  try {
+    const prepared = await preparation.prepare(request, current);
+    const { outcome } = prepared;
+    memory?.decoded(outcome === undefined || outcome instanceof Error ? 0 : outcome.flows.json.length);
+    return prepared;
+  } finally {
+    release?.();
+  }
 }
 
 function measureStore(store: Store, metrics: StoreMetrics): Store {

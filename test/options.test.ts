@@ -76,6 +76,7 @@ test("has a default for everything", () => {
       requestTimeoutMs: 300_000,
       idleTimeoutMs: 72_000,
       stallTimeoutMs: 30_000,
+      memoryWaitMs: 10_000,
       minBytesPerSecond: 240,
       resetsPerSecond: 100,
       invalidFrames: 1000,

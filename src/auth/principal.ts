@@ -27,6 +27,11 @@ export type Peer = {
    * certificate or header is invalid. Absent: workloads are not identified.
    */
   readonly workload?: (() => string | undefined) | undefined;
+  /**
+   * Called before a document of so many bytes is loaded for the response, which the client may read slowly. A promise resolves when
+   * there is memory for it, and rejects with `overloaded` if that takes too long. Absent: memory is not limited.
+   */
+  reserveDocument?(bytes: number): Promise<void> | undefined;
 };
 
 export const peerKey = createContextKey<Peer>({ address: "", requestId: "" }, { description: "peer" });

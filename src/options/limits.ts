@@ -89,6 +89,14 @@ export const limits = z
       .describe(
         "Maximum smoothed delay of the event loop. While it is exceeded, calls are rejected with 503. 0 disables the limit.",
       ),
+    memoryMb: wholeNumber(64, 1_048_576)
+      .optional()
+      .describe(
+        "Memory in MiB that request bodies of more than 64 KiB may take while they are received, decompressed and decoded. Bodies wait for it. Also the maximum heap of each thread that decodes or compares flows. Absent: half of the heap's limit or a quarter of the memory of the machine or cgroup, whichever is less, from 64 to 512.",
+      ),
+    memoryWaitMs: milliseconds
+      .default(10_000)
+      .describe("How long a request body may wait for memory. Then its call is rejected with 503."),
     deadlineMs: milliseconds
       .default(3_600_000)
       .describe(

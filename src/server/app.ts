@@ -12,11 +12,11 @@ import { type Observer, silentObserver } from "../telemetry/observer.ts";
 import { activateTrace } from "../telemetry/trace.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import { createReachableRegistry, createTranscoder } from "@flowgate/transcoding";
-import { createOriginCheck } from "@flowgate/transcoding/server";
+import { createOriginCheck, isDeferred } from "@flowgate/transcoding/server";
 import { createDocs } from "./docs.ts";
 import { type BrowserSafetyOptions, createPageGuard } from "./guards/browser-safety.ts";
 import { createCorsGuard, type CorsOptions } from "./guards/cors.ts";
-import { createLoadGuard, type SheddingOptions } from "./guards/load-shedding.ts";
+import { createLoadGuard, createOverloadReporter, type SheddingOptions } from "./guards/load-shedding.ts";
 import { addSecurityHeaders } from "./guards/security-headers.ts";
 import { createHealth, createHealthEndpoints, type ReadinessOptions } from "./health.ts";
 import { type Gate, toFailure } from "./errors/failures.ts";
@@ -25,9 +25,11 @@ import { createListener } from "./listener/listener.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
 import { createClientCounter } from "./listener/client-counter.ts";
 import { createTls, type TlsOptions } from "./listener/tls.ts";
+import { assertDecodable } from "./memory/decoding-limit.ts";
+import { createMemoryBudget } from "./memory/memory-budget.ts";
 import { createMetricsEndpoint } from "./metrics-endpoint.ts";
 import { createPipeline, type Guard } from "./pipeline/pipeline.ts";
-import { requestKey } from "./pipeline/request-context.ts";
+import { type RequestEnvironment, requestKey } from "./pipeline/request-context.ts";
 import { createRouter } from "./pipeline/router.ts";
 import { createReadWorkload, type IdentitySource } from "./read-workload.ts";
 import { createRequestIds } from "./request-id.ts";
@@ -60,6 +62,10 @@ export type ServerOptions = ReadinessOptions & {
     bodyBytes: number;
     /** Longest deadline that a call can set. Defaults to the longest delay of a timer. */
     deadlineMs?: number;
+    /** Memory that large request bodies may take, in MiB. Defaults to no limit. */
+    memoryMb?: number;
+    /** How long a body waits for that memory. Defaults to 10 s. */
+    memoryWaitMs?: number;
   } & Partial<SheddingOptions & ListenerLimits>;
   /** Receives measurements. Defaults to none. */
   observer?: Observer | undefined;
@@ -148,6 +154,7 @@ function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: A
       requestIdOf: createRequestIds(),
       readWorkload: options.identity && createReadWorkload(options.identity, isTrusted),
       observer,
+      ...limitMemory(options, observer),
       onEnd: createRequestLog(log),
       findRoute,
     },
@@ -247,6 +254,32 @@ function createHandlers({ log, deferred = [], limits, ...options }: ServerOption
     closing.abort();
   };
   return { findRoute, health, methods, endStreams };
+}
+
+/** The budget for bodies, and the limit of messages that are decoded on the event loop. */
+function limitMemory(
+  { limits: { memoryMb, memoryWaitMs = 10_000 }, deferred = [], log }: ServerOptions,
+  observer: Observer,
+): Pick<RequestEnvironment, "memory" | "assertDecodable"> {
+  if (memoryMb === undefined) {
+    return { memory: undefined, assertDecodable: undefined };
+  }
+  const report = createOverloadReporter(log, observer);
+  return {
+    memory: createMemoryBudget({
+      bytes: memoryMb * 1024 * 1024,
+      waitMs: memoryWaitMs,
+      createError: () => report("memory"),
+    }),
+    assertDecodable({ route: { method }, headers }, body) {
+      if (method !== undefined && !isDeferred(method, deferred)) {
+        const isBinary = /^application\/(?:proto|grpc(?:-web)?(?:\+proto)?)\s*(?:;|$)/i.test(
+          headers["content-type"] ?? "",
+        );
+        assertDecodable(method.input, isBinary ? "proto" : "json", body, memoryMb);
+      }
+    },
+  };
 }
 
 /** In order of execution. */

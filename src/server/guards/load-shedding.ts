@@ -9,10 +9,13 @@ import type { Guard } from "../pipeline/pipeline.ts";
 import { rejectRequest } from "../pipeline/reject.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 
-/** Why a call was rejected: too many calls in flight, in total or of one client, or the event loop is overloaded. */
-export type SheddingReason = "in_flight" | "in_flight_per_source" | "event_loop";
+/**
+ * Why a call was rejected: too many calls in flight, in total or of one client, the event loop is overloaded, or the bodies of
+ * other calls take the memory for its body.
+ */
+export type SheddingReason = "in_flight" | "in_flight_per_source" | "event_loop" | "memory";
 
-export const sheddingReasons: readonly SheddingReason[] = ["in_flight", "in_flight_per_source", "event_loop"];
+export const sheddingReasons: readonly SheddingReason[] = ["in_flight", "in_flight_per_source", "event_loop", "memory"];
 
 export type SheddingOptions = {
   /** Limit of concurrent unary calls, and separately of concurrent streams. 0: unlimited. */
@@ -27,6 +30,7 @@ const causes: Readonly<Record<SheddingReason, string>> = {
   in_flight: "limits.inFlight is reached",
   in_flight_per_source: "limits.inFlightPerSource is reached for one client",
   event_loop: "the event loop delay exceeds limits.eventLoopDelayMs",
+  memory: "large bodies of other calls take the memory of limits.memoryMb",
 };
 
 const logIntervalMs = 10_000;
@@ -55,13 +59,10 @@ export function createLoadGuard({
   const calls = createInFlight();
   const streams = createInFlight();
   const maxInFlight = inFlight || Number.POSITIVE_INFINITY;
-  const logShedding = createSheddingLog(log);
+  const report = createOverloadReporter(log, observer);
 
-  const shed = (request: RequestContext, reason: SheddingReason): TranscodingResponse => {
-    observer.callShed(reason);
-    logShedding(reason);
-    return rejectRequest(request, 503, overloaded(reason));
-  };
+  const shed = (request: RequestContext, reason: SheddingReason): TranscodingResponse =>
+    rejectRequest(request, 503, report(reason));
 
   const guard: Guard = (request) => {
     const { method, isExempt } = request.route;
@@ -89,6 +90,19 @@ export function createLoadGuard({
   return { guard, [Symbol.dispose]: () => loop?.[Symbol.dispose]() };
 }
 
+/** Returns a function that reports a rejected call, and returns the error for its client. */
+export function createOverloadReporter(
+  log: Logger,
+  observer: Pick<Observer, "callShed">,
+): (reason: SheddingReason) => FlowgateError {
+  const logShedding = createSheddingLog(log);
+  return (reason) => {
+    observer.callShed(reason);
+    logShedding(reason);
+    return overloaded(reason);
+  };
+}
+
 /** The unary calls or the streams in flight, in total and per client. */
 type InFlight = { count: number; readonly clients: ClientCounter };
 
@@ -107,7 +121,7 @@ function overloaded(reason: SheddingReason): FlowgateError {
 
 /** Logs each reason at most every 10 s. */
 function createSheddingLog(log: Logger): (reason: SheddingReason) => void {
-  const nextLogMs = { in_flight: 0, in_flight_per_source: 0, event_loop: 0 };
+  const nextLogMs = { in_flight: 0, in_flight_per_source: 0, event_loop: 0, memory: 0 };
   return (reason) => {
     const nowMs = performance.now();
     if (nowMs >= nextLogMs[reason]) {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import type { BodyReservation, TranscodingResponse } from "@flowgate/transcoding/server";
 
 /** Receives the events of an exchange. */
 export interface ExchangeObserver {
@@ -37,7 +37,7 @@ export interface Exchange {
   /** Whether the request has a body, which may be empty. */
   hasBody(): boolean;
   /** The whole body. Rejects with a RequestError if it exceeds `maxBytes`, or the client disconnects. */
-  readBody(maxBytes: number): Promise<Uint8Array>;
+  readBody(maxBytes: number, reservation?: BodyReservation): Promise<Uint8Array>;
   /** The body in chunks as they arrive. Ending the iteration leaves the rest unread. */
   streamBody(): AsyncIterable<Uint8Array>;
   /** Sends the response. Does nothing after the first call, or if the connection or stream is closed. */

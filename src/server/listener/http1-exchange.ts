@@ -1,6 +1,12 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { type TranscodingResponse, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
+import {
+  type BodyReservation,
+  type TranscodingResponse,
+  readBody,
+  sendStream,
+  streamBody,
+} from "@flowgate/transcoding/server";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 
 /** What an exchange needs of its connection. */
@@ -86,12 +92,12 @@ export class Http1Exchange implements Exchange {
     return length === undefined ? encoding !== undefined : length !== "0";
   }
 
-  readBody(maxBytes: number): Promise<Uint8Array> {
+  readBody(maxBytes: number, reservation?: BodyReservation): Promise<Uint8Array> {
     const { "content-length": length } = this.request.headers;
     if (length === undefined || Number(length) <= maxBytes) {
       this.#continue();
     }
-    return readBody(this.request, length, maxBytes);
+    return readBody(this.request, length, maxBytes, reservation);
   }
 
   streamBody(): AsyncIterable<Uint8Array> {

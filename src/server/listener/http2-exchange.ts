@@ -7,7 +7,13 @@ import {
   constants,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { type TranscodingResponse, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
+import {
+  type BodyReservation,
+  type TranscodingResponse,
+  readBody,
+  sendStream,
+  streamBody,
+} from "@flowgate/transcoding/server";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
 import type { ThroughputWindow } from "./throughput.ts";
@@ -99,14 +105,14 @@ export class Http2Exchange implements Exchange {
     return !this.stream.endAfterHeaders;
   }
 
-  readBody(maxBytes: number): Promise<Uint8Array> {
+  readBody(maxBytes: number, reservation?: BodyReservation): Promise<Uint8Array> {
     const { "content-length": length } = this.headers;
     if (length === undefined || Number(length) <= maxBytes) {
       this.#continue();
     }
     // Registered before readBody's own listener, so that bytes beyond the limit are counted too.
     this.stream.on("data", this.#count);
-    return readBody(this.stream, length, maxBytes);
+    return readBody(this.stream, length, maxBytes, reservation);
   }
 
   async *streamBody(): AsyncGenerator<Uint8Array> {

@@ -1,14 +1,15 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { Compression } from "@connectrpc/connect/protocol";
 import {
   type TranscodingResponse,
   type Call,
   type CallContext,
   createCallRunner,
   type Invoke,
+  withReservation,
 } from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
+import type { Compression } from "./compression.ts";
 import { compressedFlag, envelope, envelopeBytes, openEnvelope } from "./envelope.ts";
 import { grpcTrailers, trailersFrame } from "./grpc-trailers.ts";
 import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf } from "./method.ts";
@@ -70,8 +71,10 @@ export function createGrpcUnary(
         : succeed(request, context, compression, invoked);
     };
     return request.readBody(maxBytes + envelopeBytes).then((body) => {
-      const bytes = openEnvelope(body, compression, maxBytes);
-      return bytes instanceof Promise ? bytes.then(respond) : respond(bytes);
+      const bytes = openEnvelope(body, compression, maxBytes, request);
+      return bytes instanceof Promise
+        ? bytes.then((message) => withReservation(message, request, respond))
+        : withReservation(bytes, request, respond);
     });
   };
 

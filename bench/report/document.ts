@@ -1,8 +1,9 @@
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import type { Benchmark, Effort, Result, Row } from "../benchmark.ts";
+import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { drawChart } from "./chart.ts";
+import { formatMarkdownTable } from "./markdown-table.ts";
 import { rowOf } from "./verdict.ts";
 
 export type RunFacts = Effort & {
@@ -67,14 +68,4 @@ function formatSection({ benchmark: { name, title }, result: { rows, notes = [] 
   return `## ${title}
 
 ${results}${remarks === "" ? "" : `\n${remarks}`}`;
-}
-
-function formatMarkdownTable(rows: readonly Row[]): string {
-  const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  return [
-    line(keys),
-    `|${"---|".repeat(keys.length)}`,
-    ...rows.map((row) => line(keys.map((key) => row[key] ?? ""))),
-  ].join("\n");
 }

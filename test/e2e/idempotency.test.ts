@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { createRandom } from "../random.ts";
 import { tab } from "./flow-builders.ts";
 import { type Service, startService } from "./service.ts";
 
@@ -11,17 +12,6 @@ const deployments = 500;
 const clients = 8;
 /** The deployments before which the service is killed. */
 const killBefore: ReadonlySet<number> = new Set([125, 250, 375]);
-
-/** Numbers from 0 to 1, the same in each run (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let value = Math.imul(state ^ (state >>> 15), 1 | state);
-    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
-    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** Sends a request and returns the status of its response; undefined if the connection was cut off before. */
 async function attempt(

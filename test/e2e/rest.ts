@@ -16,6 +16,9 @@ export type Sending = {
   readonly body?: string | Uint8Array;
   /** For an https URL. */
   readonly tls?: SecureContextOptions;
+  /** Connects to this Unix socket instead of the host and port of the URL. */
+  readonly socketPath?: string;
+  readonly signal?: AbortSignal;
 };
 
 const agent = new Agent({ keepAlive: false });
@@ -25,14 +28,24 @@ export function send(
   url: string,
   method: string,
   path: string,
-  { headers = {}, body, tls }: Sending = {},
+  { headers = {}, body, tls, socketPath, signal }: Sending = {},
 ): Promise<Reply> {
   const { hostname, port, protocol } = new URL(url);
   const secure = protocol === "https:";
   return new Promise((resolve, reject) => {
     const length = body === undefined || "transfer-encoding" in headers ? {} : { "content-length": lengthOf(body) };
     const request = (secure ? httpsRequest : httpRequest)(
-      { ...tls, agent: secure ? false : agent, hostname, port, method, path, headers: { ...length, ...headers } },
+      {
+        ...tls,
+        ...(socketPath !== undefined && { socketPath }),
+        ...(signal && { signal }),
+        agent: secure ? false : agent,
+        hostname,
+        port,
+        method,
+        path,
+        headers: { ...length, ...headers },
+      },
       (response) => {
         const chunks: Buffer[] = [];
         response.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -1,284 +1,26 @@
-import { createCipheriv, createHash, randomBytes } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
-import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { tryDeploy } from "./deploy.ts";
-import { endpoint, installReporter, type Node, tab, reporter } from "./flow-builders.ts";
-import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
-import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
+import { installReporter } from "./flow-builders.ts";
+import { createSecrets } from "./secret-canaries.ts";
+import { configWithSecrets, exerciseSecrets } from "./secret-exercise.ts";
 import { type Service, startService } from "./service.ts";
-import { tokenParameters, user } from "./users.ts";
 
 // A service at the most verbose log level gets secrets in every place intended for one, and in other
 // places. None of them may appear in its output.
 
-const secrets = new Map<string, string>();
-function secret(name: string, fixed?: string): string {
-  const value = secrets.get(name) ?? fixed ?? `Secret${randomLetters(24)}`;
-  secrets.set(name, value);
-  return value;
-}
-
-/** Texts that no encoding changes. */
-function randomLetters(length: number): string {
-  return Array.from(randomBytes(length), (byte) => String.fromCodePoint(97 + (byte % 26))).join("");
-}
-
+const secrets = createSecrets();
 let service: Service;
-const responses: string[] = [];
-
-async function exchange(method: string, path: string, sending: Sending = {}): Promise<Reply> {
-  const reply = await service.send(method, path, sending);
-  responses.push(JSON.stringify(reply.headers), reply.body);
-  return reply;
-}
-
-function encrypt(sets: object, key: string): string {
-  const iv = randomBytes(16);
-  const cipher = createCipheriv("aes-256-ctr", createHash("sha256").update(key).digest(), iv);
-  return iv.toString("hex") + Buffer.concat([cipher.update(JSON.stringify(sets)), cipher.final()]).toString("base64");
-}
-
-const flows: Node[] = [
-  tab("T"),
-  reporter("a", "T"),
-  reporter("b", "T"),
-  ...endpoint("/fails", `throw new Error("a failure")`),
-  { id: "debug", type: "debug", z: "T", x: 1, y: 1, complete: "true", console: true, tostatus: true, wires: [] },
-];
+let responses: readonly string[];
 
 beforeAll(async () => {
-  service = await startService({
-    config: {
-      log: { level: "trace" },
-      credentialSecret: secret("credentialSecret"),
-      limits: { bodyBytes: 100_000 },
-      adminAuth: {
-        users: [user("admin", "*", secret("password of admin")), user("reader", "read", secret("password of reader"))],
-      },
-    },
-    prepare: installReporter,
-  });
-  await exercise();
+  service = await startService({ config: configWithSecrets(secrets), prepare: installReporter });
+  responses = await exerciseSecrets(service, secrets);
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
-async function issue(username: string, scope: string, name: string): Promise<string> {
-  const parameters = tokenParameters({ username, scope, password: secret(`password of ${username}`) });
-  const reply = await service.send("POST", "/auth/token", {
-    headers: form,
-    body: new URLSearchParams(parameters).toString(),
-  });
-  const { access_token: token } = reply.json() as { access_token: string };
-  secrets.set(name, token);
-  return token;
-}
-
-async function exercise(): Promise<void> {
-  const admin = bearer(await issue("admin", "*", "token of admin"));
-  const reader = bearer(await issue("reader", "read", "token of reader"));
-  const deploy = async (deployment: { flows: Node[]; credentials?: object }, type = "full", headers = admin) => {
-    const reply = await tryDeploy(service, deployment, type, headers);
-    responses.push(JSON.stringify(reply.headers), reply.body);
-  };
-  const withInline = (credentials: object) => flows.map((node) => (node.id === "a" ? { ...node, credentials } : node));
-
-  // Failed logins, with all kinds of errors.
-  const wrong = tokenParameters({ username: "admin", password: secret("a wrong password") });
-  for (const changes of [
-    {},
-    { username: secret("a username that none has") },
-    { client_id: secret("a client_id") },
-    { grant_type: secret("a grant_type") },
-    { scope: secret("a scope") },
-  ]) {
-    const parameters = { ...wrong, ...changes };
-    await exchange("POST", "/auth/token", { headers: form, body: new URLSearchParams(parameters).toString() });
-    await exchange("POST", "/auth/token", { headers: json, body: JSON.stringify(parameters) });
-  }
-  const password = secret("a password in a broken request");
-  const short = secret("a short password in a broken request", "Zqxjvkwb");
-  const pin = secret("a password of digits alone", "7301948256");
-  for (const body of [
-    `password=${password}&password=${password}`,
-    `password[${password}]=1`,
-    `password=${password}%zz`,
-  ]) {
-    await exchange("POST", "/auth/token", { headers: form, body });
-  }
-  for (const body of [
-    `{"password":"${password}"`,
-    `{"password":"${password}","password":"${password}"}`,
-    `{"password":{"${password}":"${password}"}}`,
-    `{"password":${password}}`,
-    `{"scope":"\\ud800${password}"}`,
-    `{"password":${short}}`,
-    `{"password":${pin}}`,
-    `{"password":[${pin}]}`,
-  ]) {
-    await exchange("POST", "/auth/token", { headers: json, body });
-    await exchange("POST", "/flowgate.v1.AuthService/IssueToken", { headers: json, body });
-  }
-  await exchange("POST", "/auth/token", { headers: { "content-type": "text/plain" }, body: password });
-  // Keys of flows appear in errors, but other keys do not.
-  await exchange("POST", "/auth/token", { headers: json, body: `{"${password}":1,"${password}":1}` });
-
-  // In URLs and headers that are not intended for secrets.
-  const query = secret("a password in a query string");
-  for (const path of [
-    "/auth/token",
-    "/flows",
-    "/settings",
-    "/nowhere",
-    "/healthz",
-    "/flowgate.v1.FlowsService/GetFlows",
-    "/%zz",
-  ]) {
-    for (const method of ["GET", "POST", "DELETE"]) {
-      await exchange(method, `${path}?password=${query}&access_token=${query}&message=${query}`, { headers: admin });
-    }
-  }
-  const header = secret("a password in a header");
-
-  for (const authorization of [
-    header,
-    `Basic ${header}`,
-    `Bearer ${header}`,
-    `Bearer ${header.padEnd(43, "x").slice(0, 43)}`,
-  ]) {
-    await exchange("GET", "/flows", { headers: { authorization } });
-  }
-  await exchange("GET", "/flows", { headers: { ...admin, "service-api-version": header } });
-  await exchange("POST", "/flows", { headers: { ...admin, ...json, "service-deployment-type": header }, body: "[]" });
-  await exchange("GET", "/flows", { headers: { ...admin, cookie: header, "x-forwarded-for": header } });
-
-  // Credentials in each form, with all kinds of errors.
-  await deploy({ flows: withInline({ password: secret("an inline credential") }) });
-  await deploy({ flows, credentials: { b: { user: "u", password: secret("a separate credential") } } }, "nodes");
-  await deploy({ flows: withInline({ password: secret("a second inline credential") }) }, "flows");
-  await deploy({
-    flows,
-    credentials: { $: encrypt({ a: { password: secret("an encrypted credential") } }, secret("credentialSecret")) },
-  });
-  await deploy({
-    flows,
-    credentials: { $: encrypt({ a: { password: secret("another encrypted one") } }, secret("another key")) },
-  });
-  await deploy({ flows, credentials: { $: encrypt({ a: secret("an encrypted text") }, secret("credentialSecret")) } });
-  await deploy({ flows, credentials: { $: secret("a broken $") } });
-  await deploy({ flows }, "reload");
-  await deploy({ flows: withInline({ password: secret("a refused credential") }) }, "full", reader);
-  const invalid = secret("a credential in an invalid request");
-  for (const credentials of [{ password: [invalid] }, invalid, [invalid], { password: `${invalid}\ud800` }]) {
-    await deploy({ flows: withInline(credentials as object) });
-    await deploy({ flows, credentials: { a: credentials } });
-    await deploy({ flows, credentials: credentials as object });
-  }
-  for (const body of [
-    `{"flows":[{"id":"a","type":"b","credentials":{"values":{"password":${pin}}}}]}`,
-    `{"flows":[],"credentials":{"nodes":{"a":{"values":{"password":${pin}}}}}}`,
-    `{"credentials":{"encrypted":${short}}}`,
-  ]) {
-    await exchange("POST", "/flowgate.v1.FlowsService/SetFlows", { headers: { ...json, ...admin }, body });
-  }
-  for (const body of [
-    `[{"credentials":{"password":"${invalid}"`,
-    `[{"credentials":{"p":"${invalid}","p":"${invalid}"}}]`,
-  ]) {
-    await exchange("POST", "/flows", { headers: { ...json, ...admin }, body });
-    await exchange("POST", "/flowgate.v1.FlowsService/SetFlows", {
-      headers: { ...json, ...admin },
-      body: `{"flows":${body}}`,
-    });
-  }
-  await exchange("POST", "/flows", {
-    headers: { ...json, ...admin },
-    body: JSON.stringify(withInline({ password: invalid.padEnd(100_001, "x") })),
-  });
-  await deploy({
-    flows: [
-      ...withInline({ password: secret("a credential beside a missing type") }),
-      { id: "m", type: "missing", z: "T", x: 1, y: 1 },
-    ],
-  });
-  await deploy({ flows: withInline({ password: secret("the last credential") }) });
-  // A flow that fails never responds.
-  service.get("/fails", admin).catch(() => "");
-  await service.untilLogged(/a failure/);
-
-  // The same over RPC.
-  for (const protocol of rpcProtocolNames) {
-    const transport = rpcProtocols[protocol](service.url);
-    const outcomes = [
-      await call(transport, AuthService.method.issueToken, {
-        clientId: "service-admin",
-        grantType: "password",
-        scope: "*",
-        username: `unknown over ${protocol}`,
-        password: secret("a password over RPC"),
-      }),
-      await call(
-        transport,
-        FlowsService.method.setFlows,
-        {
-          flows: flows.map(({ id, type, label: _label, ...properties }) => ({
-            id,
-            type,
-            properties: properties as never,
-          })),
-          credentials: { nodes: { a: { values: { password: secret("a credential over RPC") } } } },
-        },
-        admin,
-      ),
-      await call(
-        transport,
-        FlowsService.method.setFlows,
-        { flows: [], credentials: { encrypted: secret("a broken $ over RPC") } },
-        admin,
-      ),
-      await call(transport, FlowsService.method.getFlows, {}, admin),
-    ];
-    responses.push(
-      JSON.stringify(
-        outcomes.map((outcome) =>
-          "refused" in outcome ? { ...outcome.refused, code: Code[outcome.refused.code] } : outcome.message,
-        ),
-      ),
-    );
-  }
-
-  for (const path of ["/auth/login", "/flows", "/settings", "/readyz", "/healthz"]) {
-    await exchange("GET", path, { headers: admin });
-    await exchange("GET", path, { headers: { ...admin, ...v2 } });
-  }
-  await exchange("POST", "/auth/revoke", {
-    headers: { ...json, ...admin },
-    body: JSON.stringify({ token: secrets.get("token of reader") }),
-  });
-  await exchange("POST", "/auth/revoke", {
-    headers: { ...form, ...admin },
-    body: `token=${secrets.get("token of admin")}`,
-  });
-}
-
-/** The names of the secrets that occur in the bytes, as text, base64 or hex. */
-function findSecrets(content: string | Buffer): string[] {
-  const haystack = Buffer.from(content as string).toString("latin1");
-  return [...secrets].flatMap(([name, value]) => {
-    const bytes = Buffer.from(value);
-    // A text has three forms within base64, depending on its offset modulo 3. Those of a short text are ambiguous.
-    const base64 = (bytes.length < 12 ? [] : [0, 1, 2]).map((skip) =>
-      bytes.subarray(skip, skip + 3 * Math.floor((bytes.length - skip) / 3)).toString("base64"),
-    );
-    return [value, bytes.toString("hex"), ...base64].some((form) => haystack.includes(form)) ? [name] : [];
-  });
-}
-
 test("the search finds secrets", () => {
-  const value = secret("credentialSecret");
+  const value = secrets.secret("credentialSecret");
   for (const content of [
     value,
     `x${value}y`,
@@ -287,9 +29,9 @@ test("the search finds secrets", () => {
     btoa(`xy${value}z`),
     Buffer.from(value).toString("hex"),
   ]) {
-    expect(findSecrets(content)).toEqual(["credentialSecret"]);
+    expect(secrets.find(content)).toEqual(["credentialSecret"]);
   }
-  expect(findSecrets("nothing")).toEqual([]);
+  expect(secrets.find("nothing")).toEqual([]);
 });
 
 test("everything was exercised", () => {
@@ -300,14 +42,14 @@ test("everything was exercised", () => {
 });
 
 test("no response contains a secret", () => {
-  expect(responses.flatMap((response) => findSecrets(response).map((name) => [name, response.slice(0, 200)]))).toEqual(
+  expect(responses.flatMap((response) => secrets.find(response).map((name) => [name, response.slice(0, 200)]))).toEqual(
     [],
   );
 });
 
 test("no log contains a secret", () => {
   const lines = service.log().split("\n");
-  expect(lines.flatMap((line) => findSecrets(line).map((name) => [name, line.slice(0, 300)]))).toEqual([]);
+  expect(lines.flatMap((line) => secrets.find(line).map((name) => [name, line.slice(0, 300)]))).toEqual([]);
 });
 
 describe("on disk and in the process table", () => {
@@ -317,14 +59,14 @@ describe("on disk and in the process table", () => {
       const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
       expect(files.map((path) => path.slice(service.dataDir.length + 1))).toContain("flowgate.db");
       const found = await Promise.all(
-        files.map(async (path) => findSecrets(await readFile(path)).map((name) => [name, path])),
+        files.map(async (path) => secrets.find(await readFile(path)).map((name) => [name, path])),
       );
       return found.flat();
     };
     expect(await search()).toEqual([]);
     for (const pid of [service.pid, ...(await service.childPids())]) {
-      expect(findSecrets(await readFile(`/proc/${pid}/cmdline`))).toEqual([]);
-      expect(findSecrets(await readFile(`/proc/${pid}/environ`))).toEqual([]);
+      expect(secrets.find(await readFile(`/proc/${pid}/cmdline`))).toEqual([]);
+      expect(secrets.find(await readFile(`/proc/${pid}/environ`))).toEqual([]);
     }
     expect(await service.stop()).toBe(0);
     expect(await search()).toEqual([]);
@@ -332,7 +74,7 @@ describe("on disk and in the process table", () => {
       service
         .log()
         .split("\n")
-        .flatMap((line) => findSecrets(line)),
+        .flatMap((line) => secrets.find(line)),
     ).toEqual([]);
   });
 });

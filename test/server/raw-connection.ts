@@ -11,6 +11,8 @@ export async function openRaw(port: number): Promise<RawConnection> {
 export interface RawConnection extends Disposable {
   readonly socket: Socket;
   write(data: string | Buffer): void;
+  /** The text received so far. */
+  received(): string;
   /** Waits until the received text matches, and returns it. */
   until(pattern: RegExp): Promise<string>;
   /** Waits until the predicate is true for the received text, and returns it. */
@@ -53,6 +55,7 @@ function createRaw(socket: Socket): RawConnection {
   return {
     socket,
     write: (data) => void socket.write(data),
+    received: () => received,
     until: (pattern) =>
       waitFor(
         () => pattern.test(received),

@@ -1,0 +1,32 @@
+import type { Drill } from "./drill.ts";
+import { fsync } from "./drills/fsync.ts";
+import { hostileFlows } from "./drills/hostile-flows.ts";
+import { hostileInput } from "./drills/hostile-input.ts";
+import { killAtSystemCalls } from "./drills/kill-at-system-calls.ts";
+import { linearizability } from "./drills/linearizability.ts";
+import { onlyLoopback } from "./drills/loopback.ts";
+import { protocolFloods } from "./drills/protocol-floods.ts";
+import { rollingRestarts } from "./drills/rolling-restarts.ts";
+import { secretCanaries } from "./drills/secrets.ts";
+import { exhaustion } from "./drills/exhaustion.ts";
+import { memory } from "./drills/memory.ts";
+import { soak } from "./drills/soak.ts";
+import { storageFaults } from "./drills/storage-faults.ts";
+import { tokenEndpoint } from "./drills/token-endpoint.ts";
+
+export const drills: readonly Drill[] = [
+  linearizability,
+  killAtSystemCalls,
+  fsync,
+  storageFaults,
+  hostileInput,
+  tokenEndpoint,
+  secretCanaries,
+  rollingRestarts,
+  hostileFlows,
+  protocolFloods,
+  onlyLoopback,
+  exhaustion,
+  memory,
+  soak,
+];

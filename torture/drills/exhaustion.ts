@@ -1,0 +1,117 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { tryDeploy } from "../../test/e2e/deploy.ts";
+import { endpoint, type Node } from "../../test/e2e/flow-builders.ts";
+import { bearer, form } from "../../test/e2e/rest.ts";
+import { type Service, startService } from "../../test/e2e/service.ts";
+import { login, tokenParameters, user } from "../../test/e2e/users.ts";
+import type { Context } from "../context.ts";
+import type { Control, Drill } from "../drill.ts";
+import { failLogins, holdCalls, holdConnections, keptAlive } from "../exhausting-flows.ts";
+import { correct, overSocket, overTcp, type Way } from "../operator.ts";
+
+export const exhaustion: Drill = {
+  name: "exhaustion",
+  title: "Flows that use up connections, calls and logins",
+  promise:
+    "A flow cannot lock operators out by using up connections, calls or logins: over the Unix socket, and over TCP with a token, a corrective " +
+    "deployment succeeds within two seconds.",
+  method:
+    "Flows hold 1,100 reconnecting connections to the API, 260 calls whose body never ends, or as many kept-alive connections as the service permits in all " +
+    "while their address is a trusted proxy; or they fail logins. Meanwhile operators deploy a correction over the Unix socket and over TCP with a token, " +
+    "and log in. Each attack is repeated for each of them. The control is a service that is stopped (SIGSTOP) during the correction.",
+  async run(context) {
+    const direct = await attack(context, {}, (port) => ({
+      "1,100 reconnecting connections": holdConnections(port, 1_100),
+      "260 slow calls": holdCalls(port, 260),
+    }));
+    const connections = context.pick(2_000, 10_000);
+    const limits = { connections };
+    const proxied = await attack(context, { trustedProxies: ["127.0.0.1"], limits }, (port) => ({
+      [`${connections + 500} kept-alive connections of a trusted proxy`]: holdConnections(
+        port,
+        connections + 500,
+        keptAlive,
+      ),
+    }));
+    const corrections = [...direct.corrections, ...proxied.corrections];
+    return {
+      loads: [{ name: "corrective deployments", count: corrections.length, minimum: 6 * context.pick(1, 10) }],
+      figures: [
+        {
+          name: "longest time of a corrective deployment",
+          value: Math.max(...corrections.map(({ ms }) => ms)),
+          unit: "ms",
+        },
+        {
+          name: "corrective deployments within two seconds",
+          value: corrections.filter(({ problem }) => problem === undefined).length,
+          unit: "",
+        },
+      ],
+      violations: [...direct.violations, ...proxied.violations, ...corrections.flatMap(({ problem }) => problem ?? [])],
+      controls: [await stopped(context)],
+    };
+  },
+};
+
+const withinMs = 2_000;
+const config = { adminAuth: { users: [user("admin", "*")] }, log: { level: "error" } };
+const correction = endpoint("/ok", `msg.payload = "corrected"`);
+
+type Attacked = {
+  readonly corrections: readonly { readonly ms: number; readonly problem: string | undefined }[];
+  readonly violations: readonly string[];
+};
+
+async function attack(
+  { createFolder, pick, progress }: Context,
+  options: object,
+  flowsOf: (port: number) => Readonly<Record<string, readonly Node[]>>,
+): Promise<Attacked> {
+  await using service = await startService({ config: { ...config, ...options }, dataDir: await createFolder() });
+  const token = bearer(await login(service, { username: "admin" }));
+  const ways = [overTcp(service, token), overSocket(service, token)];
+  const present = ways.filter((way) => way !== undefined);
+  const corrections: { ms: number; problem: string | undefined }[] = [];
+  const violations = present.length < ways.length ? ["the service has no Unix socket"] : [];
+  for (const [name, flows] of Object.entries(flowsOf(service.port))) {
+    for (const way of Array.from({ length: pick(1, 10) }, () => present).flat()) {
+      progress(`${name}, ${way.name}`);
+      // If there is a socket, the attack is deployed over it: the one before may not have ended yet.
+      const deployed = tryDeploy(present.at(-1) ?? way, { flows }).catch(() => undefined);
+      await Promise.race([deployed, delay(2_000)]);
+      await delay(1_000);
+      const { ms, problem } = await correct(way, correction, withinMs);
+      corrections.push({ ms, problem: problem && `${name}: ${problem}` });
+    }
+  }
+  violations.push(...(await attackLogins(service, present)));
+  return { corrections, violations };
+}
+
+/** Failed logins of flows do not prevent those of operators. */
+async function attackLogins(service: Service, ways: readonly Way[]): Promise<string[]> {
+  const violations: string[] = [];
+  await tryDeploy(ways.at(-1) ?? service, { flows: failLogins(service.port, 60) }).catch(() => undefined);
+  await delay(1_000);
+  for (const way of ways) {
+    const body = new URLSearchParams(tokenParameters()).toString();
+    const reply = await way
+      .send("POST", "/auth/token", { headers: form, body })
+      .catch((error: unknown) => String(error));
+    if (typeof reply === "string" || reply.status !== 200) {
+      violations.push(
+        `60 failed logins: a login over ${way.name} failed: ${typeof reply === "string" ? reply : `${reply.status} ${reply.body}`}`,
+      );
+    }
+  }
+  return violations;
+}
+
+async function stopped({ createFolder }: Context): Promise<Control> {
+  await using service = await startService({ config: { runtime: { mode: "none" } }, dataDir: await createFolder() });
+  process.kill(service.pid, "SIGSTOP");
+  const { problem } = await correct(overTcp(service, {}), correction, withinMs);
+  process.kill(service.pid, "SIGCONT");
+  return { planted: "the service is stopped", found: problem === undefined ? [] : [problem] };
+}

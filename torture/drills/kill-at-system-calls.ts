@@ -1,0 +1,138 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Node } from "../../test/e2e/flow-builders.ts";
+import { type Service, startService } from "../../test/e2e/service.ts";
+import type { Context } from "../context.ts";
+import { findDamage } from "../database.ts";
+import { attemptDeployment, checkActive, randomFlows, readActive } from "../deployments.ts";
+import type { Control, Drill } from "../drill.ts";
+import { strace } from "../programs.ts";
+import { attachStrace, countCalls } from "../strace.ts";
+
+export const killAtSystemCalls: Drill = {
+  name: "kill-at-system-calls",
+  title: "SIGKILL at the system calls of a deployment",
+  promise:
+    "A deployment is all or nothing: wherever the service is killed, the flows of an acknowledged deployment are active after the restart, " +
+    "and an unacknowledged one is either active as a whole or has changed nothing.",
+  method:
+    "A deployment is traced with strace to list its system calls. Then it is repeated, and each time strace kills the service at " +
+    "the begin of another call: in full size every call of every thread, in small size a sample of the writes. The same is done with a " +
+    "deployment so large that SQLite checkpoints its write-ahead log, with a sample of its calls. After each restart the active flows are " +
+    "compared, SQLite checks its file, and the service its audit log. The control deletes the write-ahead log of a killed service, so that an " +
+    "acknowledged deployment is lost.",
+  limits:
+    "A killed process leaves its writes in the page cache; [fsync](#fsync) is about those that a machine would lose.",
+  programs: [strace],
+  async run(context) {
+    const { random, pick, progress } = context;
+    const tries = await listTries(context);
+    const lanes = [0, 1].map((lane) => tries.filter((_, at) => at % 2 === lane));
+    let done = 0;
+    const each = () => progress(`${++done} of ${tries.length} deployments`);
+    const folders = await Promise.all(lanes.map(() => context.createFolder()));
+    const results = await Promise.all(lanes.map((lane, at) => runLane(lane, folders[at] ?? "", random, each)));
+    const sum = (of: (result: LaneResult) => number) => results.reduce((total, result) => total + of(result), 0);
+    return {
+      loads: [{ name: "kills during a deployment", count: sum(({ kills }) => kills), minimum: pick(10, 100) }],
+      figures: [
+        { name: "of them with the deployment active after the restart", value: sum(({ active }) => active), unit: "" },
+        { name: "deployments that passed the call before they made it", value: sum(({ passed }) => passed), unit: "" },
+      ],
+      violations: results.flatMap(({ violations }) => violations),
+      controls: [await lostLog(context)],
+    };
+  },
+};
+
+/** A deployment of a text of this length, with a kill at the nth time that a thread makes this call. */
+type Try = { readonly length: number; readonly call: string; readonly nth: number };
+
+const config = { runtime: { mode: "none" } };
+const smallLength = 200;
+/** More than 1,000 pages of 4 KiB, after which SQLite checkpoints. */
+const checkpointLength = 5_500_000;
+const storage = ["pwrite64", "fsync", "fdatasync", "ftruncate"];
+
+async function listTries({ random, pick, createFolder }: Context): Promise<Try[]> {
+  await using service = await startService({ config, dataDir: await createFolder() });
+  const list = async (length: number, names: readonly string[] | undefined): Promise<Try[]> => {
+    const filter = names === undefined ? [] : [`--trace=${names.join()}`];
+    await using traced = await attachStrace(service.pid, filter);
+    await attemptDeployment(service, randomFlows(random, length));
+    return [...countCalls(await traced.end())].flatMap(([call, count]) =>
+      Array.from({ length: count }, (_, at) => ({ length, call, nth: at + 1 })),
+    );
+  };
+  const sample = (tries: readonly Try[], count: number): Try[] => {
+    const chosen = new Set<Try>(tries.filter(({ call }) => call === "fsync" || call === "ftruncate"));
+    while (chosen.size < Math.min(count, tries.length)) {
+      chosen.add(tries[Math.floor(tries.length * random())] as Try);
+    }
+    return [...chosen];
+  };
+  const small = await list(smallLength, pick([...storage, "write"], undefined));
+  const large = await list(checkpointLength, storage);
+  return [...sample(small, pick(9, small.length)), ...sample(large, pick(5, 60))];
+}
+
+type LaneResult = {
+  readonly kills: number;
+  readonly active: number;
+  readonly passed: number;
+  readonly violations: readonly string[];
+};
+
+/** Makes the tries one after the other, on one data directory. */
+async function runLane(
+  tries: readonly Try[],
+  dataDir: string,
+  random: () => number,
+  each: () => void,
+): Promise<LaneResult> {
+  await using services = new AsyncDisposableStack();
+  const start = async () => services.use(await startService({ config, dataDir }));
+  let service = await start();
+  let before = (await readActive(service)) as Node[];
+  let kills = 0;
+  let active = 0;
+  let passed = 0;
+  const violations: string[] = [];
+  for (const { length, call, nth } of tries) {
+    const attempt = await killDuring(service, randomFlows(random, length), [
+      `--trace=${call}`,
+      `--inject=${call}:signal=KILL:when=${nth}`,
+    ]);
+    service = await start();
+    const found = await readActive(service);
+    const problems = [...checkActive(before, attempt, found), ...(await findDamage(service))];
+    violations.push(...problems.map((problem) => `killed at ${call} ${nth}: ${problem}`));
+    before = found as Node[];
+    kills += attempt.outcome === "acknowledged" ? 0 : 1;
+    passed += attempt.outcome === "acknowledged" ? 1 : 0;
+    active += attempt.outcome !== "acknowledged" && before[0]?.id === attempt.flows[0]?.id ? 1 : 0;
+    each();
+  }
+  return { kills, active, passed, violations };
+}
+
+async function killDuring(service: Service, flows: readonly Node[], injection: readonly string[]) {
+  await using _strace = await attachStrace(service.pid, injection);
+  const attempt = await attemptDeployment(service, flows);
+  await service.kill9();
+  return attempt;
+}
+
+async function lostLog({ createFolder, random }: Context): Promise<Control> {
+  const dataDir = await createFolder();
+  const flows = randomFlows(random, smallLength);
+  await using service = await startService({ config, dataDir });
+  const attempt = await attemptDeployment(service, flows);
+  await service.kill9();
+  await rm(join(dataDir, "flowgate.db-wal"));
+  await using again = await startService({ config, dataDir });
+  return {
+    planted: "the write-ahead log is deleted while the service is down",
+    found: checkActive([], attempt, await readActive(again)),
+  };
+}

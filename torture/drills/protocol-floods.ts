@@ -1,0 +1,123 @@
+import { bearer } from "../../test/e2e/rest.ts";
+import { isRunning, type Service, startService } from "../../test/e2e/service.ts";
+import { login, user } from "../../test/e2e/users.ts";
+import { tab } from "../../test/e2e/flow-builders.ts";
+import type { Context } from "../context.ts";
+import type { Drill } from "../drill.ts";
+import { flood, floods } from "../floods.ts";
+import { correct, observe, overTcp } from "../operator.ts";
+
+export const protocolFloods: Drill = {
+  name: "protocol-floods",
+  title: "Floods and slow clients on the level of HTTP",
+  promise:
+    "A client without a token that floods a connection with frames or header fields, or is slow on purpose, loses this connection; others are served.",
+  method:
+    "All floods of [floods.ts](../torture/floods.ts) run at the same time, each on connections of its own: rapid reset, CONTINUATION, PING, SETTINGS, " +
+    "WINDOW_UPDATE, PRIORITY, unknown frames, empty DATA, trailers that are none, a window of zero, a slow preface, pipelining, slow headers and bodies, " +
+    "chunk extensions and header fields. The service has to end each of them, while an operator asks for health and settings, and deploys. " +
+    "Limits are the defaults; timeouts are shortened. The control is a service whose limits are turned off.",
+  async run(context) {
+    const { createFolder, pick } = context;
+    await using service = await startService({
+      config: { ...config, limits: timeouts },
+      dataDir: await createFolder(),
+    });
+    const way = overTcp(service, bearer(await login(service, { username: "admin" })));
+    const observing = observe(way);
+    const rounds: Round[] = [];
+    for (let round = 0; round < pick(1, 20); round++) {
+      context.progress(`round ${round + 1}`);
+      rounds.push(await floodOnce(service, Object.keys(floods), pick(1, 4), 15_000));
+    }
+    const correction = await correct(way, [tab("T")]);
+    const observed = await observing.end();
+    return {
+      loads: [
+        { name: "floods", count: rounds.reduce((sum, { count }) => sum + count, 0), minimum: pick(17, 1_000) },
+        { name: "calls of the operator", count: observed.calls, minimum: pick(40, 1_000) },
+      ],
+      figures: [
+        { name: "sent", value: rounds.reduce((sum, { bytes }) => sum + bytes, 0) / 2 ** 20, unit: "MiB" },
+        {
+          name: "longest time until a flood was ended",
+          value: Math.max(...rounds.map(({ longestMs }) => longestMs)),
+          unit: "ms",
+        },
+        { name: "p99 of health and settings meanwhile", value: observed.p99Ms, unit: "ms" },
+      ],
+      violations: [
+        ...rounds.flatMap(({ violations }) => violations),
+        ...[...observed.failures].map(([failure, count]) => `${failure} (${count} times)`),
+        ...(correction.problem === undefined ? [] : [correction.problem]),
+        ...((await isRunning(service.pid)) ? [] : ["the service has ended"]),
+      ],
+      controls: [await withoutLimits(context)],
+    };
+  },
+};
+
+const config = { adminAuth: { users: [user("admin", "*")] }, runtime: { mode: "none" }, log: { level: "error" } };
+const timeouts = {
+  firstByteTimeoutMs: 1_000,
+  headersTimeoutMs: 1_000,
+  stallTimeoutMs: 1_000,
+  // PINGs count as progress, so that this limit ends a blocked stream with PINGs.
+  requestTimeoutMs: 2_000,
+};
+
+type Round = {
+  readonly count: number;
+  readonly bytes: number;
+  readonly longestMs: number;
+  readonly violations: readonly string[];
+};
+
+async function floodOnce(
+  { port }: Service,
+  names: readonly string[],
+  connections: number,
+  limitMs: number,
+): Promise<Round> {
+  const all = names.flatMap((name) => Array.from({ length: connections }, () => name));
+  const outcomes = await Promise.all(
+    all.map(async (name) => {
+      const given = floods[name];
+      return given && { name, ...(await flood(given, port, limitMs)) };
+    }),
+  );
+  const ended = outcomes.filter((outcome) => outcome !== undefined);
+  return {
+    count: ended.length,
+    bytes: ended.reduce((sum, { bytes }) => sum + bytes, 0),
+    longestMs: Math.max(...ended.map(({ endedAfterMs = limitMs }) => endedAfterMs)),
+    violations: ended
+      .filter(({ endedAfterMs }) => endedAfterMs === undefined)
+      .map(({ name, response }) => `${name} was not ended within ${limitMs} ms: ${JSON.stringify(response)}`),
+  };
+}
+
+const limited = [
+  "HTTP/2 WINDOW_UPDATE",
+  "HTTP/2 rapid reset",
+  "HTTP/2 empty DATA",
+  "slow headers (slowloris)",
+  "a slow body",
+];
+
+async function withoutLimits({ createFolder }: Context) {
+  const off = {
+    resetsPerSecond: 1_000_000,
+    invalidFrames: 1_000_000,
+    overheadBytesPerSecond: 1_000_000_000,
+    headersTimeoutMs: 600_000,
+    stallTimeoutMs: 600_000,
+    firstByteTimeoutMs: 600_000,
+  };
+  await using service = await startService({ config: { ...config, limits: off }, dataDir: await createFolder() });
+  const { violations } = await floodOnce(service, limited, 1, 1_500);
+  return {
+    planted: "a service without limits of frames, resets and times",
+    found: violations.length === limited.length ? violations : [],
+  };
+}

@@ -1,0 +1,57 @@
+import {
+  crash,
+  endedWatches,
+  failures,
+  leave,
+  plain,
+  restartUnderLoad,
+  withTls,
+} from "../../test/e2e/rolling-restarts.ts";
+import type { Load } from "../../test/e2e/load.ts";
+import type { Drill } from "../drill.ts";
+import { curl } from "../programs.ts";
+
+export const rollingRestarts: Drill = {
+  name: "rolling-restarts",
+  title: "Rolling restarts under load",
+  promise:
+    "An instance that is stopped by SIGTERM while a load balancer follows its health fails no call, and ends its streams in order.",
+  method:
+    "100 concurrent calls (grpc-js, `@flowgate/client` over gRPC and Connect on both versions of HTTP, curl with keep-alive) and 20 health watches " +
+    "go to a virtual IP, behind which one instance is replaced by the next one, in full size with TLS as well. The virtual IP follows the health of the " +
+    "instance. Every failed call counts. The control is an instance that is killed instead.",
+  programs: [curl],
+  async run({ pick, createFolder, progress }) {
+    const times = pick(1, 20);
+    progress(`${times} restarts`);
+    const runs = [await restartUnderLoad(times, leave, plain)];
+    if (pick(false, true)) {
+      progress(`${times} restarts with TLS`);
+      runs.push(await restartUnderLoad(times, leave, await withTls(await createFolder())));
+    }
+    progress("the control");
+    const killed = await restartUnderLoad(1, crash, plain);
+    const restarts = times * runs.length;
+    const watches = runs.reduce((sum, tallies) => sum + endedWatches(tallies), 0);
+    return {
+      loads: [
+        { name: "restarts", count: restarts, minimum: pick(1, 40) },
+        {
+          name: "calls",
+          count: runs.reduce((sum, tallies) => sum + countCalls(tallies), 0),
+          minimum: pick(500, 20_000),
+        },
+      ],
+      figures: [{ name: "watches that ended in order", value: watches, unit: "" }],
+      violations: [
+        ...runs.flatMap(failures),
+        ...(watches === 20 * restarts ? [] : [`${watches} instead of ${20 * restarts} watches have ended in order`]),
+      ],
+      controls: [{ planted: "the instance is killed", found: failures(killed) }],
+    };
+  },
+};
+
+function countCalls(tallies: Load["tallies"]): number {
+  return Object.values(tallies).reduce((sum, { ok }) => sum + ok, 0);
+}

@@ -1,0 +1,154 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { deploy } from "../../test/e2e/deploy.ts";
+import { endpoint } from "../../test/e2e/flow-builders.ts";
+import { bearer } from "../../test/e2e/rest.ts";
+import { type Service, startService } from "../../test/e2e/service.ts";
+import { login, user } from "../../test/e2e/users.ts";
+import type { Size } from "../context.ts";
+import type { Drill } from "../drill.ts";
+import { flood, floods } from "../floods.ts";
+import { overTcp } from "../operator.ts";
+import { growth, readResources, type Sample, sampleResources, slopePerHour } from "../resources.ts";
+
+export const soak: Drill = {
+  name: "soak",
+  title: "Everything at once, for a long time",
+  promise: "Memory and descriptors of the service stay flat under continuous use and abuse.",
+  method:
+    "Deployments over REST and gRPC, reads, logins, calls of flows, health watches and hostile clients run side by side; after a warm-up, resident " +
+    "memory and open descriptors of the service are sampled, and a line is fitted to the samples by linear regression. When the load has ended, " +
+    "the descriptors have to be those from before. `--minutes N` sets the duration. The controls are the samples with a leak added to them.",
+  limits:
+    "A short run only finds fast leaks: growth of 32 MiB is tolerated, and of 96 MiB in small size, as the heap grows until it is collected.",
+  async run(context) {
+    const { createFolder, minutes, pick, progress, size } = context;
+    const durationMs = minutes === undefined ? pick(16_000, 900_000) : minutes * 60_000;
+    await using service = await startService({ config, dataDir: await createFolder() });
+    const token = bearer(await login(service, { username: "admin" }));
+    await deploy(service, { flows: endpoint("/n", `msg.payload = "0"`) }, "full", token);
+    const before = await readResources(service.pid);
+    const ending = new AbortController();
+    const load = startLoad(service, token, ending.signal);
+    await delay(durationMs * 0.4);
+    progress(`sampling for ${Math.round((durationMs * 0.6) / 1000)} s`);
+    const samples = await sampleResources(service.pid, pick(250, 2_000), AbortSignal.timeout(durationMs * 0.6));
+    ending.abort();
+    const counts = await load;
+    await delay(1_000);
+    const after = await readResources(service.pid);
+    return {
+      loads: Object.entries(counts).map(([name, count]) => ({ name, count, minimum: Math.round(durationMs / 4_000) })),
+      figures: [
+        { name: "duration", value: durationMs / 1000, unit: "s" },
+        { name: "memory at the end", value: samples.at(-1)?.rssMiB ?? 0, unit: "MiB" },
+        { name: "slope of memory", value: slopePerHour(samples, "rssMiB"), unit: "MiB/h" },
+        { name: "slope of descriptors", value: slopePerHour(samples, "descriptors"), unit: "1/h" },
+        {
+          name: "descriptors after the load, more than before",
+          value: after.descriptors - before.descriptors,
+          unit: "",
+        },
+      ],
+      violations: [
+        ...findLeaks(samples, size),
+        ...(after.descriptors > before.descriptors + 5
+          ? [`${after.descriptors} descriptors are open after the load, ${before.descriptors} before`]
+          : []),
+      ],
+      controls: [
+        { planted: "memory leaks", found: findLeaks(leak(samples, { rssMiB: 2 * toleratedMiB[size] }), size) },
+        {
+          planted: "descriptors leak",
+          found: findLeaks(leak(samples, { descriptors: 2 * toleratedDescriptors }), size),
+        },
+      ],
+    };
+  },
+};
+
+/** The samples with so much more at their end. */
+function leak(samples: readonly Sample[], { rssMiB = 0, descriptors = 0 }): Sample[] {
+  return samples.map((sample, at) => ({
+    ...sample,
+    rssMiB: sample.rssMiB + (rssMiB * at) / samples.length,
+    descriptors: sample.descriptors + (descriptors * at) / samples.length,
+  }));
+}
+
+const config = {
+  adminAuth: { users: [user("admin", "*")] },
+  log: { level: "error" },
+  // The database would grow, and SQLite's cache of it.
+  history: { maxRevisions: 50 },
+  limits: { firstByteTimeoutMs: 1_000, headersTimeoutMs: 1_000, stallTimeoutMs: 1_000, requestTimeoutMs: 2_000 },
+};
+
+/** What the heap may grow until it is collected; in a short run it still warms up. */
+const toleratedMiB: Readonly<Record<Size, number>> = { quick: 96, full: 32 };
+const toleratedDescriptors = 40;
+
+function findLeaks(samples: readonly Sample[], size: Size): string[] {
+  const memory = growth(samples, "rssMiB");
+  const descriptors = growth(samples, "descriptors");
+  return [
+    ...(memory > toleratedMiB[size] ? [`memory has grown by ${memory.toFixed(0)} MiB`] : []),
+    ...(descriptors > toleratedDescriptors ? [`descriptors have grown by ${descriptors.toFixed(0)}`] : []),
+  ];
+}
+
+type Token = { readonly authorization: string };
+
+/** Repeats all kinds of calls until the signal, and counts those that succeed. */
+async function startLoad(service: Service, token: Token, until: AbortSignal): Promise<Record<string, number>> {
+  const way = overTcp(service, token);
+  const transport = createGrpcTransport({ baseUrl: service.url });
+  const flows = createClient(FlowsService, transport);
+  const health = createClient(Health, transport);
+  let number = 0;
+  const kinds: Record<string, { readonly everyMs: number; readonly once: () => Promise<unknown> }> = {
+    "deployments over REST": {
+      everyMs: 100,
+      once: () => deploy(way, { flows: endpoint("/n", `msg.payload = "${number++}"`) }, "nodes"),
+    },
+    "deployments over gRPC": {
+      everyMs: 150,
+      once: () => flows.setFlows({ flows: [{ id: `tab ${number++}`, type: "tab" }] }, { headers: token }),
+    },
+    reads: { everyMs: 5, once: () => way.send("GET", "/flows") },
+    logins: { everyMs: 200, once: () => login(service, { username: "admin" }) },
+    "health watches": {
+      everyMs: 100,
+      once: async () => {
+        for await (const _status of health.watch({})) {
+          return;
+        }
+      },
+    },
+    "hostile clients": { everyMs: 10, once: () => attackOnce(service, number++) },
+  };
+  const counts = Object.fromEntries(Object.keys(kinds).map((name) => [name, 0]));
+  const loops = Object.entries(kinds).map(async ([name, { everyMs, once }]) => {
+    while (!until.aborted) {
+      const isOk = await once().then(
+        () => true,
+        () => false,
+      );
+      counts[name] = (counts[name] ?? 0) + (isOk ? 1 : 0);
+      await delay(everyMs);
+    }
+  });
+  await Promise.all(loops);
+  return counts;
+}
+
+async function attackOnce({ port }: Service, at: number): Promise<void> {
+  const all = Object.values(floods);
+  const chosen = all[at % all.length];
+  if (chosen !== undefined) {
+    await flood(chosen, port, 300);
+  }
+}

@@ -1,0 +1,153 @@
+import { execFileSync } from "node:child_process";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Node } from "../../test/e2e/flow-builders.ts";
+import { eventually, type Service, startService } from "../../test/e2e/service.ts";
+import type { Context } from "../context.ts";
+import { findDamage } from "../database.ts";
+import { type Attempt, attemptDeployment, checkActive, randomFlows, readActive } from "../deployments.ts";
+import type { Drill } from "../drill.ts";
+import { prlimit, strace } from "../programs.ts";
+import { attachStrace } from "../strace.ts";
+
+export const storageFaults: Drill = {
+  name: "storage-faults",
+  title: "I/O errors and a full disk",
+  promise:
+    "When the disk fails or is full, no acknowledged deployment is lost, a deployment that was answered as failed does not become " +
+    "active later unless the answer says that its outcome is unknown, reads go on, and deployments succeed again when the disk does.",
+  method:
+    "strace lets single writes and fsyncs of a deployment fail with EIO or ENOSPC. The service is then killed and started again, and " +
+    "its active flows are compared with the answer. For a full disk, all writes fail with ENOSPC, or the kernel limits the size of " +
+    "files (RLIMIT_FSIZE), during several deployments and reads; afterwards a deployment has to succeed without a restart. The controls " +
+    "are the results of a run in which a failed deployment is noted as acknowledged, and an acknowledged one as failed.",
+  programs: [strace, prlimit],
+  async run(context) {
+    const single = await failSingleCalls(context);
+    const full = await fillDisk(context);
+    const acknowledged: Attempt = { flows: randomFlows(context.random, 9), outcome: "acknowledged", answer: "200" };
+    const [failed = acknowledged] = full.attempts;
+    return {
+      loads: [
+        { name: "single calls that failed", count: single.faults, minimum: context.pick(4, 40) },
+        { name: "deployments on a full disk", count: full.attempts.length, minimum: context.pick(8, 80) },
+      ],
+      figures: [
+        { name: "deployments that succeeded despite the fault", value: single.acknowledged, unit: "" },
+        { name: "deployments answered with an unknown outcome", value: single.unknown, unit: "" },
+        { name: "longest time until deployments succeeded again", value: full.recoveryMs, unit: "ms" },
+      ],
+      violations: [...single.violations, ...full.violations],
+      controls: [
+        {
+          planted: "a failed deployment is noted as acknowledged",
+          found: checkActive([], { ...failed, outcome: "acknowledged" }, []),
+        },
+        {
+          planted: "an acknowledged deployment is noted as failed",
+          found: checkActive([], { ...acknowledged, outcome: "rejected" }, acknowledged.flows),
+        },
+      ],
+    };
+  },
+};
+
+const config = { runtime: { mode: "none" } };
+
+async function failSingleCalls({ random, pick, createFolder, progress }: Context) {
+  const dataDir = await createFolder();
+  await using services = new AsyncDisposableStack();
+  const start = async () => services.use(await startService({ config, dataDir }));
+  let service = await start();
+  let before = (await readActive(service)) as Node[];
+  const counts = { faults: 0, acknowledged: 0, unknown: 0 };
+  const violations: string[] = [];
+  // A deployment has about 18 writes and one fsync.
+  const faults = ["EIO", "ENOSPC"].flatMap((error) => [
+    { call: "fsync", error, nth: 1 },
+    ...Array.from({ length: pick(1, 20) }, () => ({ call: "pwrite64", error, nth: 1 + Math.floor(16 * random()) })),
+  ]);
+  for (const { call, error, nth } of faults) {
+    const { attempt, failed } = await attemptUnder(
+      service,
+      randomFlows(random, 200),
+      call,
+      `error=${error}:when=${nth}`,
+    );
+    await service.kill9();
+    service = await start();
+    const found = await readActive(service);
+    const problems = [...checkActive(before, attempt, found), ...(await findDamage(service))];
+    violations.push(...problems.map((problem) => `${error} of ${call} ${nth}: ${problem}`));
+    before = found as Node[];
+    counts.faults += failed ? 1 : 0;
+    counts.acknowledged += attempt.outcome === "acknowledged" ? 1 : 0;
+    counts.unknown += attempt.outcome === "unknown" ? 1 : 0;
+    progress(`${call} ${nth} failed with ${error}`);
+  }
+  return { ...counts, violations };
+}
+
+/** `failed` is whether the fault was injected. */
+async function attemptUnder(service: Service, flows: readonly Node[], call: string, fault: string) {
+  await using traced = await attachStrace(service.pid, [`--trace=${call}`, `--inject=${call}:${fault}`]);
+  const attempt = await attemptDeployment(service, flows);
+  const calls = await traced.end();
+  return { attempt, failed: calls.some(({ text }) => text.endsWith("(INJECTED)")) };
+}
+
+/** Fills the disk of a service. Disposing frees it. */
+type FillDisk = (service: Service) => Promise<AsyncDisposable>;
+
+const fillings: Readonly<Record<string, FillDisk>> = {
+  "ENOSPC of all writes": ({ pid }) =>
+    attachStrace(pid, ["--trace=pwrite64", "--inject=pwrite64:error=ENOSPC:when=1+"]),
+  RLIMIT_FSIZE: async ({ pid, dataDir }) => {
+    const { size } = await stat(join(dataDir, "flowgate.db-wal"));
+    const limit = (bytes: string) => void execFileSync("prlimit", ["--pid", `${pid}`, `--fsize=${bytes}:unlimited`]);
+    limit(`${size}`);
+    return { [Symbol.asyncDispose]: async () => limit("unlimited") };
+  },
+};
+
+async function fillDisk({ random, pick, createFolder, progress }: Context) {
+  const attempts: Attempt[] = [];
+  const violations: string[] = [];
+  let recoveryMs = 0;
+  for (const [name, fill] of Object.entries(fillings)) {
+    await using service = await startService({ config, dataDir: await createFolder() });
+    for (let round = 0; round < pick(1, 10); round++) {
+      progress(`${name}, round ${round + 1}`);
+      const base = await attemptDeployment(service, randomFlows(random, 200));
+      const onFullDisk = await deployOnFullDisk(service, base, fill, random);
+      violations.push(...onFullDisk.violations.map((problem) => `${name}: ${problem}`));
+      attempts.push(...onFullDisk.attempts);
+      const beganMs = performance.now();
+      await eventually(async () => {
+        const { outcome, answer } = await attemptDeployment(service, randomFlows(random, 200));
+        if (outcome !== "acknowledged") {
+          throw new Error(`${name}: a deployment fails after the disk is free again: ${answer}`);
+        }
+      }, 30_000);
+      recoveryMs = Math.max(recoveryMs, performance.now() - beganMs);
+    }
+    violations.push(...(await findDamage(service)));
+  }
+  return { attempts, violations, recoveryMs };
+}
+
+async function deployOnFullDisk(service: Service, base: Attempt, fill: FillDisk, random: () => number) {
+  const attempts: Attempt[] = [];
+  const violations: string[] = [];
+  await using _full = await fill(service);
+  for (let count = 0; count < 4; count++) {
+    // Larger than the space that SQLite may have reserved in its log.
+    const attempt = await attemptDeployment(service, randomFlows(random, 100_000 * (count + 1)));
+    attempts.push(attempt);
+    violations.push(...(attempt.outcome === "acknowledged" ? ["a deployment on a full disk was acknowledged"] : []));
+    const { status } = await service.send("GET", "/healthz");
+    violations.push(...(status === 200 ? [] : [`GET /healthz was answered ${status}`]));
+  }
+  const active = await readActive(service);
+  return { attempts, violations: [...violations, ...checkActive(base.flows, attempts.at(-1) ?? base, active)] };
+}

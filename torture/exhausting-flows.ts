@@ -1,0 +1,35 @@
+import { functionNode, type Node, tab } from "../test/e2e/flow-builders.ts";
+import { escape } from "../test/runtime/flow-builders.ts";
+
+function flow(code: string): Node[] {
+  const initialize = `${escape} const net = host.getBuiltinModule("net"); ${code}`;
+  return [tab("hostile"), functionNode("exhausting", { z: "hostile", initialize })];
+}
+
+/** Holds connections to the API, and opens those again that are closed. */
+export function holdConnections(port: number, count: number, request = ""): Node[] {
+  return flow(`const open = () => {
+      const socket = net.connect(${port}, "127.0.0.1", () => socket.write(${JSON.stringify(request)}));
+      socket.on("error", () => {}).on("data", () => {}).on("close", () => setTimeout(open, 20));
+    };
+    for (let at = 0; at < ${count}; at++) open();`);
+}
+
+/** Keeps as many calls in flight whose body never ends. */
+export function holdCalls(port: number, count: number): Node[] {
+  const head =
+    "POST /auth/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n";
+  return holdConnections(port, count, `${head}{`);
+}
+
+/** Tries passwords of users that do not exist. */
+export function failLogins(port: number, count: number): Node[] {
+  const body = (at: string) => `"client_id=service-admin&grant_type=password&username=nobody" + ${at} + "&password=x"`;
+  return flow(`for (let at = 0; at < ${count}; at++) host.getBuiltinModule("http").request(
+      { port: ${port}, host: "127.0.0.1", method: "POST", path: "/auth/token",
+        headers: { "content-type": "application/x-www-form-urlencoded" } },
+      (response) => response.resume()).on("error", () => {}).end(${body("at")});`);
+}
+
+/** A request that HTTP/1.1 keeps the connection open after. */
+export const keptAlive = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -198,6 +198,9 @@ export const optionsSchema = z
 /** Whether listening on the same port of both addresses conflicts. */
 function overlap(first: string, second: string): boolean {
   const covers = (host: string, other: string): boolean =>
-    host === other || host === "::" || (host === "0.0.0.0" && isIP(other) !== 6);
+    host === other ||
+    host === "::" ||
+    (host === "0.0.0.0" && isIP(other) !== 6) ||
+    (host === "localhost" && (other === "127.0.0.1" || other === "::1"));
   return covers(first, second) || covers(second, first);
 }

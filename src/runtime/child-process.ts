@@ -80,7 +80,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
         else budget.countDropped(1);
         return;
       case "listen-failed":
-        cause ??= `HTTP-in nodes can't listen on ${options.host}, port ${options.port} (runtime.port): ${message.code}`;
+        cause ??= `HTTP-in nodes can't listen on ${message.address}, port ${options.port} (runtime.port): ${message.code}`;
         return;
       case "crashed":
         if (cause !== undefined) return;
@@ -106,11 +106,16 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
       kill(child);
     },
   });
+  const protectPort = (port: number) => channel.send({ kind: "protect-port", port });
+  options.protectedPorts.all().forEach(protectPort);
+  const additions = options.protectedPorts.onAdded(protectPort);
+
   // A child without its channel can't be controlled.
   void channel.closed.then(() => kill(child));
 
   child.on("exit", (code, signal) => {
     renewals?.[Symbol.dispose]();
+    additions[Symbol.dispose]();
     // The processes that flows have spawned are in its process group.
     if (options.allow.childProcess) killGroup(child);
     // Waits for the last messages, for a limited time: a process that a flow has spawned can keep the channel open.

@@ -3,6 +3,8 @@ import type { Revision } from "../store/store.ts";
 import type { BackOffLimits } from "./back-off.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
+import type { NetworkAccess } from "./network-policy.ts";
+import { type ProtectedPorts, createProtectedPorts } from "./protected-ports.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
 export type SandboxPermissions = {
@@ -42,6 +44,10 @@ export type RuntimeOptions = {
   /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
   readonly allow?: SandboxPermissions;
+  /** What flows may connect to. Defaults to everything except `protectedPorts`. */
+  readonly network?: NetworkAccess;
+  /** The ports of the service. Defaults to none. */
+  readonly protectedPorts?: ProtectedPorts;
   /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
   readonly maxOldSpaceMb?: number | undefined;
   /** When the child may run. Defaults to always. */
@@ -82,6 +88,8 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     fence: undefined,
     // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./child${extname(import.meta.url)}`, import.meta.url),
+    network: { deny: [] },
+    protectedPorts: createProtectedPorts(),
     ...runtimeDefaults,
     ...options,
     restart: { ...runtimeDefaults.restart, ...options.restart },

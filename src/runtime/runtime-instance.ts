@@ -172,6 +172,7 @@ function initializeMessage({
   nodeCloseTimeoutMs,
   logLevel,
   allow,
+  network,
   fence,
 }: CompleteOptions): Initialize {
   return {
@@ -182,6 +183,7 @@ function initializeMessage({
     nodeCloseTimeoutMs,
     logLevel,
     worker: allow.worker,
+    network,
     ...(fence !== undefined && { deadline: fence.deadline() }),
   };
 }

@@ -36,6 +36,22 @@ test("rejects entries of runtime.network that are no addresses", () => {
   ]);
 });
 
+const wildcard = 'must be a path without "*", which would let flows out of their directory';
+const permittedWildcard = 'must be a path without "*"; "/" permits all files';
+
+test.each<[unknown, string[]]>([
+  [{ dataDir: "/srv/a*" }, [`dataDir: ${wildcard}`]],
+  [{ runtime: { dir: "/srv/*/flows" } }, [`runtime.dir: ${wildcard}`]],
+  [
+    { runtime: { allow: { fileSystemRead: ["/srv", "*"] } } },
+    [`runtime.allow.fileSystemRead[1]: ${permittedWildcard}`],
+  ],
+  [{ runtime: { allow: { fileSystemWrite: ["/srv/*"] } } }, [`runtime.allow.fileSystemWrite[0]: ${permittedWildcard}`]],
+  [{ dataDir: "/srv/a,b [c] ?", runtime: { allow: { fileSystemRead: ["/"] } } }, []],
+])("rejects wildcards in the paths of the sandbox: %j", (input, expected) => {
+  expect(problems(input)).toEqual(expected);
+});
+
 test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
     history: { maxRevisions: 10_000 },

@@ -1,6 +1,8 @@
 import { isIP } from "node:net";
+import { resolve } from "node:path";
 import * as z from "zod";
 import { isLoopback } from "../loopback.ts";
+import { hasWildcard } from "../runtime/sandbox.ts";
 import { parseSubnet } from "../server/trusted-proxies.ts";
 import { adminAuth } from "./admin-auth.ts";
 import { cors } from "./cors.ts";
@@ -180,6 +182,20 @@ export const optionsSchema = z
         code: "custom",
         path: ["credentialSecret"],
         message: "must be set for a PostgreSQL store, since all replicas need the same key: set a long random secret",
+      });
+    }
+  })
+  .superRefine(({ dataDir, runtime }, context) => {
+    const directories = [
+      { path: ["dataDir"], directory: dataDir },
+      { path: ["runtime", "dir"], directory: runtime.dir ?? dataDir },
+    ];
+    const first = directories.find(({ directory }) => hasWildcard(resolve(directory)));
+    if (first !== undefined) {
+      context.addIssue({
+        code: "custom",
+        path: first.path,
+        message: 'must be a path without "*", which would let flows out of their directory',
       });
     }
   })

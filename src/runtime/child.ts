@@ -30,6 +30,7 @@ import { createEventWaiter, describeFailure, isStartResult } from "./runtime-eve
 import { createSettings } from "./runtime-settings.ts";
 import { hardenSandbox } from "./sandbox-hardening.ts";
 import { avoidDeepFlowCopy } from "./shallow-flow-copy.ts";
+import { assertLinksStayInside } from "./symbolic-links.ts";
 import { watchTabFailures } from "./tab-failures.ts";
 
 hardenSandbox();
@@ -123,6 +124,7 @@ async function initialize(message: Initialize): Promise<Listening> {
     startFence(deadline);
   }
   if (!message.worker) process.permission.drop("worker");
+  assertLinksStayInside(message.userDir);
 
   // `httpNode` is used directly, not mounted in another Express app: the HTTP-in node reorders the routes of the root app, and
   // only supports the runtime's own version of Express. `httpAdmin` is never mounted, because it has no authentication.

@@ -1,4 +1,4 @@
-import { extname } from "node:path";
+import { extname, resolve } from "node:path";
 import type { Revision } from "../store/store.ts";
 import type { BackOffLimits } from "./back-off.ts";
 import type { Fence } from "./fence.ts";
@@ -93,6 +93,12 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     ...runtimeDefaults,
     ...options,
     restart: { ...runtimeDefaults.restart, ...options.restart },
-    allow: { ...runtimeDefaults.allow, ...options.allow },
+    allow: {
+      ...runtimeDefaults.allow,
+      ...options.allow,
+      // The child has another working directory.
+      fileSystemRead: (options.allow?.fileSystemRead ?? []).map((path) => resolve(path)),
+      fileSystemWrite: (options.allow?.fileSystemWrite ?? []).map((path) => resolve(path)),
+    },
   };
 }

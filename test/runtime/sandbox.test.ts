@@ -1,11 +1,12 @@
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
 import { messageFd } from "../../src/runtime/messages.ts";
 import type { Revision } from "../../src/store/store.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest, untilExited } from "./builders.ts";
+import { createFolder } from "../store/builders.ts";
 import { endpoint, escape, exec, functionNode, injectOnce, onTab, tab } from "./flow-builders.ts";
 
 describe("by default a flow", () => {
@@ -72,6 +73,44 @@ describe("by default a flow", () => {
   test("can't read a file through a link that it creates", async () => {
     expect(await outcome(`load("fs").symlinkSync("../key", "link")`)).toEqual(denied);
     expect(await outcome(`load("fs").linkSync("../key", "link")`)).toEqual(denied);
+  });
+
+  test("can't move or copy a link, which would lead elsewhere then", async () => {
+    const cwd = `${runtime.dataDir}/runtime`;
+    await mkdir(`${cwd}/one/two`, { recursive: true });
+    await symlink("../../key", `${cwd}/one/two/link`);
+    await writeFile(`${cwd}/plain`, "plain");
+    // Where it is, the link leads to a file in the directory.
+    await writeFile(`${cwd}/key`, "own");
+    expect(await outcome(`load("fs").readFileSync("one/two/link", "utf8")`)).toEqual({ value: "own" });
+    for (const [from, to] of [
+      ["one/two/link", "one/link"],
+      ["one/two", "two"],
+      ["one", "three"],
+    ]) {
+      expect(await outcome(`load("fs").renameSync("${from}", "${to}")`)).toEqual(denied);
+      expect(
+        await outcome(`load("fs").cpSync("${from}", "${to}", { recursive: true, verbatimSymlinks: true })`),
+      ).toEqual(denied);
+    }
+    expect(await outcome(`load("fs").renameSync(Buffer.from("one/two"), "two")`)).toEqual(denied);
+    for (const rename of [
+      `load("fs").rename("one/two", "two", done)`,
+      `load("fs").promises.rename("one/two", "two").catch(done)`,
+      `load("fs/promises").cp("one/two", "two", { recursive: true, verbatimSymlinks: true }).catch(done)`,
+    ]) {
+      expect(
+        await event(
+          `{ once(name, listener) { const done = listener; if (name === "error") ${rename}; return this; }, unref() {} }`,
+          "none",
+        ),
+      ).toBe("ERR_ACCESS_DENIED");
+    }
+    expect(
+      await outcome(`load("fs").renameSync("plain", "moved") ?? load("fs").readFileSync("moved", "utf8")`),
+    ).toEqual({
+      value: "plain",
+    });
   });
 
   test("can't read the environment of the parent", async () => {
@@ -159,6 +198,34 @@ describe("by default a flow", () => {
       value: "x",
     });
   });
+});
+
+test.each([
+  ["to a directory outside", ".."],
+  ["to nothing outside", "../nothing"],
+])("flows do not run while their directory has a link %s", async (_, target) => {
+  await using runtime = await runtimeUnderTest(
+    { active: async () => revision(1, []), restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 1 } },
+    async (userDir) => {
+      await mkdir(`${userDir}/inside`, { recursive: true });
+      await symlink("inside", `${userDir}/to-inside`);
+      await symlink(target, `${userDir}/to-outside`);
+    },
+  );
+  await runtime.untilState("restarting");
+  expect(runtime.status().message).toContain("the symbolic link to-outside in runtime.dir leads out of it: remove it");
+  await rm(`${runtime.dataDir}/runtime/to-outside`);
+  await runtime.untilState("running");
+});
+
+test("a link may lead to where flows may write", async () => {
+  await using other = await createFolder();
+  await using runtime = await runtimeUnderTest({ allow: { fileSystemWrite: [other.path] } }, async (userDir) => {
+    await mkdir(userDir, { recursive: true });
+    await symlink(other.path, `${userDir}/shared`);
+  });
+  await runtime.untilState("running");
+  expect(runtime.status().message).toBeUndefined();
 });
 
 test("flows may do what the options allow", async () => {

@@ -84,8 +84,9 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
         return;
       case "crashed":
         if (cause !== undefined) return;
-        cause = `it crashed: ${firstLine(nameOptions(message.cause))}`;
-        log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "runtime");
+        cause = `it crashed: ${quoteLine(nameOptions(message.cause))}`;
+        // A flow can send this message too.
+        log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "flows");
         return;
       case "deployed":
         events.onReply(message.failure === undefined ? message : { ...message, failure: nameOptions(message.failure) });
@@ -179,8 +180,9 @@ function onceOnly<T>(run: (value: T) => void): (value: T) => void {
   };
 }
 
-function firstLine(text: string): string {
-  return (text.split("\n", 1)[0] ?? "").slice(0, 300);
+/** Quotes the first line of what flows may have written, for a text of the service. */
+function quoteLine(text: string): string {
+  return JSON.stringify((text.split("\n", 1)[0] ?? "").slice(0, 300));
 }
 
 /** Listener for errors of a channel or pipe whose process has exited, which `exit` reports. */

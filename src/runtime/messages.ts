@@ -129,12 +129,8 @@ export function parseFromChild(value: unknown): FromChild | undefined {
           }
         : undefined;
     case "listen-failed":
-      return typeof value["address"] === "string" && typeof value["code"] === "string"
-        ? {
-            kind: "listen-failed",
-            address: value["address"].slice(0, maxNameChars),
-            code: value["code"].slice(0, maxNameChars),
-          }
+      return isWord(value["address"]) && isWord(value["code"])
+        ? { kind: "listen-failed", address: value["address"], code: value["code"] }
         : undefined;
     case "deploy-started":
       return typeof value["id"] === "number" ? { kind: "deploy-started", id: value["id"] } : undefined;
@@ -182,6 +178,11 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
     ...(typeof nodeName === "string" && { nodeName: nodeName.slice(0, maxNameChars) }),
     ...(typeof traceparent === "string" && { traceparent: traceparent.slice(0, maxNameChars) }),
   };
+}
+
+/** Whether a text is short and can be part of a text of the service: an address or an error code. */
+function isWord(value: unknown): value is string {
+  return typeof value === "string" && /^[\w.:%-]{1,256}$/.test(value);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

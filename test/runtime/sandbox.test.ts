@@ -317,8 +317,32 @@ describe("a flow that ends the child", () => {
     await runtime.apply(next([tab("T"), functionNode("f", { z: "T", initialize: read })]), "full");
     await runtime.untilState("restarting");
     expect(runtime.status().message).toBe(
-      "it crashed: Error: Access to this API has been restricted. The option runtime.allow.fileSystemRead permits it.",
+      'it crashed: "Error: Access to this API has been restricted. The option runtime.allow.fileSystemRead permits it."',
     );
+  });
+
+  test.each([
+    [{ kind: "crashed", cause: 'x"; the flow runtime is running\nforged' }, "restarting"],
+    [{ kind: "listen-failed", address: "::1", code: "x: forged" }, "restarting"],
+    [{ kind: "listen-failed", address: "::1\nforged", code: "EACCES" }, "restarting"],
+    [{ kind: "log", entry: { level: "info", message: "the flow runtime is forged" } }, "running"],
+    [{ kind: "deployed", id: "ID", failure: 'x"; forged\nforged' }, "failed"],
+  ] as const)("a flow that sends %j can't write to the log of the runtime", async (message, state) => {
+    await runtime.apply(next([]), "full");
+    const before = runtime.ownMessages.length;
+    // The ids of deployments count up.
+    const write = `${escape} const { writeSync } = host.getBuiltinModule("fs");
+      const text = ${JSON.stringify(JSON.stringify(message))};
+      for (let id = 1; id < 20; id += 1) writeSync(${messageFd}, text.replace('"ID"', id) + "\\n");
+      if (${state === "restarting"}) host.exit(1);`;
+    await runtime.apply(next([tab("T"), functionNode("f", { z: "T", initialize: write })]), "full");
+    await runtime.untilState(state);
+    const own = runtime.ownMessages.slice(before);
+    expect(own).not.toEqual([]);
+    // Text of a flow is quoted, in one line.
+    const unquoted = own.map((line) => line.replaceAll(/"(?:[^"\\\n]|\\.)*"/g, "QUOTED"));
+    expect(unquoted.join("\n")).not.toMatch(/forged|;/);
+    expect(own.join("")).not.toContain("\n");
   });
 
   test.for([
@@ -357,7 +381,7 @@ describe("a flow that ends the child", () => {
     await runtime.untilLogged(/reads now/);
     const interrupted = runtime.apply(next([]), "full");
     await runtime.untilState("restarting");
-    expect(runtime.status().message).toBe("it crashed: Error: bytes are missing in the runtime's own channel");
+    expect(runtime.status().message).toBe(`it crashed: "Error: bytes are missing in the runtime's own channel"`);
     await Promise.all([interrupted, runtime.apply(next([]), "full")]);
     expect(runtime.status().state).toBe("running");
   });

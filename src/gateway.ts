@@ -16,6 +16,7 @@ import { openRuntimeByMode } from "./replicas/runtime-by-mode.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
 import { endLeftover } from "./runtime/leftover.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
+import { createProtectedPorts } from "./runtime/protected-ports.ts";
 import { runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
 import type { openMetricsServer } from "./server/metrics-endpoint.ts";
@@ -86,11 +87,16 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
   const store = customStore ?? stack.use(await openStore(options));
   const { cluster } = store;
+  const protectedPorts = createProtectedPorts();
+  // Before the server listens, so that no flow takes them.
+  protectedPorts.add(options.port);
+  protectedPorts.add(options.metrics.port);
   const runtime = stack.use(
     openRuntimeByMode(
       {
         ...options.runtime,
         processFile,
+        protectedPorts,
         active: async () => store.flows.active(),
         log: createRuntimeLog(log),
         logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
@@ -114,6 +120,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     stack,
   );
   const server = stack.use(await openServer(serverOptions));
+  protectedPorts.add(Number(new URL(server.url).port));
   if (cluster !== undefined) {
     const port = server.url.slice(server.url.lastIndexOf(":") + 1);
     const { mode } = options.runtime;
@@ -134,6 +141,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
       ? stack.use(await loadMetricsServer({ host, port, metrics, log, hosts: metricsHosts(options) }))
       : undefined;
   const metricsUrl = metricsServer?.url;
+  if (metricsUrl !== undefined) protectedPorts.add(Number(new URL(metricsUrl).port));
   const docsUrl = options.docs ? `${server.url}/docs` : undefined;
   log.info(
     {

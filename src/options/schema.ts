@@ -1,6 +1,8 @@
 import { isIP } from "node:net";
+import { resolve } from "node:path";
 import * as z from "zod";
 import { isLoopback } from "../loopback.ts";
+import { hasWildcard } from "../runtime/sandbox.ts";
 import { parseSubnet } from "../server/trusted-proxies.ts";
 import { adminAuth } from "./admin-auth.ts";
 import { cors } from "./cors.ts";
@@ -183,6 +185,20 @@ export const optionsSchema = z
       });
     }
   })
+  .superRefine(({ dataDir, runtime }, context) => {
+    const directories = [
+      { path: ["dataDir"], directory: dataDir },
+      { path: ["runtime", "dir"], directory: runtime.dir ?? dataDir },
+    ];
+    const first = directories.find(({ directory }) => hasWildcard(resolve(directory)));
+    if (first !== undefined) {
+      context.addIssue({
+        code: "custom",
+        path: first.path,
+        message: 'must be a path without "*", which would let flows out of their directory',
+      });
+    }
+  })
   .superRefine(checkIdentity)
   .superRefine(({ adminAuth, identity, allowUnauthenticated, cors }, context) => {
     if (cors?.origins.includes("*") === true && (adminAuth ?? identity) === undefined && !allowUnauthenticated) {
@@ -198,6 +214,9 @@ export const optionsSchema = z
 /** Whether listening on the same port of both addresses conflicts. */
 function overlap(first: string, second: string): boolean {
   const covers = (host: string, other: string): boolean =>
-    host === other || host === "::" || (host === "0.0.0.0" && isIP(other) !== 6);
+    host === other ||
+    host === "::" ||
+    (host === "0.0.0.0" && isIP(other) !== 6) ||
+    (host === "localhost" && (other === "127.0.0.1" || other === "::1"));
   return covers(first, second) || covers(second, first);
 }

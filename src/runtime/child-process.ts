@@ -92,12 +92,13 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
         }
         return;
       case "listen-failed":
-        cause ??= `HTTP-in nodes can't listen on ${options.host}, port ${options.port} (runtime.port): ${message.code}`;
+        cause ??= `HTTP-in nodes can't listen on ${message.address}, port ${options.port} (runtime.port): ${message.code}`;
         return;
       case "crashed":
         if (cause !== undefined) return;
-        cause = `it crashed: ${firstLine(nameOptions(message.cause))}`;
-        log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "runtime");
+        cause = `it crashed: ${quoteLine(nameOptions(message.cause))}`;
+        // A flow can send this message too.
+        log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "flows");
         return;
       case "deployed":
         events.onReply(message.failure === undefined ? message : { ...message, failure: nameOptions(message.failure) });
@@ -119,11 +120,16 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
       kill(child);
     },
   });
+  const protectPort = (port: number) => channel.send({ kind: "protect-port", port });
+  options.protectedPorts.all().forEach(protectPort);
+  const additions = options.protectedPorts.onAdded(protectPort);
+
   // A child without its channel can't be controlled.
   void channel.closed.then(() => kill(child));
 
   child.on("exit", (code, signal) => {
     renewals?.[Symbol.dispose]();
+    additions[Symbol.dispose]();
     // The processes that flows have spawned are in its process group.
     if (options.allow.childProcess) killGroup(child);
     // Waits for the last messages, for a limited time: a process that a flow has spawned can keep the channel open.
@@ -196,8 +202,9 @@ function onceOnly<T>(run: (value: T) => void): (value: T) => void {
   };
 }
 
-function firstLine(text: string): string {
-  return (text.split("\n", 1)[0] ?? "").slice(0, 300);
+/** Quotes the first line of what flows may have written, for a text of the service. */
+function quoteLine(text: string): string {
+  return JSON.stringify((text.split("\n", 1)[0] ?? "").slice(0, 300));
 }
 
 /** Listener for errors of a channel or pipe whose process has exited, which `exit` reports. */

@@ -1,9 +1,11 @@
-import { extname } from "node:path";
+import { extname, resolve } from "node:path";
 import type { Revision } from "../store/store.ts";
 import type { BackOffLimits } from "./back-off.ts";
 import { findDeathSignalCommand } from "./death-signal.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
+import type { NetworkAccess } from "./network-policy.ts";
+import { type ProtectedPorts, createProtectedPorts } from "./protected-ports.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
 export type SandboxPermissions = {
@@ -45,6 +47,10 @@ export type RuntimeOptions = {
   readonly allow?: SandboxPermissions;
   /** Which deployments start in a new process, besides those that `Runtime.distrust` describes. Defaults to `never`. */
   readonly freshProcess?: "never" | "full" | "always";
+  /** What flows may connect to. Defaults to everything except `protectedPorts`. */
+  readonly network?: NetworkAccess;
+  /** The ports of the service. Defaults to none. */
+  readonly protectedPorts?: ProtectedPorts;
   /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
   readonly maxOldSpaceMb?: number | undefined;
   /** When the child may run. Defaults to always. */
@@ -95,9 +101,17 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     launcher: findDeathSignalCommand(),
     // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./child${extname(import.meta.url)}`, import.meta.url),
+    network: { deny: [] },
+    protectedPorts: createProtectedPorts(),
     ...runtimeDefaults,
     ...options,
     restart: { ...runtimeDefaults.restart, ...options.restart },
-    allow: { ...runtimeDefaults.allow, ...options.allow },
+    allow: {
+      ...runtimeDefaults.allow,
+      ...options.allow,
+      // The child has another working directory.
+      fileSystemRead: (options.allow?.fileSystemRead ?? []).map((path) => resolve(path)),
+      fileSystemWrite: (options.allow?.fileSystemWrite ?? []).map((path) => resolve(path)),
+    },
   };
 }

@@ -180,6 +180,7 @@ function initializeMessage({
   nodeCloseTimeoutMs,
   logLevel,
   allow,
+  network,
   fence,
 }: CompleteOptions): Initialize {
   return {
@@ -191,6 +192,7 @@ function initializeMessage({
     nodeCloseTimeoutMs,
     logLevel,
     worker: allow.worker,
+    network,
     ...(fence !== undefined && { deadline: fence.deadline() }),
   };
 }

@@ -35,6 +35,8 @@ export interface Gateway extends AsyncDisposable {
   readonly url: string;
   /** The URL of the API documentation; undefined without `docs`. */
   readonly docsUrl: string | undefined;
+  /** The path of the Unix socket that serves the API; undefined if there is none. */
+  readonly socketPath: string | undefined;
   /** The URL of the metrics; undefined without `metrics.port`. */
   readonly metricsUrl: string | undefined;
   runtimeStatus(): RuntimeStatus;
@@ -128,12 +130,14 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     metrics && port !== undefined
       ? stack.use(await loadMetricsServer({ host, port, metrics, log, hosts: metricsHosts(options) }))
       : undefined;
+  const { socketPath } = server;
   const metricsUrl = metricsServer?.url;
   const docsUrl = options.docs ? `${server.url}/docs` : undefined;
   log.info(
     {
       version,
       url: server.url,
+      ...(socketPath !== undefined && { socketPath }),
       ...(docsUrl !== undefined && { docsUrl }),
       ...(metricsUrl !== undefined && { metricsUrl }),
     },
@@ -148,6 +152,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   return {
     url: server.url,
     docsUrl,
+    socketPath,
     metricsUrl,
     runtimeStatus: () => runtime.status(),
     async reloadCertificates() {

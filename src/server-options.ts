@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { DescService } from "@bufbuild/protobuf";
 import type { Logger } from "pino";
 import type { AdminAuth } from "./auth/admin-auth.ts";
@@ -8,7 +9,7 @@ import { createLimiter } from "./auth/limiter.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
 import { openTokenUses } from "./auth/token-uses.ts";
 import type { AccessRule } from "./auth/access.ts";
-import { createGate, createPermissionCheck } from "./auth/gate.ts";
+import { createGate, createPermissionCheck, identifiedMethods } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { createObservedDeployer } from "./deployments/observe.ts";
@@ -53,6 +54,8 @@ export type Components = {
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
+  /** Called when flows exceed their share of the API, or guess passwords. */
+  readonly onRuntimeLockOut?: ((reason: string) => void) | undefined;
 };
 
 /** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
@@ -69,6 +72,7 @@ export function openServerOptions(
     tracing,
     certificates,
     metrics,
+    onRuntimeLockOut,
   }: Components,
   stack: AsyncDisposableStack,
 ): { serverOptions: ServerOptions; users: UserReload } {
@@ -90,8 +94,12 @@ export function openServerOptions(
   const serverOptions: ServerOptions = {
     host: options.host,
     port: options.port,
+    socket: socketOptions(options),
     log,
     gate: createGate(authenticator, services, audit, accessToServer(options.reflection)),
+    identified: identifiedMethods(services),
+    runtimeProcess: { processId: () => runtime.processId(), hasChildren: options.runtime.allow.childProcess },
+    onRuntimeLockOut,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
     deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
     routes: createRoutes({
@@ -131,6 +139,14 @@ export function openServerOptions(
     identity: options.identity?.source,
   };
   return { serverOptions, users };
+}
+
+function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {
+  // Node has no Unix sockets on Windows.
+  if (socket === false || (socket === undefined && process.platform === "win32")) {
+    return undefined;
+  }
+  return { path: socket ?? join(dataDir, "flowgate.sock"), isRequired: socket !== undefined };
 }
 
 /** Authentication, and the recording of its events. */

@@ -32,7 +32,7 @@ test("rejects one port for two servers, but accepts 0 for both", () => {
 test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
     history: { maxRevisions: 10_000 },
-    host: "127.0.0.1",
+    host: "localhost",
     port: 8080,
     dataDir: "./data",
     trustedProxies: [],
@@ -40,7 +40,7 @@ test("has a default for everything", () => {
     hosts: [],
     docs: true,
     reflection: "open",
-    metrics: { enabled: true, host: "127.0.0.1" },
+    metrics: { enabled: true, host: "localhost" },
     runtime: {
       mode: "each",
       leaseMs: 10_000,

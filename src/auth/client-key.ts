@@ -1,5 +1,8 @@
 import { isIPv6 } from "node:net";
 
+/** Where a client connects from: over TCP, over the Unix socket, or as the flow runtime of this service. */
+export type ClientKind = "network" | "socket" | "runtime";
+
 /**
  * The key under which a client is counted: an IPv4 address, also if mapped into IPv6, or the /64 of an IPv6 address,
  * since a single host usually controls a whole /64.

@@ -1,4 +1,5 @@
 import { createContextKey } from "@connectrpc/connect";
+import type { ClientKind } from "./client-key.ts";
 
 /** The caller and its effective permissions. */
 export type Principal = {
@@ -27,6 +28,12 @@ export type Peer = {
    * certificate or header is invalid. Absent: workloads are not identified.
    */
   readonly workload?: (() => string | undefined) | undefined;
+  /** Set while the service is overloaded, so that only callers with an identity are admitted: returns the error for others. */
+  readonly overloaded?: (() => Error) | undefined;
+  /** Determines where the client connects from. Absent: over TCP. */
+  clientKind?(): Promise<ClientKind>;
+  /** Called by the gate when the caller has an identity. */
+  authenticated?(): void;
 };
 
 export const peerKey = createContextKey<Peer>({ address: "", requestId: "" }, { description: "peer" });

@@ -9,12 +9,12 @@ export function explainStartFailure(error: unknown, options: Options): CliFailur
     const problem = code === "EADDRINUSE" ? "is in use" : "requires more privileges than this user has";
     if (port === options.port) {
       return new CliFailure(
-        `Port ${port} on ${options.host} ${problem}: choose another with --port, FLOWGATE_PORT or port.`,
+        `Port ${port} on ${address ?? options.host} ${problem}: choose another with --port, FLOWGATE_PORT or port.`,
       );
     }
     if (metrics.port !== undefined && port === metrics.port) {
       return new CliFailure(
-        `Port ${metrics.port} on ${metrics.host} ${problem}: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
+        `Port ${metrics.port} on ${address ?? metrics.host} ${problem}: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
       );
     }
   }

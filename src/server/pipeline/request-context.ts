@@ -2,7 +2,9 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { type Code, type ContextValues, createContextKey, createContextValues } from "@connectrpc/connect";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { IncomingHttpHeaders } from "node:http";
+import type { ClientKind } from "../../auth/client-key.ts";
 import { type Peer, peerKey } from "../../auth/principal.ts";
+import type { FlowgateError } from "../../errors.ts";
 import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
 import { addVary, type TranscodingResponse, codeOfStatus, type TranscodingRequest } from "@flowgate/transcoding/server";
 import type { Observer } from "../../telemetry/observer.ts";
@@ -52,6 +54,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   /** The client's address, with regard to trusted proxies. */
   readonly address: string;
   readonly workload: (() => string | undefined) | undefined;
+  overloaded: (() => FlowgateError) | undefined;
   readonly #environment: RequestEnvironment;
   #route: Route | undefined;
   #requestId: string | undefined;
@@ -114,6 +117,16 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
       }
     }
     return this.#values;
+  }
+
+  async clientKind(): Promise<ClientKind> {
+    const { origin } = this.exchange;
+    await origin.table.identify(origin);
+    return origin.kind;
+  }
+
+  authenticated(): void {
+    this.exchange.origin.isAuthenticated = true;
   }
 
   hasBody(): boolean {

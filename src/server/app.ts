@@ -340,23 +340,20 @@ function createGuards(
     guards.push(createCorsGuard(cors, methods));
   }
   const { inFlight = 0, inFlightPerSource = 0, eventLoopDelayMs = 0 } = limits;
-  if (inFlight > 0 || inFlightPerSource > 0 || eventLoopDelayMs > 0) {
-    const load = stack.use(
-      createLoadGuard({
-        inFlight,
-        inFlightPerSource,
-        eventLoopDelayMs,
-        isProxy: isTrusted,
-        identified,
-        runtimeCalls: share.calls,
-        onRuntimeSurplus,
-        log,
-        observer,
-      }),
-    );
-    guards.push(load.guard);
-  }
-  return guards;
+  const load = stack.use(
+    createLoadGuard({
+      inFlight,
+      inFlightPerSource,
+      eventLoopDelayMs,
+      isProxy: isTrusted,
+      identified,
+      runtimeCalls: share.calls,
+      onRuntimeSurplus,
+      log,
+      observer,
+    }),
+  );
+  return [...guards, load.guard];
 }
 
 function servicesOf(routes: ServerOptions["routes"]): DescService[] {

@@ -1,4 +1,5 @@
-import { createReadStream, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { open } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { setImmediate, setTimeout as delay } from "node:timers/promises";
@@ -13,11 +14,13 @@ export type RuntimeProcess = {
   readonly hasChildren: boolean;
 };
 
-/** After a lookup, the next one waits for this many times its duration, so that lookups take a small part of the time. */
-const pauseFactor = 4;
+/** After a lookup, the next one waits for this many times its duration, so that lookups take a part of the time only. */
+const pauseFactor = 2;
 
 /** How many entries of a directory are read before other work gets a turn. */
 const batchSize = 128;
+
+const tableChunkBytes = 256 * 1024;
 
 const addressesMaxAgeMs = 10_000;
 
@@ -71,7 +74,30 @@ async function readInodes(sockets: readonly Socket[]): Promise<ReadonlyMap<Socke
   const wanted = new Map(sockets.flatMap((socket) => endpointsOf(socket).map((endpoints) => [endpoints, socket])));
   const inodes = new Map<Socket, string>();
   for (const file of ["/proc/net/tcp", "/proc/net/tcp6"]) {
-    for await (const lines of readLines(file)) {
+    if (inodes.size < sockets.length) {
+      await readTable(file, wanted, inodes);
+    }
+  }
+  return inodes;
+}
+
+/** Adds the inodes of those that are in this table. Reads it in parts: it can have megabytes, and the kernel is slow to print it. */
+async function readTable(
+  path: string,
+  wanted: ReadonlyMap<string, Socket>,
+  inodes: Map<Socket, string>,
+): Promise<void> {
+  try {
+    await using file = await open(path);
+    const buffer = Buffer.allocUnsafe(tableChunkBytes);
+    let rest = "";
+    for (;;) {
+      const { bytesRead } = await file.read(buffer);
+      if (bytesRead === 0) {
+        return;
+      }
+      const lines = `${rest}${buffer.latin1Slice(0, bytesRead)}`.split("\n");
+      rest = lines.pop() ?? "";
       for (const line of lines) {
         // "  sl: local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …"
         const start = line.indexOf(": ") + 2;
@@ -81,19 +107,6 @@ async function readInodes(sockets: readonly Socket[]): Promise<ReadonlyMap<Socke
           inodes.set(socket, line.slice(end).trim().split(/ +/)[6] ?? "");
         }
       }
-    }
-  }
-  return inodes;
-}
-
-/** The lines of each chunk. */
-async function* readLines(file: string): AsyncGenerator<readonly string[]> {
-  let rest = "";
-  try {
-    for await (const chunk of createReadStream(file, "latin1")) {
-      const lines = `${rest}${chunk as string}`.split("\n");
-      rest = lines.pop() ?? "";
-      yield lines;
     }
   } catch (error) {
     ignoreSystemError(error);

@@ -13,6 +13,7 @@ export type AcceptedConnection = {
   isAuthenticated: boolean;
   /** The calls in flight. */
   calls: { readonly size: number };
+  readonly acceptedMs: number;
   /** Position in the order in which connections were accepted or became idle. */
   idleOrder: number;
   /** Ends the connection while it is idle. */

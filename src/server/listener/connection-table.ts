@@ -17,14 +17,20 @@ type Client = {
 
 type Entry = AcceptedConnection & { client: Client };
 
-/** How many connections wait for the identification of others of their client. */
-const maxWaiting = 256;
+/** How many connections wait to be identified. */
+const maxWaiting = 4_096;
+
+/** How long new connections are identified before they are served, after the runtime has exceeded its share. */
+const suspicionMs = 10_000;
+
+/** How long a new connection of the runtime beyond its share stays open unread, since flows would connect again at once. */
+const holdMs = 1_000;
 
 export type Connections = {
   readonly open: ReadonlySet<AcceptedConnection>;
   /**
-   * Calls back with the connection if there is room for it, if necessary later; otherwise resets it. Room is made by closing
-   * connections that are idle.
+   * Calls back with the connection if there is room for it, otherwise resets it. Room is made by closing connections that are
+   * idle. Calls back later if others of its client have to be identified first.
    */
   admit(socket: Socket, onAdmitted: (connection: AcceptedConnection) => void): void;
 };
@@ -37,9 +43,11 @@ export function createConnections(options: ListenerOptions): Connections {
   const { connections: maxConnections, connectionsPerSource, runtimeSockets, runtimeShare } = options;
   const open = new Set<Entry>();
   const clients = new Map<string, Client>();
-  /** Connections that wait for room, with what to do then. */
+  /** Connections that are not served, and not read, until they are identified, with what to do then. */
   const waiting = new Map<Entry, () => void>();
   let order = 0;
+  let suspiciousUntilMs = 0;
+  let held = 0;
 
   const leave = (entry: Entry): void => {
     const { client } = entry;
@@ -99,10 +107,29 @@ export function createConnections(options: ListenerOptions): Connections {
     return undefined;
   };
 
+  const reportSurplus = (): void => {
+    suspiciousUntilMs = performance.now() + suspicionMs;
+    options.onRuntimeSurplus();
+  };
+
+  const hold = (socket: Socket): void => {
+    held += 1;
+    const timer = setTimeout(() => void socket.resetAndDestroy(), holdMs);
+    socket.once("close", () => {
+      held -= 1;
+      clearTimeout(timer);
+    });
+  };
+
   const reject = (entry: Entry, limit: keyof ListenerLimits): void => {
-    options.onLimit(limit);
     leave(entry);
-    entry.socket.resetAndDestroy();
+    if (entry.client === runtime && held < connectionsPerSource) {
+      reportSurplus();
+      hold(entry.socket);
+    } else {
+      options.onLimit(limit);
+      entry.socket.resetAndDestroy();
+    }
   };
 
   /** Ends the connections of the runtime beyond its share. */
@@ -122,7 +149,7 @@ export function createConnections(options: ListenerOptions): Connections {
       }
     }
     if (connections < entries.length) {
-      options.onRuntimeSurplus();
+      reportSurplus();
     }
   };
 
@@ -187,6 +214,7 @@ export function createConnections(options: ListenerOptions): Connections {
       kind: options.isUnixSocket ? "socket" : "network",
       isAuthenticated: false,
       calls: noCalls,
+      acceptedMs: performance.now(),
       idleOrder: 0,
       evict: () => void socket.destroy(),
       table,
@@ -209,11 +237,11 @@ export function createConnections(options: ListenerOptions): Connections {
           void identifyAll(client);
         }
       }
-      const limit = tryJoin(entry);
+      const isSuspicious = isUnidentified && entry.acceptedMs < suspiciousUntilMs;
+      const limit = isSuspicious ? "connectionsPerSource" : tryJoin(entry);
       if (limit === undefined) {
         onAdmitted(entry);
       } else if (isUnidentified && waiting.size < maxWaiting) {
-        // Unread until it is known whether the others of its client are the runtime's.
         waiting.set(entry, () => onAdmitted(entry));
         void identifyAll(client);
       } else {

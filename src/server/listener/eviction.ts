@@ -3,12 +3,15 @@ import type { AcceptedConnection } from "./accepted-connection.ts";
 /** The part of the connections that is closed at once, so that each new connection costs a small part of a scan. */
 const batchShare = 1 / 10;
 
+/** A new connection has this time to send its first call, unless too many others are new. */
+const graceMs = 100;
+
 /** After a scan in vain, the next one waits for this many times its duration. */
 const pauseFactor = 20;
 
 /**
  * Creates a function that closes the connections that have been idle for longest, and returns whether there were any. A connection
- * with a call in flight is not idle, and those that were authenticated come last.
+ * with a call in flight is not idle, and those that were authenticated come last. The newest are spared for a moment.
  */
 export function createEviction<Connection extends AcceptedConnection>(
   connections: ReadonlySet<Connection>,
@@ -20,18 +23,20 @@ export function createEviction<Connection extends AcceptedConnection>(
     if (startMs < nextScanMs) {
       return false;
     }
-    const idle = [...connections].filter(({ calls }) => calls.size === 0);
-    if (idle.length === 0) {
+    const batchSize = Math.floor(connections.size * batchShare);
+    const idle = [...connections]
+      .filter(({ calls }) => calls.size === 0)
+      .toSorted(
+        (one, other) => Number(one.isAuthenticated) - Number(other.isAuthenticated) || one.idleOrder - other.idleOrder,
+      );
+    const evicted = idle
+      .slice(0, Math.max(1, batchSize))
+      .filter(({ acceptedMs }, at) => at < idle.length - batchSize || startMs - acceptedMs > graceMs);
+    evicted.forEach(evict);
+    if (evicted.length === 0) {
       const endMs = performance.now();
       nextScanMs = endMs + pauseFactor * (endMs - startMs);
-      return false;
     }
-    idle.sort(
-      (one, other) => Number(one.isAuthenticated) - Number(other.isAuthenticated) || one.idleOrder - other.idleOrder,
-    );
-    for (const connection of idle.slice(0, Math.max(1, Math.floor(connections.size * batchShare)))) {
-      evict(connection);
-    }
-    return true;
+    return evicted.length > 0;
   };
 }

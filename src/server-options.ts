@@ -78,7 +78,7 @@ export function openServerOptions(
 ): { serverOptions: ServerOptions; users: UserReload } {
   const observer = metrics?.observer ?? silentObserver;
   const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
-  const { audit, authenticator, users } = openAuthentication({ options, log, store }, stack);
+  const { audit, authenticator, users } = openAuthentication({ options, log, store, onRuntimeLockOut }, stack);
   const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
   const analysis = stack.use(openAnalysis(log));
   const deployer = createObservedDeployer({
@@ -151,7 +151,7 @@ function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {
 
 /** Authentication, and the recording of its events. */
 function openAuthentication(
-  { options, log, store }: Pick<Components, "options" | "log" | "store">,
+  { options, log, store, onRuntimeLockOut }: Pick<Components, "options" | "log" | "store" | "onRuntimeLockOut">,
   stack: AsyncDisposableStack,
 ): { audit: AuditRecorder; authenticator: Authenticator; users: UserReload } {
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
@@ -162,9 +162,12 @@ function openAuthentication(
     uses: stack.use(openTokenUses(store.tokens, log)),
     audit,
     permissions,
-    limiter: createLimiter(store.logins, (locked, client) =>
-      log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
-    ),
+    limiter: createLimiter(store.logins, (locked, client, kind) => {
+      log.info({ locked, client, kind }, "too many failed logins: this user or client is locked out temporarily");
+      if (kind === "runtime") {
+        onRuntimeLockOut?.("flows have tried too many passwords");
+      }
+    }),
     identities: options.identity?.rules,
   });
   const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);

@@ -96,7 +96,7 @@ async function readTable(
       if (bytesRead === 0) {
         return;
       }
-      const lines = `${rest}${buffer.latin1Slice(0, bytesRead)}`.split("\n");
+      const lines = `${rest}${buffer.toString("latin1", 0, bytesRead)}`.split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) {
         // "  sl: local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …"

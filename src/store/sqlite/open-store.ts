@@ -2,11 +2,11 @@ import { extname } from "node:path";
 import { FlowgateError } from "../../errors.ts";
 import { createThread } from "../../thread.ts";
 import type { Store } from "../store.ts";
-import { createMemoryAttempts } from "../memory-attempts.ts";
 import { createAuditStore } from "./audit-store.ts";
 import { checkDatabase, openDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
+import { createLoginAttempts } from "./login-attempts.ts";
 import { toFlowgateError } from "../sqlite-error.ts";
 import { createTokenStore } from "./token-store.ts";
 import type { WriteThreadData } from "./write-thread.ts";
@@ -81,7 +81,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
         verify: (expected) => run(() => audit.verify(expected)),
         prune: (beforeMs) => run(() => audit.prune(beforeMs)),
       },
-      logins: createMemoryAttempts(),
+      logins: createLoginAttempts(db, writer, run),
       cluster: undefined,
       health: health.health,
       onHealthChange: health.onHealthChange,

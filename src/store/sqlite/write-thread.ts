@@ -3,6 +3,7 @@ import { workerData } from "node:worker_threads";
 import { serveThread } from "../../thread.ts";
 import { auditWrites } from "./audit-writes.ts";
 import { connectThread } from "./connect.ts";
+import { loginWrites } from "./login-writes.ts";
 import { revisionWrites } from "./revision-writes.ts";
 import { tokenWrites } from "./token-writes.ts";
 import type { WriteCall, Writes } from "./writer.ts";
@@ -11,7 +12,7 @@ export type WriteThreadData = { readonly path: string };
 
 const { path } = workerData as WriteThreadData;
 const db = connectThread(path);
-const writes: Writes = { ...revisionWrites(db), ...tokenWrites(db), ...auditWrites(db) };
+const writes: Writes = { ...revisionWrites(db), ...tokenWrites(db), ...auditWrites(db), ...loginWrites(db) };
 
 serveThread<WriteCall, unknown>(
   ({ operation, argument }) => ({ reply: (writes[operation] as (argument: unknown) => unknown)(argument) }),

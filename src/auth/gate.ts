@@ -127,7 +127,7 @@ async function authenticateUnderLoad(
   try {
     return await authenticator.authenticate(authorization, workload);
   } catch (error) {
-    throw error instanceof FlowgateError && /^invalid_/.test(error.reason) ? overloaded() : error;
+    throw error instanceof FlowgateError && error.reason.startsWith("invalid_") ? overloaded() : error;
   }
 }
 

@@ -93,7 +93,7 @@ export type ServerOptions = ReadinessOptions & {
   identity?: IdentitySource | undefined;
 };
 
-export type UnixSocketOptions = {
+type UnixSocketOptions = {
   readonly path: string;
   /** Otherwise the server starts without it if it can't be created, and logs why. */
   readonly isRequired: boolean;

@@ -25,7 +25,7 @@ const tableChunkBytes = 256 * 1024;
 const addressesMaxAgeMs = 10_000;
 
 /**
- * Recognises the connections of the flow runtime by the owner of the other end, as Linux lists it in /proc: `/proc/net/tcp` has the
+ * Recognises the connections of the flow runtime by the owner of the other end, as Linux lists it in /proc: `/proc/self/net/tcp` has the
  * inode of each socket, and `/proc/<pid>/fd` links to the inodes of a process. A socket without an owner, of which a process has
  * closed its end, counts as the runtime's: nobody waits for a response.
  *
@@ -73,7 +73,7 @@ export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcess)
 async function readInodes(sockets: readonly Socket[]): Promise<ReadonlyMap<Socket, string>> {
   const wanted = new Map(sockets.flatMap((socket) => endpointsOf(socket).map((endpoints) => [endpoints, socket])));
   const inodes = new Map<Socket, string>();
-  for (const file of ["/proc/net/tcp", "/proc/net/tcp6"]) {
+  for (const file of ["/proc/self/net/tcp", "/proc/self/net/tcp6"]) {
     if (inodes.size < sockets.length) {
       await readTable(file, wanted, inodes);
     }

@@ -4,7 +4,7 @@ import type { AttemptLimit, LoginAttempts } from "./login-attempts.ts";
 const maxEntries = 10_000;
 
 /** Keeps failed attempts beyond the end of the process. */
-export type AttemptLog = {
+type AttemptLog = {
   /** The failed attempts of earlier processes, oldest first. */
   readonly failed: readonly { readonly key: string; readonly atMs: number }[];
   /** Records a failed attempt, and forgets those before `sinceMs`. */

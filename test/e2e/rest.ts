@@ -16,6 +16,8 @@ export type Sending = {
   readonly body?: string | Uint8Array;
   /** For an https URL. */
   readonly tls?: SecureContextOptions;
+  /** Connects to this Unix socket instead of the host and port. */
+  readonly socketPath?: string;
 };
 
 const agent = new Agent({ keepAlive: false });
@@ -25,14 +27,21 @@ export function send(
   url: string,
   method: string,
   path: string,
-  { headers = {}, body, tls }: Sending = {},
+  { headers = {}, body, tls, socketPath }: Sending = {},
 ): Promise<Reply> {
   const { hostname, port, protocol } = new URL(url);
   const secure = protocol === "https:";
   return new Promise((resolve, reject) => {
     const length = body === undefined || "transfer-encoding" in headers ? {} : { "content-length": lengthOf(body) };
     const request = (secure ? httpsRequest : httpRequest)(
-      { ...tls, agent: secure ? false : agent, hostname, port, method, path, headers: { ...length, ...headers } },
+      {
+        ...tls,
+        agent: secure ? false : agent,
+        ...(socketPath === undefined ? { hostname, port } : { socketPath }),
+        method,
+        path,
+        headers: { host: new URL(url).host, ...length, ...headers },
+      },
       (response) => {
         const chunks: Buffer[] = [];
         response.on("data", (chunk: Buffer) => chunks.push(chunk));

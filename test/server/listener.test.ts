@@ -43,6 +43,30 @@ function get2(session: http2.ClientHttp2Session): Promise<string> {
   return text(session.request({ ":path": "/" }));
 }
 
+describe("several Authorization fields", () => {
+  const one = "Authorization: Bearer a\r\n";
+
+  test.each([
+    [one, "200"],
+    [`${one}AUTHORIZATION: Bearer a\r\n`, "400"],
+  ])("are refused over HTTP/1.1: %j", async (fields, status) => {
+    await using server = await listen();
+    using raw = await openRaw(server.port);
+    raw.write(`GET / HTTP/1.1\r\nHost: a\r\n${fields}\r\n`);
+    expect(await raw.until(status === "200" ? /hello/ : /there must be one Authorization field/)).toContain(
+      `HTTP/1.1 ${status} `,
+    );
+  });
+
+  test("are refused over HTTP/2", async () => {
+    await using server = await listen();
+    using raw = await openRaw2(server.port);
+    const field = ["authorization", "Bearer a"] as const;
+    raw.write(post(1, [field, field]));
+    await raw.until(/there must be one Authorization field/);
+  });
+});
+
 describe("a malformed request behind another one", () => {
   const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   const brokenChunk = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n";

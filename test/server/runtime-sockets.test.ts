@@ -31,8 +31,8 @@ describe.runIf(process.platform === "linux")("the connections of the runtime", (
     await server.untilAccepted(1);
     await using holder = startHolder({ host, port: server.port, count: 3 });
     await server.untilAccepted(4);
-    const { find } = createRuntimeSockets({ processId: () => holder.pid, hasChildren: false });
-    const found = await find(server.accepted);
+    const runtime = createRuntimeSockets({ processId: () => holder.pid, hasChildren: false });
+    const found = await runtime.find(server.accepted);
     expect(server.accepted.map((socket) => found.has(socket))).toEqual([false, true, true, true]);
     own.destroy();
   });
@@ -42,8 +42,8 @@ describe.runIf(process.platform === "linux")("the connections of the runtime", (
     await using holder = startHolder({ host: "127.0.0.1", port: server.port, count: 1, inChild: true });
     await server.untilAccepted(1);
     const sizes = [true, false].map(async (hasChildren) => {
-      const { find } = createRuntimeSockets({ processId: () => holder.pid, hasChildren });
-      return (await find(server.accepted)).size;
+      const runtime = createRuntimeSockets({ processId: () => holder.pid, hasChildren });
+      return (await runtime.find(server.accepted)).size;
     });
     expect(await Promise.all(sizes)).toEqual([1, 0]);
   });
@@ -53,16 +53,16 @@ describe.runIf(process.platform === "linux")("the connections of the runtime", (
     await using holder = startHolder({ host: "127.0.0.1", port: server.port, count: 1, text: "a", ends: true });
     await holder.until(({ connects, open }) => connects === 1 && open === 0);
     await server.untilAccepted(1);
-    const { find } = createRuntimeSockets({ processId: () => process.pid, hasChildren: false });
-    expect((await find(server.accepted)).size).toBe(1);
+    const runtime = createRuntimeSockets({ processId: () => process.pid, hasChildren: false });
+    expect((await runtime.find(server.accepted)).size).toBe(1);
   });
 
   test("are looked up for several callers at once", async () => {
     using server = await acceptAll();
     await using holder = startHolder({ host: "127.0.0.1", port: server.port, count: 20 });
     await server.untilAccepted(20);
-    const { find } = createRuntimeSockets({ processId: () => holder.pid, hasChildren: false });
-    const found = await Promise.all(server.accepted.map((socket) => find([socket])));
+    const runtime = createRuntimeSockets({ processId: () => holder.pid, hasChildren: false });
+    const found = await Promise.all(server.accepted.map((socket) => runtime.find([socket])));
     expect(server.accepted.every((socket, at) => found[at]?.has(socket))).toBe(true);
     expect(new Set(found).size).toBe(1);
   });
@@ -75,6 +75,14 @@ describe.runIf(process.platform === "linux")("the connections of the runtime", (
     expect([stopped.isPossible("127.0.0.1"), (await stopped.find(server.accepted)).size]).toEqual([false, 0]);
     const running = createRuntimeSockets({ processId: () => process.pid, hasChildren: false });
     const addresses = ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "192.0.2.1", "unix:", ""];
-    expect(addresses.map(running.isPossible)).toEqual([true, true, true, true, false, false, false]);
+    expect(addresses.map((address) => running.isPossible(address))).toEqual([
+      true,
+      true,
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
   });
 });

@@ -90,16 +90,17 @@ export function createConnections(options: ListenerOptions): Connections {
     return client;
   };
 
-  const tryJoin = (entry: Entry): keyof ListenerLimits | undefined => {
+  /** Returns the limit that leaves no room. */
+  const tryJoin = (entry: Entry, mayEvict: boolean): keyof ListenerLimits | undefined => {
     if (entry.client !== runtime) {
       // It may have been removed while the connection waited.
       entry.client = clientOf(entry.remoteAddress);
     }
     const { client } = entry;
-    if (client.connections.size >= client.limit && (client === runtime || !client.makeRoom())) {
+    if (client.connections.size >= client.limit && (client === runtime || !mayEvict || !client.makeRoom())) {
       return "connectionsPerSource";
     }
-    if (open.size >= maxConnections && !makeRoomInAll()) {
+    if (open.size >= maxConnections && (!mayEvict || !makeRoomInAll())) {
       return "connections";
     }
     open.add(entry);
@@ -179,7 +180,7 @@ export function createConnections(options: ListenerOptions): Connections {
     for (const [entry, onAdmitted] of waiting) {
       if (!entry.client.unidentified.has(entry)) {
         waiting.delete(entry);
-        const limit = tryJoin(entry);
+        const limit = tryJoin(entry, true);
         if (limit === undefined) {
           onAdmitted();
         } else {
@@ -238,10 +239,11 @@ export function createConnections(options: ListenerOptions): Connections {
         }
       }
       const isSuspicious = isUnidentified && entry.acceptedMs < suspiciousUntilMs;
-      const limit = isSuspicious ? "connectionsPerSource" : tryJoin(entry);
+      const mayWait = isUnidentified && waiting.size < maxWaiting;
+      const limit = isSuspicious ? "connectionsPerSource" : tryJoin(entry, !mayWait);
       if (limit === undefined) {
         onAdmitted(entry);
-      } else if (isUnidentified && waiting.size < maxWaiting) {
+      } else if (mayWait) {
         waiting.set(entry, () => onAdmitted(entry));
         void identifyAll(client);
       } else {

@@ -17,6 +17,7 @@ import { closeGracefully } from "./graceful-close.ts";
 import { errorResponse } from "../errors/error-response.ts";
 import type { ListenerOptions } from "./options.ts";
 import type { Protocol } from "./protocol.ts";
+import { severalAuthorizations } from "./several-authorizations.ts";
 
 /** HTTP/1.1. Its server listens on the port of both protocols. */
 export function createHttp1(handler: ExchangeHandler, options: ListenerOptions): Protocol & { server: http.Server } {
@@ -39,7 +40,13 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
       socket.destroy();
       return;
     }
-    handler(exchange, hasSeveralHosts(request) ? severalHosts() : expectationError(request.headers));
+    const { headers, rawHeaders } = request;
+    handler(
+      exchange,
+      hasSeveralHosts(request)
+        ? severalHosts()
+        : (severalAuthorizations(headers, rawHeaders) ?? expectationError(headers)),
+    );
   };
 
   const reject = (error: NodeJS.ErrnoException, socket: Socket): void => {

@@ -9,6 +9,7 @@ import { createHttp2Limits } from "./http2-limits.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
 import type { ListenerOptions } from "./options.ts";
 import type { Protocol } from "./protocol.ts";
+import { severalAuthorizations } from "./several-authorizations.ts";
 import { errorResponse } from "../errors/error-response.ts";
 
 /** HTTP/2, on connections whose protocol has already been detected. */
@@ -35,7 +36,12 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
       connection.lastStreamId = stream.id ?? connection.lastStreamId;
       connection.exchanges.add(exchange);
       connection.controlFrames.addHeader(rawHeaders);
-      handler(exchange, exchange.method === "CONNECT" ? connectUnsupported() : expectationError(exchange.headers));
+      handler(
+        exchange,
+        exchange.method === "CONNECT"
+          ? connectUnsupported()
+          : (severalAuthorizations(exchange.headers, rawHeaders) ?? expectationError(exchange.headers)),
+      );
     });
     session.setLocalWindowSize(1024 * 1024);
     if (isClosing) {

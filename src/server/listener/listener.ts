@@ -108,10 +108,18 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
 
   const close = server.close.bind(server);
   server.close = (callback) => {
-    const allClosed = Promise.all([
-      new Promise<Error | undefined>((resolve) => close(resolve)),
-      ...attached.map((other) => new Promise<unknown>((resolve) => other.close(resolve))),
-    ]);
+    let unclosed = attached.length + 1;
+    let failure: Error | undefined;
+    const onClose = (error?: Error): void => {
+      failure ??= error;
+      unclosed -= 1;
+      if (unclosed === 0) {
+        clearTimeout(detectionTimer);
+        clearTimeout(graceTimer);
+        callback?.(failure);
+      }
+    };
+    [{ close }, ...attached].forEach((each) => each.close(onClose));
     const destroyAll = (sockets: Iterable<Socket>): void => [...sockets].forEach((socket) => socket.destroy());
     // A client that has just connected may be about to send its request.
     const detectionTimer = setTimeout(() => destroyAll(undetected), gracefulCloseMs);
@@ -120,11 +128,6 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
       options.onForcedClose(connections.open.size);
       destroyAll([...connections.open].map(({ socket }) => socket));
     }, options.closeGraceMs);
-    void allClosed.then(([error]) => {
-      clearTimeout(detectionTimer);
-      clearTimeout(graceTimer);
-      callback?.(error);
-    });
     return server;
   };
   return Object.assign(server, {

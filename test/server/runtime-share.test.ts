@@ -118,7 +118,7 @@ describe.runIf(process.platform === "linux")("a runtime that uses up the API", (
 });
 
 test("the body of a health check ends the connection if it does not arrive", async () => {
-  await using server = await open({});
+  await using server = await open({ stallTimeoutMs: 600_000, requestTimeoutMs: 600_000 });
   using raw = await openRaw(server.port);
   raw.write(slowCall.replace("/auth/token", "/grpc.health.v1.Health/Check"));
   expect(await raw.closed()).toMatch(/^HTTP\/1\.1 408 /);

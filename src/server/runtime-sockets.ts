@@ -17,7 +17,7 @@ export type RuntimeProcess = {
 /** After a lookup, the next one waits for this many times its duration, so that lookups take a part of the time only. */
 const pauseFactor = 2;
 
-/** How many entries of a directory are read before other work gets a turn. */
+/** How many connections, or entries of a directory, are processed before other work gets a turn. */
 const batchSize = 128;
 
 const tableChunkBytes = 256 * 1024;
@@ -71,7 +71,13 @@ export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcess)
 
 /** The inodes of the other ends of connections within this machine. */
 async function readInodes(sockets: readonly Socket[]): Promise<ReadonlyMap<Socket, string>> {
-  const wanted = new Map(sockets.flatMap((socket) => endpointsOf(socket).map((endpoints) => [endpoints, socket])));
+  const wanted = new Map<string, Socket>();
+  for (const [at, socket] of sockets.entries()) {
+    if (at % batchSize === batchSize - 1) {
+      await setImmediate();
+    }
+    endpointsOf(socket).forEach((endpoints) => wanted.set(endpoints, socket));
+  }
   const inodes = new Map<Socket, string>();
   for (const file of ["/proc/self/net/tcp", "/proc/self/net/tcp6"]) {
     if (inodes.size < sockets.length) {

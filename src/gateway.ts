@@ -38,6 +38,8 @@ export interface Gateway extends AsyncDisposable {
   readonly url: string;
   /** The URL of the API documentation; undefined without `docs`. */
   readonly docsUrl: string | undefined;
+  /** The path of the Unix socket that serves the API; undefined if there is none. */
+  readonly socketPath: string | undefined;
   /** The URL of the metrics; undefined without `metrics.port`. */
   readonly metricsUrl: string | undefined;
   runtimeStatus(): RuntimeStatus;
@@ -116,7 +118,20 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const { openServer } = await import("./server/app.ts");
   const metrics = options.metrics.enabled ? await loadMetrics(version, options) : undefined;
   const { serverOptions, users } = openServerOptions(
-    { options, version, log, store, runtime, allRuntimes, outcomes, probations, tracing, certificates, metrics },
+    {
+      options,
+      version,
+      log,
+      store,
+      runtime,
+      allRuntimes,
+      outcomes,
+      probations,
+      tracing,
+      certificates,
+      metrics,
+      onRuntimeLockOut: (reason) => runtime.distrust(reason),
+    },
     stack,
   );
   const server = stack.use(await openServer(serverOptions));
@@ -140,6 +155,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     metrics && port !== undefined
       ? stack.use(await loadMetricsServer({ host, port, metrics, log, hosts: metricsHosts(options) }))
       : undefined;
+  const { socketPath } = server;
   const metricsUrl = metricsServer?.url;
   if (metricsUrl !== undefined) protectedPorts.add(Number(new URL(metricsUrl).port));
   const docsUrl = options.docs ? `${server.url}/docs` : undefined;
@@ -147,6 +163,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     {
       version,
       url: server.url,
+      ...(socketPath !== undefined && { socketPath }),
       ...(docsUrl !== undefined && { docsUrl }),
       ...(metricsUrl !== undefined && { metricsUrl }),
     },
@@ -161,6 +178,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   return {
     url: server.url,
     docsUrl,
+    socketPath,
     metricsUrl,
     runtimeStatus: () => runtime.status(),
     async reloadCertificates() {

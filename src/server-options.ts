@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { DescService } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Logger } from "pino";
@@ -9,7 +10,7 @@ import { createLimiter } from "./auth/limiter.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
 import { openTokenUses } from "./auth/token-uses.ts";
 import type { AccessRule } from "./auth/access.ts";
-import { createGate, createPermissionCheck } from "./auth/gate.ts";
+import { createGate, createPermissionCheck, identifiedMethods } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { createObservedDeployer } from "./deployments/observe.ts";
@@ -59,6 +60,8 @@ export type Components = {
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
+  /** Called when flows exceed their share of the API, or guess passwords. */
+  readonly onRuntimeLockOut: (reason: string) => void;
 };
 
 /** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
@@ -75,12 +78,13 @@ export function openServerOptions(
     tracing,
     certificates,
     metrics,
+    onRuntimeLockOut,
   }: Components,
   stack: AsyncDisposableStack,
 ): { serverOptions: ServerOptions; users: UserReload } {
   const observer = metrics?.observer ?? silentObserver;
   const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
-  const { audit, authenticator, users } = openAuthentication({ options, log, store }, stack);
+  const { audit, authenticator, users } = openAuthentication({ options, log, store, onRuntimeLockOut }, stack);
   const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
   const memoryMb = options.limits.memoryMb ?? defaultMemoryMb();
   const analysis = stack.use(openAnalysis(log, memoryMb));
@@ -99,8 +103,12 @@ export function openServerOptions(
   const serverOptions: ServerOptions = {
     host: options.host,
     port: options.port,
+    socket: socketOptions(options),
     log,
     gate: createGate(authenticator, services, audit, accessToServer(options.reflection)),
+    identified: identifiedMethods(services),
+    runtimeProcess: { processId: () => runtime.processId(), hasChildren: options.runtime.allow.childProcess },
+    onRuntimeLockOut,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
     deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
     routes: createRoutes({
@@ -143,9 +151,17 @@ export function openServerOptions(
   return { serverOptions, users };
 }
 
+function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {
+  // Node has no Unix sockets on Windows.
+  if (socket === false || (socket === undefined && process.platform === "win32")) {
+    return undefined;
+  }
+  return { path: socket ?? join(dataDir, "flowgate.sock"), isRequired: socket !== undefined };
+}
+
 /** Authentication, and the recording of its events. */
 function openAuthentication(
-  { options, log, store }: Pick<Components, "options" | "log" | "store">,
+  { options, log, store, onRuntimeLockOut }: Pick<Components, "options" | "log" | "store" | "onRuntimeLockOut">,
   stack: AsyncDisposableStack,
 ): { audit: AuditRecorder; authenticator: Authenticator; users: UserReload } {
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
@@ -156,9 +172,12 @@ function openAuthentication(
     uses: stack.use(openTokenUses(store.tokens, log)),
     audit,
     permissions,
-    limiter: createLimiter(store.logins, (locked, client) =>
-      log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
-    ),
+    limiter: createLimiter(store.logins, (locked, client, kind) => {
+      log.info({ locked, client, kind }, "too many failed logins: this user or client is locked out temporarily");
+      if (kind === "runtime") {
+        onRuntimeLockOut("flows have tried too many passwords");
+      }
+    }),
     identities: options.identity?.rules,
   });
   const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);

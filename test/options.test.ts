@@ -55,7 +55,7 @@ test.each<[unknown, string[]]>([
 test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
     history: { maxRevisions: 10_000 },
-    host: "127.0.0.1",
+    host: "localhost",
     port: 8080,
     dataDir: "./data",
     trustedProxies: [],
@@ -63,7 +63,7 @@ test("has a default for everything", () => {
     hosts: [],
     docs: true,
     reflection: "open",
-    metrics: { enabled: true, host: "127.0.0.1" },
+    metrics: { enabled: true, host: "localhost" },
     runtime: {
       mode: "each",
       leaseMs: 10_000,

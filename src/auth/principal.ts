@@ -1,4 +1,5 @@
 import { createContextKey } from "@connectrpc/connect";
+import type { ClientKind } from "./client-key.ts";
 
 /** The caller and its effective permissions. */
 export type Principal = {
@@ -32,6 +33,12 @@ export type Peer = {
    * there is memory for it, and rejects with `overloaded` if that takes too long. Absent: memory is not limited.
    */
   reserveDocument?(bytes: number): Promise<void> | undefined;
+  /** Set while the service is overloaded, so that only callers with an identity are admitted: returns the error for others. */
+  readonly overloaded?: (() => Error) | undefined;
+  /** Determines where the client connects from. Absent: over TCP. */
+  clientKind?(): Promise<ClientKind>;
+  /** Called by the gate when the caller has an identity. */
+  authenticated?(): void;
 };
 
 export const peerKey = createContextKey<Peer>({ address: "", requestId: "" }, { description: "peer" });

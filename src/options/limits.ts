@@ -6,11 +6,13 @@ import { milliseconds, wholeNumber } from "./values.ts";
 const connectionLimits = {
   connections: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connections)
-    .describe("Maximum number of connections. Further connections are reset."),
+    .describe(
+      "Maximum number of connections. Beyond it, those that have been idle for longest are closed; if none is idle, further connections are reset.",
+    ),
   connectionsPerSource: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connectionsPerSource)
     .describe(
-      "Maximum number of connections per client (IPv4 address or IPv6 /64). Further connections are reset. Addresses in `trustedProxies` are exempt.",
+      "Maximum number of connections per client (IPv4 address or IPv6 /64), handled like `connections`. Addresses in `trustedProxies` are exempt.",
     ),
   callsPerConnection: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.callsPerConnection)
@@ -77,12 +79,12 @@ export const limits = z
     inFlight: wholeNumber(0, 1_000_000)
       .default(1000)
       .describe(
-        "Maximum number of concurrent calls. Streams have a separate limit of the same size. Further calls are rejected with 503. 0 disables the limit.",
+        "Maximum number of concurrent calls. Streams have a separate limit of the same size. Further calls are rejected with 503, but a fifth more are accepted with a token. 0 disables the limit.",
       ),
     inFlightPerSource: wholeNumber(0, 1_000_000)
       .default(250)
       .describe(
-        "Maximum number of concurrent calls, and of concurrent streams, per client (IPv4 address or IPv6 /64). Further calls are rejected with 503. Addresses in `trustedProxies` are exempt. 0 disables the limit.",
+        "Maximum number of concurrent calls, and of concurrent streams, per client (IPv4 address or IPv6 /64), handled like `inFlight`. Addresses in `trustedProxies` are exempt. 0 disables the limit.",
       ),
     eventLoopDelayMs: wholeNumber(0, 60_000)
       .default(500)

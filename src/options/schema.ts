@@ -18,13 +18,19 @@ import { flag, milliseconds, port, text, wholeNumber } from "./values.ts";
 export const optionsSchema = z
   .strictObject({
     host: text
-      .default("127.0.0.1")
+      .default("localhost")
       .describe(
-        "Address to listen on. An address other than loopback requires `adminAuth`, `identity` or `allowUnauthenticated`.",
+        "Address to listen on. `localhost` is 127.0.0.1 and, if the machine has it, ::1, both with the same port. An address other than loopback requires `adminAuth`, `identity` or `allowUnauthenticated`.",
       ),
     port: port
       .default(8080)
       .describe("Port of the administration API, for REST, Connect, gRPC and gRPC-Web. 0 selects a free port."),
+    socket: z
+      .union([text, z.literal(false)], "must be a path, or false")
+      .optional()
+      .describe(
+        "Path of a Unix socket that serves the same API without TLS, with limits of its own, to processes of this user. false: none. Absent: `flowgate.sock` in `dataDir`.",
+      ),
     dataDir: text
       .default(defaultDataDir)
       .describe("Directory of the store, the credential key and the runtime's files. Created if it does not exist."),

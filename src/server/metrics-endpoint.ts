@@ -1,10 +1,10 @@
-import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import type { PermissionCheck } from "../auth/gate.ts";
 import { FlowgateError } from "../errors.ts";
 import { type Metrics, metricsContentType } from "../telemetry/metrics.ts";
 import { createHostCheck } from "./guards/host-check.ts";
 import { createLimitLog } from "./limit-log.ts";
+import { listen } from "./listener/listen.ts";
 import { createListener } from "./listener/listener.ts";
 import type { Exchange, ExchangeHandler } from "./listener/exchange.ts";
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
@@ -93,12 +93,7 @@ export async function openMetricsServer(options: {
       });
   };
   const server = createListener(serve, { ...scrapeLimits, onLimit: createLimitLog(log) });
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject);
-  server.listen(port, host, resolve);
-  await promise;
-  server.off("error", reject);
-  const { address, family, port: bound } = server.address() as AddressInfo;
+  const { address, family, port: bound } = await listen(server, host, port);
   return {
     url: `http://${family === "IPv6" ? `[${address}]` : address}:${bound}/metrics`,
     [Symbol.asyncDispose]: () => new Promise((closed) => void server.close(() => closed())),

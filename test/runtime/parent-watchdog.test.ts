@@ -73,6 +73,7 @@ test("a child whose parent is another process than the one that has started it e
     nodeCloseTimeoutMs: 0,
     logLevel: "fatal",
     worker: false,
+    network: { deny: [] },
   };
   const channel = child.stdio[messageFd] as Writable;
   for (const piece of formatFrame(message, new Uint8Array())) channel.write(piece);

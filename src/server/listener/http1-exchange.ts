@@ -7,11 +7,12 @@ import {
   sendStream,
   streamBody,
 } from "@flowgate/transcoding/server";
+import type { AcceptedConnection } from "./accepted-connection.ts";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 
 /** What an exchange needs of its connection. */
 export interface Http1ConnectionContext {
-  readonly remoteAddress: string;
+  readonly origin: AcceptedConnection;
   /** The next response is the last one of the connection. */
   mustClose(): boolean;
   /** Called when the response is sent, or the connection is closed. */
@@ -23,6 +24,7 @@ export class Http1Exchange implements Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   observer: ExchangeObserver | undefined;
+  hasShortBody = false;
   readonly #connection: Http1ConnectionContext;
   #expectsContinue: boolean;
 
@@ -66,8 +68,12 @@ export class Http1Exchange implements Exchange {
     return this.request.socket;
   }
 
+  get origin(): AcceptedConnection {
+    return this.#connection.origin;
+  }
+
   get remoteAddress(): string {
-    return this.#connection.remoteAddress;
+    return this.#connection.origin.remoteAddress;
   }
 
   get status(): number {

@@ -89,8 +89,8 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
   };
   return {
     server,
-    serve(socket, accepted) {
-      const connection = createHttp1Connection(socket, accepted, state);
+    serve(socket, origin) {
+      const connection = createHttp1Connection(socket, origin, state);
       connections.set(socket, connection);
       socket.once("close", () => connections.delete(socket));
       // Node calls this after a response that ends the connection, even if the request was not read completely.

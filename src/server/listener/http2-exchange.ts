@@ -14,6 +14,7 @@ import {
   sendStream,
   streamBody,
 } from "@flowgate/transcoding/server";
+import type { AcceptedConnection } from "./accepted-connection.ts";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
 import type { ThroughputWindow } from "./throughput.ts";
@@ -23,7 +24,7 @@ const ignore = (): void => {};
 /** What an exchange needs of its connection. */
 export interface Http2ConnectionContext {
   readonly socket: Socket;
-  readonly remoteAddress: string;
+  readonly origin: AcceptedConnection;
   /** Called for each chunk of a body that is read. */
   received(bytes: number): void;
   /** Called when the stream is closed. */
@@ -44,6 +45,7 @@ export class Http2Exchange implements Exchange {
   unsentBytes = 0;
   unsentMs: number;
   observer: ExchangeObserver | undefined;
+  hasShortBody = false;
   readonly #connection: Http2ConnectionContext;
   #expectsContinue: boolean;
 
@@ -79,8 +81,12 @@ export class Http2Exchange implements Exchange {
     return this.#connection.socket;
   }
 
+  get origin(): AcceptedConnection {
+    return this.#connection.origin;
+  }
+
   get remoteAddress(): string {
-    return this.#connection.remoteAddress;
+    return this.#connection.origin.remoteAddress;
   }
 
   get status(): number {

@@ -1,5 +1,6 @@
 import http2 from "node:http2";
 import type { Socket } from "node:net";
+import type { AcceptedConnection } from "./accepted-connection.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 import { expectationError } from "./expectation.ts";
 import { createHttp2Connection, type Http2Connection, retireConnection } from "./http2-connection.ts";
@@ -18,8 +19,8 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
   let isClosing = false;
   const server = createNodeServer(options);
 
-  const open = (session: http2.ServerHttp2Session, socket: Socket, accepted: Socket): void => {
-    const connection = createHttp2Connection(session, socket, accepted, options.overheadBytesPerSecond);
+  const open = (session: http2.ServerHttp2Session, socket: Socket, origin: AcceptedConnection): void => {
+    const connection = createHttp2Connection(session, socket, origin, options.overheadBytesPerSecond);
     connections.set(socket, connection);
     socket.once("close", () => connections.delete(socket));
     session.once("close", () => {
@@ -49,8 +50,8 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
   };
 
   return {
-    serve(socket, accepted) {
-      const onSession = (session: http2.ServerHttp2Session): void => open(session, socket, accepted);
+    serve(socket, origin) {
+      const onSession = (session: http2.ServerHttp2Session): void => open(session, socket, origin);
       server.once("session", onSession);
       server.emit("connection", socket);
       server.off("session", onSession);

@@ -2,7 +2,9 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { type Code, type ContextValues, createContextKey, createContextValues } from "@connectrpc/connect";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { IncomingHttpHeaders } from "node:http";
+import type { ClientKind } from "../../auth/client-key.ts";
 import { type Peer, peerKey } from "../../auth/principal.ts";
+import type { FlowgateError } from "../../errors.ts";
 import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
 import {
   addVary,
@@ -65,6 +67,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   /** The client's address, with regard to trusted proxies. */
   readonly address: string;
   readonly workload: (() => string | undefined) | undefined;
+  overloaded: (() => FlowgateError) | undefined;
   readonly #environment: RequestEnvironment;
   #route: Route | undefined;
   #requestId: string | undefined;
@@ -131,6 +134,16 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     return this.#values;
   }
 
+  async clientKind(): Promise<ClientKind> {
+    const { origin } = this.exchange;
+    await origin.table.identify(origin);
+    return origin.kind;
+  }
+
+  authenticated(): void {
+    this.exchange.origin.isAuthenticated = true;
+  }
+
   hasBody(): boolean {
     return this.exchange.hasBody();
   }
@@ -150,14 +163,14 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   }
 
   receive(bytes: number): Promise<void> | undefined {
-    return this.memory?.receive(bytes);
+    return this.#identifyDuring(this.memory?.receive(bytes));
   }
 
   reserve(bytes: number, body?: Uint8Array): Promise<void> | undefined {
     if (body !== undefined) {
       this.#environment.assertDecodable?.(this, body);
     }
-    return this.memory?.decode(bytes);
+    return this.#identifyDuring(this.memory?.decode(bytes));
   }
 
   reserveDocument(bytes: number): Promise<void> | undefined {
@@ -165,11 +178,21 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     return bytes > smallBodyBytes ? this.receive(this.#documentBytes * responseFactor) : undefined;
   }
 
+  /** Where memory is short, further calls of the flow runtime are counted apart from those of operators with the same address. */
+  #identifyDuring(wait: Promise<void> | undefined): Promise<void> | undefined {
+    if (wait !== undefined) {
+      const { origin } = this.exchange;
+      origin.table.identifyAll(origin);
+    }
+    return wait;
+  }
+
   /** What the request holds of the memory budget; undefined without one. */
   get memory(): MemoryReservation | undefined {
     const { memory } = this.#environment;
     if (this.#memory === undefined && memory !== undefined) {
-      const reservation = memory.open(clientKeyOf(this.address));
+      const { kind } = this.exchange.origin;
+      const reservation = memory.open(kind === "runtime" ? kind : clientKeyOf(this.address));
       this.#memory = reservation;
       if (this.exchange.isClosed) {
         reservation.close();

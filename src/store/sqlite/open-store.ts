@@ -3,11 +3,11 @@ import { FlowgateError } from "../../errors.ts";
 import { createThread } from "../../thread.ts";
 import { createListeners } from "../../listeners.ts";
 import type { FlowStore, Store } from "../store.ts";
-import { createMemoryAttempts } from "../memory-attempts.ts";
 import { createAuditStore } from "./audit-store.ts";
 import { checkDatabase, openDatabase, reopenDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
+import { createLoginAttempts } from "./login-attempts.ts";
 import { isInDoubt, storageFailure, toFlowgateError } from "../sqlite-error.ts";
 import { createTokenStore } from "./token-store.ts";
 import type { WriteThreadData } from "./write-thread.ts";
@@ -116,7 +116,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
         verify: (expected) => run(() => audit.verify(expected)),
         prune: (beforeMs) => run(() => audit.prune(beforeMs)),
       },
-      logins: createMemoryAttempts(),
+      logins: createLoginAttempts(db, writer, run),
       cluster: undefined,
       health: health.health,
       onHealthChange: health.onHealthChange,

@@ -1,10 +1,11 @@
 import type { Thread } from "../../thread.ts";
 import type { AuditWrites } from "./audit-writes.ts";
+import type { LoginWrites } from "./login-writes.ts";
 import type { RevisionWrites } from "./revision-writes.ts";
 import type { TokenWrites } from "./token-writes.ts";
 
 /** The operations of the thread that writes. Each is one transaction. */
-export type Writes = RevisionWrites & TokenWrites & AuditWrites;
+export type Writes = RevisionWrites & TokenWrites & AuditWrites & LoginWrites;
 
 export type WriteCall = { readonly operation: keyof Writes; readonly argument: unknown };
 
@@ -25,5 +26,7 @@ export function createWriter(thread: Pick<Thread<WriteCall, unknown>, "call">): 
     recordTokenUses: call("recordTokenUses"),
     appendAudit: call("appendAudit"),
     pruneAudit: call("pruneAudit"),
+    recordFailedLogin: call("recordFailedLogin"),
+    resetFailedLogins: call("resetFailedLogins"),
   } as Writer;
 }

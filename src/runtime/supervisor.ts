@@ -63,7 +63,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   function start(safeModeReason: string | undefined): void {
     clearTimeout(timer);
     const events: InstanceEvents = {
-      onMisconduct: renewals.distrust,
+      onMisconduct: (reason) => renewals.distrust(reason),
       onActivity() {
         lastActivityMs = performance.now();
       },
@@ -209,7 +209,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       enqueue(revision, "full", trace, waiter);
       return waiter.result;
     },
-    distrust: renewals.distrust,
+    distrust: (reason) => renewals.distrust(reason),
     processStats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
     processId: () => instance?.processId,
     nodeTypes: () => nodeTypes,

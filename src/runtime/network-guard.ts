@@ -20,6 +20,14 @@ const EADDRNOTAVAIL = -os.constants.errno.EADDRNOTAVAIL;
 
 const maxReports = 100;
 
+/** What the replacements of functions have in common. */
+type Checks = {
+  readonly findConnectDenial: (address: string, port: number) => string | undefined;
+  readonly findListenDenial: (port: number) => string | undefined;
+  /** Reports a denial, and returns the code that the function fails with. */
+  readonly deny: (handle: object, message: string) => number;
+};
+
 /**
  * Limits what flows connect to, and what they listen on. Each denial is passed to `report` once.
  *
@@ -28,9 +36,6 @@ const maxReports = 100;
  * argument once, so that the checked value is the used one.
  */
 export function createNetworkGuard(report: (message: string) => void): NetworkGuard {
-  const { apply } = Reflect;
-  const { from } = Array;
-  const toText = String;
   const tcp = findTcpPrototype();
   const udp = findUdpPrototype();
   const resolver = findResolverPrototype();
@@ -40,101 +45,109 @@ export function createNetworkGuard(report: (message: string) => void): NetworkGu
   /** 1 for each port of the service. */
   const isProtected = new Uint8Array(65_536);
 
-  function deny(handle: object, message: string): number {
-    if (reported.size < maxReports && !reported.has(message)) {
-      reported.add(message);
-      report(message);
-    }
-    denials.set(handle, message);
-    return EACCES;
-  }
-
-  function checkBind(prototype: Prototype, name: string): void {
-    const original = functionOf(prototype, name);
-    prototype[name] = function (...args) {
-      // As the system truncates it.
-      const port = (args[1] as number) & 0xffff;
-      args[1] = port;
-      return isProtected[port] === 1 ? deny(this, describeBind(port)) : apply(original, this, args);
-    };
-  }
-
-  /** The system may have selected the port. */
-  function checkListen(): void {
-    const original = functionOf(tcp, "listen");
-    const getsockname = functionOf(tcp, "getsockname");
-    const create = Object.create;
-    tcp["listen"] = function (...args) {
-      const { port } = readName(this);
-      return isProtected[port] === 1 ? deny(this, describeBind(port)) : apply(original, this, args);
-    };
-
-    function readName(handle: object): { port: number } {
-      const name = create(null) as { port: number };
-      name.port = 0;
-      apply(getsockname, handle, [name]);
-      return name;
-    }
-  }
-
   return {
     protectPort(port) {
       isProtected[port] = 1;
     },
     enforce(policy) {
-      function findDenial(address: string, port: number): string | undefined {
-        const denial = policy.findDenial(address, port, isProtected[port] === 1 && isOwnAddress(address));
-        return denial && `flows may not connect to ${address} port ${port}: ${denial}`;
-      }
-
-      /** Replaces a function that has these arguments; without them it uses a connection. */
-      function checkConnect(prototype: Prototype, name: string, addressAt: number, portAt: number): void {
-        const original = functionOf(prototype, name);
-        prototype[name] = function (...args) {
-          if (args.length <= addressAt || args.length <= portAt) return apply(original, this, args);
-          const address = toText(args[addressAt]);
-          const port = (args[portAt] as number) & 0xffff;
-          args[addressAt] = address;
-          args[portAt] = port;
-          const denial = findDenial(address, port);
-          return denial === undefined ? apply(original, this, args) : deny(this, denial);
-        };
-      }
-
-      function checkNameServers(): void {
-        const original = functionOf(resolver, "setServers");
-        resolver["setServers"] = function (servers) {
-          let denial: string | undefined;
-          const checked = apply(from, Array, [
-            servers,
-            (server: readonly unknown[]) => {
-              const address = toText(server[1]);
-              const port = (server[2] as number) & 0xffff;
-              denial ??= findDenial(address, port);
-              return [server[0], address, port];
-            },
-          ]) as unknown;
-          return denial === undefined ? apply(original, this, [checked]) : deny(this, denial);
-        };
-      }
-
+      const checks: Checks = {
+        findConnectDenial(address, port) {
+          const denial = policy.findDenial(address, port, isProtected[port] === 1 && isOwnAddress(address));
+          return denial && `flows may not connect to ${address} port ${port}: ${denial}`;
+        },
+        findListenDenial: (port) =>
+          isProtected[port] === 1 ? `flows may not listen on port ${port}: a port of the service` : undefined,
+        deny(handle, message) {
+          if (reported.size < maxReports && !reported.has(message)) {
+            reported.add(message);
+            report(message);
+          }
+          denials.set(handle, message);
+          return EACCES;
+        },
+      };
       for (const name of ["connect", "connect6"]) {
-        checkConnect(tcp, name, 1, 2);
-        checkConnect(udp, name, 0, 1);
+        checkConnect(tcp, name, { addressAt: 1, portAt: 2 }, checks);
+        checkConnect(udp, name, { addressAt: 0, portAt: 1 }, checks);
       }
-      for (const name of ["send", "send6"]) checkConnect(udp, name, 4, 3);
+      for (const name of ["send", "send6"]) checkConnect(udp, name, { addressAt: 4, portAt: 3 }, checks);
       for (const name of ["bind", "bind6"]) {
-        checkBind(tcp, name);
-        checkBind(udp, name);
+        checkBind(tcp, name, checks);
+        checkBind(udp, name, checks);
       }
-      checkListen();
-      checkNameServers();
+      checkListen(tcp, checks);
+      checkNameServers(resolver, checks);
     },
   };
 }
 
-function describeBind(port: number): string {
-  return `flows may not listen on port ${port}: a port of the service`;
+/** Replaces a function that has an address and a port as arguments; without them, it uses a connection. */
+function checkConnect(
+  prototype: Prototype,
+  name: string,
+  { addressAt, portAt }: { readonly addressAt: number; readonly portAt: number },
+  { findConnectDenial, deny }: Checks,
+): void {
+  const { apply } = Reflect;
+  const toText = String;
+  const original = functionOf(prototype, name);
+  prototype[name] = function (...args) {
+    if (args.length <= addressAt || args.length <= portAt) return apply(original, this, args);
+    const address = toText(args[addressAt]);
+    const port = toPort(args[portAt]);
+    args[addressAt] = address;
+    args[portAt] = port;
+    const denial = findConnectDenial(address, port);
+    return denial === undefined ? apply(original, this, args) : deny(this, denial);
+  };
+}
+
+function checkBind(prototype: Prototype, name: string, { findListenDenial, deny }: Checks): void {
+  const { apply } = Reflect;
+  const original = functionOf(prototype, name);
+  prototype[name] = function (...args) {
+    const port = toPort(args[1]);
+    args[1] = port;
+    const denial = findListenDenial(port);
+    return denial === undefined ? apply(original, this, args) : deny(this, denial);
+  };
+}
+
+/** The system may have selected the port. */
+function checkListen(tcp: Prototype, { findListenDenial, deny }: Checks): void {
+  const { apply } = Reflect;
+  const { create } = Object;
+  const original = functionOf(tcp, "listen");
+  const getsockname = functionOf(tcp, "getsockname");
+  tcp["listen"] = function (...args) {
+    const name = create(null) as { port?: number };
+    apply(getsockname, this, [name]);
+    const denial = findListenDenial(name.port ?? 0);
+    return denial === undefined ? apply(original, this, args) : deny(this, denial);
+  };
+}
+
+function checkNameServers(resolver: Prototype, { findConnectDenial, deny }: Checks): void {
+  const { apply } = Reflect;
+  const { from } = Array;
+  const toText = String;
+  const original = functionOf(resolver, "setServers");
+  resolver["setServers"] = function (servers) {
+    let denial: string | undefined;
+    const check = (server: readonly unknown[]) => {
+      const address = toText(server[1]);
+      const port = toPort(server[2]);
+      denial ??= findConnectDenial(address, port);
+      return [server[0], address, port];
+    };
+    const checked: unknown = apply(from, Array, [servers, check]);
+    return denial === undefined ? apply(original, this, [checked]) : deny(this, denial);
+  };
+}
+
+/** As the system truncates it. */
+function toPort(value: unknown): number {
+  return (value as number) & 0xffff;
 }
 
 /** Returns a test whether an address is one of this machine: whether a socket can be bound to it. */

@@ -123,6 +123,19 @@ describe("a flow", () => {
     },
   );
 
+  test("can't listen on a port that it has taken before the service got it", async () => {
+    const bound = (await run(`
+      const { _handle: client } = load("net").connect(other, "127.0.0.1").on("error", () => {});
+      const server = new client.constructor(1);
+      server.bind("127.0.0.9", 0, 0);
+      inProcess("globalThis").boundServer = server;
+      const name = {};
+      server.getsockname(name);
+      return name.port`)) as { value: number };
+    protectedPorts.add(bound.value);
+    expect(await run(`return inProcess("boundServer").listen(1)`)).toEqual({ value: -constants.errno.EACCES });
+  });
+
   test("gets errors that name the option", async () => {
     expect(await run(`return event(load("net").connect(own, "127.0.0.1"), "connect")`)).toEqual({
       code: "EACCES",

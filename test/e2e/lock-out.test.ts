@@ -103,6 +103,15 @@ describe("a flow", () => {
     expect((await tryDeploy(service, { flows: hostile(code) }, "full", bearer)).status).toBe(200);
   }
 
+  test("can't open the Unix socket", async () => {
+    const path = JSON.stringify(socketPath);
+    await run(`try {
+      net.connect(${path}, () => node.warn("opened")).on("error", ({ code }) => node.warn("refused: " + code));
+    } catch ({ code }) { node.warn("refused: " + code); }`);
+    await eventually(async () => expect(service.log()).toMatch(/opened|refused: \w+/));
+    expect(service.log()).toContain("refused: EACCES");
+  });
+
   test("that fails to log in does not block operators", async () => {
     const body = new URLSearchParams(tokenParameters({ password: "wrong" })).toString();
     const before = service.log().length;

@@ -33,6 +33,8 @@ export type Connections = {
    * idle. Calls back later if others of its client have to be identified first.
    */
   admit(socket: Socket, onAdmitted: (connection: AcceptedConnection) => void): void;
+  /** Ends the connections that were not admitted yet. */
+  close(): void;
 };
 
 /**
@@ -47,7 +49,7 @@ export function createConnections(options: ListenerOptions): Connections {
   const waiting = new Map<Entry, () => void>();
   let order = 0;
   let suspiciousUntilMs = 0;
-  let held = 0;
+  const held = new Set<Socket>();
 
   const leave = (entry: Entry): void => {
     const { client } = entry;
@@ -114,17 +116,17 @@ export function createConnections(options: ListenerOptions): Connections {
   };
 
   const hold = (socket: Socket): void => {
-    held += 1;
+    held.add(socket);
     const timer = setTimeout(() => void socket.resetAndDestroy(), holdMs);
     socket.once("close", () => {
-      held -= 1;
+      held.delete(socket);
       clearTimeout(timer);
     });
   };
 
   const reject = (entry: Entry, limit: keyof ListenerLimits): void => {
     leave(entry);
-    if (entry.client === runtime && held < connectionsPerSource) {
+    if (entry.client === runtime && held.size < connectionsPerSource) {
       reportSurplus();
       hold(entry.socket);
     } else {
@@ -249,6 +251,13 @@ export function createConnections(options: ListenerOptions): Connections {
       } else {
         reject(entry, limit);
       }
+    },
+    close() {
+      for (const { socket } of waiting.keys()) {
+        socket.resetAndDestroy();
+      }
+      waiting.clear();
+      held.forEach((socket) => socket.resetAndDestroy());
     },
   };
 }

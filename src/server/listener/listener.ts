@@ -120,6 +120,7 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
       }
     };
     [{ close }, ...attached].forEach((each) => each.close(onClose));
+    connections.close();
     const destroyAll = (sockets: Iterable<Socket>): void => [...sockets].forEach((socket) => socket.destroy());
     // A client that has just connected may be about to send its request.
     const detectionTimer = setTimeout(() => destroyAll(undetected), gracefulCloseMs);

@@ -103,6 +103,17 @@ describe("while the bodies of a client take their memory", () => {
     expect(server.lines).toMatchObject([{ level: "warn", reason: "memory" }]);
   });
 
+  test("a body of unknown length is rejected when it has become large", async () => {
+    await using server = await open();
+    using _waiting = await fillReceiving(server);
+    using raw = await openRaw(server.port);
+    const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+    raw.write(
+      `POST /flows HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk(" ".repeat(70_000))}`,
+    );
+    expect(await raw.until(/overloaded/)).toMatch(/^HTTP\/1\.1 503 /);
+  });
+
   test.each(["gzip", undefined])("a body with the coding %s is rejected before it is decoded", async (coding) => {
     await using server = await open();
     const held = fillDecoding(server);

@@ -40,7 +40,25 @@ test("counts colons, commas, containers and depth outside of strings, whatever e
 });
 
 test("counts each document from zero", () => {
-  expect(scanStructure(Buffer.from('[[[{"a":"\\u0061'))).toEqual({ colons: 1, depth: 4, hasUnicodeEscape: true });
-  expect(scanStructure(Buffer.from('{"b":1}'))).toEqual({ colons: 1, depth: 1, hasUnicodeEscape: false });
-  expect(scanStructure(new Uint8Array())).toEqual({ colons: 0, depth: 0, hasUnicodeEscape: false });
+  expect(scanStructure(Buffer.from('[[[{"a":"\\u0061'))).toEqual({
+    colons: 1,
+    commas: 0,
+    containers: 4,
+    depth: 4,
+    hasUnicodeEscape: true,
+  });
+  expect(scanStructure(Buffer.from('{"b":1}'))).toEqual({
+    colons: 1,
+    commas: 0,
+    containers: 1,
+    depth: 1,
+    hasUnicodeEscape: false,
+  });
+  expect(scanStructure(new Uint8Array())).toEqual({
+    colons: 0,
+    commas: 0,
+    containers: 0,
+    depth: 0,
+    hasUnicodeEscape: false,
+  });
 });

@@ -81,7 +81,9 @@ function createConnectUnary(
       return { status: 200, headers, body: asBuffer(bytes) };
     }
     headers["content-encoding"] = accepted.name;
-    return accepted.compress(bytes).then((compressed) => ({ status: 200, headers, body: asBuffer(compressed) }));
+    return codec
+      .compress(message, accepted)
+      .then((compressed) => ({ status: 200, headers, body: asBuffer(compressed) }));
   };
 
   const call: Call<RequestContext> = ({ request, context }) => {

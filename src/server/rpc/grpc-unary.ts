@@ -10,7 +10,7 @@ import {
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
 import type { Compression } from "./compression.ts";
-import { compressedFlag, envelope, envelopeBytes, openEnvelope } from "./envelope.ts";
+import { envelopeBytes, openEnvelope } from "./envelope.ts";
 import { grpcTrailers, trailersFrame } from "./grpc-trailers.ts";
 import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf } from "./method.ts";
 import { compressMinBytes, requestCompression, responseCompression } from "./negotiate.ts";
@@ -56,9 +56,7 @@ export function createGrpcUnary(
       return finish(body, headers, trailers);
     }
     headers["grpc-encoding"] = accepted.name;
-    return accepted
-      .compress(codec.encode(message))
-      .then((compressed) => finish(envelope(compressedFlag, compressed), headers, trailers));
+    return codec.compressEnvelope(message, accepted).then((compressed) => finish(compressed, headers, trailers));
   };
 
   const call: Call<RequestContext> = ({ request, context }) => {

@@ -7,21 +7,20 @@ const busy = new Error("busy");
 function open(waitMs = 60_000) {
   const pool = createFairPool({ capacityBytes: 100, waitMs, createError: () => busy });
   const granted: string[] = [];
-  return {
-    granted,
-    /** `name` is that of the source, followed by what distinguishes its shares. */
-    take(name: string, bytes: number, share: Share = { source: name.charAt(0), bytes: 0 }) {
-      const wait = pool.resize(share, bytes);
-      const outcome =
-        wait === undefined
-          ? void granted.push(name)
-          : wait.then(
-              () => void granted.push(name),
-              (error: Error) => error,
-            );
-      return { share, outcome, give: () => pool.close(share), resize: (to: number) => pool.resize(share, to) };
-    },
+  /** `name` is that of the source, followed by what distinguishes its shares. */
+  const take = (name: string, bytes: number) => {
+    const share: Share = { source: name.charAt(0), bytes: 0 };
+    const wait = pool.resize(share, bytes);
+    const outcome =
+      wait === undefined
+        ? void granted.push(name)
+        : wait.then(
+            () => void granted.push(name),
+            (error: Error) => error,
+          );
+    return { share, outcome, give: () => pool.close(share), resize: (to: number) => pool.resize(share, to) };
   };
+  return { granted, take };
 }
 
 test("grants without a promise what is free", () => {

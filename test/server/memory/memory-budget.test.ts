@@ -23,8 +23,8 @@ test("a body that turns out to be longer gives back what it held before it waits
 test("a body that is decoded is no longer one that is received", async () => {
   const budget = open();
   const [one, two] = [budget.open("a"), budget.open("a")];
-  one.receive(300);
-  one.decode(100);
+  void one.receive(300);
+  void one.decode(100);
   expect(two.receive(300)).toBeUndefined();
   const wait = two.decode(100);
   expect(budget.open("a").receive(300)).toBeInstanceOf(Promise);
@@ -36,7 +36,7 @@ test("a body that is decoded is no longer one that is received", async () => {
 test("a decoded message holds its document only, and never more than before", async () => {
   const budget = open();
   const [one, two] = [budget.open("a"), budget.open("b")];
-  one.decode(100);
+  void one.decode(100);
   const wait = two.decode(50);
   one.decoded(50);
   await wait;
@@ -47,7 +47,7 @@ test("a decoded message holds its document only, and never more than before", as
 test("what is retained is held after the request has closed", async () => {
   const budget = open(10);
   const one = budget.open("a");
-  one.decode(100);
+  void one.decode(100);
   const release = one.retain();
   one.close();
   await expect(budget.open("a").decode(100)).rejects.toThrow("busy");

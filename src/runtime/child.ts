@@ -1,6 +1,7 @@
 // Entry point of the child process, and the only module that loads the flow runtime.
 import { type Server, createServer } from "node:http";
 import { createRequire } from "node:module";
+import type { Server as NetServer } from "node:net";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import type { FlowNode } from "../flows/configuration.ts";
@@ -8,7 +9,7 @@ import { markChangedCredentials, toCredentialsObject } from "./child-deployment.
 import { shareDeadline, startFence } from "./child-fence.ts";
 import { createRuntimeLog } from "./child-log.ts";
 import { createFlowStorage } from "./flow-storage.ts";
-import { ListenError, type Listening, listen } from "./listen.ts";
+import { addressOf, listen } from "./listen.ts";
 import { maxLineChars } from "./log-budget.ts";
 import {
   type Deploy,
@@ -90,6 +91,8 @@ const log = createRuntimeLog(
 const storage = createFlowStorage();
 const nextEvent = createEventWaiter(util);
 const tabFailures = watchTabFailures();
+type Listening = { readonly port: number; close(): void };
+
 let listening: Listening | undefined;
 
 async function handle(message: ToChild, payload: Buffer): Promise<void> {
@@ -134,7 +137,8 @@ async function initialize(message: Initialize): Promise<Listening> {
   const settings = createSettings(message, storage.module, log.handle);
   util.init(settings);
   runtime.init(settings, server);
-  const listening = await openPort(server, message);
+  const ipv6 = await openPort(server, message);
+  ipv6?.on("connection", (socket) => server.emit("connection", socket));
   networkGuard.enforce(createNetworkPolicy(message.network));
 
   // The runtime would overwrite an earlier deployment with its initial load.
@@ -143,9 +147,10 @@ async function initialize(message: Initialize): Promise<Listening> {
   await loaded;
   log.enable();
   return {
-    port: listening.port,
+    port: addressOf(server).port,
     close() {
-      listening.close();
+      server.close();
+      ipv6?.close();
       server.closeAllConnections();
     },
   };
@@ -159,13 +164,13 @@ async function readNodeTypes(): Promise<Pick<Ready, "nodeTypes">> {
   return isShort ? { nodeTypes } : {};
 }
 
-/** Does not resolve if the port can't be opened: the process exits. */
-async function openPort(server: Server, { host, httpPort }: Initialize): Promise<Listening> {
+/** As `listen`, but does not resolve if the port can't be opened: the process exits. */
+async function openPort(server: Server, { host, httpPort }: Initialize): Promise<NetServer | undefined> {
   try {
     return await listen(server, host, httpPort);
   } catch (error) {
-    if (!(error instanceof ListenError)) throw error;
-    exitAfter({ kind: "listen-failed", address: error.address, code: error.code });
+    const { address = host, code, message } = error as NodeJS.ErrnoException & { address?: string };
+    exitAfter({ kind: "listen-failed", address, code: code ?? message });
     return await new Promise(() => {});
   }
 }

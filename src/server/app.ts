@@ -19,7 +19,6 @@ import { addSecurityHeaders } from "./guards/security-headers.ts";
 import { createHealth, createHealthEndpoints, type ReadinessOptions } from "./health.ts";
 import { type Gate, toFailure } from "./errors/failures.ts";
 import { createLimitLog } from "./limit-log.ts";
-import { listen } from "./listener/listen.ts";
 import { listenUnix, UnixSocketError } from "./listener/listen-unix.ts";
 import { createListener, type Listener } from "./listener/listener.ts";
 import { type ListenerLimits, listenerDefaults, type ListenerOptions } from "./listener/options.ts";
@@ -133,7 +132,7 @@ export async function openServer(options: ServerOptions): Promise<Server> {
   const socket = await openSocket(unix.listener, options);
   stack.use(socket);
   const served = socket === undefined ? [tcp] : [tcp, unix];
-  const { address, family, port } = await listen(tcp.listener, options.host, options.port);
+  const { address, family, port } = await tcp.listener.listenOn(options.host, options.port);
   stack.defer(async () => {
     // Open streams would delay the end. By then their clients have been notified, and can reopen them elsewhere.
     void Promise.all(served.map(({ notified }) => notified)).then(endStreams);

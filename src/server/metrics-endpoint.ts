@@ -4,7 +4,6 @@ import { FlowgateError } from "../errors.ts";
 import { type Metrics, metricsContentType } from "../telemetry/metrics.ts";
 import { createHostCheck } from "./guards/host-check.ts";
 import { createLimitLog } from "./limit-log.ts";
-import { listen } from "./listener/listen.ts";
 import { createListener } from "./listener/listener.ts";
 import type { Exchange, ExchangeHandler } from "./listener/exchange.ts";
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
@@ -93,7 +92,7 @@ export async function openMetricsServer(options: {
       });
   };
   const server = createListener(serve, { ...scrapeLimits, onLimit: createLimitLog(log) });
-  const { address, family, port: bound } = await listen(server, host, port);
+  const { address, family, port: bound } = await server.listenOn(host, port);
   return {
     url: `http://${family === "IPv6" ? `[${address}]` : address}:${bound}/metrics`,
     [Symbol.asyncDispose]: () => new Promise((closed) => void server.close(() => closed())),

@@ -1,5 +1,6 @@
 import type http from "node:http";
-import type { Server, Socket } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
+import { addressOf, listen } from "../../runtime/listen.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 import { createHttp1 } from "./http1.ts";
 import { createHttp2 } from "./http2.ts";
@@ -16,6 +17,8 @@ const maxTimerMs = 2 ** 31 - 1;
 
 /** An HTTP server that can listen on several addresses. */
 export type Listener = http.Server & {
+  /** Listens, see listen.ts. Resolves to the address, which is 127.0.0.1 for `localhost`. */
+  listenOn(host: string, port: number): Promise<AddressInfo>;
   /** Also takes the connections of this server, which closes together with the listener. */
   attach(other: Server): void;
   /** Number of open connections of all its servers. */
@@ -131,10 +134,18 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
     }, options.closeGraceMs);
     return server;
   };
+  const attach = (other: Server): void => {
+    other.on("connection", (socket) => server.emit("connection", socket));
+    attached.push(other);
+  };
   return Object.assign(server, {
-    attach(other: Server) {
-      other.on("connection", (socket) => server.emit("connection", socket));
-      attached.push(other);
+    attach,
+    async listenOn(host: string, port: number) {
+      const other = await listen(server, host, port);
+      if (other !== undefined) {
+        attach(other);
+      }
+      return addressOf(server);
     },
     connectionCount: () => connections.open.size,
   });

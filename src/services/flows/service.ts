@@ -4,7 +4,7 @@ import type { ObservedDeployer } from "../../deployments/observe.ts";
 import type { Decrypt } from "../../flows/credentials.ts";
 import type { Revision } from "../../store/store.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
-import { findRevision } from "../find-revision.ts";
+import { findRevision } from "./find-revision.ts";
 import { planFlows, type PlanFlowsOptions } from "./plan-flows.ts";
 import { toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
 import { parseRestoreType, undoChange } from "./restore.ts";

@@ -12,7 +12,7 @@ import { parseDocument } from "../../flows/document.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { FlowStore, Revision } from "../../store/store.ts";
 import { setDiff } from "../diff-field.ts";
-import { findRevision } from "../find-revision.ts";
+import { findRevision } from "../flows/find-revision.ts";
 import { assertPlanned, toPlannedNodes } from "../flows/plan-message.ts";
 
 export type DiffRevisionOptions = {

@@ -9,7 +9,7 @@ import { toRevision } from "../../deployments/revision-message.ts";
 import { toNodes } from "../../flows/to-nodes.ts";
 import type { AuditRecord, FlowStore, RevisionState } from "../../store/store.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
-import { findRevision } from "../find-revision.ts";
+import { findRevision } from "../flows/find-revision.ts";
 import { toSetFlowsResponse } from "../flows/responses.ts";
 import { parseRestoreType, restoreChange, revisionNotFound } from "../flows/restore.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "../pages.ts";

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import { peerKey } from "../auth/principal.ts";
-import type { FlowStore, Revision } from "../store/store.ts";
-import { revisionNotFound } from "./flows/restore.ts";
+import { peerKey } from "../../auth/principal.ts";
+import type { FlowStore, Revision } from "../../store/store.ts";
+import { revisionNotFound } from "./restore.ts";
 
 /**
  * Reads a revision for a response, with the memory that its flows take until that is sent. The active one is in memory anyway. Throws

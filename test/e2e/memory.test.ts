@@ -30,7 +30,7 @@ const post = (service: Service, path: string, body: Buffer) =>
   );
 
 test("a flood of compressed bodies is rejected in part, and corrections get in meanwhile", async () => {
-  await using service = await start({ memoryWaitMs: 500 });
+  await using service = await start({ memoryWaitMs: 100 });
   const flood = Promise.all(
     Array.from({ length: 60 }, (_, index) =>
       index % 2 === 0 ? post(service, "/flow", objects) : post(service, "/flows", whitespace),
@@ -43,7 +43,8 @@ test("a flood of compressed bodies is rejected in part, and corrections get in m
     expect((await service.send("GET", "/healthz")).status).toBe(200);
   }
   const statuses = await flood;
-  expect(new Set(statuses)).toEqual(new Set([204, 413, 503]));
+  expect(new Set(statuses).difference(new Set([204, 413, 503]))).toEqual(new Set());
+  expect(statuses).toContain(503);
   // Later ones are served as before.
   expect([await post(service, "/flows", whitespace), await post(service, "/flow", objects)]).toEqual([204, 413]);
 });

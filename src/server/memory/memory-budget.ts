@@ -23,8 +23,8 @@ export interface MemoryReservation {
 }
 
 /**
- * The bytes of memory for each byte of a body while it is decoded: 7 to 8 for flows of function nodes, over each protocol
- * (docs/decisions.md). Documents that take more are limited by the heap of the thread that decodes them.
+ * The bytes of memory for each byte of a body while it is decoded and validated: 7 for flows of function nodes, over each
+ * protocol, and more until V8 collects them (docs/decisions.md). The heap of the thread that decodes them limits the rest.
  */
 const decodingFactor = 8;
 

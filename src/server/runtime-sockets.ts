@@ -26,28 +26,34 @@ const addressesMaxAgeMs = 10_000;
 
 /**
  * Recognises the connections of the flow runtime by the owner of the other end, as Linux lists it in /proc: `/proc/self/net/tcp` has the
- * inode of each socket, and `/proc/<pid>/fd` links to the inodes of a process. A socket without an owner, of which a process has
- * closed its end, counts as the runtime's: nobody waits for a response.
+ * inode of each socket, and `/proc/<pid>/fd` links to the inodes of a process. The inode of a socket that its process has
+ * closed is 0.
  *
  * Calls during a lookup share the next one.
  */
 export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcess): RuntimeSockets {
   const isLocal = createLocalCheck();
-  let next: { readonly sockets: Socket[]; readonly found: Promise<ReadonlySet<Socket>> } | undefined;
+  let next: { readonly sockets: Socket[]; readonly found: ReturnType<RuntimeSockets["find"]> } | undefined;
   let previous: Promise<unknown> = Promise.resolve();
   let startMs = 0;
 
-  const lookUp = async (sockets: readonly Socket[]): Promise<ReadonlySet<Socket>> => {
+  const lookUp: RuntimeSockets["find"] = async (sockets) => {
     const pid = processId();
     const inodes = pid === undefined ? new Map<Socket, string>() : await readInodes(sockets);
     if (pid === undefined || inodes.size === 0) {
-      return new Set();
+      return new Map();
     }
-    const owned = new Set(["0"]);
+    const owned = new Set<string>();
     for (const process of hasChildren ? await readGroup(pid) : [pid]) {
       await addInodes(process, owned);
     }
-    return new Set([...inodes].filter(([, inode]) => owned.has(inode)).map(([socket]) => socket));
+    const found = new Map<Socket, "runtime" | "abandoned">();
+    for (const [socket, inode] of inodes) {
+      if (inode === "0" || owned.has(inode)) {
+        found.set(socket, inode === "0" ? "abandoned" : "runtime");
+      }
+    }
+    return found;
   };
 
   return {

@@ -48,13 +48,13 @@ describe.runIf(process.platform === "linux")("the connections of the runtime", (
     expect(await Promise.all(sizes)).toEqual([1, 0]);
   });
 
-  test("include those whose other end nobody has any more", async () => {
+  test("are distinguished from those whose other end nobody has any more", async () => {
     using server = await acceptAll();
     await using holder = startHolder({ host: "127.0.0.1", port: server.port, count: 1, text: "a", ends: true });
     await holder.until(({ connects, open }) => connects === 1 && open === 0);
     await server.untilAccepted(1);
     const runtime = createRuntimeSockets({ processId: () => process.pid, hasChildren: false });
-    expect((await runtime.find(server.accepted)).size).toBe(1);
+    expect([...(await runtime.find(server.accepted)).values()]).toEqual(["abandoned"]);
   });
 
   test("are looked up for several callers at once", async () => {

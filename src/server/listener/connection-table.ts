@@ -161,8 +161,15 @@ export function createConnections(options: ListenerOptions): Connections {
     for (const entry of entries) {
       const { client } = entry;
       client.unidentified.delete(entry);
-      if (found.has(entry.socket)) {
+      const owner = found.get(entry.socket);
+      if (owner !== undefined) {
         entry.kind = "runtime";
+      }
+      if (owner === "abandoned") {
+        // Nobody waits for a response. A password that is being checked counts as one of the runtime.
+        leave(entry);
+        entry.socket.resetAndDestroy();
+      } else if (owner === "runtime") {
         entry.client = runtime;
         if (client.connections.delete(entry)) {
           runtime.connections.add(entry);

@@ -42,8 +42,11 @@ export type ListenerLimits = {
 export type RuntimeSockets = {
   /** Whether a connection from this address can be one of the runtime, and that can be determined. */
   isPossible(address: string): boolean;
-  /** The accepted sockets whose other end belongs to the runtime. Never rejects. */
-  find(accepted: readonly Socket[]): Promise<ReadonlySet<Socket>>;
+  /**
+   * The accepted sockets whose other end belongs to the runtime, or is abandoned: the process that had it has closed it. Does not
+   * reject.
+   */
+  find(accepted: readonly Socket[]): Promise<ReadonlyMap<Socket, "runtime" | "abandoned">>;
 };
 
 export type ListenerOptions = ListenerLimits & {
@@ -91,7 +94,7 @@ export const listenerDefaults: ListenerOptions = {
   overheadBytesPerSecond: 64 * 1024,
   connectionAgeMs: undefined,
   isUnixSocket: false,
-  runtimeSockets: { isPossible: () => false, find: async () => new Set() },
+  runtimeSockets: { isPossible: () => false, find: async () => new Map() },
   runtimeShare: { connections: 100, calls: 25 },
   onRuntimeSurplus: () => {},
   drainSignal: new AbortController().signal,

@@ -1,3 +1,4 @@
+import type { Row } from "../bench/benchmark.ts";
 import type { Context } from "./context.ts";
 import type { Program } from "./programs.ts";
 
@@ -20,6 +21,8 @@ export type Drill = {
 export type Result = {
   readonly loads: readonly Load[];
   readonly figures: readonly Figure[];
+  /** The measurements behind the figures, as a table. */
+  readonly rows?: readonly Row[];
   /** A description of each broken promise. */
   readonly violations: readonly string[];
   /** At least one. */

@@ -125,6 +125,7 @@ function printVerdict(verdict: Verdict): void {
   }
   const { result, reasons, kind } = verdict;
   process.stdout.write(formatTable([...(result?.loads.map(loadRow) ?? []), ...(result?.figures.map(figureRow) ?? [])]));
+  process.stdout.write(result?.rows === undefined ? "" : `\n${formatTable(result.rows)}\n`);
   for (const { planted, found } of result?.controls ?? []) {
     process.stdout.write(`  control: ${planted}: ${found.length === 0 ? "MISSED" : "found"}\n`);
   }

@@ -50,7 +50,7 @@ export async function attachStrace(pid: number, args: readonly string[]): Promis
 }
 
 /** Parses the output of `strace -f -y -o`, with `-xx` or without. Signals and exits are left out. */
-function parseTrace(trace: string): SystemCall[] {
+export function parseTrace(trace: string): SystemCall[] {
   return trace.split("\n").flatMap((line) => {
     const [, thread, resumed, name] = /^(\d+) +(<\.\.\. )?(\w+)(?:\(| resumed>)/.exec(line) ?? [];
     return name === undefined

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { formatNumber } from "../../bench/statistics.ts";
 import { readRuntime, tryDeploy } from "../../test/e2e/deploy.ts";
 import { endpoint } from "../../test/e2e/flow-builders.ts";
 import { bearer, send } from "../../test/e2e/rest.ts";
@@ -51,6 +52,11 @@ export const hostileFlows: Drill = {
         { name: "median time of a corrective deployment", value: times[Math.floor(times.length / 2)] ?? 0, unit: "ms" },
         { name: "longest time of a corrective deployment", value: times.at(-1) ?? 0, unit: "ms" },
       ],
+      rows: results.map(({ name, observed, correction }) => ({
+        flow: name,
+        "p99 of health and settings": `${formatNumber(observed.p99Ms)} ms`,
+        "corrective deployment": `${formatNumber(correction.ms)} ms`,
+      })),
       violations: results.flatMap(({ violations }) => violations),
       controls: [{ planted: "a correction with another response", found: broken }],
     };
@@ -75,6 +81,7 @@ function choose({ pick, random }: Context): readonly string[] {
 type Token = { readonly authorization: string };
 
 type HostileResult = {
+  readonly name: string;
   readonly observed: Observation;
   readonly correction: Correction;
   readonly violations: readonly string[];
@@ -97,7 +104,7 @@ async function deployHostile(service: Service, token: Token, name: string, dwell
     ...(await respondsWith(service, token, number, 30_000)),
   ];
   await deployed;
-  return { observed, correction, violations: problems.map((problem) => `${name}: ${problem}`) };
+  return { name, observed, correction, violations: problems.map((problem) => `${name}: ${problem}`) };
 }
 
 /** Describes the response of the corrected endpoint if it is another one than expected. */

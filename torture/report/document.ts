@@ -79,13 +79,16 @@ ${kind === "skipped" ? `Skipped: ${verdict.reason}.\n` : formatOutcome(verdict)}
 }
 
 function formatOutcome({ kind, result, reasons }: Exclude<Verdict, { readonly kind: "skipped" }>): string {
-  const { loads = [], figures = [], controls = [] } = result ?? {};
+  const { loads = [], figures = [], rows: measurements = [], controls = [] } = result ?? {};
   const rows = [...loads.map(loadRow), ...figures.map(figureRow)];
   const ofControls = controls.map(
     ({ planted, found }) => `- Control: ${planted}: ${found.length === 0 ? "**missed**" : "found"}.\n`,
   );
   const faults = kind === "passed" ? [] : reasons.slice(0, 10).map((reason) => `- **Failed**: ${oneLine(reason)}\n`);
-  return `${rows.length === 0 ? "" : `${formatMarkdownTable(rows)}\n\n`}${[...ofControls, ...faults].join("")}`;
+  const tables = [rows, measurements]
+    .filter((table) => table.length > 0)
+    .map((table) => `${formatMarkdownTable(table)}\n\n`);
+  return [...tables, ...ofControls, ...faults].join("");
 }
 
 function oneLine(text: string): string {

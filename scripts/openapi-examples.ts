@@ -502,6 +502,10 @@ export const examples: Examples = {
       },
     },
   },
+  RuntimeService_RestartRuntime: {
+    request: { "application/json": { restart: { value: {} } } },
+    responses: { 200: { "application/json": { running: { value: { rev, outcome: "running" } } } } },
+  },
   TokensService_CreateToken: {
     request: {
       "application/json": {

@@ -11,6 +11,7 @@ export type Reason =
   | "merge_conflict"
   | "idempotency_key_reused"
   | "nothing_to_undo"
+  | "no_runtime"
   | "payload_too_large"
   // Access to a call.
   | "no_token"

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { createProbations } from "./deployments/probations.ts";
@@ -13,7 +14,9 @@ import { createClusterRuntime } from "./replicas/cluster-runtime.ts";
 import { reportReplica } from "./replicas/report.ts";
 import { openRuntimeByMode } from "./replicas/runtime-by-mode.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
+import { endLeftover } from "./runtime/leftover.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
+import { createProtectedPorts } from "./runtime/protected-ports.ts";
 import { runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
 import type { openMetricsServer } from "./server/metrics-endpoint.ts";
@@ -35,6 +38,8 @@ export interface Gateway extends AsyncDisposable {
   readonly url: string;
   /** The URL of the API documentation; undefined without `docs`. */
   readonly docsUrl: string | undefined;
+  /** The path of the Unix socket that serves the API; undefined if there is none. */
+  readonly socketPath: string | undefined;
   /** The URL of the metrics; undefined without `metrics.port`. */
   readonly metricsUrl: string | undefined;
   runtimeStatus(): RuntimeStatus;
@@ -78,14 +83,22 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   await using stack = new AsyncDisposableStack();
   const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
   stack.use(lockDataDir(options.dataDir));
+  const processFile = join(options.dataDir, "runtime-process");
+  await endLeftover(processFile, log);
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
   const store = customStore ?? stack.use(await openStore(options));
   const { cluster } = store;
+  const protectedPorts = createProtectedPorts();
+  // Before the server listens, so that no flow takes them.
+  protectedPorts.add(options.port);
+  protectedPorts.add(options.metrics.port);
   const runtime = stack.use(
     openRuntimeByMode(
       {
         ...options.runtime,
+        processFile,
+        protectedPorts,
         active: async () => store.flows.active(),
         log: createRuntimeLog(log),
         logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
@@ -105,10 +118,24 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const { openServer } = await import("./server/app.ts");
   const metrics = options.metrics.enabled ? await loadMetrics(version, options) : undefined;
   const { serverOptions, users } = openServerOptions(
-    { options, version, log, store, runtime, allRuntimes, outcomes, probations, tracing, certificates, metrics },
+    {
+      options,
+      version,
+      log,
+      store,
+      runtime,
+      allRuntimes,
+      outcomes,
+      probations,
+      tracing,
+      certificates,
+      metrics,
+      onRuntimeLockOut: (reason) => runtime.distrust(reason),
+    },
     stack,
   );
   const server = stack.use(await openServer(serverOptions));
+  protectedPorts.add(Number(new URL(server.url).port));
   if (cluster !== undefined) {
     const port = server.url.slice(server.url.lastIndexOf(":") + 1);
     const { mode } = options.runtime;
@@ -128,12 +155,15 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     metrics && port !== undefined
       ? stack.use(await loadMetricsServer({ host, port, metrics, log, hosts: metricsHosts(options) }))
       : undefined;
+  const { socketPath } = server;
   const metricsUrl = metricsServer?.url;
+  if (metricsUrl !== undefined) protectedPorts.add(Number(new URL(metricsUrl).port));
   const docsUrl = options.docs ? `${server.url}/docs` : undefined;
   log.info(
     {
       version,
       url: server.url,
+      ...(socketPath !== undefined && { socketPath }),
       ...(docsUrl !== undefined && { docsUrl }),
       ...(metricsUrl !== undefined && { metricsUrl }),
     },
@@ -148,6 +178,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   return {
     url: server.url,
     docsUrl,
+    socketPath,
     metricsUrl,
     runtimeStatus: () => runtime.status(),
     async reloadCertificates() {

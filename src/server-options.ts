@@ -1,4 +1,6 @@
+import { join } from "node:path";
 import type { DescService } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import type { AdminAuth } from "./auth/admin-auth.ts";
 import { openAnalysis } from "./analysis/analysis.ts";
@@ -8,22 +10,26 @@ import { createLimiter } from "./auth/limiter.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
 import { openTokenUses } from "./auth/token-uses.ts";
 import type { AccessRule } from "./auth/access.ts";
-import { createGate, createPermissionCheck } from "./auth/gate.ts";
+import { createGate, createPermissionCheck, identifiedMethods } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { createObservedDeployer } from "./deployments/observe.ts";
 import type { Probations } from "./deployments/probations.ts";
 import type { OutcomeRecorder } from "./deployments/outcome-recorder.ts";
+import type { CredentialSets } from "./flows/configuration.ts";
 import type { Decrypt } from "./flows/credentials.ts";
 import { decryptCredentials } from "./flows/encrypted.ts";
+import type { FlowsRequest, PreparedDeployment } from "./flows/prepare.ts";
 import { isLoopback } from "./loopback.ts";
+import { defaultMemoryMb } from "./memory-limit.ts";
 import type { Options } from "./options/parse.ts";
-import { openPreparation } from "./preparation/preparation.ts";
+import { openPreparation, type Preparation } from "./preparation/preparation.ts";
 import { createReadiness } from "./readiness.ts";
 import { createUserReload, type UserReload } from "./reload-users.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { ServerOptions } from "./server/app.ts";
 import type { Certificates } from "./server/listener/certificates.ts";
+import { requestKey } from "./server/pipeline/request-context.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";
 import { catchUpInterceptor } from "./services/catch-up.ts";
 import { auditService } from "./services/audit.ts";
@@ -31,6 +37,7 @@ import { authService } from "./services/auth.ts";
 import { flowsService } from "./services/flows/service.ts";
 import { createRoutes, permissions, services } from "./services/routes.ts";
 import { revisionsService } from "./services/revisions/service.ts";
+import { runtimeService } from "./services/runtime.ts";
 import { settingsService } from "./services/settings.ts";
 import { tokensService } from "./services/tokens.ts";
 import { openAuditRetention } from "./store/audit-retention.ts";
@@ -53,6 +60,8 @@ export type Components = {
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
+  /** Called when flows exceed their share of the API, or guess passwords. */
+  readonly onRuntimeLockOut: (reason: string) => void;
 };
 
 /** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
@@ -69,14 +78,16 @@ export function openServerOptions(
     tracing,
     certificates,
     metrics,
+    onRuntimeLockOut,
   }: Components,
   stack: AsyncDisposableStack,
 ): { serverOptions: ServerOptions; users: UserReload } {
   const observer = metrics?.observer ?? silentObserver;
   const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
-  const { audit, authenticator, users } = openAuthentication({ options, log, store }, stack);
+  const { audit, authenticator, users } = openAuthentication({ options, log, store, onRuntimeLockOut }, stack);
   const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
-  const analysis = stack.use(openAnalysis(log));
+  const memoryMb = options.limits.memoryMb ?? defaultMemoryMb();
+  const analysis = stack.use(openAnalysis(log, memoryMb));
   const deployer = createObservedDeployer({
     store: store.flows,
     audit: store.audit,
@@ -86,12 +97,18 @@ export function openServerOptions(
     log,
     observer,
   });
-  const preparation = stack.use(openPreparation({ credentialSecret: options.credentialSecret, decrypt, log }));
+  const preparation = stack.use(
+    openPreparation({ credentialSecret: options.credentialSecret, decrypt, log, memoryMb }),
+  );
   const serverOptions: ServerOptions = {
     host: options.host,
     port: options.port,
+    socket: socketOptions(options),
     log,
     gate: createGate(authenticator, services, audit, accessToServer(options.reflection)),
+    identified: identifiedMethods(services),
+    runtimeProcess: { processId: () => runtime.processId(), hasChildren: options.runtime.allow.childProcess },
+    onRuntimeLockOut,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
     deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
     routes: createRoutes({
@@ -99,12 +116,13 @@ export function openServerOptions(
       flows: flowsService({
         store: store.flows,
         deployer,
-        prepare: (request, current) => preparation.prepare(request, current),
+        prepare: (request, current, context) => prepareReserved(preparation, request, current, context),
         decrypt,
         analysis,
         runtime,
       }),
       revisions: revisionsService({ store: store.flows, deployer, outcomes, analysis }),
+      runtime: runtimeService({ store: store.flows, audit: store.audit, runtime, cluster: store.cluster }),
       settings: settingsService({ version, runtime, cluster: store.cluster }),
       tokens: tokensService(authenticator, store.tokens),
       audit: auditService(store.audit),
@@ -117,7 +135,7 @@ export function openServerOptions(
     },
     docs: options.docs,
     reflection: options.reflection !== "off",
-    limits: options.limits,
+    limits: { ...options.limits, memoryMb },
     observer,
     tracing,
     metrics:
@@ -133,9 +151,17 @@ export function openServerOptions(
   return { serverOptions, users };
 }
 
+function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {
+  // Node has no Unix sockets on Windows.
+  if (socket === false || (socket === undefined && process.platform === "win32")) {
+    return undefined;
+  }
+  return { path: socket ?? join(dataDir, "flowgate.sock"), isRequired: socket !== undefined };
+}
+
 /** Authentication, and the recording of its events. */
 function openAuthentication(
-  { options, log, store }: Pick<Components, "options" | "log" | "store">,
+  { options, log, store, onRuntimeLockOut }: Pick<Components, "options" | "log" | "store" | "onRuntimeLockOut">,
   stack: AsyncDisposableStack,
 ): { audit: AuditRecorder; authenticator: Authenticator; users: UserReload } {
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
@@ -146,13 +172,35 @@ function openAuthentication(
     uses: stack.use(openTokenUses(store.tokens, log)),
     audit,
     permissions,
-    limiter: createLimiter(store.logins, (locked, client) =>
-      log.info({ locked, client }, "too many failed logins: this user or client is locked out temporarily"),
-    ),
+    limiter: createLimiter(store.logins, (locked, client, kind) => {
+      log.info({ locked, client, kind }, "too many failed logins: this user or client is locked out temporarily");
+      if (kind === "runtime") {
+        onRuntimeLockOut("flows have tried too many passwords");
+      }
+    }),
     identities: options.identity?.rules,
   });
   const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);
   return { audit, authenticator, users: createUserReload({ options, replace, audit, log }) };
+}
+
+/** Holds the memory of the request until its flows are decoded, also if its client disconnects before. */
+async function prepareReserved(
+  preparation: Preparation,
+  request: FlowsRequest,
+  current: CredentialSets,
+  { values }: HandlerContext,
+): Promise<PreparedDeployment> {
+  const memory = values.get(requestKey)?.memory;
+  const release = memory?.retain();
+  try {
+    const prepared = await preparation.prepare(request, current);
+    const { outcome } = prepared;
+    memory?.decoded(outcome === undefined || outcome instanceof Error ? 0 : outcome.flows.json.length);
+    return prepared;
+  } finally {
+    release?.();
+  }
 }
 
 function measureStore(store: Store, metrics: StoreMetrics): Store {

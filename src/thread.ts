@@ -5,7 +5,8 @@ import { FlowgateError } from "./errors.ts";
 export interface Thread<Request, Reply> extends AsyncDisposable {
   /**
    * Calls the handler in the thread. If the handler throws, rejects with an Error of the same message and own properties,
-   * but without its class. Rejects with `unavailable` if the thread exits before it has replied.
+   * but without its class. Rejects with `unavailable` if the thread exits before it has replied; but the call that took more
+   * memory than `limits` allow rejects with the error of `outOfMemory`.
    */
   call(request: Request, transfer?: readonly Transferable[]): Promise<Reply>;
 }
@@ -17,6 +18,8 @@ export type ThreadOptions = {
   /** The thread's `workerData`. */
   readonly data: unknown;
   readonly limits?: ResourceLimits;
+  /** Required with a limit of the old generation. */
+  readonly outOfMemory?: () => Error;
   /** The time without calls after which the thread is stopped. Defaults to 30 s: an idle thread takes 10 MB and more. */
   readonly idleMs?: number;
   /** Called with the reason if the thread exits without being stopped. */
@@ -69,7 +72,7 @@ type Running<Request, Reply> = Pick<Thread<Request, Reply>, "call"> & {
 };
 
 function start<Request, Reply>(
-  { name, entry, data, limits = {}, onUnexpectedExit }: ThreadOptions,
+  { name, entry, data, limits = {}, outOfMemory = unfinished, onUnexpectedExit }: ThreadOptions,
   onExit: () => void,
 ): Running<Request, Reply> {
   const calls = new Map<number, PromiseWithResolvers<Reply>>();
@@ -98,8 +101,10 @@ function start<Request, Reply>(
       onUnexpectedExit(cause ?? new Error(`the thread exited with code ${code}`));
       onExit();
     }
-    for (const call of calls.values()) {
-      call.reject(new FlowgateError("unavailable", "the service could not finish the call: try again"));
+    const [current, ...queued] = calls.values();
+    current?.reject(isOutOfMemory(cause) ? outOfMemory() : unfinished());
+    for (const call of queued) {
+      call.reject(unfinished());
     }
     calls.clear();
     exit();
@@ -123,6 +128,14 @@ function start<Request, Reply>(
       await exited;
     },
   };
+}
+
+function isOutOfMemory(error: NodeJS.ErrnoException | undefined): boolean {
+  return error?.code === "ERR_WORKER_OUT_OF_MEMORY";
+}
+
+function unfinished(): FlowgateError {
+  return new FlowgateError("unavailable", "the service could not finish the call: try again");
 }
 
 /** The result of a handler. The objects in `transfer` are moved instead of copied. */

@@ -45,6 +45,27 @@ test("serves and runs flows that another process commits to its store, which sta
   await store.flows.commit(draft(store.flows.active().rev));
 });
 
+test("keeps the flows from its own ports", async () => {
+  await using folder = await createFolder();
+  await using gateway = await openGateway(optionsOf(folder.path, { metrics: { port: 0 } }));
+  const ports = [gateway.url, gateway.metricsUrl].map((url) => new URL(url ?? "").port);
+  const code = `const net = util.inspect.constructor("return process")().getBuiltinModule("net");
+    const codeOf = (port) => new Promise((resolve) => {
+      net.connect(port, "127.0.0.1").once("error", ({ code }) => resolve(code)).once("connect", () => resolve("connected"));
+    });
+    Promise.all([${ports.join()}].map(codeOf)).then((payload) => node.send({ ...msg, payload }));
+    return null`;
+  await eventually(async () => expect(gateway.runtimeStatus().state).toBe("running"));
+  const deployed = await fetch(`${gateway.url}/flows`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(endpoint("/ports", code)),
+  });
+  expect(deployed.status).toBe(204);
+  const response = await fetch(`http://127.0.0.1:${gateway.runtimeStatus().httpPort}/ports`);
+  expect(await response.json()).toEqual(["EACCES", "EACCES"]);
+});
+
 test("runs the flows in mode one if no other replica can use its store", async () => {
   await using folder = await createFolder();
   await using gateway = await openGateway(optionsOf(folder.path, { runtime: { port: 0, mode: "one" } }));

@@ -29,10 +29,33 @@ test("rejects one port for two servers, but accepts 0 for both", () => {
   expect(parseOptions({ port: 0, runtime: { port: 0 } }).port).toBe(0);
 });
 
+test("rejects entries of runtime.network that are no addresses", () => {
+  expect(problems({ runtime: { network: { allow: ["10.0.0.0/8", "example.com"], deny: "10.0.0.1" } } })).toEqual([
+    "runtime.network.allow[1]: must be an address or a subnet, with or without a port, such as 10.0.0.0/8, 192.0.2.1:443, [2001:db8::/32]:443 or *:443; host names are not possible",
+    "runtime.network.deny: must be a list of addresses and subnets",
+  ]);
+});
+
+const wildcard = 'must be a path without "*", which would let flows out of their directory';
+const permittedWildcard = 'must be a path without "*"; "/" permits all files';
+
+test.each<[unknown, string[]]>([
+  [{ dataDir: "/srv/a*" }, [`dataDir: ${wildcard}`]],
+  [{ runtime: { dir: "/srv/*/flows" } }, [`runtime.dir: ${wildcard}`]],
+  [
+    { runtime: { allow: { fileSystemRead: ["/srv", "*"] } } },
+    [`runtime.allow.fileSystemRead[1]: ${permittedWildcard}`],
+  ],
+  [{ runtime: { allow: { fileSystemWrite: ["/srv/*"] } } }, [`runtime.allow.fileSystemWrite[0]: ${permittedWildcard}`]],
+  [{ dataDir: "/srv/a,b [c] ?", runtime: { allow: { fileSystemRead: ["/"] } } }, []],
+])("rejects wildcards in the paths of the sandbox: %j", (input, expected) => {
+  expect(problems(input)).toEqual(expected);
+});
+
 test("has a default for everything", () => {
   expect(parseOptions({})).toEqual({
     history: { maxRevisions: 10_000 },
-    host: "127.0.0.1",
+    host: "localhost",
     port: 8080,
     dataDir: "./data",
     trustedProxies: [],
@@ -40,16 +63,18 @@ test("has a default for everything", () => {
     hosts: [],
     docs: true,
     reflection: "open",
-    metrics: { enabled: true, host: "127.0.0.1" },
+    metrics: { enabled: true, host: "localhost" },
     runtime: {
       mode: "each",
       leaseMs: 10_000,
-      host: "127.0.0.1",
+      host: "localhost",
       port: 1880,
       dir: "data/runtime",
       deadlineMs: 30_000,
       nodeCloseTimeoutMs: 5000,
+      freshProcess: "never",
       restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
+      network: { deny: [] },
       allow: {
         fileSystemRead: [],
         fileSystemWrite: [],
@@ -75,6 +100,7 @@ test("has a default for everything", () => {
       requestTimeoutMs: 300_000,
       idleTimeoutMs: 72_000,
       stallTimeoutMs: 30_000,
+      memoryWaitMs: 10_000,
       minBytesPerSecond: 240,
       resetsPerSecond: 100,
       invalidFrames: 1000,
@@ -122,7 +148,7 @@ test("puts the runtime's directory in the data directory by default", () => {
 });
 
 const permissionNames =
-  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, settings.read, tokens.read, tokens.write, audit.read, metrics.read";
+  "must be one or several of: *, read, flows.read, flows.write, revisions.read, revisions.write, runtime.write, settings.read, tokens.read, tokens.write, audit.read, metrics.read";
 
 test.each<[unknown, string[]]>([
   [null, ["options: must be keys and values"]],
@@ -240,6 +266,10 @@ test.each<[unknown, string[]]>([
     { metrics: { port: 8080 } },
     ["metrics.port: must be different from port and runtime.port; if absent, the metrics are served on port"],
   ],
+  ...["127.0.0.1", "::1"].map((host): [unknown, string[]] => [
+    { port: 1880, host },
+    ["runtime.port: must be different from port, which the API uses"],
+  ]),
   [
     { metrics: { port: 1880 } },
     ["metrics.port: must be different from port and runtime.port; if absent, the metrics are served on port"],

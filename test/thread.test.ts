@@ -13,6 +13,8 @@ function open(idleMs?: number) {
     name: "test",
     entry: new URL("./fixtures/thread/worker.ts", import.meta.url),
     data: name,
+    limits: { maxOldGenerationSizeMb: 32 },
+    outOfMemory: () => new Error("too much"),
     onUnexpectedExit: (error) => unexpectedExits.push(error.message),
     ...(idleMs !== undefined && { idleMs }),
   });
@@ -50,6 +52,18 @@ test("calls reject if the thread exits, and the next call starts a new one", asy
   ]);
   expect(unexpectedExits).toEqual(["the thread exited with code 3"]);
   expect((await echo("after")).threadId).not.toBe(threadId);
+});
+
+test("a call that takes more memory than its thread may have rejects, and others can be repeated", async () => {
+  const { thread, echo, unexpectedExits } = open();
+  await using _ = thread;
+  const failed = await Promise.allSettled([thread.call({ kind: "exhaust" }), echo("queued")]);
+  expect(failed).toEqual([
+    { status: "rejected", reason: new Error("too much") },
+    { status: "rejected", reason: expect.objectContaining({ reason: "unavailable" }) },
+  ]);
+  expect(unexpectedExits).toHaveLength(1);
+  expect(new TextDecoder().decode((await echo("after")).bytes)).toBe("after");
 });
 
 test("an idle thread is stopped, and the next call starts a new one", async () => {

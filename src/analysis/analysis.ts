@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import type { Logger } from "pino";
 import type { Configuration, CredentialSets } from "../flows/configuration.ts";
+import { FlowgateError } from "../errors.ts";
 import { type FlowsDocument, parseDocument } from "../flows/document.ts";
 import { createThread } from "../thread.ts";
 import type {
@@ -22,11 +23,11 @@ export type Merge = MergeResult<Content>;
 
 /** Compares and merges flows, and plans deployments. Disposing stops the thread. */
 export interface Analysis extends AsyncDisposable {
-  /** Rejects with `unavailable` if the thread exits. */
+  /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
   diff(sides: Omit<DiffCall<Content>, "kind">): Promise<DiffResult>;
-  /** Rejects with `unavailable` if the thread exits. */
+  /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
   plan(call: Omit<PlanCall<Content>, "kind">): Promise<PlanResult>;
-  /** Rejects with `unavailable` if the thread exits. */
+  /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
   merge(versions: Omit<MergeCall<Content>, "kind">): Promise<Merge>;
 }
 
@@ -39,13 +40,16 @@ const maxShortNodes = 1_000;
 /** Loaded at the first use, since the service can start without it. */
 const loadAnalyze = () => import("./analyze.ts");
 
-/** Compares large flows in a thread, which gets their JSON and parses it. */
-export function openAnalysis(log: Logger): Analysis {
+/** Compares large flows in a thread with a heap of at most `memoryMb` MiB, which gets their JSON and parses it. */
+export function openAnalysis(log: Logger, memoryMb: number): Analysis {
   const thread = createThread<AnalysisCall, AnalysisResult>({
     name: "flowgate analysis",
     // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
     data: undefined,
+    limits: { maxOldGenerationSizeMb: memoryMb },
+    outOfMemory: () =>
+      new FlowgateError("limit_exceeded", "comparing these flows takes more memory than limits.memoryMb allows"),
     onUnexpectedExit: (err) => log.error({ err }, "the thread that compares flows exited"),
   });
 

@@ -5,6 +5,7 @@ import { createAccounts } from "./accounts.ts";
 import type { AdminAuth } from "./admin-auth.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import { readClient } from "./client.ts";
+import type { ClientKind } from "./client-key.ts";
 import type { Limiter } from "./limiter.ts";
 import { createLogins } from "./logins.ts";
 import { createIdentities, type IdentityRule } from "./identities.ts";
@@ -34,6 +35,8 @@ type TokenPeer = {
   readonly origin: Origin;
   /** The Authorization header; null: there is none. */
   readonly authorization: string | null;
+  /** Where the client connects from. Absent: over TCP. */
+  readonly kind?: ClientKind | undefined;
 };
 
 export interface Authenticator {
@@ -199,12 +202,13 @@ function createTokenAuthenticator(
   }
 
   return {
-    async issueToken(request, { origin, authorization }) {
+    async issueToken(request, { origin, authorization, kind }) {
       const client = readClient(request.clientId, authorization);
       const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
       const recordFailure = (detail: string, by?: string): void =>
         audit.record({ kind: "sign_in_failed", origin: { ...origin, by }, detail });
-      const { username: by, ...user } = await logins.verify(request, origin.address ?? "", recordFailure);
+      const source = { address: origin.address ?? "", kind };
+      const { username: by, ...user } = await logins.verify(request, source, recordFailure);
       const scope = requestedScope ?? user.permissions;
       if (!covers(user.permissions, scope, permissions)) {
         recordFailure("the scope exceeds the permissions of the user", by);

@@ -1,11 +1,12 @@
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { type AccessRule, compileAccess } from "./access.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { Authenticator } from "./authenticator.ts";
+import { FlowgateError } from "../errors.ts";
 import { originOf } from "./origin.ts";
 import { allows } from "./permissions.ts";
-import { peerKey, type Principal, principalKey } from "./principal.ts";
+import { type Peer, peerKey, type Principal, principalKey } from "./principal.ts";
 import { insufficientScope, invalidToken, noIdentity, noToken } from "./unauthorized.ts";
 
 /**
@@ -42,6 +43,12 @@ export function createGate(
       }),
     );
   };
+}
+
+/** The methods that are not public: only these are served to callers with an identity while the service is overloaded. */
+export function identifiedMethods(services: readonly DescService[]): ReadonlySet<DescMethod> {
+  const rules = [...compileAccess(services)];
+  return new Set(rules.filter(([, { kind }]) => kind !== "public").map(([method]) => method));
 }
 
 /** The properties of a call, or of another request, that the gate reads. */
@@ -82,9 +89,15 @@ function authorize(
     );
   }
   // The peer's copy of Authorization is preferred: creating Headers would cost as much as the rest of the gate.
-  const { authorization = request.requestHeader.get("authorization"), workload } = request.values.get(peerKey);
+  const peer = request.values.get(peerKey);
+  const { authorization = request.requestHeader.get("authorization"), workload, overloaded } = peer;
   const unknownCaller = authenticator.issuesTokens ? noToken : noIdentity;
   const admit = (principal: Principal): void => {
+    if (principal.username !== undefined) {
+      peer.authenticated?.();
+    } else if (overloaded !== undefined) {
+      throw overloaded();
+    }
     if (rule.kind === "authenticated" && authenticator.required && principal.username === undefined) {
       throw unknownCaller();
     }
@@ -97,8 +110,25 @@ function authorize(
     }
     request.values.set(principalKey, principal);
   };
-  const principal = authenticator.authenticate(authorization, workload);
+  const principal =
+    overloaded === undefined
+      ? authenticator.authenticate(authorization, workload)
+      : authenticateUnderLoad(authenticator, authorization, workload, overloaded);
   return principal instanceof Promise ? principal.then(admit) : admit(principal);
+}
+
+/** Without an identity, a call is rejected for the load, whatever is wrong with it. */
+async function authenticateUnderLoad(
+  authenticator: Authenticator,
+  authorization: string | null,
+  workload: Peer["workload"],
+  overloaded: () => Error,
+): Promise<Principal> {
+  try {
+    return await authenticator.authenticate(authorization, workload);
+  } catch (error) {
+    throw error instanceof FlowgateError && error.reason.startsWith("invalid_") ? overloaded() : error;
+  }
 }
 
 /** RFC 6750, section 2.3, allows tokens in the query but advises against them, since URLs are logged. */

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { AttemptLimit, LoginAttempts } from "../store/login-attempts.ts";
-import { clientKeyOf } from "./client-key.ts";
+import { type ClientKind, clientKeyOf } from "./client-key.ts";
 
 /** A login attempt whose password may be checked. Exactly one of the methods must be called once. */
 export interface Attempt {
@@ -16,14 +16,16 @@ export interface Attempt {
 export interface Limiter {
   /**
    * Resolves to an attempt, or to the number of seconds after which to retry. Attempts in progress count as failed, so
-   * that a burst can't exceed the limits. An attempt that only those would block waits for them.
+   * that a burst can't exceed the limits. An attempt that only those would block waits for them. `kind` is where the client
+   * connects from; defaults to the network.
    */
-  begin(username: string, address: string): Promise<Attempt | number>;
+  begin(username: string, address: string, kind?: ClientKind): Promise<Attempt | number>;
 }
 
 const windowMs = 10 * 60_000;
 const maxFailuresPerUser = 5;
 const maxFailuresPerClient = 50;
+const maxFailuresOfRuntime = 5;
 const maxWaiting = 100;
 /** Attempts of other processes, for which an attempt waits too, end unnoticed. */
 const retryMs = 250;
@@ -32,9 +34,12 @@ const retryMs = 250;
  * Called when a user or client is locked out, with the address of the last attempt. The user name is not passed on to be
  * logged, since it may be a mistyped password.
  */
-export type OnLockOut = (locked: "user" | "client", address: string) => void;
+export type OnLockOut = (locked: "user" | "client", address: string, kind: ClientKind) => void;
 
-/** Limits failed login attempts per user name, whether the user exists or not, and per client. */
+/**
+ * Limits failed login attempts per user name, whether the user exists or not, and per client. Those over the Unix socket, and those
+ * of the flow runtime, are counted separately, so that flows can't block the logins of operators.
+ */
 export function createLimiter(attempts: LoginAttempts, onLockOut: OnLockOut = () => {}): Limiter {
   let waiting = 0;
   let settled = Promise.withResolvers<void>();
@@ -48,10 +53,13 @@ export function createLimiter(attempts: LoginAttempts, onLockOut: OnLockOut = ()
   }
 
   return {
-    async begin(username, address) {
+    async begin(username, address, kind = "network") {
+      const origin = kind === "network" ? "" : `${kind} `;
+      const client = kind === "network" ? clientKeyOf(address) : kind;
+      const maxOfClient = kind === "runtime" ? maxFailuresOfRuntime : maxFailuresPerClient;
       const limits: readonly [AttemptLimit, AttemptLimit] = [
-        { key: `user ${hash("sha256", username)}`, max: maxFailuresPerUser, isReset: true },
-        { key: `client ${hash("sha256", clientKeyOf(address))}`, max: maxFailuresPerClient, isReset: false },
+        { key: `user ${origin}${hash("sha256", username)}`, max: maxFailuresPerUser, isReset: true },
+        { key: `client ${origin}${hash("sha256", client)}`, max: maxOfClient, isReset: false },
       ];
       for (;;) {
         const reply = await attempts.begin(limits, windowMs);
@@ -69,7 +77,7 @@ export function createLimiter(attempts: LoginAttempts, onLockOut: OnLockOut = ()
           try {
             const blocked = await reply.attempt.end(outcome);
             for (const key of outcome === "failed" ? blocked : []) {
-              onLockOut(key === limits[0].key ? "user" : "client", address);
+              onLockOut(key === limits[0].key ? "user" : "client", address, kind);
             }
           } finally {
             settled.resolve();

@@ -1,45 +1,46 @@
-import { createHash, createHmac } from "node:crypto";
 import type { User } from "./admin-auth.ts";
+import type { ClientKind } from "./client-key.ts";
 import type { Limiter } from "./limiter.ts";
-import { parsePasswordHash, verifyPassword } from "./passwords.ts";
+import { costOf, parsePasswordHash, type PasswordHash, verifyPasswords } from "./passwords.ts";
 import { tokenError } from "./token-error.ts";
 
 type Login = { readonly username: string; readonly password: string };
 
+/** Where a login comes from. `kind` defaults to the network. */
+type Source = { readonly address: string; readonly kind?: ClientKind | undefined };
+
 export interface Logins {
   /**
-   * Returns the user with this name and password, or rejects with a token error. `address` is that of the client.
-   * `onFailure` is called with the cause of a failed login, and with the name of the user if it exists.
+   * Returns the user with this name and password, or rejects with a token error. `onFailure` is called with the cause of a failed
+   * login, and with the name of the user if it exists.
    */
-  verify(login: Login, address: string, onFailure: (cause: string, username?: string) => void): Promise<User>;
+  verify(login: Login, source: Source, onFailure: (cause: string, username?: string) => void): Promise<User>;
 }
 
 /**
- * Checks passwords without revealing which users exist: the password for an unknown name is checked against the hash
- * of a configured user, and rejected whatever the result. That user is chosen by the name alone, so that an unknown
- * name always takes the same time, even if the hashes differ in algorithm and cost.
+ * Checks passwords without revealing which users exist: each login checks one hash of every cost that the configured hashes have,
+ * so that all names take the same time. For a known name, the hash of its cost is its own; its result alone counts.
  */
 export function createLogins(users: readonly User[], limiter: Limiter): Logins {
   const accounts = users.map((user) => ({ user, hash: parseHash(user) }));
   const byName = new Map(accounts.map((account) => [account.user.username, account]));
-  // Secret, and stable across restarts.
-  const key = createHash("sha256")
-    .update(users.map(({ password }) => password).join("\n"))
-    .digest();
+  /** One hash of each cost. */
+  const decoys = new Map(accounts.map(({ hash }) => [costOf(hash), hash]));
+  if (decoys.size === 0) {
+    throw new TypeError("adminAuth.users: at least one user is needed");
+  }
 
-  const decoyFor = (username: string) => {
-    const decoy = accounts[createHmac("sha256", key).update(username).digest().readUInt32BE() % accounts.length];
-    if (decoy === undefined) {
-      throw new TypeError("adminAuth.users: at least one user is needed");
-    }
-    return decoy;
+  const isCorrectFor = async (own: PasswordHash | undefined, password: string): Promise<boolean> => {
+    const ownCost = own && costOf(own);
+    const hashes = [...decoys].map(([cost, decoy]) => (cost === ownCost ? (own as PasswordHash) : decoy));
+    const results = await verifyPasswords(password, hashes);
+    return results.some((isCorrect, at) => isCorrect && hashes[at] === own);
   };
-  decoyFor("");
 
   return {
-    async verify({ username, password }, address, onFailure) {
+    async verify({ username, password }, { address, kind }, onFailure) {
       const account = byName.get(username);
-      const attempt = await limiter.begin(username, address);
+      const attempt = await limiter.begin(username, address, kind);
       if (typeof attempt === "number") {
         onFailure("locked out", account?.user.username);
         throw tokenError("temporarily_unavailable", "Too many failed attempts; try again later.", {
@@ -48,7 +49,7 @@ export function createLogins(users: readonly User[], limiter: Limiter): Logins {
       }
       let isCorrect: boolean;
       try {
-        isCorrect = await verifyPassword(password, (account ?? decoyFor(username)).hash);
+        isCorrect = await isCorrectFor(account?.hash, password);
       } catch (error) {
         await attempt.abandon();
         throw error;

@@ -25,7 +25,22 @@ export function hashPassword(password: string): Promise<string> {
   return queue.run(() => hashArgon2id(password));
 }
 
-/** Runs off the event loop; the duration depends on the parameters of the hash. */
-export function verifyPassword(password: string, hash: PasswordHash): Promise<boolean> {
-  return queue.run(() => (hash.kind === "argon2id" ? verifyArgon2id(password, hash) : verifyBcrypt(password, hash)));
+/** Hashes of the same cost take the same time to check. */
+export function costOf(hash: PasswordHash): string {
+  return hash.kind === "argon2id"
+    ? `argon2id ${hash.memoryKib} ${hash.passes} ${hash.parallelism} ${hash.tag.length}`
+    : `bcrypt ${hash.text.slice(4, 6)}`;
+}
+
+/** Checks a password against each of the hashes, one after another. Runs off the event loop. */
+export function verifyPasswords(password: string, hashes: readonly PasswordHash[]): Promise<boolean[]> {
+  return queue.run(async () => {
+    const results: boolean[] = [];
+    for (const hash of hashes) {
+      results.push(
+        hash.kind === "argon2id" ? await verifyArgon2id(password, hash) : await verifyBcrypt(password, hash),
+      );
+    }
+    return results;
+  });
 }

@@ -1,4 +1,5 @@
 import { createContextKey } from "@connectrpc/connect";
+import type { ClientKind } from "./client-key.ts";
 
 /** The caller and its effective permissions. */
 export type Principal = {
@@ -27,6 +28,17 @@ export type Peer = {
    * certificate or header is invalid. Absent: workloads are not identified.
    */
   readonly workload?: (() => string | undefined) | undefined;
+  /**
+   * Called before a document of so many bytes is loaded for the response, which the client may read slowly. A promise resolves when
+   * there is memory for it, and rejects with `overloaded` if that takes too long. Absent: memory is not limited.
+   */
+  reserveDocument?(bytes: number): Promise<void> | undefined;
+  /** Set while the service is overloaded, so that only callers with an identity are admitted: returns the error for others. */
+  readonly overloaded?: (() => Error) | undefined;
+  /** Determines where the client connects from. Absent: over TCP. */
+  clientKind?(): Promise<ClientKind>;
+  /** Called by the gate when the caller has an identity. */
+  authenticated?(): void;
 };
 
 export const peerKey = createContextKey<Peer>({ address: "", requestId: "" }, { description: "peer" });

@@ -9,12 +9,12 @@ export function explainStartFailure(error: unknown, options: Options): CliFailur
     const problem = code === "EADDRINUSE" ? "is in use" : "requires more privileges than this user has";
     if (port === options.port) {
       return new CliFailure(
-        `Port ${port} on ${options.host} ${problem}: choose another with --port, FLOWGATE_PORT or port.`,
+        `Port ${port} on ${address ?? options.host} ${problem}: choose another with --port, FLOWGATE_PORT or port.`,
       );
     }
     if (metrics.port !== undefined && port === metrics.port) {
       return new CliFailure(
-        `Port ${metrics.port} on ${metrics.host} ${problem}: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
+        `Port ${metrics.port} on ${address ?? metrics.host} ${problem}: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
       );
     }
   }
@@ -65,15 +65,21 @@ function isWorkingDirectoryDeleted(): boolean {
   }
 }
 
-function readError(error: unknown): { code: string | undefined; port: unknown; address: unknown; message: string } {
+function readError(error: unknown): {
+  code: string | undefined;
+  port: unknown;
+  address: string | undefined;
+  message: string;
+} {
   if (!(error instanceof Error)) {
     return { code: undefined, port: undefined, address: undefined, message: String(error) };
   }
+  const fields: { readonly address?: unknown; readonly hostname?: unknown } = error as object;
   const [message = error.name] = error.message.split("\n");
   return {
     code: "code" in error && typeof error.code === "string" ? error.code : undefined,
     port: "port" in error ? error.port : undefined,
-    address: "address" in error ? error.address : "hostname" in error ? error.hostname : undefined,
+    address: [fields.address, fields.hostname].find((address) => typeof address === "string"),
     message,
   };
 }

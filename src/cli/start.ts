@@ -9,6 +9,8 @@ export interface RunningGateway extends AsyncDisposable {
   readonly url: string;
   /** The URL of the API documentation, if there is one. */
   readonly docsUrl: string | undefined;
+  /** The path of the Unix socket that serves the API, if there is one. */
+  readonly socketPath: string | undefined;
   /** The URL of the metrics, if they have a port of their own. */
   readonly metricsUrl: string | undefined;
   reloadCertificates(): Promise<void>;
@@ -49,7 +51,7 @@ export async function start(
   await gateway.drain((await signal) === "SIGTERM" ? options.drain.delayMs : 0);
 }
 
-function describeStart({ url, docsUrl, metricsUrl }: RunningGateway, options: Options): string {
+function describeStart({ url, docsUrl, socketPath, metricsUrl }: RunningGateway, options: Options): string {
   const { runtime } = options;
   const callers = describeCallers(options);
   const authentication =
@@ -59,7 +61,8 @@ function describeStart({ url, docsUrl, metricsUrl }: RunningGateway, options: Op
   const flows = runtime.port === 0 ? "a free port (see GET /settings)" : `port ${runtime.port}`;
   const metrics = metricsUrl === undefined ? "" : `Metrics, without authentication: ${metricsUrl}\n`;
   const docs = docsUrl === undefined ? "" : `Documentation of the API: ${docsUrl}\n`;
-  return `Flowgate listens on ${url}\n${docs}Authentication: ${authentication}\nHTTP-in nodes of the flows: ${flows} on ${runtime.host}\n${metrics}`;
+  const socket = socketPath === undefined ? "" : `Unix socket for local operators: ${socketPath}\n`;
+  return `Flowgate listens on ${url}\n${socket}${docs}Authentication: ${authentication}\nHTTP-in nodes of the flows: ${flows} on ${runtime.host}\n${metrics}`;
 }
 
 /** Describes who can authenticate; empty without authentication. */

@@ -104,7 +104,11 @@ export function watchHealth(
     subscriptions.use(
       runtime.onChange(() => {
         const { state, message } = runtime.status();
-        if (isRunning && state !== "running") {
+        if (isRunning && state === "starting") {
+          // In a new process, on demand.
+          isRunning = false;
+          health.interrupted();
+        } else if (isRunning && state !== "running") {
           health.failed({ outcome: "crashed", missingTypes: [], message });
         }
       }),

@@ -3,6 +3,7 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:
 import type { JsonValue } from "@bufbuild/protobuf";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "./configuration.ts";
+import { findKeyViolation } from "./json-violation.ts";
 
 /**
  * Decrypts Node-RED's `$` format: the IV as 32 hex digits, followed by the base64 of AES-256-CTR over
@@ -69,6 +70,9 @@ function parseSets(object: { [id: string]: JsonValue }): CredentialSets | undefi
   for (const [id, set] of Object.entries(object)) {
     if (!isObject(set) || !Object.values(set).every((value) => typeof value === "string")) {
       return undefined;
+    }
+    if (Object.keys(set).some((name) => findKeyViolation(name) !== undefined)) {
+      throw invalidCredentials("contains a name that is not allowed, such as __proto__ or hasOwnProperty");
     }
     sets.set(id, new Map(Object.entries(set as { [name: string]: string })));
   }

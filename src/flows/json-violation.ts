@@ -32,9 +32,12 @@ export function findJsonViolation(value: JsonValue | undefined, level: number): 
   }
 }
 
-/** Rejects keys that some protocol can't represent, and `__proto__`, which can change the prototype of an object. */
+/**
+ * Rejects keys that some protocol can't represent, `__proto__`, which can change the prototype of an object, and
+ * `hasOwnProperty`, since the flow runtime calls the method of this name.
+ */
 export function findKeyViolation(key: string): Violation | undefined {
-  if (key === "__proto__") {
+  if (key === "__proto__" || key === "hasOwnProperty") {
     return { path: [key], message: "this key is not allowed" };
   }
   return key.isWellFormed()
@@ -58,7 +61,11 @@ function findElementViolation(elements: readonly JsonValue[], level: number): Vi
 
 function findMemberViolation(object: { readonly [key: string]: JsonValue }, level: number): Violation | undefined {
   for (const key of Object.keys(object)) {
-    const violation = findKeyViolation(key) ?? prependKeyIfFound(key, findJsonViolation(object[key], level + 1));
+    // The flow runtime converts the values of properties to text.
+    const violation =
+      key === "toString"
+        ? { path: [key], message: "this key is not allowed" }
+        : (findKeyViolation(key) ?? prependKeyIfFound(key, findJsonViolation(object[key], level + 1)));
     if (violation !== undefined) {
       return violation;
     }

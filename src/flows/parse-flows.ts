@@ -4,6 +4,7 @@ import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, FlowNode } from "./configuration.ts";
 import { type Contained, isContained, readContainment } from "./containment.ts";
 import { findCredentialsViolation } from "./credentials-violation.ts";
+import { findReservedName } from "./reserved-names.ts";
 import { prependKeyIfFound, type Violation, invalidFlows, quoteInput, prependKey } from "./violation.ts";
 import { findJsonViolation, findKeyViolation, findTextViolation } from "./json-violation.ts";
 
@@ -76,6 +77,7 @@ function flatten({ id, type, label, properties }: Node): FlowNode {
 function findNodeViolation(node: Node, paths: PathsById): Violation | undefined {
   return (
     findIdViolation(node.id, paths) ??
+    findReservedName(node) ??
     prependKeyIfFound("type", node.type === "" ? empty : findTextViolation(node.type)) ??
     prependKeyIfFound("label", node.label === undefined ? undefined : findTextViolation(node.label)) ??
     prependKeyIfFound("credentials", node.credentials && findCredentialsViolation(node.credentials)) ??

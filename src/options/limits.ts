@@ -6,11 +6,13 @@ import { milliseconds, wholeNumber } from "./values.ts";
 const connectionLimits = {
   connections: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connections)
-    .describe("Maximum number of connections. Further connections are reset."),
+    .describe(
+      "Maximum number of connections. Beyond it, those that have been idle for longest are closed; if none is idle, further connections are reset.",
+    ),
   connectionsPerSource: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.connectionsPerSource)
     .describe(
-      "Maximum number of connections per client (IPv4 address or IPv6 /64). Further connections are reset. Addresses in `trustedProxies` are exempt.",
+      "Maximum number of connections per client (IPv4 address or IPv6 /64), handled like `connections`. Addresses in `trustedProxies` are exempt.",
     ),
   callsPerConnection: wholeNumber(1, 1_000_000)
     .default(listenerDefaults.callsPerConnection)
@@ -77,18 +79,26 @@ export const limits = z
     inFlight: wholeNumber(0, 1_000_000)
       .default(1000)
       .describe(
-        "Maximum number of concurrent calls. Streams have a separate limit of the same size. Further calls are rejected with 503. 0 disables the limit.",
+        "Maximum number of concurrent calls. Streams have a separate limit of the same size. Further calls are rejected with 503, but a fifth more are accepted with a token. 0 disables the limit.",
       ),
     inFlightPerSource: wholeNumber(0, 1_000_000)
       .default(250)
       .describe(
-        "Maximum number of concurrent calls, and of concurrent streams, per client (IPv4 address or IPv6 /64). Further calls are rejected with 503. Addresses in `trustedProxies` are exempt. 0 disables the limit.",
+        "Maximum number of concurrent calls, and of concurrent streams, per client (IPv4 address or IPv6 /64), handled like `inFlight`. Addresses in `trustedProxies` are exempt. 0 disables the limit.",
       ),
     eventLoopDelayMs: wholeNumber(0, 60_000)
       .default(500)
       .describe(
         "Maximum smoothed delay of the event loop. While it is exceeded, calls are rejected with 503. 0 disables the limit.",
       ),
+    memoryMb: wholeNumber(64, 1_048_576)
+      .optional()
+      .describe(
+        "Memory in MiB that request bodies of more than 64 KiB may take while they are received, decompressed and decoded. Bodies wait for it. Also the maximum heap of each thread that decodes or compares flows. Absent: half of the heap's limit or a quarter of the memory of the machine or cgroup, whichever is less, from 64 to 512.",
+      ),
+    memoryWaitMs: milliseconds
+      .default(10_000)
+      .describe("How long a request body may wait for memory. Then its call is rejected with 503."),
     deadlineMs: milliseconds
       .default(3_600_000)
       .describe(

@@ -1,6 +1,19 @@
 import * as z from "zod";
+import { parseNetworkRule } from "../runtime/network-rule.ts";
 import { runtimeDefaults } from "../runtime/options.ts";
 import { flag, milliseconds, paths, port, text, wholeNumber } from "./values.ts";
+
+const networkRules = z
+  .array(
+    z
+      .string("must be an address or a subnet")
+      .refine(
+        (rule) => parseNetworkRule(rule) !== undefined,
+        "must be an address or a subnet, with or without a port, such as 10.0.0.0/8, 192.0.2.1:443, [2001:db8::/32]:443 or *:443; host names are not possible",
+      ),
+    "must be a list of addresses and subnets",
+  )
+  .readonly();
 
 export const runtime = z.strictObject({
   mode: z
@@ -15,8 +28,10 @@ export const runtime = z.strictObject({
       "How long after the failure of the replica that runs the flows another one takes over, with `one`. The flows are stopped earlier if the store cannot be reached.",
     ),
   host: text
-    .default("127.0.0.1")
-    .describe("Address that the HTTP-in nodes of flows listen on. They are not protected by `adminAuth`."),
+    .default("localhost")
+    .describe(
+      "Address that the HTTP-in nodes of flows listen on. They are not protected by `adminAuth`. `localhost`: 127.0.0.1 and, if it exists, ::1.",
+    ),
   port: port.default(1880).describe("Port of the HTTP-in nodes of flows. 0 selects a free port."),
   dir: text
     .optional()
@@ -32,6 +47,12 @@ export const runtime = z.strictObject({
   nodeCloseTimeoutMs: milliseconds
     .default(runtimeDefaults.nodeCloseTimeoutMs)
     .describe("How long a node may take to stop before the runtime no longer waits for it."),
+  freshProcess: z
+    .enum(["never", "full", "always"], "must be one of: never, full, always")
+    .default(runtimeDefaults.freshProcess)
+    .describe(
+      "Which deployments start in a new process, which ends all code of the flows before, and loses their context in memory: `never`, those that restart all nodes (`full` and `reload`), or `always`. Whatever it says, a deployment does so after the flows have blocked the event loop for a second, flooded the log, or used up the connections of the service.",
+    ),
   restart: z
     .strictObject({
       backoffMs: milliseconds
@@ -46,6 +67,18 @@ export const runtime = z.strictObject({
         .describe(
           "After this many short runs in a row the runtime enters safe mode: the flows are not started until the next deployment.",
         ),
+    })
+    .prefault({}),
+  network: z
+    .strictObject({
+      allow: networkRules
+        .optional()
+        .describe(
+          "What flows may connect to, over TCP and UDP: addresses, subnets or `*` for all, each with or without a port, such as `10.0.0.0/8`, `192.0.2.1:443`, `[2001:db8::/32]:443` or `*:443`. Absent: everything that is not denied. The ports of the service on this machine have to be named.",
+        ),
+      deny: networkRules
+        .default([])
+        .describe("What flows may not connect to, in the same form. Takes precedence over `runtime.network.allow`."),
     })
     .prefault({}),
   allow: z

@@ -1,6 +1,8 @@
 import { isIP } from "node:net";
+import { resolve } from "node:path";
 import * as z from "zod";
 import { isLoopback } from "../loopback.ts";
+import { hasWildcard } from "../runtime/sandbox.ts";
 import { parseSubnet } from "../server/trusted-proxies.ts";
 import { adminAuth } from "./admin-auth.ts";
 import { cors } from "./cors.ts";
@@ -16,13 +18,19 @@ import { flag, milliseconds, port, text, wholeNumber } from "./values.ts";
 export const optionsSchema = z
   .strictObject({
     host: text
-      .default("127.0.0.1")
+      .default("localhost")
       .describe(
-        "Address to listen on. An address other than loopback requires `adminAuth`, `identity` or `allowUnauthenticated`.",
+        "Address to listen on. `localhost` is 127.0.0.1 and, if the machine has it, ::1, both with the same port. An address other than loopback requires `adminAuth`, `identity` or `allowUnauthenticated`.",
       ),
     port: port
       .default(8080)
       .describe("Port of the administration API, for REST, Connect, gRPC and gRPC-Web. 0 selects a free port."),
+    socket: z
+      .union([text, z.literal(false)], "must be a path, or false")
+      .optional()
+      .describe(
+        "Path of a Unix socket that serves the same API without TLS, with limits of its own, to processes of this user. false: none. Absent: `flowgate.sock` in `dataDir`.",
+      ),
     dataDir: text
       .default(defaultDataDir)
       .describe("Directory of the store, the credential key and the runtime's files. Created if it does not exist."),
@@ -183,6 +191,20 @@ export const optionsSchema = z
       });
     }
   })
+  .superRefine(({ dataDir, runtime }, context) => {
+    const directories = [
+      { path: ["dataDir"], directory: dataDir },
+      { path: ["runtime", "dir"], directory: runtime.dir ?? dataDir },
+    ];
+    const first = directories.find(({ directory }) => hasWildcard(resolve(directory)));
+    if (first !== undefined) {
+      context.addIssue({
+        code: "custom",
+        path: first.path,
+        message: 'must be a path without "*", which would let flows out of their directory',
+      });
+    }
+  })
   .superRefine(checkIdentity)
   .superRefine(({ adminAuth, identity, allowUnauthenticated, cors }, context) => {
     if (cors?.origins.includes("*") === true && (adminAuth ?? identity) === undefined && !allowUnauthenticated) {
@@ -198,6 +220,9 @@ export const optionsSchema = z
 /** Whether listening on the same port of both addresses conflicts. */
 function overlap(first: string, second: string): boolean {
   const covers = (host: string, other: string): boolean =>
-    host === other || host === "::" || (host === "0.0.0.0" && isIP(other) !== 6);
+    host === other ||
+    host === "::" ||
+    (host === "0.0.0.0" && isIP(other) !== 6) ||
+    (host === "localhost" && (other === "127.0.0.1" || other === "::1"));
   return covers(first, second) || covers(second, first);
 }

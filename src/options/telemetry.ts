@@ -10,8 +10,10 @@ export const metrics = z.strictObject({
       "Separate port for `/metrics`, without authentication. 0 selects a free port. Absent: served on `port`, to clients with the permission `metrics.read`.",
     ),
   host: text
-    .default("127.0.0.1")
-    .describe("Address that `metrics.port` listens on. Every client that reaches it can read the metrics."),
+    .default("localhost")
+    .describe(
+      "Address that `metrics.port` listens on; `localhost` as for `host`. Every client that reaches it can read the metrics.",
+    ),
 });
 
 export const tracing = z.strictObject({

@@ -1,4 +1,6 @@
+import { resolve } from "node:path";
 import * as z from "zod";
+import { hasWildcard } from "../runtime/sandbox.ts";
 
 // Schemas shared by several options.
 
@@ -6,7 +8,12 @@ export const text = z.string("must be text").min(1, "must not be empty");
 export const flag = z.boolean("must be true or false");
 export const port = wholeNumber(0, 65_535);
 export const milliseconds = wholeNumber(1, 86_400_000);
-export const paths = z.array(text, "must be a list of paths").readonly();
+export const paths = z
+  .array(
+    text.refine((path) => !hasWildcard(resolve(path)), 'must be a path without "*"; "/" permits all files'),
+    "must be a list of paths",
+  )
+  .readonly();
 
 export function wholeNumber(min: number, max: number) {
   const error = `must be a whole number from ${min} to ${max}`;

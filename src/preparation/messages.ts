@@ -5,7 +5,7 @@ import type { EncodedRequest } from "@flowgate/transcoding";
 import type { SerializedError } from "./serialized-error.ts";
 
 /** The `workerData` of the thread. */
-export type PreparationData = { readonly credentialSecret: string | undefined };
+export type PreparationData = { readonly credentialSecret: string | undefined; readonly memoryMb: number };
 
 export type PreparationCall = {
   readonly source: EncodedRequest;

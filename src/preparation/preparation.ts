@@ -4,6 +4,7 @@ import type { CredentialSets } from "../flows/configuration.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { parseDocument } from "../flows/document.ts";
 import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
+import { tooLargeToDecode } from "../server/memory/decoding-limit.ts";
 import { createThread } from "../thread.ts";
 import { takeEncodedRequest, getEncodedRequest } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
@@ -12,7 +13,10 @@ import { findVersionMismatch, isInvalidMessage } from "./version-mismatch.ts";
 
 /** Prepares deployments for the commit. Disposing stops the thread. */
 export interface Preparation extends AsyncDisposable {
-  /** As `prepareDeployment`, but first decodes a request that was not decoded yet. Rejects with `unavailable` if the thread exits. */
+  /**
+   * As `prepareDeployment`, but first decodes a request that was not decoded yet. Rejects with a RequestError of status 413 if that takes
+   * too much memory, and with `unavailable` if the thread exits for another reason.
+   */
   prepare(request: FlowsRequest, current: CredentialSets): Promise<PreparedDeployment>;
 }
 
@@ -22,34 +26,43 @@ export interface Preparation extends AsyncDisposable {
  */
 const maxShortBytes = 64 * 1024;
 
+/** Longer bodies, of which the longest take seconds, have a thread of their own, so that they do not delay others. */
+const maxMediumBytes = 2 * 1024 * 1024;
+
 /** A large young generation, because most objects that parsing allocates live until the end of the call. */
-const limits = { maxYoungGenerationSizeMb: 64 };
+const maxYoungGenerationSizeMb = 64;
 
 /**
- * Decodes and validates deployments in a thread, to which the bytes of the request are transferred. A short request, and one
- * that an interceptor has read and may have changed, is prepared on the event loop.
+ * Decodes and validates deployments in threads, to which the bytes of the request are transferred. A short request, and one
+ * that an interceptor has read and may have changed, is prepared on the event loop. `memoryMb` limits the heap of each thread.
  */
 export function openPreparation({
   credentialSecret,
   decrypt,
   log,
+  memoryMb,
 }: PreparationData & { readonly decrypt: Decrypt; readonly log: Logger }): Preparation {
-  const thread = createThread<PreparationCall, PreparationReply>({
-    name: "flowgate deployments",
-    // The extension is .ts in the sources and .js in the build.
-    entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
-    data: { credentialSecret } satisfies PreparationData,
-    limits,
-    onUnexpectedExit: (err) => log.error({ err }, "the thread that prepares deployments exited"),
-  });
+  const open = (name: string) =>
+    createThread<PreparationCall, PreparationReply>({
+      name,
+      // The extension is .ts in the sources and .js in the build.
+      entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
+      data: { credentialSecret, memoryMb } satisfies PreparationData,
+      limits: { maxYoungGenerationSizeMb, maxOldGenerationSizeMb: memoryMb },
+      outOfMemory: () => tooLargeToDecode("more memory to decode than limits.memoryMb"),
+      onUnexpectedExit: (err) => log.error({ err }, `the thread "${name}" exited`),
+    });
+  const medium = open("flowgate deployments");
+  const large = open("flowgate large deployments");
 
   return {
     async prepare(request, current) {
       const encoded = getEncodedRequest(request);
       // Must read the bytes before they are transferred to the thread.
       const versionMismatch = findVersionMismatch(encoded);
-      const isLong = (encoded?.bytes.length ?? 0) > maxShortBytes;
-      const source = isLong ? takeEncodedRequest(request) : undefined;
+      const length = encoded?.bytes.length ?? 0;
+      const source = length > maxShortBytes ? takeEncodedRequest(request) : undefined;
+      const thread = length > maxMediumBytes ? large : medium;
       try {
         return source === undefined
           ? await prepareDeployment(request, current, decrypt)
@@ -61,7 +74,9 @@ export function openPreparation({
         throw isInvalidMessage(error) ? (versionMismatch ?? error) : error;
       }
     },
-    [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([medium[Symbol.asyncDispose](), large[Symbol.asyncDispose]()]);
+    },
   };
 }
 

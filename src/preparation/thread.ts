@@ -4,6 +4,7 @@ import type { DescMethodUnary, Message } from "@bufbuild/protobuf";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
+import { assertDecodable } from "../server/memory/decoding-limit.ts";
 import { createProtoDecoder, maxDepth } from "../server/rpc/decode.ts";
 import { serveThread } from "../thread.ts";
 import type { EncodedRequest } from "@flowgate/transcoding";
@@ -13,7 +14,7 @@ import { createRequestDecoder } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { serializeError } from "./serialized-error.ts";
 
-const { credentialSecret } = workerData as PreparationData;
+const { credentialSecret, memoryMb } = workerData as PreparationData;
 const decoders = {
   "flowgate.v1.SetFlowsRequest": createDecoder(FlowsService.method.setFlows),
   "flowgate.v1.PlanFlowsRequest": createDecoder(FlowsService.method.planFlows),
@@ -21,8 +22,10 @@ const decoders = {
 
 serveThread<PreparationCall, PreparationReply>(async (call) => {
   const reply = await prepare(call);
-  const hasDocument = reply.kind === "prepared" && reply.outcome?.kind === "flows";
-  return { reply, transfer: hasDocument ? [reply.outcome.json.buffer] : [] };
+  const json = reply.kind === "prepared" && reply.outcome?.kind === "flows" ? reply.outcome.json : undefined;
+  // A small document may be a part of Node's buffer pool, which can't be transferred.
+  const isAlone = json !== undefined && json.byteLength === json.buffer.byteLength;
+  return { reply, transfer: isAlone ? [json.buffer] : [] };
 });
 
 async function prepare({ source, typeName, current }: PreparationCall): Promise<PreparationReply> {
@@ -40,9 +43,12 @@ function createDecoder(method: DescMethodUnary): (source: EncodedRequest) => Mes
   const decodeHttp = createRequestDecoder(method);
   const decodeRpc = {
     json: createJsonCodec(method, maxDepth, createReachableRegistry([method])).decode,
-    proto: createProtoDecoder(method.input),
+    proto: createProtoDecoder(method),
   };
-  return ({ bytes, format }) => (format.kind === "http" ? decodeHttp(bytes, format) : decodeRpc[format.kind](bytes));
+  return ({ bytes, format }) => {
+    assertDecodable(method.input, format.kind === "proto" ? "proto" : "json", bytes, memoryMb);
+    return format.kind === "http" ? decodeHttp(bytes, format) : decodeRpc[format.kind](bytes);
+  };
 }
 
 function serializeOutcome(

@@ -80,6 +80,8 @@ export function openLeasedRuntime({ keeper, open, log }: LeasedRuntimeOptions): 
   let stopped: Promise<void> | undefined;
   return {
     apply: async (...call) => opened?.runtime.apply(...call) ?? pending,
+    restart: async (...call) => opened?.runtime.restart(...call) ?? pending,
+    distrust: (reason) => opened?.runtime.distrust(reason),
     status: () =>
       opened?.runtime.status() ?? {
         ...flowRuntime,

@@ -5,9 +5,9 @@ const newline = 0x0a;
 
 /**
  * Reads the output of a process line by line. It never stops reading, because a full pipe would block the process; output
- * beyond the budget is dropped.
+ * beyond the budget is dropped, and `onFlood` called.
  */
-export function readOutput(stream: Readable, onLine: (text: string) => void): void {
+export function readOutput(stream: Readable, onLine: (text: string) => void, onFlood: () => void): void {
   const budget = createLogBudget((bytes) => onLine(`(${bytes} bytes of output were dropped)`));
   /** The incomplete line, up to the maximum length. */
   let pending: Buffer[] = [];
@@ -41,6 +41,7 @@ export function readOutput(stream: Readable, onLine: (text: string) => void): vo
         budget.countDropped(chunk.length - start + pendingBytes);
         clear();
         isDropping = true;
+        onFlood();
         return;
       }
       add(chunk.subarray(start, at));

@@ -6,6 +6,7 @@ import { openChildChannel } from "./child-channel.ts";
 import { readOutput } from "./child-output.ts";
 import { formatDeadline } from "./fence.ts";
 import { launchArguments } from "./launch.ts";
+import { noteProcess } from "./leftover.ts";
 import { createLogBudget } from "./log-budget.ts";
 import {
   type Deployed,
@@ -23,6 +24,8 @@ import { sandboxEnvironment, sandboxFlags } from "./sandbox.ts";
 export type ChildEvents = {
   /** Called for each message, heartbeats included. */
   readonly onActivity: () => void;
+  /** Called with the reason for each line and message that is too many. */
+  readonly onFlood: (reason: string) => void;
   readonly onReply: (message: Ready | DeployStarted | Deployed) => void;
   /** Called once, also if the process could not be started. */
   readonly onExit: (cause: string) => void;
@@ -59,33 +62,43 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   // Undefined if there were no file descriptors for the pipes, which Node's types omit.
   const pipes = child.stdio as ChildProcess["stdio"] | undefined;
   if (pipes === undefined) return notStarted;
+  if (child.pid !== undefined) note(child.pid, options);
   // See parent-watchdog.ts.
   const watch = pipes[watchFd] as Duplex;
   watch.on("error", ignore);
   const renewals = options.fence?.onRenewed((deadline) => void watch.write(formatDeadline(deadline)));
-  if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }, "flows"));
-  if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }, "flows"));
+  const onLogFlood = (): void => events.onFlood("a flow flooded the log");
+  if (child.stdout) readOutput(child.stdout, (message) => log({ level: "info", message }, "flows"), onLogFlood);
+  if (child.stderr) readOutput(child.stderr, (message) => log({ level: "warn", message }, "flows"), onLogFlood);
 
   // The child applies the same budget, but flows can write to the channel directly.
   const budget = createLogBudget((lines) =>
     log({ level: "warn", message: `${lines} log entries were dropped` }, "runtime"),
   );
 
+  // Heartbeats and log entries within their budget are far fewer.
+  const messages = createLogBudget(ignore, { lines: 2_000, windowMs: 5_000 });
+
   function handle(message: FromChild): void {
     switch (message.kind) {
       case "heartbeat":
         return;
       case "log":
-        if (budget.take()) log(message.entry, "flows");
-        else budget.countDropped(1);
+        if (budget.take()) {
+          log(message.entry, "flows");
+        } else {
+          budget.countDropped(1);
+          onLogFlood();
+        }
         return;
       case "listen-failed":
-        cause ??= `HTTP-in nodes can't listen on ${options.host}, port ${options.port} (runtime.port): ${message.code}`;
+        cause ??= `HTTP-in nodes can't listen on ${message.address}, port ${options.port} (runtime.port): ${message.code}`;
         return;
       case "crashed":
         if (cause !== undefined) return;
-        cause = `it crashed: ${firstLine(nameOptions(message.cause))}`;
-        log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "runtime");
+        cause = `it crashed: ${quoteLine(nameOptions(message.cause))}`;
+        // A flow can send this message too.
+        log({ level: "fatal", message: `the flow runtime crashed: ${message.cause}` }, "flows");
         return;
       case "deployed":
         events.onReply(message.failure === undefined ? message : { ...message, failure: nameOptions(message.failure) });
@@ -99,6 +112,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   const channel = openChildChannel(pipes[messageFd] as Duplex, {
     onMessage(message) {
       events.onActivity();
+      if (!messages.take()) events.onFlood("a flow flooded the runtime's own channel");
       handle(message);
     },
     onInvalidMessage() {
@@ -106,11 +120,16 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
       kill(child);
     },
   });
+  const protectPort = (port: number) => channel.send({ kind: "protect-port", port });
+  options.protectedPorts.all().forEach(protectPort);
+  const additions = options.protectedPorts.onAdded(protectPort);
+
   // A child without its channel can't be controlled.
   void channel.closed.then(() => kill(child));
 
   child.on("exit", (code, signal) => {
     renewals?.[Symbol.dispose]();
+    additions[Symbol.dispose]();
     // The processes that flows have spawned are in its process group.
     if (options.allow.childProcess) killGroup(child);
     // Waits for the last messages, for a limited time: a process that a flow has spawned can keep the channel open.
@@ -128,27 +147,36 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   };
 }
 
-function spawnWith({ entry, dir, allow, maxOldSpaceMb, fence }: CompleteOptions): ChildProcess {
-  return spawn(
+function spawnWith({ entry, dir, allow, maxOldSpaceMb, fence, launcher }: CompleteOptions): ChildProcess {
+  const flags = [
+    ...sandboxFlags(entry, dir, allow),
+    ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
+  ];
+  const [program = process.execPath, ...args] = [
+    ...launcher,
     process.execPath,
-    launchArguments(
-      [
-        ...sandboxFlags(entry, dir, allow),
-        ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
-      ],
-      fileURLToPath(entry),
-    ),
-    {
-      cwd: dir,
-      env: {
-        ...sandboxEnvironment(dir, allow),
-        ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
-      },
-      stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
-      // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
-      detached: true,
+    ...launchArguments(flags, fileURLToPath(entry)),
+  ];
+  return spawn(program, args, {
+    cwd: dir,
+    env: {
+      ...sandboxEnvironment(dir, allow),
+      ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
     },
-  );
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
+    // Starts a process group: Ctrl-C in a terminal reaches the parent only, and processes that flows spawn can be killed.
+    detached: true,
+  });
+}
+
+/** A full disk must not keep the flows from running. */
+function note(pid: number, { processFile, log }: CompleteOptions): void {
+  try {
+    if (processFile !== undefined) noteProcess(processFile, pid);
+  } catch (error) {
+    const message = `the process of the flow runtime could not be noted for the next start: ${(error as Error).message}`;
+    log({ level: "warn", message }, "runtime");
+  }
 }
 
 function kill(child: ChildProcess): void {
@@ -174,8 +202,9 @@ function onceOnly<T>(run: (value: T) => void): (value: T) => void {
   };
 }
 
-function firstLine(text: string): string {
-  return (text.split("\n", 1)[0] ?? "").slice(0, 300);
+/** Quotes the first line of what flows may have written, for a text of the service. */
+function quoteLine(text: string): string {
+  return JSON.stringify((text.split("\n", 1)[0] ?? "").slice(0, 300));
 }
 
 /** Listener for errors of a channel or pipe whose process has exited, which `exit` reports. */

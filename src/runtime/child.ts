@@ -1,7 +1,7 @@
 // Entry point of the child process, and the only module that loads the flow runtime.
 import { type Server, createServer } from "node:http";
 import { createRequire } from "node:module";
-import type { AddressInfo } from "node:net";
+import type { Server as NetServer } from "node:net";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import type { FlowNode } from "../flows/configuration.ts";
@@ -9,6 +9,7 @@ import { markChangedCredentials, toCredentialsObject } from "./child-deployment.
 import { shareDeadline, startFence } from "./child-fence.ts";
 import { createRuntimeLog } from "./child-log.ts";
 import { createFlowStorage } from "./flow-storage.ts";
+import { addressOf, listen } from "./listen.ts";
 import { maxLineChars } from "./log-budget.ts";
 import {
   type Deploy,
@@ -22,12 +23,15 @@ import {
   maxNodeTypes,
   maxNodeTypesChars,
 } from "./messages.ts";
+import { createNetworkGuard } from "./network-guard.ts";
+import { createNetworkPolicy } from "./network-policy.ts";
 import { openParentChannel } from "./parent-channel.ts";
 import { startDeadlineWatchdog, startParentWatchdog } from "./parent-watchdog.ts";
 import { createEventWaiter, describeFailure, isStartResult } from "./runtime-events.ts";
 import { createSettings } from "./runtime-settings.ts";
 import { hardenSandbox } from "./sandbox-hardening.ts";
 import { avoidDeepFlowCopy } from "./shallow-flow-copy.ts";
+import { assertLinksStayInside } from "./symbolic-links.ts";
 import { watchTabFailures } from "./tab-failures.ts";
 
 hardenSandbox();
@@ -53,6 +57,8 @@ process.on("unhandledRejection", crash);
 // The parent gets these signals of a terminal or service manager too, and stops this process gracefully.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => {});
+
+const networkGuard = createNetworkGuard((message) => parent.send({ kind: "log", entry: { level: "warn", message } }));
 
 setInterval(() => parent.send({ kind: "heartbeat" }), heartbeatIntervalMs);
 parent.send({ kind: "heartbeat" });
@@ -85,13 +91,15 @@ const log = createRuntimeLog(
 const storage = createFlowStorage();
 const nextEvent = createEventWaiter(util);
 const tabFailures = watchTabFailures();
-let server: Server | undefined;
+type Listening = { readonly port: number; close(): void };
+
+let listening: Listening | undefined;
 
 async function handle(message: ToChild, payload: Buffer): Promise<void> {
   switch (message.kind) {
     case "initialize":
-      server = await initialize(message);
-      parent.send({ kind: "ready", httpPort: (server.address() as AddressInfo).port, ...(await readNodeTypes()) });
+      listening = await initialize(message);
+      parent.send({ kind: "ready", httpPort: listening.port, ...(await readNodeTypes()) });
       return;
     case "deploy": {
       parent.send({ kind: "deploy-started", id: message.id });
@@ -101,13 +109,18 @@ async function handle(message: ToChild, payload: Buffer): Promise<void> {
       parent.send({ kind: "deployed", id: message.id, ...result });
       return;
     }
+    case "protect-port":
+      networkGuard.protectPort(message.port);
+      return;
     case "stop":
       await stop();
   }
 }
 
-/** Starts the runtime without flows, and resolves with the server of its HTTP-in nodes. */
-async function initialize(message: Initialize): Promise<Server> {
+/** Starts the runtime without flows, and resolves with the port of its HTTP-in nodes. */
+async function initialize(message: Initialize): Promise<Listening> {
+  // The parent was killed before its death could be signalled to this process.
+  if (process.ppid !== message.parentPid) process.kill(-process.pid, "SIGKILL");
   if (message.deadline === undefined) {
     startParentWatchdog();
   } else {
@@ -116,6 +129,7 @@ async function initialize(message: Initialize): Promise<Server> {
     startFence(deadline);
   }
   if (!message.worker) process.permission.drop("worker");
+  assertLinksStayInside(message.userDir);
 
   // `httpNode` is used directly, not mounted in another Express app: the HTTP-in node reorders the routes of the root app, and
   // only supports the runtime's own version of Express. `httpAdmin` is never mounted, because it has no authentication.
@@ -123,14 +137,23 @@ async function initialize(message: Initialize): Promise<Server> {
   const settings = createSettings(message, storage.module, log.handle);
   util.init(settings);
   runtime.init(settings, server);
-  await listen(server, message);
+  const ipv6 = await openPort(server, message);
+  ipv6?.on("connection", (socket) => server.emit("connection", socket));
+  networkGuard.enforce(createNetworkPolicy(message.network));
 
   // The runtime would overwrite an earlier deployment with its initial load.
   const loaded = nextEvent(isStartResult);
   await runtime.start();
   await loaded;
   log.enable();
-  return server;
+  return {
+    port: addressOf(server).port,
+    close() {
+      server.close();
+      ipv6?.close();
+      server.closeAllConnections();
+    },
+  };
 }
 
 /** The node types that the runtime can create; none if they are too many for a message. */
@@ -141,15 +164,15 @@ async function readNodeTypes(): Promise<Pick<Ready, "nodeTypes">> {
   return isShort ? { nodeTypes } : {};
 }
 
-/** Does not resolve if the port can't be opened: the process exits. */
-async function listen(server: Server, { host, httpPort }: Initialize): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const fail = (error: NodeJS.ErrnoException) =>
-    exitAfter({ kind: "listen-failed", code: error.code ?? error.message });
-  server.once("error", fail);
-  server.listen(httpPort, host, resolve);
-  await promise;
-  server.off("error", fail);
+/** As `listen`, but does not resolve if the port can't be opened: the process exits. */
+async function openPort(server: Server, { host, httpPort }: Initialize): Promise<NetServer | undefined> {
+  try {
+    return await listen(server, host, httpPort);
+  } catch (error) {
+    const { address = host, code, message } = error as NodeJS.ErrnoException & { address?: string };
+    exitAfter({ kind: "listen-failed", address, code: code ?? message });
+    return await new Promise(() => {});
+  }
 }
 
 async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed, "kind" | "id">> {
@@ -194,9 +217,8 @@ function describeNode({ nodeId = "", nodeType = "node", nodeName }: LogEntry): s
 }
 
 async function stop(): Promise<void> {
-  server?.close();
-  server?.closeAllConnections();
-  if (server !== undefined) await runtime.stop();
+  listening?.close();
+  if (listening !== undefined) await runtime.stop();
   process.exit(0);
 }
 

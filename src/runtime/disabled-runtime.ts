@@ -12,6 +12,8 @@ export function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
 
   return {
     apply: async () => pending,
+    restart: async () => pending,
+    distrust() {},
     status: () => ({ ...flowRuntime, state: reporter.state, httpPort: 0, message: undefined }),
     processStats: () => ({ restarts: 0, heartbeatAgeMs: 0 }),
     processId: () => undefined,

@@ -12,14 +12,17 @@ export type Liveness = {
   readonly isDeployStarted: boolean;
   /** Time limit of the current deployment. */
   readonly deploymentBudgetMs: number;
+  /** Time limit of a stop. */
+  readonly stopMs: number;
   readonly hasNewerDeployment: boolean;
 };
 
 /** Returns why the instance must be killed, or undefined if it is healthy. */
 export function killReason(
-  { phase, phaseMs, heartbeatAgeMs, isDeployStarted, deploymentBudgetMs, hasNewerDeployment }: Liveness,
-  limits: Pick<CompleteOptions, "unresponsiveMs" | "readyDeadlineMs" | "nodeCloseTimeoutMs">,
+  { phase, phaseMs, heartbeatAgeMs, isDeployStarted, deploymentBudgetMs, stopMs, hasNewerDeployment }: Liveness,
+  limits: Pick<CompleteOptions, "unresponsiveMs" | "readyDeadlineMs">,
 ): string | undefined {
+  const hasHung = isHang(heartbeatAgeMs, limits);
   const isUnresponsive = heartbeatAgeMs >= limits.unresponsiveMs;
   switch (phase) {
     case "starting":
@@ -27,11 +30,17 @@ export function killReason(
     case "idle":
       return isUnresponsive ? "a flow blocked it" : undefined;
     case "deploying":
-      if (isUnresponsive && !isDeployStarted) return "a flow blocked it";
+      // Otherwise the deployment would start in a process whose earlier flows are not trusted.
+      if (hasHung && !isDeployStarted) return "a flow blocked it";
       // Large flows block the event loop while they start, which is permitted unless a newer deployment has to wait for it.
       if (isUnresponsive && hasNewerDeployment) return "the flows blocked it while they started";
       return phaseMs >= deploymentBudgetMs ? "the flows did not start in time" : undefined;
     case "stopping":
-      return isUnresponsive || phaseMs >= limits.nodeCloseTimeoutMs + 1_000 ? "it did not stop in time" : undefined;
+      return isUnresponsive || phaseMs >= stopMs ? "it did not stop in time" : undefined;
   }
+}
+
+/** Whether the event loop was blocked for so long that its flows are not trusted any more. */
+export function isHang(heartbeatAgeMs: number, { unresponsiveMs }: Pick<CompleteOptions, "unresponsiveMs">): boolean {
+  return heartbeatAgeMs >= unresponsiveMs / 2;
 }

@@ -1,6 +1,7 @@
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Instant } from "./fence.ts";
 import { maxLineChars } from "./log-budget.ts";
+import type { NetworkAccess } from "./network-policy.ts";
 
 /** By severity, the most severe first. */
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace"] as const;
@@ -25,11 +26,14 @@ export type CredentialEntries = readonly (readonly [nodeId: string, set: readonl
 /** The first message. The child replies `ready` when it can receive deployments. */
 export type Initialize = {
   readonly kind: "initialize";
+  /** The process id of the parent. */
+  readonly parentPid: number;
   readonly userDir: string;
   readonly host: string;
   readonly httpPort: number;
   readonly nodeCloseTimeoutMs: number;
   readonly logLevel: LogLevel;
+  readonly network: NetworkAccess;
   /** Whether flows may start worker threads. If not, the child drops the permission. */
   readonly worker: boolean;
   /** When the child ends, unless a later deadline arrives over the watch pipe; absent: never. */
@@ -52,9 +56,12 @@ export type Deploy = {
   readonly traceparent?: string;
 };
 
+/** Keeps flows from a port of the service. Can be sent before `initialize`. */
+type ProtectPort = { readonly kind: "protect-port"; readonly port: number };
+
 type Stop = { readonly kind: "stop" };
 
-export type ToChild = Initialize | Deploy | Stop;
+export type ToChild = Initialize | Deploy | ProtectPort | Stop;
 
 export type Ready = {
   readonly kind: "ready";
@@ -86,7 +93,7 @@ export type FromChild =
   | { readonly kind: "heartbeat" }
   | { readonly kind: "log"; readonly entry: LogEntry }
   /** Sent instead of `ready` if the port of HTTP-in nodes can't be opened. The child exits after it. */
-  | { readonly kind: "listen-failed"; readonly code: string }
+  | { readonly kind: "listen-failed"; readonly address: string; readonly code: string }
   /** An uncaught exception or unhandled rejection. The child exits after it. */
   | { readonly kind: "crashed"; readonly cause: string };
 
@@ -124,8 +131,8 @@ export function parseFromChild(value: unknown): FromChild | undefined {
           }
         : undefined;
     case "listen-failed":
-      return typeof value["code"] === "string"
-        ? { kind: "listen-failed", code: value["code"].slice(0, maxNameChars) }
+      return isWord(value["address"]) && isWord(value["code"])
+        ? { kind: "listen-failed", address: value["address"], code: value["code"] }
         : undefined;
     case "deploy-started":
       return typeof value["id"] === "number" ? { kind: "deploy-started", id: value["id"] } : undefined;
@@ -173,6 +180,11 @@ function parseLogEntry(value: unknown): LogEntry | undefined {
     ...(typeof nodeName === "string" && { nodeName: nodeName.slice(0, maxNameChars) }),
     ...(typeof traceparent === "string" && { traceparent: traceparent.slice(0, maxNameChars) }),
   };
+}
+
+/** Whether a text is short and can be part of a text of the service: an address or an error code. */
+function isWord(value: unknown): value is string {
+  return typeof value === "string" && /^[\w.:%-]{1,256}$/.test(value);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

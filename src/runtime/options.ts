@@ -1,8 +1,11 @@
-import { extname } from "node:path";
+import { extname, resolve } from "node:path";
 import type { Revision } from "../store/store.ts";
 import type { BackOffLimits } from "./back-off.ts";
+import { findDeathSignalCommand } from "./death-signal.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
+import type { NetworkAccess } from "./network-policy.ts";
+import { type ProtectedPorts, createProtectedPorts } from "./protected-ports.ts";
 
 /** What flows may do besides using the network and their own `dir`. By default nothing. */
 export type SandboxPermissions = {
@@ -42,17 +45,30 @@ export type RuntimeOptions = {
   /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
   readonly allow?: SandboxPermissions;
+  /** Which deployments start in a new process, besides those that `Runtime.distrust` describes. Defaults to `never`. */
+  readonly freshProcess?: "never" | "full" | "always";
+  /** What flows may connect to. Defaults to everything except `protectedPorts`. */
+  readonly network?: NetworkAccess;
+  /** The ports of the service. Defaults to none. */
+  readonly protectedPorts?: ProtectedPorts;
   /** The maximum heap size of the child in MiB. Defaults to Node's own limit. */
   readonly maxOldSpaceMb?: number | undefined;
   /** When the child may run. Defaults to always. */
   readonly fence?: Fence | undefined;
+  /** Where the child's process is noted for `endLeftover`. Flows must not have access to it. Absent: it is not noted. */
+  readonly processFile?: string | undefined;
   /** The program of the child, which implements the protocol of messages.ts. Defaults to `child.ts`. */
   readonly entry?: URL;
 };
 
-export type CompleteOptions = Required<Omit<RuntimeOptions, "maxOldSpaceMb" | "fence" | "allow" | "restart">> & {
+export type CompleteOptions = Required<
+  Omit<RuntimeOptions, "maxOldSpaceMb" | "fence" | "processFile" | "allow" | "restart">
+> & {
   readonly maxOldSpaceMb: number | undefined;
   readonly fence: Fence | undefined;
+  readonly processFile: string | undefined;
+  /** The command that starts the child's program, see death-signal.ts. */
+  readonly launcher: readonly string[];
   readonly restart: BackOffLimits;
   readonly allow: Required<SandboxPermissions>;
 };
@@ -62,6 +78,7 @@ type LogSource = "runtime" | "flows";
 export const runtimeDefaults = {
   deadlineMs: 30_000,
   nodeCloseTimeoutMs: 5_000,
+  freshProcess: "never",
   restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
   allow: {
     fileSystemRead: [],
@@ -80,11 +97,21 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     unresponsiveMs: 2_000,
     maxOldSpaceMb: undefined,
     fence: undefined,
+    processFile: undefined,
+    launcher: findDeathSignalCommand(),
     // The extension is .ts in the sources and .js in the build.
     entry: new URL(`./child${extname(import.meta.url)}`, import.meta.url),
+    network: { deny: [] },
+    protectedPorts: createProtectedPorts(),
     ...runtimeDefaults,
     ...options,
     restart: { ...runtimeDefaults.restart, ...options.restart },
-    allow: { ...runtimeDefaults.allow, ...options.allow },
+    allow: {
+      ...runtimeDefaults.allow,
+      ...options.allow,
+      // The child has another working directory.
+      fileSystemRead: (options.allow?.fileSystemRead ?? []).map((path) => resolve(path)),
+      fileSystemWrite: (options.allow?.fileSystemWrite ?? []).map((path) => resolve(path)),
+    },
   };
 }

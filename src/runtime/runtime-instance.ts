@@ -4,8 +4,9 @@ import type { Revision } from "../store/store.ts";
 import { type OpenSpan, beginSpan, formatTraceparent } from "../telemetry/trace.ts";
 import { spawnChild } from "./child-process.ts";
 import { type Deployment, changedCredentials, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
+import { stopLimitMs } from "./renewals.ts";
 import { startHeartbeatMonitor } from "./heartbeat-monitor.ts";
-import { type Phase, killReason } from "./kill-reason.ts";
+import { type Phase, isHang, killReason } from "./kill-reason.ts";
 import { type Deploy, type Deployed, type Initialize, type Ready, heartbeatIntervalMs } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 
@@ -17,6 +18,8 @@ export type InstanceEvents = {
   readonly onReady: (ready: Ready) => void;
   readonly onDeployed: (deployment: Deployment, result: DeployedResult) => void;
   readonly onExit: (exit: InstanceExit) => void;
+  /** Called when flows have shown that code of them may disturb later ones, at times for each message. */
+  readonly onMisconduct: (reason: string) => void;
   /** Whether a deployment is waiting for the current one. */
   readonly hasNewerDeployment: () => boolean;
 };
@@ -48,8 +51,8 @@ export type RuntimeInstance = {
   hasApplied(deployment: Pick<Deployment, "revision" | "type">): boolean;
   /** Must only be called while it is idle. */
   deploy(deployment: Deployment): void;
-  /** Resolves when the process has exited. */
-  stop(): Promise<void>;
+  /** Kills the process if it has not exited within `stopMs`. Resolves when it has. */
+  stop(stopMs?: number): Promise<void>;
   kill(): void;
 };
 
@@ -58,6 +61,7 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
   const exited = Promise.withResolvers<void>();
   let phase: Phase = "starting";
   let phaseMs = 0;
+  let stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
   let unfinished: Deployment | undefined;
   let isDeployStarted = false;
   let deploymentId = 0;
@@ -76,6 +80,7 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
       heartbeat.reset();
       events.onActivity();
     },
+    onFlood: events.onMisconduct,
     onReply(message) {
       if (message.kind === "deployed") handleDeployed(message);
       else if (message.kind === "deploy-started") isDeployStarted ||= message.id === deploymentId;
@@ -102,10 +107,12 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
   });
   const heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => {
     phaseMs += heartbeatIntervalMs;
+    // Flows may block it while they start.
+    if (phase === "idle" && isHang(heartbeatAgeMs, options)) events.onMisconduct("a flow blocked the event loop");
     const hasNewerDeployment = events.hasNewerDeployment();
     const budgetMs = unfinished ? deploymentBudgetMs(unfinished.revision, options.deadlineMs) : Infinity;
     const cause = killReason(
-      { phase, phaseMs, heartbeatAgeMs, isDeployStarted, deploymentBudgetMs: budgetMs, hasNewerDeployment },
+      { phase, phaseMs, heartbeatAgeMs, isDeployStarted, deploymentBudgetMs: budgetMs, stopMs, hasNewerDeployment },
       options,
     );
     if (cause === undefined || killed !== undefined) return;
@@ -156,7 +163,8 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
       enter("deploying");
       child.send(deployMessage(deploymentId, deployment, credentials, deploySpan.context), revision.flows.json);
     },
-    async stop() {
+    async stop(limitMs = stopMs) {
+      stopMs = limitMs;
       enter("stopping");
       child.send({ kind: "stop" });
       await exited.promise;
@@ -172,16 +180,19 @@ function initializeMessage({
   nodeCloseTimeoutMs,
   logLevel,
   allow,
+  network,
   fence,
 }: CompleteOptions): Initialize {
   return {
     kind: "initialize",
+    parentPid: process.pid,
     userDir: dir,
     host,
     httpPort: port,
     nodeCloseTimeoutMs,
     logLevel,
     worker: allow.worker,
+    network,
     ...(fence !== undefined && { deadline: fence.deadline() }),
   };
 }

@@ -75,6 +75,14 @@ export interface Runtime extends AsyncDisposable {
    * remains the newest one. Calls may overlap and may be in any order. `trace` is the parent of its spans.
    */
   apply(revision: Revision, type: DeploymentType, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
+  /** As `apply` of a `full` deployment, but always in a new process, also if it runs this revision already. */
+  restart(revision: Revision, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
+  /**
+   * Makes the next deployment start in a new process: code of the current flows may go on in timers and sockets of their process,
+   * outside of the nodes that a deployment stops. The runtime does so by itself when flows block its event loop or flood the
+   * log. `reason` completes the sentence "the next deployment starts in a new process: …".
+   */
+  distrust(reason: string): void;
   status(): RuntimeStatus;
   processStats(): RuntimeProcessStats;
   /** Undefined while there is no process. */

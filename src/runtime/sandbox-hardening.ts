@@ -2,6 +2,7 @@ import { syncBuiltinESMExports } from "node:module";
 import os from "node:os";
 import { resolve } from "node:path";
 import v8 from "node:v8";
+import { restrictSymbolicLinks } from "./symbolic-links.ts";
 
 /** Undocumented parts of Node. */
 type Internals = {
@@ -19,8 +20,9 @@ const EPERM = -os.constants.errno.EPERM;
 const EACCES = -os.constants.errno.EACCES;
 
 /**
- * Restricts what Node's permission model leaves open: signals to other processes, the priority of other processes, V8's
- * flags, some of which name files to write, and Unix sockets. Must be called before any node is loaded.
+ * Restricts what Node's permission model leaves open: signals to other processes, the priority of other processes, the user
+ * and group of the process, V8's flags, some of which name files to write, Unix sockets and symbolic links. Must be called before any
+ * node is loaded.
  *
  * Where possible the functions are replaced below Node's own JavaScript, so that flows can't bypass the replacement.
  * Nothing is restricted if flows may spawn processes, which would have none of these limits anyway.
@@ -29,7 +31,9 @@ export function hardenSandbox(): void {
   if (process.permission.has("child")) return;
   restrictSignals();
   restrictPriority();
+  restrictIdentity();
   restrictUnixSockets();
+  restrictSymbolicLinks();
   v8.setFlagsFromString = denied;
   syncBuiltinESMExports();
 }
@@ -58,19 +62,26 @@ function restrictPriority(): void {
   };
 }
 
+/** Root could change it, which also ends the signal at the death of the parent. */
+function restrictIdentity(): void {
+  const setters = ["setuid", "seteuid", "setgid", "setegid", "setgroups", "initgroups"] as const;
+  for (const name of setters) Object.assign(process, { [name]: denied });
+}
+
 /** A Unix socket may belong to a container engine or a database, and `--allow-net` permits all of them. */
 function restrictUnixSockets(): void {
   const pipe = findPipePrototype();
   const { connect, bind } = pipe;
   const { permission } = process;
   const has = permission.has.bind(permission);
-  // A flow that replaces Function.prototype.call must not get access to the original functions.
+  // A flow that replaces Function.prototype.call, or an export of node:path, must not get access to the original functions.
   const { apply } = Reflect;
+  const toAbsolute = resolve;
   const toText = String;
   // Absolute, so that the checked path and the used one are the same. A NUL marks an abstract socket, which is no file.
   const allowed = (path: unknown) => {
     const text = toText(path);
-    const absolute = resolve(text);
+    const absolute = toAbsolute(text);
     return !text.includes("\0") && has("fs.write", absolute) ? absolute : undefined;
   };
   pipe.connect = function (request, path) {

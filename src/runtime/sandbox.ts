@@ -28,6 +28,8 @@ const execShell = "/bin/bash";
 export function sandboxFlags(entry: URL, userDir: string, allow: Required<SandboxPermissions>): string[] {
   const program = fileURLToPath(entry);
   const readable = [...programFiles(program), execShell, userDir, ...allow.fileSystemRead, ...allow.fileSystemWrite];
+  const wildcard = readable.find(hasWildcard);
+  if (wildcard !== undefined) throw new Error(`a path that flows may use must not contain "*": ${wildcard}`);
   return [
     "--permission",
     ...readable.map((path) => `--allow-fs-read=${path}`),
@@ -47,6 +49,11 @@ export function sandboxFlags(entry: URL, userDir: string, allow: Required<Sandbo
     "--disable-warning=ExperimentalWarning",
     "--disable-warning=SecurityWarning",
   ];
+}
+
+/** Node reads `*` in the paths of its permission flags as any text, without a way to escape it. */
+export function hasWildcard(path: string): boolean {
+  return path.includes("*");
 }
 
 /** Returns a subset of the environment variables: the others may contain the service's secrets. */

@@ -13,7 +13,7 @@ export type StateReporter = {
   onChange(listener: () => void): Disposable;
 };
 
-const uneventful: ReadonlySet<RuntimeState> = new Set(["running", "stopped", "standby", "disabled"]);
+const uneventful: ReadonlySet<RuntimeState> = new Set(["starting", "running", "stopped", "standby", "disabled"]);
 
 /** Keeps the state of the runtime, logs its changes and notifies listeners. */
 export function createStateReporter(log: CompleteOptions["log"]): StateReporter {
@@ -34,10 +34,12 @@ export function createStateReporter(log: CompleteOptions["log"]): StateReporter 
       message = nextMessage;
       const level = uneventful.has(state) ? "info" : "warn";
       const traceparent = formatTraceparent(trace);
+      // Of the child process, where flows may have written it.
+      const reason = state === "failed" && message !== undefined ? JSON.stringify(message) : message;
       log(
         {
           level: isChanged ? level : "debug",
-          message: `the flow runtime is ${state}${message === undefined ? "" : `: ${message}`}`,
+          message: `the flow runtime is ${state}${reason === undefined ? "" : `: ${reason}`}`,
           ...(traceparent !== undefined && { traceparent }),
         },
         "runtime",

@@ -1,9 +1,11 @@
-import { ROOT_CONTEXT } from "@opentelemetry/api";
+import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
+import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/store.ts";
 import { createListeners } from "../listeners.ts";
 import { createBackOff } from "./back-off.ts";
 import {
   type Deployment,
+  type Waiter,
   createWaiter,
   deploymentBudgetMs,
   includesDeployment,
@@ -15,6 +17,7 @@ import {
 } from "./deployment.ts";
 import { readFlowRuntime } from "./flow-runtime.ts";
 import { type RuntimeOptions, completeOptions } from "./options.ts";
+import { createRenewals } from "./renewals.ts";
 import { type InstanceEvents, type InstanceExit, type RuntimeInstance, startInstance } from "./runtime-instance.ts";
 import type { DeploymentResult, RevisionResult, Runtime } from "./runtime.ts";
 import { createStateReporter } from "./state-reporter.ts";
@@ -26,8 +29,13 @@ import { prepareUserDir } from "./user-dir.ts";
  */
 export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   const options = completeOptions({ ...runtimeOptions, dir: prepareUserDir(runtimeOptions.dir) });
+  if (options.launcher.length === 0) {
+    const message = "without setpriv of util-linux, a hostile flow can keep running after the service is killed";
+    options.log({ level: "warn", message }, "runtime");
+  }
   const flowRuntime = readFlowRuntime();
   const backOff = createBackOff(options.restart);
+  const renewals = createRenewals(options);
   const reporter = createStateReporter(options.log);
   const results = createListeners<RevisionResult>();
   let lastResult: RevisionResult | undefined;
@@ -48,11 +56,14 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   let result: DeploymentResult = pending;
   /** Why an instance must start without flows. */
   let crashLoop: string | undefined;
+  /** Whether the instance was stopped for a new one. */
+  let isRenewing = false;
 
   /** `safeModeReason`: start without flows. */
   function start(safeModeReason: string | undefined): void {
     clearTimeout(timer);
     const events: InstanceEvents = {
+      onMisconduct: (reason) => renewals.distrust(reason),
       onActivity() {
         lastActivityMs = performance.now();
       },
@@ -106,8 +117,17 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       void instance.stop();
       return;
     }
+    const renewal = instance.isEmpty() ? undefined : renewals.find(queued.type);
+    if (renewal !== undefined) {
+      isRenewing = true;
+      reporter.set("starting", `in a new process: ${renewal.reason}`, queued.trace);
+      void instance.stop(renewal.stopMs);
+      return;
+    }
     const next = queued;
     queued = undefined;
+    // Without waiters, it is not another deployment: the same flows are started again after their process has exited.
+    if (instance.isEmpty() && next.waiters.size > 0) renewals.clear();
     instance.deploy({ ...next, revision: newest, type: instance.isEmpty() ? "full" : next.type });
   }
 
@@ -125,7 +145,9 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       cause = `it ended ${options.restart.safeModeAfter} times in a row, at last because ${exit.cause}`;
       crashLoop = cause;
     }
-    reporter.set("restarting", cause, exit.unfinished?.trace);
+    // Otherwise the state says already why.
+    if (!isRenewing) reporter.set("restarting", cause, exit.unfinished?.trace);
+    isRenewing = false;
     timer = setTimeout(() => start(crashLoop), delayMs);
     // An instance that was killed for a newer deployment did not crash.
     const crash: DeploymentResult = { outcome: "crashed", missingTypes: [], message: cause };
@@ -134,6 +156,15 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       ? undefined
       : (exit.unfinished?.revision ?? (isCrashLoop ? newest : undefined));
     if (crashedRevision !== undefined) report(crashedRevision, crash);
+  }
+
+  /** Applies a revision as the next deployment. */
+  function enqueue(revision: Revision, type: DeploymentType, trace: Context, waiter: Waiter): void {
+    newest = newerRevision(newest, revision);
+    queued = mergeDeployments(queued, { revision: newest, type, waiters: new Set([waiter]), trace });
+    backOff.reset();
+    if (instance === undefined) start(undefined);
+    else deployNext();
   }
 
   function report(revision: Revision, revisionResult: DeploymentResult): void {
@@ -168,12 +199,17 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
         current.waiters.add(waiter);
         return waiter.result;
       }
-      queued = mergeDeployments(queued, { revision: newest, type, waiters: new Set([waiter]), trace });
-      backOff.reset();
-      if (instance === undefined) start(undefined);
-      else deployNext();
+      enqueue(newest, type, trace, waiter);
       return waiter.result;
     },
+    async restart(revision, trace = ROOT_CONTEXT, wait = {}) {
+      if (isReleased || reporter.state === "stopped") return pending;
+      const waiter = createWaiter(deploymentBudgetMs(revision, options.deadlineMs), wait);
+      renewals.request();
+      enqueue(revision, "full", trace, waiter);
+      return waiter.result;
+    },
+    distrust: (reason) => renewals.distrust(reason),
     processStats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
     processId: () => instance?.processId,
     nodeTypes: () => nodeTypes,

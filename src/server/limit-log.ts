@@ -1,5 +1,8 @@
 import type { Logger } from "pino";
-import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
+import type { ListenerLimits } from "./listener/options.ts";
+
+/** `runtime`: the share of the flow runtime. */
+type Limit = keyof ListenerLimits | "runtime";
 
 /** The limits at which connections or calls are ended. The other limits only restrict what is accepted. */
 export const connectionEndingLimits = [
@@ -14,12 +17,13 @@ export const connectionEndingLimits = [
   "stallTimeoutMs",
   "overheadBytesPerSecond",
   "connectionAgeMs",
-] as const satisfies readonly (keyof ListenerLimits)[];
+  "runtime",
+] as const satisfies readonly Limit[];
 
 const logIntervalMs = 10_000;
 
 /** Logs how often each limit was reached, at most every 10 s, since a misbehaving client may reach one many times. */
-export function createLimitLog(log: Logger): ListenerOptions["onLimit"] {
+export function createLimitLog(log: Logger): (limit: Limit) => void {
   let reached: Record<string, number> = {};
   let timer: NodeJS.Timeout | undefined;
   return (limit) => {

@@ -1,4 +1,3 @@
-import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import type { PermissionCheck } from "../auth/gate.ts";
 import { FlowgateError } from "../errors.ts";
@@ -93,12 +92,7 @@ export async function openMetricsServer(options: {
       });
   };
   const server = createListener(serve, { ...scrapeLimits, onLimit: createLimitLog(log) });
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject);
-  server.listen(port, host, resolve);
-  await promise;
-  server.off("error", reject);
-  const { address, family, port: bound } = server.address() as AddressInfo;
+  const { address, family, port: bound } = await server.listenOn(host, port);
   return {
     url: `http://${family === "IPv6" ? `[${address}]` : address}:${bound}/metrics`,
     [Symbol.asyncDispose]: () => new Promise((closed) => void server.close(() => closed())),

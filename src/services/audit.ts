@@ -25,6 +25,7 @@ const kinds: Readonly<Record<AuditKind, AuditKindMessage>> = {
   audit_pruned: AuditKindMessage.AUDIT_PRUNED,
   store_restored: AuditKindMessage.STORE_RESTORED,
   store_migrated: AuditKindMessage.STORE_MIGRATED,
+  runtime_restarted: AuditKindMessage.RUNTIME_RESTARTED,
 };
 
 /** The number of entries that an export reads at once, which takes a few milliseconds. */

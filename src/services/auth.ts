@@ -10,9 +10,11 @@ export function authService(authenticator: Authenticator): ServiceImpl<typeof Au
   const loginResponse = Object.freeze(create(GetLoginResponseSchema, authenticator.login()));
   return {
     getLogin: () => loginResponse,
-    issueToken(request, context) {
-      const { authorization = context.requestHeader.get("authorization") } = context.values.get(peerKey);
-      return authenticator.issueToken(request, { origin: originOf(context), authorization });
+    async issueToken(request, context) {
+      const peer = context.values.get(peerKey);
+      const { authorization = context.requestHeader.get("authorization") } = peer;
+      const kind = await peer.clientKind?.();
+      return authenticator.issueToken(request, { origin: originOf(context), authorization, kind });
     },
     async revokeToken({ token }, context) {
       await authenticator.revokeToken(token, originOf(context));

@@ -55,6 +55,6 @@ const responseMs = 250;
  * How long a call waits for the runtime. It ends before the caller's deadline, so that the caller gets the revision of the
  * deployment that is committed already.
  */
-function runtimeTimeoutMs(timeoutMs: number | undefined): number | undefined {
+export function runtimeTimeoutMs(timeoutMs: number | undefined): number | undefined {
   return timeoutMs && timeoutMs - Math.min(responseMs, timeoutMs / 2);
 }

@@ -3,6 +3,7 @@ import { AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
+import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import { permissionsOf } from "../auth/access.ts";
@@ -12,6 +13,7 @@ export const services = [
   AuthService,
   FlowsService,
   RevisionsService,
+  RuntimeService,
   SettingsService,
   TokensService,
   AuditService,
@@ -24,6 +26,7 @@ export type Implementations = {
   readonly auth: ServiceImpl<typeof AuthService>;
   readonly flows: ServiceImpl<typeof FlowsService>;
   readonly revisions: ServiceImpl<typeof RevisionsService>;
+  readonly runtime: ServiceImpl<typeof RuntimeService>;
   readonly settings: ServiceImpl<typeof SettingsService>;
   readonly tokens: ServiceImpl<typeof TokensService>;
   readonly audit: ServiceImpl<typeof AuditService>;
@@ -34,6 +37,7 @@ export function createRoutes({
   auth,
   flows,
   revisions,
+  runtime,
   settings,
   tokens,
   audit,
@@ -43,6 +47,7 @@ export function createRoutes({
       .service(AuthService, auth)
       .service(FlowsService, flows)
       .service(RevisionsService, revisions)
+      .service(RuntimeService, runtime)
       .service(SettingsService, settings)
       .service(TokensService, tokens)
       .service(AuditService, audit);

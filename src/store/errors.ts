@@ -8,6 +8,16 @@ export function versionMismatch(activeRev: string): FlowgateError {
   );
 }
 
+/** The error of a commit that may have been made. */
+export function commitInDoubt(): FlowgateError {
+  return new FlowgateError(
+    "unavailable",
+    "the database failed during the commit, which may have been made: its outcome is unknown: read the active revision, or what else " +
+      "was to be changed, before you try again, or send the deployment again with the same Idempotency-Key",
+    { headers: { "retry-after": "1" } },
+  );
+}
+
 /** The error of a commit whose idempotency key was used by an earlier one. */
 export class RepeatedRequest extends Error {
   /** The revision that the earlier request made. */

@@ -3,10 +3,22 @@ import type { AttemptLimit, LoginAttempts } from "./login-attempts.ts";
 /** The number of password checks that it takes to evict a key. */
 const maxEntries = 10_000;
 
+/** Keeps failed attempts beyond the end of the process. */
+type AttemptLog = {
+  /** The failed attempts of earlier processes, oldest first. */
+  readonly failed: readonly { readonly key: string; readonly atMs: number }[];
+  /** Records a failed attempt, and forgets those before `sinceMs`. */
+  record(keys: readonly string[], atMs: number, sinceMs: number): Promise<void>;
+  /** Forgets the failed attempts of these keys. */
+  reset(keys: readonly string[]): Promise<void>;
+};
+
+const noLog: AttemptLog = { failed: [], async record() {}, async reset() {} };
+
 type Entry = { failedAtMs: number[]; inProgress: number };
 
-/** Counts attempts in memory, for a store that only one process uses. */
-export function createMemoryAttempts(now: () => number = Date.now): LoginAttempts {
+/** Counts attempts in memory, for a store that only one process uses. A success writes to the log only if it resets failures. */
+export function createMemoryAttempts(now: () => number = Date.now, log = noLog): LoginAttempts {
   const entries = new Map<string, Entry>();
 
   function recent(key: string, windowMs: number): Entry {
@@ -37,6 +49,13 @@ export function createMemoryAttempts(now: () => number = Date.now): LoginAttempt
     return oldest === undefined || failedAtMs.length < max ? 0 : oldest + windowMs - now();
   }
 
+  for (const { key, atMs } of log.failed) {
+    const entry = entries.get(key) ?? { failedAtMs: [], inProgress: 0 };
+    // The clock may have been set back.
+    entry.failedAtMs.push(Math.min(atMs, now()));
+    keep(key, entry);
+  }
+
   return {
     async begin(limits, windowMs) {
       const forMs = Math.max(...limits.map((limit) => blockedMs(limit, windowMs)));
@@ -55,15 +74,27 @@ export function createMemoryAttempts(now: () => number = Date.now): LoginAttempt
         kind: "begun",
         attempt: {
           async end(outcome) {
+            const atMs = now();
+            const reset: string[] = [];
             for (const { key, isReset } of limits) {
               const entry = recent(key, windowMs);
               entry.inProgress -= 1;
               if (outcome === "failed") {
-                entry.failedAtMs.push(now());
-              } else if (outcome === "succeeded" && isReset) {
+                entry.failedAtMs.push(atMs);
+              } else if (outcome === "succeeded" && isReset && entry.failedAtMs.length > 0) {
                 entry.failedAtMs = [];
+                reset.push(key);
               }
               keep(key, entry);
+            }
+            if (outcome === "failed") {
+              await log.record(
+                limits.map(({ key }) => key),
+                atMs,
+                atMs - windowMs,
+              );
+            } else if (reset.length > 0) {
+              await log.reset(reset);
             }
             return limits.filter((limit) => blockedMs(limit, windowMs) > 0).map(({ key }) => key);
           },

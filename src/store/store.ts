@@ -272,7 +272,8 @@ export type AuditKind =
   | "users_rejected"
   | "audit_pruned"
   | "store_restored"
-  | "store_migrated";
+  | "store_migrated"
+  | "runtime_restarted";
 
 /** An event to write to the audit log. Must not contain a secret. */
 export type AuditRecord = {

@@ -20,7 +20,7 @@ export interface Metrics {
   watchRuntime(states: readonly string[], read: () => RuntimeReading): void;
   /** `read` returns the state of each replica. */
   watchReplicas(states: readonly string[], read: () => readonly string[]): void;
-  watchConnections(count: () => Promise<number>): void;
+  watchConnections(count: () => number | Promise<number>): void;
   /** `notAfterMs` returns the expiry of the certificate in use, in Unix time. */
   watchCertificate(notAfterMs: () => number): void;
   /** All metrics in Prometheus' text format. */
@@ -119,7 +119,7 @@ export function createMetrics(options: LabelValues & { readonly version: string 
     watchConnections(count) {
       registerSamples(registry, {
         name: "flowgate_connections",
-        help: "Open connections to the API port.",
+        help: "Open connections to the API.",
         type: "gauge",
         values: async () => [{ value: await count() }],
       });

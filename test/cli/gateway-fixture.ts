@@ -11,11 +11,12 @@ try {
   const options = parseOptions({ runtime: { port: 0 }, drain: { delayMs: 7 } });
   const open = async () => {
     if (mode === "fails") {
-      throw Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE", port: 8080 });
+      throw Object.assign(new Error("listen EADDRINUSE"), { code: "EADDRINUSE", address: "::1", port: 8080 });
     }
     return {
       url: "http://127.0.0.1:8080",
       docsUrl: "http://127.0.0.1:8080/docs",
+      socketPath: "data/flowgate.sock",
       metricsUrl: undefined,
       reloadCertificates: async () => {},
       reloadUsers: async () => {},

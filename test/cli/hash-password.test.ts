@@ -1,11 +1,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { parsePasswordHash, verifyPassword } from "../../src/auth/passwords.ts";
+import { parsePasswordHash, verifyPasswords } from "../../src/auth/passwords.ts";
 import { exitCode, mainPath, runCli } from "./run-cli.ts";
 
 async function isHashOf(text: string, password: string): Promise<boolean> {
   const hash = parsePasswordHash(text);
-  return hash !== undefined && (await verifyPassword(password, hash));
+  return hash !== undefined && (await verifyPasswords(password, [hash]))[0] === true;
 }
 
 test.each([

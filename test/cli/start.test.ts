@@ -29,6 +29,7 @@ async function run(mode: string, signals: readonly (readonly [line: string, sign
 
 const banner =
   "Flowgate listens on http://127.0.0.1:8080\n" +
+  "Unix socket for local operators: data/flowgate.sock\n" +
   "Documentation of the API: http://127.0.0.1:8080/docs\n" +
   "Authentication: off: all clients that can reach this port have all permissions (set adminAuth to change that)\n" +
   "HTTP-in nodes of the flows: a free port (see GET /settings) on 127.0.0.1\n";
@@ -56,7 +57,7 @@ test("reports in one line why it can't start", async () => {
   expect(await run("fails", [])).toEqual({
     code: 1,
     shown: "",
-    stderr: "Port 8080 on 127.0.0.1 is in use: choose another with --port, FLOWGATE_PORT or port.\n",
+    stderr: "Port 8080 on ::1 is in use: choose another with --port, FLOWGATE_PORT or port.\n",
   });
 });
 
@@ -86,7 +87,7 @@ test.each([
   ],
   [
     failed("EADDRNOTAVAIL", "listen EADDRNOTAVAIL"),
-    "127.0.0.1 is not an address of this machine: choose another with --host, FLOWGATE_HOST or host.",
+    "localhost is not an address of this machine: choose another with --host, FLOWGATE_HOST or host.",
   ],
   [new Error("first line\nsecond line"), "Flowgate cannot start: first line"],
   ["text", "Flowgate cannot start: text"],

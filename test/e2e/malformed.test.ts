@@ -70,6 +70,7 @@ const documents: Readonly<Record<string, { nodes: Bytes; reason: "invalid_json" 
   "50,000 objects": { nodes: node(`"x":${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}`), reason: "invalid_flows" },
   "40 levels": { nodes: node(`"x":${"[".repeat(40)}${"]".repeat(40)}`), reason: "invalid_flows" },
   "a number beyond a double": { nodes: node('"x":1e999'), reason: "invalid_json" },
+  "an integer that a double would round": { nodes: node('"x":[9007199254740993]'), reason: "invalid_flows" },
   "a lone surrogate in a value": { nodes: node('"x":"\\ud800"'), reason: "invalid_json" },
   "a lone surrogate in a key": { nodes: node('"\\udc00":1'), reason: "invalid_json" },
   "a lone surrogate in an id": { nodes: '[{"id":"\\ud800","type":"b"}]', reason: "invalid_json" },

@@ -192,7 +192,7 @@ describe("the metrics of a service", () => {
     const reasons = valuesOf("flowgate_calls_shed_total", "reason");
     const limits = valuesOf("flowgate_limits_exceeded_total", "limit");
     const handshakes = valuesOf("flowgate_tls_handshake_failures_total", "reason", secured);
-    expect([reasons.length, limits.length, handshakes.length]).toEqual([3, 11, 6]);
+    expect([reasons.length, limits.length, handshakes.length]).toEqual([3, 12, 6]);
     expect(seen.sum("flowgate_calls_shed_total") + seen.sum("flowgate_limits_exceeded_total")).toBe(0);
     for (const value of [...reasons, ...limits, ...handshakes]) {
       expect(page).toContain(`\`${value}\``);
@@ -457,7 +457,9 @@ describe("the metrics without adminAuth", () => {
 
   test("the service does not start if the separate port can't be opened", async () => {
     await expect(startService({ config: { metrics: { port: service.port } } })).rejects.toThrow(
-      `Port ${service.port} on 127.0.0.1 is in use: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
+      new RegExp(
+        `Port ${service.port} on (?:127.0.0.1|::1) is in use: choose another with --metrics-port, FLOWGATE_METRICS_PORT or metrics.port.`,
+      ),
     );
     await expect(startService({ config: { metrics: { port: 0, host: "192.0.2.1" } } })).rejects.toThrow(
       "192.0.2.1 is not an address of this machine: choose another with metrics.host.",

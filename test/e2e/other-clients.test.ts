@@ -51,6 +51,7 @@ describe("buf curl, by reflection", () => {
       "flowgate.v1.AuthService",
       "flowgate.v1.FlowsService",
       "flowgate.v1.RevisionsService",
+      "flowgate.v1.RuntimeService",
       "flowgate.v1.SettingsService",
       "flowgate.v1.TokensService",
       "grpc.health.v1.Health",

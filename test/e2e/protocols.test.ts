@@ -14,6 +14,7 @@ import {
   type NodeSchema,
   type SetFlowsRequestSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
+import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { bearer, form, json, type Reply, send, v2 } from "./rest.ts";
 import { call, type Outcome, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
@@ -387,6 +388,11 @@ const protectedCalls: readonly (Pick<Row, "rest" | "rpc"> & { name: string })[] 
   { name: "SetFlows", rest: [["POST", "/flows", json, "[]"]], rpc: rpc(FlowsService.method.setFlows, { flows: [] }) },
   { name: "GetSettings", rest: [["GET", "/settings"]], rpc: rpc(SettingsService.method.getSettings, {}) },
   {
+    name: "RestartRuntime",
+    rest: [["POST", "/runtime:restart", json, "{}"]],
+    rpc: rpc(RuntimeService.method.restartRuntime, {}),
+  },
+  {
     name: "RevokeToken",
     rest: [["POST", "/auth/revoke", form, "token=x"]],
     rpc: rpc(AuthService.method.revokeToken, { token: "x" }),
@@ -412,6 +418,7 @@ const refused: Row[] = [
       ["GetFlows", "narrow", "flows.read"],
       ["SetFlows", "readOnly", "flows.write"],
       ["GetSettings", "narrow", "settings.read"],
+      ["RestartRuntime", "narrow", "runtime.write"],
     ] as const
   ).map(([operation, as, permission]): Row => {
     const { rest = [], rpc } = protectedCalls.find(({ name }) => name === operation) ?? {};
@@ -432,6 +439,17 @@ const refused: Row[] = [
     as: "good",
     rest: [["GET", "/flows?access_token=x"]],
     ...unauthorized("invalid_token", Code.Unauthenticated, ', error="invalid_token"'),
+  },
+];
+
+const restarting: Row[] = [
+  {
+    name: "the flows run in a new process",
+    as: "good",
+    rest: [["POST", "/runtime:restart"]],
+    rpc: rpc(RuntimeService.method.restartRuntime, {}),
+    // RPCs have the name of the enum's value.
+    response: { rev: expect.any(String), outcome: expect.stringMatching(/^(?:DEPLOYMENT_OUTCOME_RUNNING|running)$/) },
   },
 ];
 
@@ -752,7 +770,7 @@ const httpFaults: Row[] = [
   },
 ];
 
-const tables = { login: login_, issuing, revoking, refused, reading, headerFaults, bodyFaults, httpFaults };
+const tables = { login: login_, issuing, revoking, refused, reading, restarting, headerFaults, bodyFaults, httpFaults };
 
 async function restAnswer(row: Row, [method, path, headers = {}, body]: Rest): Promise<Reply> {
   return send(service.url, method, path, {
@@ -790,7 +808,10 @@ function restOf(message: { $typeName: string }, { name }: Row): unknown {
 }
 
 const schemas = new Map<string, DescMessage>(
-  [...AuthService.methods, ...SettingsService.methods].map(({ output }) => [output.typeName, output]),
+  [...AuthService.methods, ...RuntimeService.methods, ...SettingsService.methods].map(({ output }) => [
+    output.typeName,
+    output,
+  ]),
 );
 
 /** The expected REST response of a row, without headers. */

@@ -37,14 +37,12 @@ export function send(
     const request = (secure ? httpsRequest : httpRequest)(
       {
         ...tls,
-        ...(socketPath !== undefined && { socketPath }),
         ...(signal && { signal }),
         agent: secure ? false : agent,
-        hostname,
-        port,
+        ...(socketPath === undefined ? { hostname, port } : { socketPath }),
         method,
         path,
-        headers: { ...length, ...headers },
+        headers: { host: new URL(url).host, ...length, ...headers },
       },
       (response) => {
         const chunks: Buffer[] = [];

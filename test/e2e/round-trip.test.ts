@@ -19,7 +19,7 @@ const nodes: readonly Node[] = [
   { id: "z", type: "unknown-type", b: 1, a: 2, "10": "an index", "2": "another" },
   { id: "a", type: "tab", label: "", info: "", disabled: false, env: [] },
   { id: "ü", type: "\u{1f600} \u0000 \u2028 \ufeff", label: "e\u0301 \u00e9 \u200d 中文" },
-  { id: "constructor", type: "toString", hasOwnProperty: "x", prototype: null, valueOf: [] },
+  { id: "prototype", type: "null", constructor: "x", toString: null, valueOf: [] },
   { id: "null", type: "null", nothing: null, list: [null, [null, {}], { a: null }], empty: {}, none: [] },
   { id: "no text", type: "x", label: null },
   { id: "label 7", type: "x", label: 7 },

@@ -116,3 +116,23 @@ test("a replica that is about to stop does not take over", async () => {
   await leaving.runtime[Symbol.asyncDispose]();
   await third.runtime[Symbol.asyncDispose]();
 });
+
+test("the replica with the lease restarts its process, on demand and after distrust", async () => {
+  await using folder = await createFolder();
+  const cluster = createMemoryCluster();
+  const { runtime } = openReplica(folder, "first", { cluster: cluster.join(), leaseMs: 60_000 });
+  await untilState(runtime, "running");
+  const standby = openReplica(folder, "second", { cluster: cluster.join(), leaseMs: 60_000 });
+  await untilState(standby.runtime, "standby");
+  expect(await standby.runtime.restart(revision(1, flows))).toMatchObject({ outcome: "pending" });
+
+  const pids = [runtime.processId()];
+  expect(await runtime.restart(revision(1, flows))).toMatchObject({ outcome: "running" });
+  pids.push(runtime.processId());
+  runtime.distrust("it is a test");
+  expect(await runtime.apply(revision(2, flows), "nodes")).toMatchObject({ outcome: "running" });
+  pids.push(runtime.processId());
+  expect(new Set(pids).size).toBe(3);
+  await standby.runtime[Symbol.asyncDispose]();
+  await runtime[Symbol.asyncDispose]();
+});

@@ -36,6 +36,8 @@ export function credentials(sets: Record<string, Record<string, string>>): Crede
 
 export type OpenedRuntime = Runtime & {
   readonly entries: readonly LogEntry[];
+  /** The messages of the entries that are not marked as those of flows. */
+  readonly ownMessages: readonly string[];
   readonly dataDir: string;
   /** Resolves with the nth log entry that matches, counted from 1; past entries included. */
   untilLogged(pattern: RegExp, nth?: number): Promise<LogEntry>;
@@ -58,14 +60,16 @@ export async function runtimeUnderTest(
   const userDir = join(dataDir, "runtime");
   await prepare?.(userDir);
   const entries: LogEntry[] = [];
+  const ownMessages: string[] = [];
   const listeners = new Set<() => void>();
   const runtime = openRuntime({
     active: async () => revision(0, []),
     dir: userDir,
     host: "127.0.0.1",
     port: 0,
-    log(entry) {
+    log(entry, source) {
       entries.push(entry);
+      if (source === "runtime") ownMessages.push(entry.message);
       for (const listener of listeners) listener();
     },
     ...options,
@@ -87,6 +91,7 @@ export async function runtimeUnderTest(
   return {
     ...runtime,
     entries,
+    ownMessages,
     dataDir,
     untilLogged: (pattern, nth = 1) => until(() => entries.filter(({ message }) => pattern.test(message))[nth - 1]),
     async untilState(state) {

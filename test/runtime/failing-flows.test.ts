@@ -45,13 +45,13 @@ describe("a runtime", () => {
     await runtime.apply(next([tab("T"), { id: "p", type: "probe-throw", z: "T", wires: [] }]), "full");
     expect(await runtime.untilLogged(/crashed: Error: thrown by a timer/)).toMatchObject({ level: "fatal" });
     await runtime.untilState("restarting");
-    expect(runtime.status().message).toBe("it crashed: Error: thrown by a timer");
+    expect(runtime.status().message).toBe('it crashed: "Error: thrown by a timer"');
   });
 
   test("restarts after an unhandled rejection", async () => {
     await runtime.apply(next(starting(`void Promise.reject(new Error("unhandled"));`)), "full");
     await runtime.untilState("restarting");
-    expect(runtime.status().message).toBe("it crashed: Error: unhandled");
+    expect(runtime.status().message).toBe('it crashed: "Error: unhandled"');
   });
 
   test("restarts after flows that exhaust the memory", async () => {

@@ -4,10 +4,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
+import { formatFrame } from "../../src/runtime/frames.ts";
+import { type Initialize, messageFd } from "../../src/runtime/messages.ts";
 import { fixture, untilExited } from "./builders.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 
@@ -22,6 +24,8 @@ async function withParent(
   const flows: FlowNode[] = [tab("T"), functionNode("f", { z: "T", initialize })];
   const program = fileURLToPath(fixture("parent-process"));
   const parent = spawn(process.execPath, [program, join(directory, "runtime"), JSON.stringify(flows)], {
+    // Without setpriv, by which the kernel would end the child.
+    env: { ...process.env, PATH: "/nonexistent" },
     stdio: ["ignore", "pipe", "inherit"],
   });
   try {
@@ -51,4 +55,27 @@ test("a parent that exits gracefully stops its child", async () => {
     expect(code).toBe(0);
     expect(await untilExited(childPid)).toBe(true);
   });
+});
+
+test("a child whose parent is another process than the one that has started it exits", async () => {
+  const program = fileURLToPath(new URL("../../src/runtime/child.ts", import.meta.url));
+  const flags = ["--permission", "--allow-fs-read=*", "--allow-worker", "--allow-net"];
+  const child = spawn(process.execPath, [...flags, program], {
+    stdio: ["ignore", "pipe", "ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  const message: Initialize = {
+    kind: "initialize",
+    parentPid: process.ppid,
+    userDir: tmpdir(),
+    host: "127.0.0.1",
+    httpPort: 0,
+    nodeCloseTimeoutMs: 0,
+    logLevel: "fatal",
+    worker: false,
+    network: { deny: [] },
+  };
+  const channel = child.stdio[messageFd] as Writable;
+  for (const piece of formatFrame(message, new Uint8Array())) channel.write(piece);
+  expect(await once(child, "exit")).toEqual([null, "SIGKILL"]);
 });

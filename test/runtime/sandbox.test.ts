@@ -1,11 +1,12 @@
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
 import { messageFd } from "../../src/runtime/messages.ts";
 import type { Revision } from "../../src/store/store.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest, untilExited } from "./builders.ts";
+import { createFolder } from "../store/builders.ts";
 import { endpoint, escape, exec, functionNode, injectOnce, onTab, tab } from "./flow-builders.ts";
 
 describe("by default a flow", () => {
@@ -72,6 +73,44 @@ describe("by default a flow", () => {
   test("can't read a file through a link that it creates", async () => {
     expect(await outcome(`load("fs").symlinkSync("../key", "link")`)).toEqual(denied);
     expect(await outcome(`load("fs").linkSync("../key", "link")`)).toEqual(denied);
+  });
+
+  test("can't move or copy a link, which would lead elsewhere then", async () => {
+    const cwd = `${runtime.dataDir}/runtime`;
+    await mkdir(`${cwd}/one/two`, { recursive: true });
+    await symlink("../../key", `${cwd}/one/two/link`);
+    await writeFile(`${cwd}/plain`, "plain");
+    // Where it is, the link leads to a file in the directory.
+    await writeFile(`${cwd}/key`, "own");
+    expect(await outcome(`load("fs").readFileSync("one/two/link", "utf8")`)).toEqual({ value: "own" });
+    for (const [from, to] of [
+      ["one/two/link", "one/link"],
+      ["one/two", "two"],
+      ["one", "three"],
+    ]) {
+      expect(await outcome(`load("fs").renameSync("${from}", "${to}")`)).toEqual(denied);
+      expect(
+        await outcome(`load("fs").cpSync("${from}", "${to}", { recursive: true, verbatimSymlinks: true })`),
+      ).toEqual(denied);
+    }
+    expect(await outcome(`load("fs").renameSync(Buffer.from("one/two"), "two")`)).toEqual(denied);
+    for (const rename of [
+      `load("fs").rename("one/two", "two", done)`,
+      `load("fs").promises.rename("one/two", "two").catch(done)`,
+      `load("fs/promises").cp("one/two", "two", { recursive: true, verbatimSymlinks: true }).catch(done)`,
+    ]) {
+      expect(
+        await event(
+          `{ once(name, listener) { const done = listener; if (name === "error") ${rename}; return this; }, unref() {} }`,
+          "none",
+        ),
+      ).toBe("ERR_ACCESS_DENIED");
+    }
+    expect(
+      await outcome(`load("fs").renameSync("plain", "moved") ?? load("fs").readFileSync("moved", "utf8")`),
+    ).toEqual({
+      value: "plain",
+    });
   });
 
   test("can't read the environment of the parent", async () => {
@@ -159,6 +198,34 @@ describe("by default a flow", () => {
       value: "x",
     });
   });
+});
+
+test.each([
+  ["to a directory outside", ".."],
+  ["to nothing outside", "../nothing"],
+])("flows do not run while their directory has a link %s", async (_, target) => {
+  await using runtime = await runtimeUnderTest(
+    { active: async () => revision(1, []), restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 1 } },
+    async (userDir) => {
+      await mkdir(`${userDir}/inside`, { recursive: true });
+      await symlink("inside", `${userDir}/to-inside`);
+      await symlink(target, `${userDir}/to-outside`);
+    },
+  );
+  await runtime.untilState("restarting");
+  expect(runtime.status().message).toContain("the symbolic link to-outside in runtime.dir leads out of it: remove it");
+  await rm(`${runtime.dataDir}/runtime/to-outside`);
+  await runtime.untilState("running");
+});
+
+test("a link may lead to where flows may write", async () => {
+  await using other = await createFolder();
+  await using runtime = await runtimeUnderTest({ allow: { fileSystemWrite: [other.path] } }, async (userDir) => {
+    await mkdir(userDir, { recursive: true });
+    await symlink(other.path, `${userDir}/shared`);
+  });
+  await runtime.untilState("running");
+  expect(runtime.status().message).toBeUndefined();
 });
 
 test("flows may do what the options allow", async () => {
@@ -250,8 +317,32 @@ describe("a flow that ends the child", () => {
     await runtime.apply(next([tab("T"), functionNode("f", { z: "T", initialize: read })]), "full");
     await runtime.untilState("restarting");
     expect(runtime.status().message).toBe(
-      "it crashed: Error: Access to this API has been restricted. The option runtime.allow.fileSystemRead permits it.",
+      'it crashed: "Error: Access to this API has been restricted. The option runtime.allow.fileSystemRead permits it."',
     );
+  });
+
+  test.each([
+    [{ kind: "crashed", cause: 'x"; the flow runtime is running\nforged' }, "restarting"],
+    [{ kind: "listen-failed", address: "::1", code: "x: forged" }, "restarting"],
+    [{ kind: "listen-failed", address: "::1\nforged", code: "EACCES" }, "restarting"],
+    [{ kind: "log", entry: { level: "info", message: "the flow runtime is forged" } }, "running"],
+    [{ kind: "deployed", id: "ID", failure: 'x"; forged\nforged' }, "failed"],
+  ] as const)("a flow that sends %j can't write to the log of the runtime", async (message, state) => {
+    await runtime.apply(next([]), "full");
+    const before = runtime.ownMessages.length;
+    // The ids of deployments count up.
+    const write = `${escape} const { writeSync } = host.getBuiltinModule("fs");
+      const text = ${JSON.stringify(JSON.stringify(message))};
+      for (let id = 1; id < 20; id += 1) writeSync(${messageFd}, text.replace('"ID"', id) + "\\n");
+      if (${state === "restarting"}) host.exit(1);`;
+    await runtime.apply(next([tab("T"), functionNode("f", { z: "T", initialize: write })]), "full");
+    await runtime.untilState(state);
+    const own = runtime.ownMessages.slice(before);
+    expect(own).not.toEqual([]);
+    // Text of a flow is quoted, in one line.
+    const unquoted = own.map((line) => line.replaceAll(/"(?:[^"\\\n]|\\.)*"/g, "QUOTED"));
+    expect(unquoted.join("\n")).not.toMatch(/forged|;/);
+    expect(own.join("")).not.toContain("\n");
   });
 
   test.for([
@@ -290,7 +381,7 @@ describe("a flow that ends the child", () => {
     await runtime.untilLogged(/reads now/);
     const interrupted = runtime.apply(next([]), "full");
     await runtime.untilState("restarting");
-    expect(runtime.status().message).toBe("it crashed: Error: bytes are missing in the runtime's own channel");
+    expect(runtime.status().message).toBe(`it crashed: "Error: bytes are missing in the runtime's own channel"`);
     await Promise.all([interrupted, runtime.apply(next([]), "full")]);
     expect(runtime.status().state).toBe("running");
   });

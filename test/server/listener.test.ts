@@ -8,7 +8,7 @@ import type { ExchangeHandler } from "../../src/server/listener/exchange.ts";
 import { createListener } from "../../src/server/listener/listener.ts";
 import type { ListenerOptions } from "../../src/server/listener/options.ts";
 import { okResponse, readText, serving } from "./exchange-handler.ts";
-import { frame, openRaw2, post, type } from "./frames.ts";
+import { flag, frame, openRaw2, post, type } from "./frames.ts";
 import { openRaw } from "./raw-connection.ts";
 
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -453,5 +453,35 @@ describe("close", () => {
     const server = createListener(hello);
     const error = await new Promise((resolve) => server.close(resolve));
     expect(error).toMatchObject({ code: "ERR_SERVER_NOT_RUNNING" });
+  });
+});
+
+describe("repeated fields", () => {
+  const twice = [
+    ["authorization", "Bearer a"],
+    ["authorization", "Bearer b"],
+  ] as const;
+  const rejecting: ExchangeHandler = (exchange, rejection) => exchange.send(rejection ?? okResponse("hello"));
+
+  test.each([
+    ["Authorization: Bearer a\r\nAUTHORIZATION: Bearer b\r\n", /^HTTP\/1.1 400 .*at most one Authorization field/s],
+    ["Host: b\r\n", /^HTTP\/1.1 400 .*connection: close.*one Host field/is],
+    ["Authorization: Bearer a\r\n", /^HTTP\/1.1 200 .*hello/s],
+  ])("over HTTP/1.1: %j", async (fields, expected) => {
+    await using server = await listen(rejecting);
+    using raw = await openRaw(server.port);
+    raw.write(`GET / HTTP/1.1\r\nHost: a\r\n${fields}Connection: close\r\n\r\n`);
+    expect(await raw.closed()).toMatch(expected);
+  });
+
+  test.each([
+    ["two Authorization fields", twice, /at most one Authorization field/],
+    ["one Authorization field", twice.slice(1), /hello/],
+  ] as const)("over HTTP/2: %s", async (_, fields, expected) => {
+    await using server = await listen(rejecting);
+    using raw = await openRaw2(server.port);
+    raw.write(post(1, fields));
+    raw.write(frame(type.data, flag.endStream, 1));
+    expect(await raw.until(expected)).toMatch(expected);
   });
 });

@@ -24,6 +24,8 @@ export async function serveRoutes(
       requestIdOf: createRequestIds(),
       readWorkload: undefined,
       observer: silentObserver,
+      memory: undefined,
+      assertDecodable: undefined,
       onEnd: undefined,
       findRoute,
     },

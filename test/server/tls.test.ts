@@ -247,7 +247,7 @@ describe("disconnects", () => {
       options: { observer: { ...silentObserver, limitReached: (limit) => void reached.push(limit) } },
     });
     await leave(server.port);
-    await eventually(async () => expect(await server.connections()).toBe(0));
+    await eventually(async () => expect(server.connections()).toBe(0));
     expect(reached).toEqual([]);
   });
 

@@ -67,7 +67,7 @@ export async function openFlows({
   const runtime = { ...anyRuntime, apply };
   const outcomes = stack.use(openOutcomeRecorder({ store, runtime, log }));
   const probations = createProbations({ store, runtime, outcomes, deadlineMs: 30_000, log });
-  const analysis = stack.use(openAnalysis(log));
+  const analysis = stack.use(openAnalysis(log, 512));
   const { audit } = opened;
   const deployer = createObservedDeployer({
     store,

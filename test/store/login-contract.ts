@@ -77,4 +77,22 @@ export function loginAttemptsContract(createLocation: () => Promise<StoreLocatio
     }
     await fail(store.logins, 5, client);
   });
+
+  test("failed attempts count after the store was closed and opened again, unless they were reset", async () => {
+    await using location = await createLocation();
+    {
+      await using store = await location.open();
+      await fail(store.logins, 2, user, client);
+      await (await begin(store.logins, user, client)).end("succeeded");
+      await fail(store.logins, 2, client);
+    }
+    {
+      await using store = await location.open();
+      await fail(store.logins, 1, user, client);
+      expect(await store.logins.begin([client], windowMs)).toMatchObject({ kind: "blocked" });
+      await fail(store.logins, 2, user);
+    }
+    await using store = await location.open();
+    expect(await store.logins.begin([user], windowMs)).toMatchObject({ kind: "blocked" });
+  });
 }

@@ -4,7 +4,7 @@ import { type StructuralScan, scanStructure } from "../src/json/structural-scan.
 
 /** The same as a state machine that reads one character at a time. */
 function expected(bytes: Uint8Array): StructuralScan {
-  let [colons, open, depth] = [0, 0, 0];
+  let [colons, commas, containers, open, depth] = [0, 0, 0, 0, 0];
   let [isInside, isEscaped, hasUnicodeEscape] = [false, false, false];
   for (const byte of bytes) {
     const character = String.fromCharCode(byte);
@@ -15,16 +15,18 @@ function expected(bytes: Uint8Array): StructuralScan {
     isEscaped = isInside && character === "\\" && !isEscaped;
     if (!isInside) {
       colons += Number(character === ":");
+      commas += Number(character === ",");
+      containers += Number("[{".includes(character));
       open += Number("[{".includes(character)) - Number("]}".includes(character));
       depth = Math.max(depth, open);
     }
   }
-  return { colons, depth, hasUnicodeEscape };
+  return { colons, commas, containers, depth, hasUnicodeEscape };
 }
 
-test("counts colons and depth outside of strings, whatever escapes the strings contain", () => {
+test("counts colons, commas, containers and depth outside of strings, whatever escapes the strings contain", () => {
   const piece = fc.oneof(
-    fc.constantFrom('"', "\\", "u", ":", "{", "}", "[", "]", "é", "[[{", "}]]"),
+    fc.constantFrom('"', "\\", "u", ":", ",", "{", "}", "[", "]", "é", "[[{", "}]]"),
     fc.nat(70).map((length) => "\\".repeat(length)),
     fc.nat(130).map((length) => "x".repeat(length)),
   );
@@ -38,7 +40,25 @@ test("counts colons and depth outside of strings, whatever escapes the strings c
 });
 
 test("counts each document from zero", () => {
-  expect(scanStructure(Buffer.from('[[[{"a":"\\u0061'))).toEqual({ colons: 1, depth: 4, hasUnicodeEscape: true });
-  expect(scanStructure(Buffer.from('{"b":1}'))).toEqual({ colons: 1, depth: 1, hasUnicodeEscape: false });
-  expect(scanStructure(new Uint8Array())).toEqual({ colons: 0, depth: 0, hasUnicodeEscape: false });
+  expect(scanStructure(Buffer.from('[[[{"a":"\\u0061'))).toEqual({
+    colons: 1,
+    commas: 0,
+    containers: 4,
+    depth: 4,
+    hasUnicodeEscape: true,
+  });
+  expect(scanStructure(Buffer.from('{"b":1}'))).toEqual({
+    colons: 1,
+    commas: 0,
+    containers: 1,
+    depth: 1,
+    hasUnicodeEscape: false,
+  });
+  expect(scanStructure(new Uint8Array())).toEqual({
+    colons: 0,
+    commas: 0,
+    containers: 0,
+    depth: 0,
+    hasUnicodeEscape: false,
+  });
 });

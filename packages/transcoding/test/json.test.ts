@@ -18,7 +18,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { describe, expect, test } from "vitest";
 import { BodiesSchema, QueryMsgSchema, type EnumValue, type QueryMsg } from "./gen/t/v1/vectors_pb.ts";
-import { ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
+import { ExactMessageSchema, ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
 import { RequestError } from "../src/index.ts";
 import { messageHoldsInt64 } from "../src/json/int64.ts";
 import { parseJson } from "../src/json/parse.ts";
@@ -36,9 +36,9 @@ const read = (text: string, desc: DescMessage = QueryMsgSchema): Message =>
 const write = (message: Message, desc: DescMessage = QueryMsgSchema): string =>
   JSON.stringify(messageWriter(desc, registry)(message));
 
-const faultOf = (text: string): string => {
+const faultOf = (text: string, desc?: DescMessage): string => {
   try {
-    read(text);
+    read(text, desc);
   } catch (error) {
     if (error instanceof RequestError) {
       return error.message;
@@ -127,6 +127,29 @@ describe("integers beyond 2^53", () => {
     ['{"enumValue":9007199254740993}', "enumValue: must be one of X, Y, Z"],
   ])("%s is a fault", (text, fault) => {
     expect(faultOf(text)).toBe(fault);
+  });
+
+  test("are kept or rejected in fields with exact_integers", () => {
+    const exact = (text: string): string => {
+      const message = read(text, ExactMessageSchema);
+      return write(message, ExactMessageSchema);
+    };
+    const kept = '{"number":9007199254740992,"value":[9007199254740994,1e+300],"x":-9007199254740992,"y":{"z":1e+23}}';
+    expect(exact(kept)).toBe(kept);
+    expect(exact('{"rounded":9007199254740993}')).toBe('{"rounded":9007199254740992}');
+  });
+
+  test.each([
+    ['{"number":9007199254740993}', "number"],
+    ['{"number":9007199254740993.0}', "number"],
+    ['{"value":{"a":[1,-9007199254740993]}}', "value.a[1]"],
+    ['{"x":[{"y z":18446744073709551615}]}', "x[0]['y z']"],
+    [`{"x":1${"0".repeat(30)}1}`, "x"],
+    [`{"x":1${"2".repeat(307)}}`, "x"],
+  ])("are rejected in fields with exact_integers: %s", (text, path) => {
+    expect(faultOf(text, ExactMessageSchema)).toBe(
+      `${path}: must be an integer that a double can represent, or a string`,
+    );
   });
 
   test("are looked for only in messages that have 64-bit fields", () => {

@@ -13,6 +13,7 @@ const codes: Readonly<Record<Reason, Code>> = {
   precondition_failed: Code.FailedPrecondition,
   idempotency_key_reused: Code.FailedPrecondition,
   nothing_to_undo: Code.FailedPrecondition,
+  no_runtime: Code.FailedPrecondition,
   payload_too_large: Code.ResourceExhausted,
 
   no_token: Code.Unauthenticated,

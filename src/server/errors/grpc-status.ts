@@ -1,4 +1,4 @@
-import { ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { addHeaders, type TranscodingResponse } from "@flowgate/transcoding/server";
 import { formatGrpcMessage } from "./grpc-message.ts";
@@ -17,5 +17,10 @@ export function grpcStatus(error: ConnectError): TranscodingResponse["headers"] 
   }
   // Connect escapes more than the protocol specifies, and grpc-js does not unescape that.
   fields["grpc-message"] = formatGrpcMessage(message);
+  const retryAfter = error.metadata.get("retry-after");
+  if (error.code === Code.Unavailable && retryAfter !== null) {
+    // Server pushback for clients with a retry policy (gRPC proposal A6).
+    fields["grpc-retry-pushback-ms"] = String(Number(retryAfter) * 1000);
+  }
   return fields;
 }

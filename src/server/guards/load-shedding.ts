@@ -1,18 +1,22 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { Logger } from "pino";
 import { RetryInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
 import { FlowgateError } from "../../errors.ts";
 import { watchEventLoop } from "./event-loop-delay.ts";
 import { createClientCounter, type ClientCounter } from "../listener/client-counter.ts";
 import type { Observer } from "../../telemetry/observer.ts";
-import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import type { ClientKind } from "../../auth/client-key.ts";
 import type { Guard } from "../pipeline/pipeline.ts";
 import { rejectRequest } from "../pipeline/reject.ts";
 import type { RequestContext } from "../pipeline/request-context.ts";
 
-/** Why a call was rejected: too many calls in flight, in total or of one client, or the event loop is overloaded. */
-export type SheddingReason = "in_flight" | "in_flight_per_source" | "event_loop";
+/**
+ * Why a call was rejected: too many calls in flight, in total or of one client, the event loop is overloaded, or the bodies of
+ * other calls take the memory for its body.
+ */
+export type SheddingReason = "in_flight" | "in_flight_per_source" | "event_loop" | "memory";
 
-export const sheddingReasons: readonly SheddingReason[] = ["in_flight", "in_flight_per_source", "event_loop"];
+export const sheddingReasons: readonly SheddingReason[] = ["in_flight", "in_flight_per_source", "event_loop", "memory"];
 
 export type SheddingOptions = {
   /** Limit of concurrent unary calls, and separately of concurrent streams. 0: unlimited. */
@@ -27,61 +31,77 @@ const causes: Readonly<Record<SheddingReason, string>> = {
   in_flight: "limits.inFlight is reached",
   in_flight_per_source: "limits.inFlightPerSource is reached for one client",
   event_loop: "the event loop delay exceeds limits.eventLoopDelayMs",
+  memory: "large bodies of other calls take the memory of limits.memoryMb",
 };
 
 const logIntervalMs = 10_000;
 
+/** The part of a limit by which it is raised for callers who authenticate. */
+const reserveShare = 1 / 5;
+const minReserve = 4;
+
+export type LoadGuardOptions = SheddingOptions & {
+  readonly isProxy: (address: string | undefined) => boolean;
+  /** The methods for which the gate rejects callers without an identity by `Peer.overloaded`. */
+  readonly identified: ReadonlySet<DescMethod>;
+  /** Limit of concurrent calls, and of streams, of the flow runtime. */
+  readonly runtimeCalls: number;
+  /** Called when a call of the flow runtime was rejected because of its limit. */
+  readonly onRuntimeSurplus: () => void;
+  readonly log: Logger;
+  readonly observer: Pick<Observer, "callShed">;
+};
+
 /**
  * Rejects calls when the service is overloaded: 503 or UNAVAILABLE, with the number of seconds after which to retry.
  * Runs before authentication and before the body is read. Reports each rejected call to the observer.
+ *
+ * Beyond the limits of calls in flight, some more are admitted if the gate finds an identity, so that callers without one can't
+ * keep operators out. Callers over the Unix socket, and the flow runtime, are counted separately.
  */
-export function createLoadGuard({
-  inFlight,
-  inFlightPerSource,
-  eventLoopDelayMs,
-  isProxy,
-  log,
-  observer,
-}: SheddingOptions & {
-  isProxy: (address: string | undefined) => boolean;
-  log: Logger;
-  observer: Pick<Observer, "callShed">;
-}): { readonly guard: Guard } & Disposable {
+export function createLoadGuard(options: LoadGuardOptions): { readonly guard: Guard } & Disposable {
+  const { eventLoopDelayMs, identified, log, observer } = options;
   const loop = eventLoopDelayMs === 0 ? undefined : watchEventLoop(eventLoopDelayMs);
-  const createInFlight = (): InFlight => ({
-    count: 0,
-    clients: createClientCounter(inFlightPerSource || Number.POSITIVE_INFINITY, isProxy),
-  });
-  const calls = createInFlight();
-  const streams = createInFlight();
-  const maxInFlight = inFlight || Number.POSITIVE_INFINITY;
-  const logShedding = createSheddingLog(log);
-
-  const shed = (request: RequestContext, reason: SheddingReason): TranscodingResponse => {
-    observer.callShed(reason);
-    logShedding(reason);
-    return rejectRequest(request, 503, overloaded(reason));
-  };
+  const groups = createGroups(options);
+  const nearLimit = (options.inFlightPerSource || options.inFlight || Number.POSITIVE_INFINITY) / 2;
+  const shed = createOverloadReporter(log, observer);
 
   const guard: Guard = (request) => {
     const { method, isExempt } = request.route;
+    const { exchange } = request;
     if (isExempt) {
+      exchange.hasShortBody = true;
       return undefined;
     }
-    const kind = method === undefined || method.methodKind === "unary" ? calls : streams;
-    if (loop?.isBehind() === true) {
-      return shed(request, "event_loop");
+    const { origin } = exchange;
+    if (loop?.isBehind() === true && origin.kind !== "socket") {
+      return rejectRequest(request, 503, shed("event_loop"));
     }
-    if (kind.count >= maxInFlight) {
-      return shed(request, "in_flight");
+    const group = groups[origin.kind];
+    const inFlight = method === undefined || method.methodKind === "unary" ? group.calls : group.streams;
+    if (inFlight.count >= nearLimit) {
+      origin.table.identifyAll(origin);
     }
-    const release = kind.clients.admit(request.address);
+    let exceeded: SheddingReason | undefined = inFlight.count < inFlight.max ? undefined : "in_flight";
+    let release = exceeded === undefined ? inFlight.clients.admit(request.address) : undefined;
     if (release === undefined) {
-      return shed(request, "in_flight_per_source");
+      exceeded ??= "in_flight_per_source";
+      release =
+        method !== undefined && identified.has(method) && mayHaveIdentity(request)
+          ? admitToReserve(inFlight, request.address)
+          : undefined;
+      if (release === undefined) {
+        if (origin.kind === "runtime") {
+          options.onRuntimeSurplus();
+        }
+        return rejectRequest(request, 503, shed(exceeded));
+      }
+      const reason = exceeded;
+      request.overloaded = () => shed(reason);
     }
-    kind.count += 1;
+    inFlight.count += 1;
     request.onClose(() => {
-      kind.count -= 1;
+      inFlight.count -= 1;
       release();
     });
     return undefined;
@@ -89,8 +109,65 @@ export function createLoadGuard({
   return { guard, [Symbol.dispose]: () => loop?.[Symbol.dispose]() };
 }
 
+/** Returns a function that reports a rejected call, and returns the error for its client. */
+export function createOverloadReporter(
+  log: Logger,
+  observer: Pick<Observer, "callShed">,
+): (reason: SheddingReason) => FlowgateError {
+  const logShedding = createSheddingLog(log);
+  return (reason) => {
+    observer.callShed(reason);
+    logShedding(reason);
+    return overloaded(reason);
+  };
+}
+
 /** The unary calls or the streams in flight, in total and per client. */
-type InFlight = { count: number; readonly clients: ClientCounter };
+type InFlight = {
+  count: number;
+  readonly max: number;
+  readonly reserve: number;
+  readonly clientReserve: number;
+  readonly clients: ClientCounter;
+};
+
+type Group = { readonly calls: InFlight; readonly streams: InFlight };
+
+function createGroups({
+  inFlight,
+  inFlightPerSource,
+  runtimeCalls,
+  isProxy,
+}: LoadGuardOptions): Readonly<Record<ClientKind, Group>> {
+  const create = (max: number, maxPerClient: number): InFlight => ({
+    count: 0,
+    max: max || Number.POSITIVE_INFINITY,
+    reserve: reserveOf(max),
+    clientReserve: reserveOf(maxPerClient),
+    clients: createClientCounter(maxPerClient || Number.POSITIVE_INFINITY, isProxy),
+  });
+  const createGroup = (max: number, maxPerClient: number): Group => ({
+    calls: create(max, maxPerClient),
+    streams: create(max, maxPerClient),
+  });
+  return {
+    network: createGroup(inFlight, inFlightPerSource),
+    socket: createGroup(inFlight, inFlightPerSource),
+    runtime: createGroup(runtimeCalls, 0),
+  };
+}
+
+function reserveOf(max: number): number {
+  return Math.max(minReserve, Math.ceil(max * reserveShare));
+}
+
+function admitToReserve({ count, max, reserve, clientReserve, clients }: InFlight, address: string) {
+  return count < max + reserve ? clients.admit(address, clientReserve) : undefined;
+}
+
+function mayHaveIdentity({ authorization, workload }: RequestContext): boolean {
+  return authorization !== null || workload !== undefined;
+}
 
 function overloaded(reason: SheddingReason): FlowgateError {
   // Randomized so that rejected clients do not retry simultaneously.
@@ -107,7 +184,7 @@ function overloaded(reason: SheddingReason): FlowgateError {
 
 /** Logs each reason at most every 10 s. */
 function createSheddingLog(log: Logger): (reason: SheddingReason) => void {
-  const nextLogMs = { in_flight: 0, in_flight_per_source: 0, event_loop: 0 };
+  const nextLogMs = { in_flight: 0, in_flight_per_source: 0, event_loop: 0, memory: 0 };
   return (reason) => {
     const nowMs = performance.now();
     if (nowMs >= nextLogMs[reason]) {

@@ -3,8 +3,11 @@ import type { ListenerOptions } from "./options.ts";
 
 /** Counts concurrent connections or calls per client. */
 export type ClientCounter = {
-  /** Returns a function that must be called once, at the end; undefined if the client has reached its limit. */
-  admit(address: string | undefined): (() => void) | undefined;
+  /**
+   * Returns a function that must be called once, at the end; undefined if the client has reached its limit, which `reserve` raises
+   * for this one.
+   */
+  admit(address: string | undefined, reserve?: number): (() => void) | undefined;
 };
 
 /** Each client may have `maxPerClient` at once. Proxies, which connect for many clients, are not limited. */
@@ -26,12 +29,12 @@ export function createClientCounter(maxPerClient: number, isProxy: ListenerOptio
   };
 
   return {
-    admit(address = "") {
+    admit(address = "", reserve = 0) {
       if (isProxy(address)) {
         return () => {};
       }
       const client = find(address);
-      if (client.count >= maxPerClient) {
+      if (client.count >= maxPerClient + reserve) {
         return undefined;
       }
       client.count += 1;

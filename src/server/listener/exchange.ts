@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import type { BodyReservation, TranscodingResponse } from "@flowgate/transcoding/server";
+import type { AcceptedConnection } from "./accepted-connection.ts";
 
 /** Receives the events of an exchange. */
 export interface ExchangeObserver {
@@ -23,6 +24,8 @@ export interface Exchange {
   readonly rawHeaders: readonly string[];
   /** The connection; with TLS, the TLS socket. */
   readonly socket: Socket;
+  /** The connection that was accepted. */
+  readonly origin: AcceptedConnection;
   /** The peer's address; remains available after the connection has closed. */
   readonly remoteAddress: string;
   /** Status of the response; 200 until the response is sent. */
@@ -32,12 +35,14 @@ export interface Exchange {
   /** Nothing can be sent any more: the response is complete, or the connection or stream is closed. */
   readonly isClosed: boolean;
   observer: ExchangeObserver | undefined;
+  /** Whether a body that does not arrive within seconds ends the request. Defaults to false. */
+  hasShortBody: boolean;
   /** Whether the unread request body is so long that the connection is closed rather than drained for reuse. */
   readonly hasLongUnreadBody: boolean;
   /** Whether the request has a body, which may be empty. */
   hasBody(): boolean;
   /** The whole body. Rejects with a RequestError if it exceeds `maxBytes`, or the client disconnects. */
-  readBody(maxBytes: number): Promise<Uint8Array>;
+  readBody(maxBytes: number, reservation?: BodyReservation): Promise<Uint8Array>;
   /** The body in chunks as they arrive. Ending the iteration leaves the rest unread. */
   streamBody(): AsyncIterable<Uint8Array>;
   /** Sends the response. Does nothing after the first call, or if the connection or stream is closed. */
@@ -72,3 +77,6 @@ export function describeBody({ status, headers, body, trailers }: TranscodingRes
   }
   return "utf8";
 }
+
+/** How long a short body may take to arrive. */
+export const shortBodyTimeoutMs = 3_000;

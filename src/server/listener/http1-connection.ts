@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import type { AcceptedConnection } from "./accepted-connection.ts";
 import type { Http1ConnectionContext, Http1Exchange } from "./http1-exchange.ts";
 import { closeGracefully, gracefulCloseMs } from "./graceful-close.ts";
 import type { ThroughputWindow } from "./throughput.ts";
@@ -49,13 +50,13 @@ export type Http1ServerState = {
 
 export function createHttp1Connection(
   socket: Socket,
-  accepted: Socket,
+  origin: AcceptedConnection,
   { isLastResponse, isClosing, reject }: Http1ServerState,
 ): Http1Connection {
   const nowMs = performance.now();
   const connection: Http1Connection = {
-    accepted,
-    remoteAddress: accepted.remoteAddress ?? "",
+    accepted: origin.socket,
+    origin,
     exchanges: new Set(),
     served: 0,
     busyMs: nowMs,
@@ -74,6 +75,7 @@ export function createHttp1Connection(
         return;
       }
       if (connection.exchanges.size === 0) {
+        origin.table.becameIdle(origin);
         connection.idleBytes = socket.bytesRead;
         if (isClosing() && !connection.isEnded && !socket.destroyed) {
           // The response head may have been sent before closing began, without `Connection: close`.
@@ -82,6 +84,7 @@ export function createHttp1Connection(
       }
     },
   };
+  origin.calls = connection.exchanges;
   return connection;
 }
 

@@ -1,11 +1,18 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { type TranscodingResponse, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
+import {
+  type BodyReservation,
+  type TranscodingResponse,
+  readBody,
+  sendStream,
+  streamBody,
+} from "@flowgate/transcoding/server";
+import type { AcceptedConnection } from "./accepted-connection.ts";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 
 /** What an exchange needs of its connection. */
 export interface Http1ConnectionContext {
-  readonly remoteAddress: string;
+  readonly origin: AcceptedConnection;
   /** The next response is the last one of the connection. */
   mustClose(): boolean;
   /** Called when the response is sent, or the connection is closed. */
@@ -17,6 +24,7 @@ export class Http1Exchange implements Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   observer: ExchangeObserver | undefined;
+  hasShortBody = false;
   readonly #connection: Http1ConnectionContext;
   #expectsContinue: boolean;
 
@@ -60,8 +68,12 @@ export class Http1Exchange implements Exchange {
     return this.request.socket;
   }
 
+  get origin(): AcceptedConnection {
+    return this.#connection.origin;
+  }
+
   get remoteAddress(): string {
-    return this.#connection.remoteAddress;
+    return this.#connection.origin.remoteAddress;
   }
 
   get status(): number {
@@ -86,12 +98,12 @@ export class Http1Exchange implements Exchange {
     return length === undefined ? encoding !== undefined : length !== "0";
   }
 
-  readBody(maxBytes: number): Promise<Uint8Array> {
+  readBody(maxBytes: number, reservation?: BodyReservation): Promise<Uint8Array> {
     const { "content-length": length } = this.request.headers;
     if (length === undefined || Number(length) <= maxBytes) {
       this.#continue();
     }
-    return readBody(this.request, length, maxBytes);
+    return readBody(this.request, length, maxBytes, reservation);
   }
 
   streamBody(): AsyncIterable<Uint8Array> {

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { shortBodyTimeoutMs } from "./exchange.ts";
 import { currentExchange, type Http1Connection } from "./http1-connection.ts";
 import type { Http1Exchange } from "./http1-exchange.ts";
 import type { ListenerLimits, ListenerOptions } from "./options.ts";
@@ -31,9 +32,13 @@ export function createHttp1Limits(
       socket.destroy();
       return;
     }
-    if (!isBodyArriving(currentExchange(connection))) {
+    const current = currentExchange(connection);
+    if (!isBodyArriving(current)) {
       throughput.reset(connection.requestBody, socket.bytesRead, nowMs);
-    } else if (throughput.isTooSlow(connection.requestBody, socket.bytesRead, nowMs)) {
+    } else if (
+      throughput.isTooSlow(connection.requestBody, socket.bytesRead, nowMs) ||
+      (current.hasShortBody && nowMs - connection.requestBody.startMs > shortBodyTimeoutMs)
+    ) {
       options.onLimit("stallTimeoutMs");
       reject(Object.assign(new Error(), { code: "ERR_HTTP_REQUEST_TIMEOUT" }), socket);
       return;
@@ -49,7 +54,7 @@ export function createHttp1Limits(
 }
 
 /** The service waits for the request body. After the response has begun, the rate of the body is not limited. */
-function isBodyArriving(current: Http1Exchange | undefined): boolean {
+function isBodyArriving(current: Http1Exchange | undefined): current is Http1Exchange {
   return (
     current !== undefined &&
     !current.response.headersSent &&

@@ -14,9 +14,9 @@ import {
 import { Http1Exchange } from "./http1-exchange.ts";
 import { createHttp1Limits, limitOf } from "./http1-limits.ts";
 import { closeGracefully } from "./graceful-close.ts";
-import { errorResponse } from "../errors/error-response.ts";
 import type { ListenerOptions } from "./options.ts";
 import type { Protocol } from "./protocol.ts";
+import { repeatedFieldError } from "./repeated-fields.ts";
 
 /** HTTP/1.1. Its server listens on the port of both protocols. */
 export function createHttp1(handler: ExchangeHandler, options: ListenerOptions): Protocol & { server: http.Server } {
@@ -39,7 +39,7 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
       socket.destroy();
       return;
     }
-    handler(exchange, hasSeveralHosts(request) ? severalHosts() : expectationError(request.headers));
+    handler(exchange, repeatedFieldError(request.rawHeaders) ?? expectationError(request.headers));
   };
 
   const reject = (error: NodeJS.ErrnoException, socket: Socket): void => {
@@ -89,8 +89,8 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
   };
   return {
     server,
-    serve(socket, accepted) {
-      const connection = createHttp1Connection(socket, accepted, state);
+    serve(socket, origin) {
+      const connection = createHttp1Connection(socket, origin, state);
       connections.set(socket, connection);
       socket.once("close", () => connections.delete(socket));
       // Node calls this after a response that ends the connection, even if the request was not read completely.
@@ -140,15 +140,3 @@ function createNodeServer(options: ListenerOptions): http.Server {
   server.closeIdleConnections = () => {};
   return server;
 }
-
-function hasSeveralHosts({ rawHeaders }: http.IncomingMessage): boolean {
-  let hosts = 0;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at];
-    hosts += name?.length === 4 && name.toLowerCase() === "host" ? 1 : 0;
-  }
-  return hosts > 1;
-}
-
-/** RFC 9112, section 3.2. Recipients along the path could disagree about which Host field counts. */
-const severalHosts = () => errorResponse(400, "there must be one Host field", { headers: { connection: "close" } });

@@ -1,6 +1,7 @@
 import type http2 from "node:http2";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import type { AcceptedConnection } from "./accepted-connection.ts";
 import { type ControlFrameBudget, createControlFrameBudget } from "./control-frame-budget.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
 import type { Http2ConnectionContext, Http2Exchange } from "./http2-exchange.ts";
@@ -33,16 +34,17 @@ export type Http2Connection = Http2ConnectionContext & {
 export function createHttp2Connection(
   session: http2.ServerHttp2Session,
   socket: Socket,
-  accepted: Socket,
+  origin: AcceptedConnection,
   controlBytesPerSecond: number,
 ): Http2Connection {
+  const { socket: accepted } = origin;
   const nowMs = performance.now();
   const controlFrames = createControlFrameBudget(controlBytesPerSecond, accepted.bytesRead, nowMs);
   const connection: Http2Connection = {
     session,
     socket,
     accepted,
-    remoteAddress: accepted.remoteAddress ?? "",
+    origin,
     isSecure: socket !== accepted,
     startMs: nowMs,
     exchanges: new Set(),
@@ -56,11 +58,18 @@ export function createHttp2Connection(
     received: (bytes) => controlFrames.addBody(bytes),
     closed(exchange) {
       connection.exchanges.delete(exchange);
+      origin.table.becameIdle(origin);
       connection.busyMs = performance.now();
       if (exchange.hasBody() && !exchange.stream.readableEnded) {
         controlFrames.addUnreadBody();
       }
     },
+  };
+  origin.calls = connection.exchanges;
+  origin.evict = () => {
+    // Sends GOAWAY, after which clients reconnect for their next call.
+    session.destroy();
+    setImmediate(() => socket.destroy());
   };
   return connection;
 }

@@ -7,7 +7,14 @@ import {
   constants,
 } from "node:http2";
 import type { Socket } from "node:net";
-import { type TranscodingResponse, readBody, sendStream, streamBody } from "@flowgate/transcoding/server";
+import {
+  type BodyReservation,
+  type TranscodingResponse,
+  readBody,
+  sendStream,
+  streamBody,
+} from "@flowgate/transcoding/server";
+import type { AcceptedConnection } from "./accepted-connection.ts";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
 import type { ThroughputWindow } from "./throughput.ts";
@@ -17,7 +24,7 @@ const ignore = (): void => {};
 /** What an exchange needs of its connection. */
 export interface Http2ConnectionContext {
   readonly socket: Socket;
-  readonly remoteAddress: string;
+  readonly origin: AcceptedConnection;
   /** Called for each chunk of a body that is read. */
   received(bytes: number): void;
   /** Called when the stream is closed. */
@@ -38,6 +45,7 @@ export class Http2Exchange implements Exchange {
   unsentBytes = 0;
   unsentMs: number;
   observer: ExchangeObserver | undefined;
+  hasShortBody = false;
   readonly #connection: Http2ConnectionContext;
   #expectsContinue: boolean;
 
@@ -73,8 +81,12 @@ export class Http2Exchange implements Exchange {
     return this.#connection.socket;
   }
 
+  get origin(): AcceptedConnection {
+    return this.#connection.origin;
+  }
+
   get remoteAddress(): string {
-    return this.#connection.remoteAddress;
+    return this.#connection.origin.remoteAddress;
   }
 
   get status(): number {
@@ -99,14 +111,14 @@ export class Http2Exchange implements Exchange {
     return !this.stream.endAfterHeaders;
   }
 
-  readBody(maxBytes: number): Promise<Uint8Array> {
+  readBody(maxBytes: number, reservation?: BodyReservation): Promise<Uint8Array> {
     const { "content-length": length } = this.headers;
     if (length === undefined || Number(length) <= maxBytes) {
       this.#continue();
     }
     // Registered before readBody's own listener, so that bytes beyond the limit are counted too.
     this.stream.on("data", this.#count);
-    return readBody(this.stream, length, maxBytes);
+    return readBody(this.stream, length, maxBytes, reservation);
   }
 
   async *streamBody(): AsyncGenerator<Uint8Array> {

@@ -1,5 +1,6 @@
 import http2 from "node:http2";
 import type { Socket } from "node:net";
+import { shortBodyTimeoutMs } from "./exchange.ts";
 import type { Http2Connection } from "./http2-connection.ts";
 import { hasArrived, type Http2Exchange } from "./http2-exchange.ts";
 import type { ListenerLimits, ListenerOptions } from "./options.ts";
@@ -107,7 +108,8 @@ function checkExchange(
     cancelStream(exchange, "stallTimeoutMs", options);
     return false;
   }
-  if (isArriving && nowMs - exchange.startMs > options.requestTimeoutMs && !hasArrived(stream)) {
+  const timeoutMs = exchange.hasShortBody ? shortBodyTimeoutMs : options.requestTimeoutMs;
+  if (isArriving && nowMs - exchange.startMs > timeoutMs && !hasArrived(stream)) {
     cancelStream(exchange, "requestTimeoutMs", options);
     return false;
   }

@@ -1,5 +1,6 @@
 import http2 from "node:http2";
 import type { Socket } from "node:net";
+import type { AcceptedConnection } from "./accepted-connection.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 import { expectationError } from "./expectation.ts";
 import { createHttp2Connection, type Http2Connection, retireConnection } from "./http2-connection.ts";
@@ -7,6 +8,7 @@ import { Http2Exchange } from "./http2-exchange.ts";
 import { createHttp2Limits } from "./http2-limits.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
 import type { ListenerOptions } from "./options.ts";
+import { repeatedFieldError } from "./repeated-fields.ts";
 import type { Protocol } from "./protocol.ts";
 import { errorResponse } from "../errors/error-response.ts";
 
@@ -17,8 +19,8 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
   let isClosing = false;
   const server = createNodeServer(options);
 
-  const open = (session: http2.ServerHttp2Session, socket: Socket, accepted: Socket): void => {
-    const connection = createHttp2Connection(session, socket, accepted, options.overheadBytesPerSecond);
+  const open = (session: http2.ServerHttp2Session, socket: Socket, origin: AcceptedConnection): void => {
+    const connection = createHttp2Connection(session, socket, origin, options.overheadBytesPerSecond);
     connections.set(socket, connection);
     socket.once("close", () => connections.delete(socket));
     session.once("close", () => {
@@ -34,7 +36,12 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
       connection.lastStreamId = stream.id ?? connection.lastStreamId;
       connection.exchanges.add(exchange);
       connection.controlFrames.addHeader(rawHeaders);
-      handler(exchange, exchange.method === "CONNECT" ? connectUnsupported() : expectationError(exchange.headers));
+      handler(
+        exchange,
+        exchange.method === "CONNECT"
+          ? connectUnsupported()
+          : (repeatedFieldError(rawHeaders) ?? expectationError(exchange.headers)),
+      );
     });
     session.setLocalWindowSize(1024 * 1024);
     if (isClosing) {
@@ -43,8 +50,8 @@ export function createHttp2(handler: ExchangeHandler, options: ListenerOptions):
   };
 
   return {
-    serve(socket, accepted) {
-      const onSession = (session: http2.ServerHttp2Session): void => open(session, socket, accepted);
+    serve(socket, origin) {
+      const onSession = (session: http2.ServerHttp2Session): void => open(session, socket, origin);
       server.once("session", onSession);
       server.emit("connection", socket);
       server.off("session", onSession);

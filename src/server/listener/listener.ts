@@ -1,17 +1,29 @@
 import type http from "node:http";
-import type { Socket } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
+import { addressOf, listen } from "../../runtime/listen.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 import { createHttp1 } from "./http1.ts";
 import { createHttp2 } from "./http2.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
 import { listenerDefaults, type ListenerOptions } from "./options.ts";
 import { canSendShutdownNotice } from "./shutdown-notice.ts";
-import { createClientCounter } from "./client-counter.ts";
+import type { AcceptedConnection } from "./accepted-connection.ts";
+import { createConnections } from "./connection-table.ts";
 import { canReadSocketProgress } from "./socket-progress.ts";
 import type { DetectedConnection } from "./sniff.ts";
 
 /** The longest delay of a Node timer. */
 const maxTimerMs = 2 ** 31 - 1;
+
+/** An HTTP server that can listen on several addresses. */
+export type Listener = http.Server & {
+  /** Listens, see listen.ts. Resolves to the address, which is 127.0.0.1 for `localhost`. */
+  listenOn(host: string, port: number): Promise<AddressInfo>;
+  /** Also takes the connections of this server, which closes together with the listener. */
+  attach(other: Server): void;
+  /** Number of open connections of all its servers. */
+  connectionCount(): number;
+};
 
 /**
  * A server for HTTP/1.1 and HTTP/2 on one port. Its HTTP/1 server listens; after protocol detection, HTTP/2 connections
@@ -19,29 +31,24 @@ const maxTimerMs = 2 ** 31 - 1;
  *
  * close() takes no new calls and lets calls in flight finish; its callback is always called.
  */
-export function createListener(handler: ExchangeHandler, partialOptions: Partial<ListenerOptions> = {}): http.Server {
+export function createListener(handler: ExchangeHandler, partialOptions: Partial<ListenerOptions> = {}): Listener {
   const options = { ...listenerDefaults, ...partialOptions };
-  const accepted = new Set<Socket>();
   const undetected = new Set<Socket>();
-  const clients = createClientCounter(options.connectionsPerSource, options.isProxy);
+  const connections = createConnections(options);
   const http1 = createHttp1(handler, options);
   const http2 = createHttp2(handler, options);
   const protocols = { http1, http2 };
   const { server } = http1;
+  const attached: Server[] = [];
 
   server.on("connection", (socket: Socket) => {
-    if (accepted.size >= options.connections) {
-      options.onLimit("connections");
-      socket.resetAndDestroy();
-      return;
-    }
-    const release = clients.admit(socket.remoteAddress);
-    if (release === undefined) {
-      options.onLimit("connectionsPerSource");
-      socket.resetAndDestroy();
-      return;
-    }
-    accepted.add(socket);
+    // Connection errors are handled through the close event.
+    socket.on("error", () => {});
+    connections.admit(socket, detect);
+  });
+
+  const detect = (connection: AcceptedConnection): void => {
+    const { socket } = connection;
     undetected.add(socket);
     // Includes the TLS handshake.
     const timer = setTimeout(() => {
@@ -50,24 +57,20 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
     }, options.firstByteTimeoutMs);
     socket.once("close", () => {
       clearTimeout(timer);
-      accepted.delete(socket);
       undetected.delete(socket);
-      release();
     });
-    // Connection errors are handled through the close event.
-    socket.on("error", () => {});
-    options.detectProtocol(socket, (connection) => {
+    options.detectProtocol(socket, (detected) => {
       clearTimeout(timer);
       undetected.delete(socket);
-      serve(connection, socket);
+      serve(detected, connection);
     });
-  });
+  };
 
-  const serve = ({ socket, protocol, retireAtMs }: DetectedConnection, accepted: Socket): void => {
+  const serve = ({ socket, protocol, retireAtMs }: DetectedConnection, connection: AcceptedConnection): void => {
     if (retireAtMs !== undefined) {
       const remainingMs = Math.min(retireAtMs - Date.now(), maxTimerMs);
       const timer = setTimeout(() => protocols[protocol].retire(socket), remainingMs);
-      accepted.once("close", () => clearTimeout(timer));
+      connection.socket.once("close", () => clearTimeout(timer));
     }
     const { connectionAgeMs } = options;
     if (connectionAgeMs !== undefined) {
@@ -77,9 +80,9 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
         options.onLimit("connectionAgeMs");
         protocols[protocol].retire(socket);
       }, ageMs);
-      accepted.once("close", () => clearTimeout(timer));
+      connection.socket.once("close", () => clearTimeout(timer));
     }
-    protocols[protocol].serve(socket, accepted);
+    protocols[protocol].serve(socket, connection);
   };
 
   const { idleTimeoutMs, stallTimeoutMs, requestTimeoutMs, headersTimeoutMs, firstByteTimeoutMs } = options;
@@ -108,20 +111,42 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
 
   const close = server.close.bind(server);
   server.close = (callback) => {
-    close(callback);
-    const destroyAll = (sockets: ReadonlySet<Socket>): void => sockets.forEach((socket) => socket.destroy());
+    let unclosed = attached.length + 1;
+    let failure: Error | undefined;
+    const onClose = (error?: Error): void => {
+      failure ??= error;
+      unclosed -= 1;
+      if (unclosed === 0) {
+        clearTimeout(detectionTimer);
+        clearTimeout(graceTimer);
+        callback?.(failure);
+      }
+    };
+    [{ close }, ...attached].forEach((each) => each.close(onClose));
+    connections.close();
+    const destroyAll = (sockets: Iterable<Socket>): void => [...sockets].forEach((socket) => socket.destroy());
     // A client that has just connected may be about to send its request.
     const detectionTimer = setTimeout(() => destroyAll(undetected), gracefulCloseMs);
     void Promise.all([http1.close(), http2.close()]).then(options.onClientsNotified);
     const graceTimer = setTimeout(() => {
-      options.onForcedClose(accepted.size);
-      destroyAll(accepted);
+      options.onForcedClose(connections.open.size);
+      destroyAll([...connections.open].map(({ socket }) => socket));
     }, options.closeGraceMs);
-    server.once("close", () => {
-      clearTimeout(detectionTimer);
-      clearTimeout(graceTimer);
-    });
     return server;
   };
-  return server;
+  const attach = (other: Server): void => {
+    other.on("connection", (socket) => server.emit("connection", socket));
+    attached.push(other);
+  };
+  return Object.assign(server, {
+    attach,
+    async listenOn(host: string, port: number) {
+      const other = await listen(server, host, port);
+      if (other !== undefined) {
+        attach(other);
+      }
+      return addressOf(server);
+    },
+    connectionCount: () => connections.open.size,
+  });
 }

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { type ProtocolDetector, sniff } from "./sniff.ts";
 
 /** Limits of connections and requests. Beyond them, a request is rejected or the connection is closed. */
@@ -37,7 +38,25 @@ export type ListenerLimits = {
   connectionAgeMs: number | undefined;
 };
 
+/** Recognises the connections that the flow runtime has made. */
+export type RuntimeSockets = {
+  /** Whether a connection from this address can be one of the runtime, and that can be determined. */
+  isPossible(address: string): boolean;
+  /**
+   * The accepted sockets whose other end belongs to the runtime, or is abandoned: the process that had it has closed it. Does not
+   * reject.
+   */
+  find(accepted: readonly Socket[]): Promise<ReadonlyMap<Socket, "runtime" | "abandoned">>;
+};
+
 export type ListenerOptions = ListenerLimits & {
+  /** Whether it listens on a Unix socket. */
+  isUnixSocket: boolean;
+  runtimeSockets: RuntimeSockets;
+  /** How many connections, and calls in flight on them, the runtime may have. */
+  runtimeShare: { readonly connections: number; readonly calls: number };
+  /** Called when connections of the runtime beyond its share were ended. */
+  onRuntimeSurplus: () => void;
   /** Aborted when draining begins: HTTP/1 responses then close their connections. */
   drainSignal: AbortSignal;
   /** How long close() waits for calls in flight before it closes their connections. */
@@ -74,6 +93,10 @@ export const listenerDefaults: ListenerOptions = {
   invalidFrames: 1_000,
   overheadBytesPerSecond: 64 * 1024,
   connectionAgeMs: undefined,
+  isUnixSocket: false,
+  runtimeSockets: { isPossible: () => false, find: async () => new Map() },
+  runtimeShare: { connections: 100, calls: 25 },
+  onRuntimeSurplus: () => {},
   drainSignal: new AbortController().signal,
   closeGraceMs: 10_000,
   onClientsNotified: () => {},

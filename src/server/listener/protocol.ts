@@ -1,9 +1,10 @@
 import type { Socket } from "node:net";
+import type { AcceptedConnection } from "./accepted-connection.ts";
 
 /** One of the two HTTP versions, on connections whose protocol has been detected. */
 export interface Protocol {
-  /** `accepted` is the TCP socket; it differs from `socket` with TLS. */
-  serve(socket: Socket, accepted: Socket): void;
+  /** `socket` differs from that of the connection with TLS. */
+  serve(socket: Socket, connection: AcceptedConnection): void;
   /** Makes the connection take no new calls, after notifying its client. */
   retire(socket: Socket): void;
   /** Ends connections and streams that exceed a limit. Called periodically. */

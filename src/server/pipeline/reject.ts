@@ -26,11 +26,6 @@ export function rejectCall(request: RequestContext, status: number, error: Conne
   const grpcType = grpcTypeOf(type);
   if (grpcType !== undefined) {
     const headers: TranscodingResponse["headers"] = { "content-type": grpcType, ...grpcStatus(error) };
-    const retryAfter = error.metadata.get("retry-after");
-    if (retryAfter !== null) {
-      // Server pushback for clients with a retry policy (gRPC proposal A6).
-      headers["grpc-retry-pushback-ms"] = String(Number(retryAfter) * 1000);
-    }
     return failed(request, error.code, { status: 200, headers, body: undefined });
   }
   const connectType = connectStreamTypeOf(type);

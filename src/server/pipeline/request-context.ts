@@ -2,11 +2,22 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { type Code, type ContextValues, createContextKey, createContextValues } from "@connectrpc/connect";
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { IncomingHttpHeaders } from "node:http";
+import type { ClientKind } from "../../auth/client-key.ts";
 import { type Peer, peerKey } from "../../auth/principal.ts";
+import type { FlowgateError } from "../../errors.ts";
 import { traceIds, type TraceIds, traceKey } from "../../telemetry/trace.ts";
-import { addVary, type TranscodingResponse, codeOfStatus, type TranscodingRequest } from "@flowgate/transcoding/server";
+import {
+  addVary,
+  type BodyReservation,
+  codeOfStatus,
+  smallBodyBytes,
+  type TranscodingRequest,
+  type TranscodingResponse,
+} from "@flowgate/transcoding/server";
+import { clientKeyOf } from "../../auth/client-key.ts";
 import type { Observer } from "../../telemetry/observer.ts";
 import type { Exchange, ExchangeObserver } from "../listener/exchange.ts";
+import type { MemoryBudget, MemoryReservation } from "../memory/memory-budget.ts";
 import { RequestRecord } from "../observability/request-record.ts";
 import type { ReadWorkload } from "../read-workload.ts";
 import type { ClientReader } from "../trusted-proxies.ts";
@@ -33,6 +44,10 @@ export type RequestEnvironment = {
   /** undefined: workloads are not identified. */
   readonly readWorkload: ReadWorkload | undefined;
   readonly observer: Observer;
+  /** undefined: the memory of bodies is not limited. */
+  readonly memory: MemoryBudget | undefined;
+  /** Throws if the message of a body of more than 64 KiB would take too much memory. undefined: no limit. */
+  readonly assertDecodable: ((request: RequestContext, body: Uint8Array) => void) | undefined;
   /** Called after each request. */
   readonly onEnd: ((request: RequestContext) => void) | undefined;
   /** Must not throw. */
@@ -40,7 +55,7 @@ export type RequestEnvironment = {
 };
 
 /** A request in the pipeline, of any protocol. Expensive properties are computed on first access. */
-export class RequestContext implements TranscodingRequest, Peer, ExchangeObserver {
+export class RequestContext implements TranscodingRequest, Peer, ExchangeObserver, BodyReservation {
   readonly exchange: Exchange;
   readonly httpMethod: string;
   readonly headers: IncomingHttpHeaders;
@@ -52,12 +67,15 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   /** The client's address, with regard to trusted proxies. */
   readonly address: string;
   readonly workload: (() => string | undefined) | undefined;
+  overloaded: (() => FlowgateError) | undefined;
   readonly #environment: RequestEnvironment;
   #route: Route | undefined;
   #requestId: string | undefined;
   #responseHeaders: Record<string, string> | undefined;
   #values: ContextValues | undefined;
   #onClose: (() => void) | undefined;
+  #memory: MemoryReservation | undefined;
+  #documentBytes = 0;
 
   constructor(exchange: Exchange, environment: RequestEnvironment, trace: Context) {
     this.exchange = exchange;
@@ -116,16 +134,73 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     return this.#values;
   }
 
+  async clientKind(): Promise<ClientKind> {
+    const { origin } = this.exchange;
+    await origin.table.identify(origin);
+    return origin.kind;
+  }
+
+  authenticated(): void {
+    this.exchange.origin.isAuthenticated = true;
+  }
+
   hasBody(): boolean {
     return this.exchange.hasBody();
   }
 
   readBody(maxBytes: number): Promise<Uint8Array> {
-    return this.exchange.readBody(maxBytes);
+    const { "content-length": length } = this.headers;
+    if (length === undefined) {
+      return this.exchange.readBody(maxBytes, this);
+    }
+    const bytes = Number(length);
+    const wait = bytes > smallBodyBytes && bytes <= maxBytes ? this.receive(bytes) : undefined;
+    return wait === undefined ? this.exchange.readBody(maxBytes) : wait.then(() => this.exchange.readBody(maxBytes));
   }
 
   streamBody(): AsyncIterable<Uint8Array> {
     return this.exchange.streamBody();
+  }
+
+  receive(bytes: number): Promise<void> | undefined {
+    return this.#identifyDuring(this.memory?.receive(bytes));
+  }
+
+  reserve(bytes: number, body?: Uint8Array): Promise<void> | undefined {
+    if (body !== undefined) {
+      this.#environment.assertDecodable?.(this, body);
+    }
+    return this.#identifyDuring(this.memory?.decode(bytes));
+  }
+
+  reserveDocument(bytes: number): Promise<void> | undefined {
+    this.#documentBytes += bytes;
+    return bytes > smallBodyBytes ? this.receive(this.#documentBytes * responseFactor) : undefined;
+  }
+
+  /** Where memory is short, further calls of the flow runtime are counted apart from those of operators with the same address. */
+  #identifyDuring(wait: Promise<void> | undefined): Promise<void> | undefined {
+    if (wait !== undefined) {
+      const { origin } = this.exchange;
+      origin.table.identifyAll(origin);
+    }
+    return wait;
+  }
+
+  /** What the request holds of the memory budget; undefined without one. */
+  get memory(): MemoryReservation | undefined {
+    const { memory } = this.#environment;
+    if (this.#memory === undefined && memory !== undefined) {
+      const { kind } = this.exchange.origin;
+      const reservation = memory.open(kind === "runtime" ? kind : clientKeyOf(this.address));
+      this.#memory = reservation;
+      if (this.exchange.isClosed) {
+        reservation.close();
+      } else {
+        this.onClose(() => reservation.close());
+      }
+    }
+    return this.#memory;
   }
 
   onAbort(callback: () => void): void {
@@ -201,6 +276,9 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     this.fail(codeOfStatus(status));
   }
 }
+
+/** A document is held with the response that contains it, or with its copy for a thread. */
+const responseFactor = 2;
 
 /** Context key of the request behind a call. Set by the server. */
 export const requestKey = createContextKey<RequestContext | undefined>(undefined, { description: "request" });

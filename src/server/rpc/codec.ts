@@ -7,8 +7,9 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { createJsonCodec, deferMessage } from "@flowgate/transcoding/server";
+import type { Compression } from "./compression.ts";
 import { createProtoDecoder, maxDepth } from "./decode.ts";
-import { envelope } from "./envelope.ts";
+import { compressedFlag, envelope } from "./envelope.ts";
 
 /** Encodes and decodes the messages of a method in one of the two formats. */
 export type Codec = {
@@ -18,12 +19,16 @@ export type Codec = {
   readonly encode: (message: Message) => Uint8Array<ArrayBuffer>;
   /** The encoded message in an envelope, uncompressed. */
   readonly envelope: (message: Message) => Buffer;
+  /** The encoded message, compressed. */
+  readonly compress: (message: Message, compression: Compression) => Promise<Uint8Array>;
+  /** The encoded message in an envelope, compressed. */
+  readonly compressEnvelope: (message: Message, compression: Compression) => Promise<Buffer>;
 };
 
 export type Codecs = { readonly proto: Codec; readonly json: Codec };
 
 /**
- * Frozen messages are encoded only once per format. `registry` has the types that a google.protobuf.Any may contain.
+ * Frozen messages are encoded only once per format, and compressed only once per coding, so that responses share their memory. `registry` has the types that a google.protobuf.Any may contain.
  * `isDeferred`: request messages are decoded on first access.
  */
 export function createCodecs(
@@ -33,7 +38,7 @@ export function createCodecs(
   isDeferred = false,
 ): Codecs {
   const json = createJsonCodec(method, maxDepth, registry);
-  const decodeProto = createProtoDecoder(method.input, binaryOptions);
+  const decodeProto = createProtoDecoder(method, binaryOptions);
   const withDeferral = (kind: Codec["name"], decode: Codec["decode"]): Codec["decode"] =>
     isDeferred ? (bytes) => deferMessage(method.input, { bytes, format: { kind } }, decode) : decode;
   return {
@@ -46,11 +51,15 @@ export function createCodecs(
 
 function createCodec(name: Codec["name"], decode: Codec["decode"], encode: Codec["encode"]): Codec {
   const cachedEncode = cacheFrozen(encode);
+  const compressed = cacheCompressed(cachedEncode, (bytes) => bytes);
+  const compressedEnvelope = cacheCompressed(cachedEncode, (bytes) => envelope(compressedFlag, bytes));
   return {
     name,
     decode,
     encode: cachedEncode,
     envelope: cacheFrozen((message) => envelope(0, cachedEncode(message))),
+    compress: (message, compression) => compressed(message)(compression),
+    compressEnvelope: (message, compression) => compressedEnvelope(message)(compression),
   };
 }
 
@@ -68,4 +77,19 @@ function cacheFrozen<T>(compute: (message: Message) => T): (message: Message) =>
     }
     return result;
   };
+}
+
+/** Caches the compressed form of each frozen message in each coding. */
+function cacheCompressed<T>(
+  encode: Codec["encode"],
+  wrap: (compressed: Uint8Array) => T,
+): (message: Message) => (compression: Compression) => Promise<T> {
+  return cacheFrozen((message) => {
+    const results = new Map<Compression, Promise<T>>();
+    return (compression) => {
+      const result = results.get(compression) ?? compression.compress(encode(message)).then(wrap);
+      results.set(compression, result);
+      return result;
+    };
+  });
 }

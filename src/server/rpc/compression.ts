@@ -1,10 +1,17 @@
 import { promisify } from "node:util";
 import { brotliCompress, brotliDecompress, constants, gunzip, gzip } from "node:zlib";
 import type { ConnectError } from "@connectrpc/connect";
-import type { Compression } from "@connectrpc/connect/protocol";
+import { decompressInSteps, type TranscodingRequest } from "@flowgate/transcoding/server";
 import { FlowgateError } from "../../errors.ts";
 import { toConnectError } from "../errors/connect-error.ts";
 import { undecodable } from "./decode.ts";
+
+export type Compression = {
+  readonly name: string;
+  compress(bytes: Uint8Array): Promise<Uint8Array>;
+  /** Decompresses a message of the request to at most `maxBytes`. */
+  decompress(bytes: Uint8Array, maxBytes: number, request: Pick<TranscodingRequest, "reserve">): Promise<Uint8Array>;
+};
 
 type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>;
 
@@ -23,14 +30,21 @@ export const compressions: readonly Compression[] = [
 ];
 
 function bounded(decompress: Decompress): Compression["decompress"] {
-  return async (bytes, maxBytes) => {
+  return async (bytes, maxBytes, request) => {
     if (bytes.length === 0) {
-      return bytes as Uint8Array<ArrayBuffer>;
+      return bytes;
     }
+    const attempt = async (maxOutputLength: number): Promise<Uint8Array> => {
+      try {
+        return await decompress(bytes, { maxOutputLength });
+      } catch (error) {
+        throw error instanceof RangeError ? error : undecodable();
+      }
+    };
     try {
-      return (await decompress(bytes, { maxOutputLength: maxBytes })) as Uint8Array<ArrayBuffer>;
+      return await decompressInSteps(attempt, maxBytes, request);
     } catch (error) {
-      throw error instanceof RangeError ? messageTooLarge(maxBytes) : undecodable();
+      throw error instanceof RangeError ? messageTooLarge(maxBytes) : error;
     }
   };
 }

@@ -1,6 +1,5 @@
 import type { Message } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
-import type { Compression } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { FlowgateError } from "../../errors.ts";
 import {
@@ -10,10 +9,11 @@ import {
   type CallContext,
   createCallRunner,
   type Invoke,
+  withReservation,
 } from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
-import { messageTooLarge } from "./compression.ts";
+import { type Compression, messageTooLarge } from "./compression.ts";
 import { compressMinBytes, requestCompression, responseCompression } from "./negotiate.ts";
 import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf, setTrailersOf } from "./method.ts";
 
@@ -81,7 +81,9 @@ function createConnectUnary(
       return { status: 200, headers, body: asBuffer(bytes) };
     }
     headers["content-encoding"] = accepted.name;
-    return accepted.compress(bytes).then((compressed) => ({ status: 200, headers, body: asBuffer(compressed) }));
+    return codec
+      .compress(message, accepted)
+      .then((compressed) => ({ status: 200, headers, body: asBuffer(compressed) }));
   };
 
   const call: Call<RequestContext> = ({ request, context }) => {
@@ -98,8 +100,8 @@ function createConnectUnary(
     context.observeClient();
     return Promise.resolve(bytes).then((all) =>
       compression === undefined
-        ? respond(all)
-        : compression.decompress(all as Uint8Array<ArrayBuffer>, maxBytes).then(respond),
+        ? withReservation(all, request, respond)
+        : compression.decompress(all, maxBytes, request).then((message) => withReservation(message, request, respond)),
     );
   };
 

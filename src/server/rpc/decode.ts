@@ -1,23 +1,57 @@
-import { type BinaryReadOptions, type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
+import {
+  type BinaryReadOptions,
+  type DescMessage,
+  type DescMethod,
+  fromBinary,
+  type Message,
+} from "@bufbuild/protobuf";
+import { formatPath } from "@flowgate/transcoding/json-path";
+import { methodRule, RequestError } from "@flowgate/transcoding/server";
 import { FlowgateError } from "../../errors.ts";
+import { locateDepth } from "./locate-depth.ts";
 
 /** Maximum nesting depth of JSON messages, equal to the limit of binary decoders. */
 export const maxDepth = 100;
 
-/** Decodes the binary form of a message. Throws a FlowgateError `invalid_request`. */
+/**
+ * Decodes the binary form of a method's request message. Throws a FlowgateError `invalid_request`, or a RequestError with the JSON
+ * path of a message that is nested too deep.
+ */
 export function createProtoDecoder(
-  desc: DescMessage,
+  method: DescMethod,
   binaryOptions: Partial<BinaryReadOptions> = {},
 ): (bytes: Uint8Array) => Message {
   // An unknown field of two bytes would take a hundred times its size in memory if it were kept.
   const options = { readUnknownFields: false, ...binaryOptions };
+  const { invalid } = methodRule(method);
   return (bytes) => {
     try {
-      return fromBinary(desc, bytes, options);
+      return fromBinary(method.input, bytes, options);
     } catch {
-      throw undecodable();
+      const path = findTooDeep(method.input, bytes);
+      throw path === undefined
+        ? undecodable()
+        : // As the JSON parser, also in the length of the path, which has a step for each level.
+          new RequestError(
+            400,
+            invalid || "invalid_argument",
+            `${path.slice(0, 200)}: nested deeper than ${maxDepth} levels`,
+            {
+              repeatsInput: true,
+            },
+          );
     }
   };
+}
+
+/** The path of the first message that is nested too deep; undefined if there is none, or the bytes are no message. */
+function findTooDeep(desc: DescMessage, bytes: Uint8Array): string | undefined {
+  try {
+    const path = locateDepth(desc, bytes, maxDepth);
+    return path && formatPath(path);
+  } catch {
+    return undefined;
+  }
 }
 
 export function undecodable(): FlowgateError {

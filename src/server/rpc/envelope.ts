@@ -1,8 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
-import { createAccumulator } from "@flowgate/transcoding/server";
-import { messageTooLarge } from "./compression.ts";
+import { createAccumulator, type TranscodingRequest } from "@flowgate/transcoding/server";
+import { type Compression, messageTooLarge } from "./compression.ts";
 import { toConnectError } from "../errors/connect-error.ts";
 
 /** Length of the prefix before each message, in all three protocols: one byte of flags, four bytes of length (big-endian). */
@@ -15,6 +14,9 @@ export const endStreamFlag = 0b10;
 
 /** gRPC-Web: the envelope contains the trailers. */
 export const trailersFlag = 0b1000_0000;
+
+/** The request of a message, which reserves memory to decompress it. */
+type Reserving = Pick<TranscodingRequest, "reserve">;
 
 export function envelope(flags: number, data: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(envelopeBytes + data.length);
@@ -29,6 +31,7 @@ export function openEnvelope(
   body: Uint8Array,
   compression: Compression | undefined,
   maxBytes: number,
+  request: Reserving,
 ): Uint8Array | Promise<Uint8Array> {
   if (body.length === 0) {
     throw new ConnectError("the request has no message, but the method takes one", Code.Unimplemented);
@@ -41,7 +44,7 @@ export function openEnvelope(
   if (body.length > end) {
     throw new ConnectError("the request has more than one message, but the method takes one", Code.Unimplemented);
   }
-  return decompress(flags, body.subarray(envelopeBytes), compression, maxBytes);
+  return decompress(flags, body.subarray(envelopeBytes), compression, maxBytes, request);
 }
 
 /** The messages of a streaming request, decompressed. */
@@ -49,6 +52,7 @@ export async function* openEnvelopes(
   body: AsyncIterable<Uint8Array>,
   compression: Compression | undefined,
   maxBytes: number,
+  request: Reserving,
 ): AsyncGenerator<Uint8Array> {
   let prefix: ReturnType<typeof readPrefix> | undefined;
   let part = createAccumulator(envelopeBytes, envelopeBytes);
@@ -65,7 +69,7 @@ export async function* openEnvelopes(
         prefix = readPrefix(part.take(), maxBytes);
         part = createAccumulator(prefix.length, prefix.length);
       } else {
-        yield await decompress(prefix.flags, part.take(), compression, maxBytes);
+        yield await decompress(prefix.flags, part.take(), compression, maxBytes, request);
         prefix = undefined;
         part = createAccumulator(envelopeBytes, envelopeBytes);
       }
@@ -99,6 +103,7 @@ function decompress(
   data: Uint8Array,
   compression: Compression | undefined,
   maxBytes: number,
+  request: Reserving,
 ): Uint8Array | Promise<Uint8Array> {
   if (flags !== compressedFlag) {
     return data;
@@ -107,7 +112,7 @@ function decompress(
     // The code is specified by gRPC's compression.md.
     throw new ConnectError("a message is compressed, but no header specifies its compression", Code.Internal);
   }
-  return compression.decompress(data, maxBytes);
+  return compression.decompress(data, maxBytes, request);
 }
 
 function incomplete(): ConnectError {

@@ -1,15 +1,16 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { Compression } from "@connectrpc/connect/protocol";
 import {
   type TranscodingResponse,
   type Call,
   type CallContext,
   createCallRunner,
   type Invoke,
+  withReservation,
 } from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
-import { compressedFlag, envelope, envelopeBytes, openEnvelope } from "./envelope.ts";
+import type { Compression } from "./compression.ts";
+import { envelopeBytes, openEnvelope } from "./envelope.ts";
 import { grpcTrailers, trailersFrame } from "./grpc-trailers.ts";
 import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf } from "./method.ts";
 import { compressMinBytes, requestCompression, responseCompression } from "./negotiate.ts";
@@ -55,9 +56,7 @@ export function createGrpcUnary(
       return finish(body, headers, trailers);
     }
     headers["grpc-encoding"] = accepted.name;
-    return accepted
-      .compress(codec.encode(message))
-      .then((compressed) => finish(envelope(compressedFlag, compressed), headers, trailers));
+    return codec.compressEnvelope(message, accepted).then((compressed) => finish(compressed, headers, trailers));
   };
 
   const call: Call<RequestContext> = ({ request, context }) => {
@@ -70,8 +69,10 @@ export function createGrpcUnary(
         : succeed(request, context, compression, invoked);
     };
     return request.readBody(maxBytes + envelopeBytes).then((body) => {
-      const bytes = openEnvelope(body, compression, maxBytes);
-      return bytes instanceof Promise ? bytes.then(respond) : respond(bytes);
+      const bytes = openEnvelope(body, compression, maxBytes, request);
+      return bytes instanceof Promise
+        ? bytes.then((message) => withReservation(message, request, respond))
+        : withReservation(bytes, request, respond);
     });
   };
 

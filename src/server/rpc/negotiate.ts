@@ -1,6 +1,5 @@
 import { ConnectError, Code } from "@connectrpc/connect";
-import type { Compression } from "@connectrpc/connect/protocol";
-import { compressions } from "./compression.ts";
+import { type Compression, compressions } from "./compression.ts";
 
 /** Shorter messages are not compressed, which would take more time than it saves. */
 export const compressMinBytes = 1024;

@@ -1,8 +1,8 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { Compression } from "@connectrpc/connect/protocol";
 import { FlowgateError } from "../../errors.ts";
 import type { CancellableIterator } from "@flowgate/transcoding/server";
 import type { Codec } from "./codec.ts";
+import type { Compression } from "./compression.ts";
 import { compressedFlag, envelope } from "./envelope.ts";
 import { compressMinBytes } from "./negotiate.ts";
 

@@ -13,6 +13,8 @@ import {
   maxBodyBytesOf,
   type StreamImplementation,
 } from "@flowgate/transcoding/server";
+import { FlowgateError } from "../../errors.ts";
+import { toConnectError } from "../errors/connect-error.ts";
 import { type Gate, toFailure } from "../errors/failures.ts";
 import type { Route } from "../pipeline/request-context.ts";
 import { type Codec, createCodecs } from "./codec.ts";
@@ -160,7 +162,10 @@ function mediaTypeOf(contentType: string): string {
 
 function connectErrorOf(error: RequestError, maxBytes: number): ConnectError {
   if (error.status === 413) {
-    return messageTooLarge(maxBytes);
+    // The body of a message is longer than the message: its limit is not that of the body.
+    return error.message.startsWith("the body is larger than")
+      ? messageTooLarge(maxBytes)
+      : toConnectError(new FlowgateError("payload_too_large", error.message));
   }
   if (error.reason === "incomplete_body") {
     return new ConnectError(error.message, Code.Canceled);

@@ -1,6 +1,5 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import type { Compression } from "@connectrpc/connect/protocol";
 import { endStreamToJson } from "@connectrpc/connect/protocol-connect";
 import {
   type TranscodingResponse,
@@ -11,9 +10,11 @@ import {
   type InvokeStream,
   iterableOfOne,
   openCancellable,
+  withReservation,
 } from "@flowgate/transcoding/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
+import type { Compression } from "./compression.ts";
 import { endStreamFlag, envelope, envelopeBytes, openEnvelope, openEnvelopes } from "./envelope.ts";
 import { grpcTrailers, trailersFrame } from "./grpc-trailers.ts";
 import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf } from "./method.ts";
@@ -88,12 +89,14 @@ function createStream(
   const { contentType, end } = protocol;
   const hasTrailers = protocol.name === "grpc";
 
-  const readSingle = async (request: RequestContext, compression: Compression | undefined): Promise<Message> =>
-    codec.decode(await openEnvelope(await request.readBody(maxBytes + envelopeBytes), compression, maxBytes));
+  const readSingle = async (request: RequestContext, compression: Compression | undefined): Promise<Message> => {
+    const body = await request.readBody(maxBytes + envelopeBytes);
+    return withReservation(await openEnvelope(body, compression, maxBytes, request), request, codec.decode);
+  };
 
   async function* readStream(request: RequestContext, context: CallContext, compression: Compression | undefined) {
     try {
-      for await (const bytes of openEnvelopes(request.streamBody(), compression, maxBytes)) {
+      for await (const bytes of openEnvelopes(request.streamBody(), compression, maxBytes, request)) {
         yield codec.decode(bytes);
       }
     } catch (error) {

@@ -12,8 +12,8 @@ import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import { versionMismatch } from "../../store/errors.ts";
 import type { FlowStore } from "../../store/store.ts";
+import { findRevision } from "./find-revision.ts";
 import { toPlanFlowsResponse } from "./plan-message.ts";
-import { revisionNotFound } from "./restore.ts";
 import type { Prepare } from "./set-flows.ts";
 
 export type PlanFlowsOptions = {
@@ -30,7 +30,7 @@ export async function planFlows(
   { store, prepare, analysis, runtime }: PlanFlowsOptions,
 ): Promise<PlanFlowsResponse> {
   const active = store.active();
-  const { type, rev, base, outcome } = await prepare(request, active.credentials);
+  const { type, rev, base, outcome } = await prepare(request, active.credentials, context);
   const isRest = originOf(context).protocol === "rest";
   const conditions = isRest ? headerConditions(rev, context.requestHeader) : revCondition(rev);
   const expectedRev = conditions.evaluate(active);
@@ -43,10 +43,7 @@ export async function planFlows(
   if (outcome !== undefined && hasCredentials(outcome.submitted)) {
     requireWritePermission(context);
   }
-  const from = base === "" ? active : await store.find(base);
-  if (from === undefined) {
-    throw revisionNotFound(base);
-  }
+  const from = base === "" ? active : await findRevision(store, base, context);
   // Without an outcome, it is a reload, which changes no flows.
   const call = {
     base: from,

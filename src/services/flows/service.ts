@@ -1,12 +1,13 @@
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { FlowsService, GetFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { ObservedDeployer } from "../../deployments/observe.ts";
 import type { Decrypt } from "../../flows/credentials.ts";
 import type { Revision } from "../../store/store.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
+import { findRevision } from "./find-revision.ts";
 import { planFlows, type PlanFlowsOptions } from "./plan-flows.ts";
 import { toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
-import { parseRestoreType, revisionNotFound, undoChange } from "./restore.ts";
+import { parseRestoreType, undoChange } from "./restore.ts";
 import { toChange } from "./set-flows.ts";
 import { singleFlowMethods } from "./single-flow.ts";
 
@@ -34,25 +35,22 @@ export function flowsService({
     return response;
   }
 
-  async function getEarlier(rev: string, responseHeader: Headers): Promise<GetFlowsResponse> {
-    const revision = await store.find(rev);
-    if (revision === undefined) {
-      throw revisionNotFound(rev);
-    }
+  async function getEarlier(rev: string, context: HandlerContext): Promise<GetFlowsResponse> {
+    const revision = await findRevision(store, rev, context);
     // A revision never changes. Not for shared caches, since reading it requires a permission.
-    responseHeader.set("cache-control", "private, max-age=31536000, immutable");
+    context.responseHeader.set("cache-control", "private, max-age=31536000, immutable");
     return toGetFlowsResponse(revision);
   }
 
   return {
     getFlows(request, context) {
-      return request.rev === "" ? respond(store.active()) : getEarlier(request.rev, context.responseHeader);
+      return request.rev === "" ? respond(store.active()) : getEarlier(request.rev, context);
     },
 
     async setFlows(request, context) {
       const startMs = performance.now();
       const { credentials } = store.active();
-      const prepared = await prepare(request, credentials);
+      const prepared = await prepare(request, credentials, context);
       const call = { ...readDeploymentCall(prepared.fields, prepared.rev, context), startMs };
       return toSetFlowsResponse(
         prepared.type === "reload"

@@ -1,4 +1,5 @@
 import { toBinary } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
 import { CredentialsSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Change } from "../../deployments/change.ts";
 import type { CredentialSets } from "../../flows/configuration.ts";
@@ -9,7 +10,11 @@ import type { FlowsRequest, PreparedDeployment } from "../../flows/prepare.ts";
  * Validates a request and merges its credentials into the current ones, as `prepareDeployment` does. It may also throw
  * because it can't decode a request that was not decoded yet.
  */
-export type Prepare = (request: FlowsRequest, current: CredentialSets) => Promise<PreparedDeployment>;
+export type Prepare = (
+  request: FlowsRequest,
+  current: CredentialSets,
+  context: HandlerContext,
+) => Promise<PreparedDeployment>;
 
 /** The change that a prepared request makes. `current` are the credentials that it was prepared with. */
 export function toChange(

@@ -12,11 +12,11 @@ import { parseDocument } from "../../flows/document.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { FlowStore, Revision } from "../../store/store.ts";
 import { setDiff } from "../diff-field.ts";
+import { findRevision } from "../flows/find-revision.ts";
 import { assertPlanned, toPlannedNodes } from "../flows/plan-message.ts";
-import { revisionNotFound } from "../flows/restore.ts";
 
 export type DiffRevisionOptions = {
-  readonly store: Pick<FlowStore, "find" | "findEntry">;
+  readonly store: Pick<FlowStore, "active" | "find" | "findEntry">;
   readonly analysis: Pick<Analysis, "diff" | "plan">;
 };
 
@@ -34,13 +34,7 @@ export async function diffRevision(
   if (restarts && requestedBase !== "") {
     throw new FlowgateError("invalid_argument", "restarts: can't be set with a base, since it is about the parent");
   }
-  const find = async (name: string): Promise<Revision> => {
-    const revision = await store.find(name);
-    if (revision === undefined) {
-      throw revisionNotFound(name);
-    }
-    return revision;
-  };
+  const find = (name: string): Promise<Revision> => findRevision(store, name, context);
   const target = await find(rev);
   const baseRev = requestedBase === "" ? target.parent : requestedBase;
   const base = baseRev === undefined ? noFlows : await find(baseRev);

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { RevisionSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { type GetRevisionRequest, type RevisionsService, RevisionView } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import { originOf } from "../../auth/origin.ts";
@@ -9,6 +9,7 @@ import { toRevision } from "../../deployments/revision-message.ts";
 import { toNodes } from "../../flows/to-nodes.ts";
 import type { AuditRecord, FlowStore, RevisionState } from "../../store/store.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
+import { findRevision } from "../flows/find-revision.ts";
 import { toSetFlowsResponse } from "../flows/responses.ts";
 import { parseRestoreType, restoreChange, revisionNotFound } from "../flows/restore.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "../pages.ts";
@@ -31,12 +32,11 @@ export function revisionsService({
 }: RevisionsServiceOptions): ServiceImpl<typeof RevisionsService> {
   const activeRev = (): string => store.active().rev;
 
-  async function getRevision({ rev, view }: GetRevisionRequest) {
+  async function getRevision({ rev, view }: GetRevisionRequest, context: HandlerContext) {
     await outcomes.flush();
     const entry = await store.findEntry(rev);
-    const revision = view === RevisionView.FULL ? await store.find(rev) : undefined;
-    // It may be removed from the history between the two calls.
-    if (entry === undefined || (revision === undefined && view === RevisionView.FULL)) {
+    const revision = view === RevisionView.FULL ? await findRevision(store, rev, context) : undefined;
+    if (entry === undefined) {
       throw revisionNotFound(rev);
     }
     return create(RevisionSchema, {

@@ -1,6 +1,6 @@
 import { createListeners } from "../../listeners.ts";
 import { type CommitCall, keyLifetimeMs, type Repeated, rootDraft, toCommitCall, toRevision } from "../commit-row.ts";
-import { RepeatedRequest, versionMismatch } from "../errors.ts";
+import { commitInDoubt, RepeatedRequest, versionMismatch } from "../errors.ts";
 import {
   type ContentRow,
   type EntryRow,
@@ -16,7 +16,6 @@ import { appendAudit, lockAudit } from "./audit-log.ts";
 import { type ChangeCounts, type Changes, readCounts } from "./changes.ts";
 import { type Database, InDoubt } from "./database.ts";
 import { toPortable } from "../portable-text.ts";
-import { unavailable } from "./postgres-error.ts";
 import { compileFilter } from "./revision-filter.ts";
 import { type CommitReply, pruneBatch, pruneRevisions, writeCommit } from "./revision-writes.ts";
 
@@ -118,9 +117,7 @@ export async function createFlowStore(database: Database, changes: Changes, key:
         )
         .catch(() => []);
       if (row === undefined) {
-        throw unavailable(
-          "the database failed during the commit, which may have been made: read the active revision, or send the request again with the same Idempotency-Key",
-        );
+        throw commitInDoubt();
       }
       return { kind: "committed", ...row };
     }

@@ -16,16 +16,37 @@ export function openDatabase(path: string): DatabaseSync {
   createPrivateFile(path);
   const db = connect(path);
   try {
-    // Checks the version first, since the next statement writes to the file.
-    readVersion(db, path);
-    db.exec(`PRAGMA journal_mode = WAL; ${fullSync}`);
-    makePrivate(path);
-    migrate(db, path);
+    configure(db, path);
     enableIncrementalVacuum(db);
     return db;
   } catch (error) {
     db.close();
     throw toOpenError(error, path);
+  }
+}
+
+function configure(db: DatabaseSync, path: string): void {
+  // Checks the version first, since the next statement writes to the file.
+  readVersion(db, path);
+  db.exec(`PRAGMA journal_mode = WAL; ${fullSync}`);
+  makePrivate(path);
+  migrate(db, path);
+}
+
+/**
+ * Opens the connection anew after a failed commit, when it is the only one of this process. Then the database either contains that
+ * commit or does not, also after a failure of the machine. Throws if that can't be achieved, and can be called again.
+ */
+export function reopenDatabase(db: DatabaseSync, path: string): void {
+  if (db.isOpen) {
+    // The last connection moves what was committed from the write-ahead log to the database. If it can't, the log is read again.
+    db.close();
+  }
+  db.open();
+  configure(db, path);
+  // A failed fsync may have left parts of the log in memory only, which no later one writes. The database file is written anew.
+  if (db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"] !== 0) {
+    throw new Error("another process reads the database");
   }
 }
 

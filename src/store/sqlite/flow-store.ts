@@ -17,16 +17,19 @@ import {
 } from "../revision-row.ts";
 import { insertRevision, selectNewest } from "./revision-sql.ts";
 import { type CommitReply, pruneBatch } from "./revision-writes.ts";
+import { createStatement } from "./statement.ts";
 import { inTransaction } from "./transaction.ts";
 import type { Writer } from "./writer.ts";
 
 /** The caller must keep the database open until all promises of the store have settled. */
 export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Writer): Promise<FlowStore> {
-  const selectRevision = db.prepare(
+  const selectRevision = createStatement(
+    db,
     `SELECT ${summaryColumns}, flows, credentials FROM revision JOIN revision_content USING (seq) WHERE rev = ?`,
   );
-  const selectEntry = db.prepare(`SELECT ${entryColumns} FROM revision WHERE rev = ?`);
-  const selectKey = db.prepare(
+  const selectEntry = createStatement(db, `SELECT ${entryColumns} FROM revision WHERE rev = ?`);
+  const selectKey = createStatement(
+    db,
     "SELECT rev, fingerprint FROM idempotency_key WHERE user = ? AND key = ? AND created_at_ms >= ?",
   );
   const listeners = createListeners<RevisionEvent>();

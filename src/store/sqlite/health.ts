@@ -1,6 +1,6 @@
 import { createListeners } from "../../listeners.ts";
 import type { Store, StoreHealth } from "../store.ts";
-import { SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "../sqlite-error.ts";
+import { isInDoubt, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "../sqlite-error.ts";
 
 const RETRY_MS = 1000;
 
@@ -10,35 +10,47 @@ export interface Health extends Pick<Store, "health" | "onHealthChange"> {
   close(): void;
 }
 
-/** A database is usable until an operation fails because of it, and again as soon as `probe`, called every second, succeeds. */
-export function createHealth(probe: () => void): Health {
+/**
+ * A database is usable until an operation fails because of it, and again as soon as `recover`, called every second, resolves. It
+ * must check that the database can be used.
+ */
+export function createHealth(recover: () => Promise<void>): Health {
   const listeners = createListeners<void>();
   let health: StoreHealth = { isUsable: true };
   let timer: NodeJS.Timeout | undefined;
+  let isRecovering = false;
+  let isClosed = false;
 
   function setHealth(next: StoreHealth): void {
     health = next;
     listeners.notify();
   }
 
-  function retry(): void {
-    try {
-      probe();
-    } catch (error) {
-      recordError(error);
+  async function retry(): Promise<void> {
+    if (isRecovering) {
       return;
     }
-    clearInterval(timer);
-    timer = undefined;
-    setHealth({ isUsable: true });
+    isRecovering = true;
+    try {
+      await recover();
+      if (!isClosed) {
+        clearInterval(timer);
+        timer = undefined;
+        setHealth({ isUsable: true });
+      }
+    } catch (error) {
+      recordError(error);
+    } finally {
+      isRecovering = false;
+    }
   }
 
   function recordError(error: unknown): void {
     const message = describe(error);
-    if (message === undefined || (!health.isUsable && health.message === message)) {
+    if (isClosed || message === undefined || (!health.isUsable && health.message === message)) {
       return;
     }
-    timer ??= setInterval(retry, RETRY_MS).unref();
+    timer ??= setInterval(() => void retry(), RETRY_MS).unref();
     setHealth({ isUsable: false, message });
   }
 
@@ -47,6 +59,7 @@ export function createHealth(probe: () => void): Health {
     onHealthChange: (listener) => listeners.add(listener),
     recordError,
     close() {
+      isClosed = true;
       clearInterval(timer);
       setHealth({ isUsable: false, message: "the store is closed" });
     },
@@ -55,6 +68,9 @@ export function createHealth(probe: () => void): Health {
 
 /** Undefined if the database did not cause the error. */
 function describe(error: unknown): string | undefined {
+  if (isInDoubt(error)) {
+    return "the disk has failed during a commit, whose outcome is unknown: the database is opened anew";
+  }
   const code = sqliteCode(error);
   switch (code) {
     case undefined:

@@ -1,13 +1,14 @@
 import { extname } from "node:path";
 import { FlowgateError } from "../../errors.ts";
 import { createThread } from "../../thread.ts";
-import type { Store } from "../store.ts";
-import { createMemoryAttempts } from "../memory-attempts.ts";
+import { createListeners } from "../../listeners.ts";
+import type { FlowStore, Store } from "../store.ts";
 import { createAuditStore } from "./audit-store.ts";
-import { checkDatabase, openDatabase } from "./database.ts";
+import { checkDatabase, openDatabase, reopenDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
-import { toFlowgateError } from "../sqlite-error.ts";
+import { createLoginAttempts } from "./login-attempts.ts";
+import { isInDoubt, storageFailure, toFlowgateError } from "../sqlite-error.ts";
 import { createTokenStore } from "./token-store.ts";
 import type { WriteThreadData } from "./write-thread.ts";
 import { createWriter, type WriteCall } from "./writer.ts";
@@ -21,7 +22,8 @@ export type SqliteStoreOptions = {
 
 export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promise<Store> {
   const db = openDatabase(path);
-  const health = createHealth(() => checkDatabase(db));
+  const health = createHealth(recover);
+  const revoked = createListeners<Uint8Array | undefined>();
   const thread = createThread<WriteCall, unknown>({
     name: "flowgate writes",
     // The extension is .ts in the sources and .js in the build.
@@ -31,6 +33,32 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
   });
   const inFlight = new Set<Promise<unknown>>();
   let closed = false;
+  /** Whether a commit may have been made that has failed: nothing is written until the database was opened anew. */
+  let hasDoubt = false;
+  let flows: FlowStore | undefined;
+
+  async function recover(): Promise<void> {
+    if (!hasDoubt) {
+      checkDatabase(db);
+      return;
+    }
+    await thread[Symbol.asyncDispose]();
+    if (closed) {
+      return;
+    }
+    reopenDatabase(db, path);
+    // The commit may have been made, as well as the removal of tokens.
+    await flows?.reload();
+    revoked.notify(undefined);
+    hasDoubt = false;
+  }
+
+  async function write(call: WriteCall): Promise<unknown> {
+    if (hasDoubt) {
+      throw storageFailure();
+    }
+    return thread.call(call);
+  }
 
   /** Keeps the database open until the operation has settled, and converts its errors. */
   async function run<T>(operation: () => Promise<T>): Promise<T> {
@@ -42,28 +70,35 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
     try {
       return await result;
     } catch (error) {
-      health.recordError(error);
-      throw toFlowgateError(error);
+      // What is refused because of the doubt is not another failure.
+      if (!hasDoubt) {
+        hasDoubt = isInDoubt(error);
+        health.recordError(error);
+      }
+      // A statement fails in another way while the database can't be opened anew.
+      throw toFlowgateError(db.isOpen ? error : storageFailure());
     } finally {
       inFlight.delete(result);
     }
   }
 
   try {
-    const writer = createWriter(thread);
-    const flows = await createFlowStore(db, key, writer);
-    const tokens = createTokenStore(db, writer);
+    const writer = createWriter({ call: write });
+    const revisions = await createFlowStore(db, key, writer);
+    flows = revisions;
+    const tokens = createTokenStore(db, writer, revoked);
     const audit = createAuditStore(db, path, writer);
     return {
       flows: {
-        ...flows,
-        find: (rev) => run(() => flows.find(rev)),
-        findEntry: (rev) => run(() => flows.findEntry(rev)),
-        update: (rev, change, entry) => run(() => flows.update(rev, change, entry)),
-        prune: (retention) => run(() => flows.prune(retention)),
-        list: (page) => run(() => flows.list(page)),
-        commit: (draft, signal) => run(() => flows.commit(draft, signal)),
-        reload: () => run(() => flows.reload()),
+        ...revisions,
+        find: (rev) => run(() => revisions.find(rev)),
+        findEntry: (rev) => run(() => revisions.findEntry(rev)),
+        update: (rev, change, entry) => run(() => revisions.update(rev, change, entry)),
+        prune: (retention) => run(() => revisions.prune(retention)),
+        findRepeated: (by, idempotencyKey) => run(() => revisions.findRepeated(by, idempotencyKey)),
+        list: (page) => run(() => revisions.list(page)),
+        commit: (draft, signal) => run(() => revisions.commit(draft, signal)),
+        reload: () => run(() => revisions.reload()),
       },
       tokens: {
         ...tokens,
@@ -81,7 +116,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
         verify: (expected) => run(() => audit.verify(expected)),
         prune: (beforeMs) => run(() => audit.prune(beforeMs)),
       },
-      logins: createMemoryAttempts(),
+      logins: createLoginAttempts(db, writer, run),
       cluster: undefined,
       health: health.health,
       onHealthChange: health.onHealthChange,

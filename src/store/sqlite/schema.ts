@@ -138,6 +138,15 @@ const migrations = [
     hash TEXT NOT NULL
   ) STRICT;
   `,
+  // The times of failed logins, by what they are counted by.
+  `
+  CREATE TABLE failed_login (
+    key TEXT NOT NULL,
+    at_ms INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX failed_login_key ON failed_login (key);
+  CREATE INDEX failed_login_time ON failed_login (at_ms);
+  `,
 ];
 const SCHEMA_VERSION = migrations.length;
 

@@ -1,18 +1,24 @@
 import type { DatabaseSync } from "node:sqlite";
-import { createListeners } from "../../listeners.ts";
+import type { Listeners } from "../../listeners.ts";
 import type { TokenStore } from "../store.ts";
 import { toListedToken, tokenColumns, toToken } from "../token-row.ts";
+import { createStatement } from "./statement.ts";
 import type { Writer } from "./writer.ts";
 
-export function createTokenStore(db: DatabaseSync, writer: Writer): TokenStore {
-  const find = db.prepare(`SELECT ${tokenColumns} FROM token WHERE hash = ?`);
-  const selectById = db.prepare(`SELECT ${tokenColumns} FROM token WHERE id = ?`);
-  const selectPage = db.prepare(
+/** `revoked` gets the hash of each removed token. */
+export function createTokenStore(
+  db: DatabaseSync,
+  writer: Writer,
+  revoked: Listeners<Uint8Array | undefined>,
+): TokenStore {
+  const find = createStatement(db, `SELECT ${tokenColumns} FROM token WHERE hash = ?`);
+  const selectById = createStatement(db, `SELECT ${tokenColumns} FROM token WHERE id = ?`);
+  const selectPage = createStatement(
+    db,
     `SELECT seq, ${tokenColumns}, last_used_at_ms FROM token
      WHERE seq < :before AND expires_at_ms > :nowMs AND (:username IS NULL OR username = :username)
      ORDER BY seq DESC LIMIT :limit`,
   );
-  const revoked = createListeners<Uint8Array | undefined>();
 
   return {
     async insert(token, entry) {

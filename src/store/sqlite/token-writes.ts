@@ -31,9 +31,10 @@ export function tokenWrites(db: DatabaseSync): TokenWrites {
         return hashes;
       }),
 
-    removeExpiredTokens(nowMs) {
-      db.prepare("DELETE FROM token WHERE expires_at_ms <= ?").run(nowMs);
-    },
+    removeExpiredTokens: (nowMs) =>
+      inTransaction(db, () => {
+        db.prepare("DELETE FROM token WHERE expires_at_ms <= ?").run(nowMs);
+      }),
 
     recordTokenUses: (uses) =>
       inTransaction(db, () => {

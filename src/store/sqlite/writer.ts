@@ -1,10 +1,11 @@
 import type { Thread } from "../../thread.ts";
 import type { AuditWrites } from "./audit-writes.ts";
+import type { LoginWrites } from "./login-writes.ts";
 import type { RevisionWrites } from "./revision-writes.ts";
 import type { TokenWrites } from "./token-writes.ts";
 
 /** The operations of the thread that writes. Each is one transaction. */
-export type Writes = RevisionWrites & TokenWrites & AuditWrites;
+export type Writes = RevisionWrites & TokenWrites & AuditWrites & LoginWrites;
 
 export type WriteCall = { readonly operation: keyof Writes; readonly argument: unknown };
 
@@ -13,7 +14,7 @@ export type Writer = {
   readonly [Name in keyof Writes]: (argument: Parameters<Writes[Name]>[0]) => Promise<ReturnType<Writes[Name]>>;
 };
 
-export function createWriter(thread: Thread<WriteCall, unknown>): Writer {
+export function createWriter(thread: Pick<Thread<WriteCall, unknown>, "call">): Writer {
   const call = (operation: keyof Writes) => (argument: unknown) => thread.call({ operation, argument });
   return {
     commit: call("commit"),
@@ -25,5 +26,7 @@ export function createWriter(thread: Thread<WriteCall, unknown>): Writer {
     recordTokenUses: call("recordTokenUses"),
     appendAudit: call("appendAudit"),
     pruneAudit: call("pruneAudit"),
+    recordFailedLogin: call("recordFailedLogin"),
+    resetFailedLogins: call("resetFailedLogins"),
   } as Writer;
 }

@@ -23,4 +23,14 @@ export type TranscodingRequest = CallOrigin & {
   readBody(maxBytes: number): Promise<Uint8Array>;
   /** Streams the body; not to be combined with `readBody`. Ending the iteration early leaves the rest unread. */
   streamBody(): AsyncIterable<Uint8Array>;
+  /**
+   * Called before a body is decompressed to up to this many bytes; and, with the body, before it is decoded. Not called for up to
+   * 64 KiB (`smallBodyBytes`). A promise delays that until it resolves; what is thrown, or the promise rejects with, ends the call. Each
+   * call replaces the previous one: a body that turns out to be longer is decompressed again from its start, so that only its
+   * compressed bytes are in memory during the delay. Default: no limit besides `maxBodyBytes`.
+   */
+  reserve?(bytes: number, body?: Uint8Array): Promise<void> | undefined;
 };
+
+/** Bodies of up to this size are decompressed and decoded without a reservation. */
+export const smallBodyBytes: number = 64 * 1024;

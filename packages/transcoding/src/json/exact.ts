@@ -42,7 +42,7 @@ function findWideIntegers(document: string): WideInteger[] {
       const end = endOfNumber(document, at);
       const literal = document.slice(at, end);
       const value = Number(literal);
-      const digits = Number.isInteger(value) && !Number.isSafeInteger(value) ? integerDigits(literal) : undefined;
+      const digits = Number.isInteger(value) && !Number.isSafeInteger(value) ? digitsOf(literal) : undefined;
       if (digits !== undefined) {
         found.push(new WideInteger(digits, at, end));
       }
@@ -52,6 +52,11 @@ function findWideIntegers(document: string): WideInteger[] {
     }
   }
   return found;
+}
+
+/** Undefined for an integer of more than 20 digits that is written with a fraction or an exponent. */
+function digitsOf(literal: string): string | undefined {
+  return /[.eE]/.test(literal) ? integerDigits(literal) : literal;
 }
 
 function revive(value: unknown, integers: readonly WideInteger[]): unknown {

@@ -1,3 +1,4 @@
+import { fieldRule } from "../schema/rules.ts";
 import { ScalarType, type DescField, type DescMessage } from "@bufbuild/protobuf";
 
 const wide = new Set<ScalarType | undefined>([
@@ -8,9 +9,12 @@ const wide = new Set<ScalarType | undefined>([
   ScalarType.SFIXED64,
 ]);
 
-/** Whether the JSON of a field can contain a 64-bit integer. */
+/** Whether the JSON of a field can contain a 64-bit integer, or another integer that must not be rounded. */
 export function holdsInt64(field: DescField, seen: Set<DescMessage> = new Set()): boolean {
-  return field.message === undefined ? wide.has(field.scalar) : messageHoldsInt64(field.message, seen);
+  return (
+    fieldRule(field).exactIntegers ||
+    (field.message === undefined ? wide.has(field.scalar) : messageHoldsInt64(field.message, seen))
+  );
 }
 
 /** Whether the JSON of a message can contain a 64-bit integer. */

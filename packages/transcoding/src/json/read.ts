@@ -13,7 +13,7 @@ import { createFieldReader } from "./read-field.ts";
 import { assertNullable, compileMembersReader, type FieldReader } from "./read-members.ts";
 import { createWellKnownReader } from "./read-well-known.ts";
 import { asMessage } from "./struct.ts";
-import { isObject } from "./wide-integer.ts";
+import { assertExact, isObject } from "./wide-integer.ts";
 import { createZeroMessageFactory } from "./zero.ts";
 
 /** Reads the JSON value at a path. Throws a RequestError if it is invalid. */
@@ -70,8 +70,8 @@ type Readers = {
  * fields with zero values.
  */
 function plainRule(field: DescField): FieldRule {
-  const { notNull, invalid } = fieldRule(field);
-  return create(FieldRuleSchema, { notNull, invalid });
+  const { notNull, invalid, exactIntegers } = fieldRule(field);
+  return create(FieldRuleSchema, { notNull, invalid, exactIntegers });
 }
 
 /**
@@ -100,10 +100,11 @@ function buildReaders(options: ReadOptions, exact: boolean): Readers {
   const field = (desc: DescField): Read => createFieldReader(desc, { message, spellingOf, reasonOf });
 
   const fieldReader = (desc: DescField, otherName: string | undefined): FieldReader => {
-    const { lenient, notNull, required } = ruleOf(desc);
+    const { lenient, notNull, required, exactIntegers } = ruleOf(desc);
+    const read = field(desc);
     return {
       field: desc,
-      read: field(desc),
+      read: exact && exactIntegers ? withExactIntegers(read) : read,
       lenient,
       notNull,
       required: required && !bound.has(desc),
@@ -166,6 +167,13 @@ function buildReaders(options: ReadOptions, exact: boolean): Readers {
         return reader.read(value);
       };
     },
+  };
+}
+
+function withExactIntegers(read: Read): Read {
+  return (value) => {
+    assertExact(value);
+    return read(value);
   };
 }
 

@@ -1,4 +1,5 @@
 const QUOTE = 0x22;
+const COMMA = 0x2c;
 const COLON = 0x3a;
 const OPEN_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
@@ -11,6 +12,10 @@ const CLOSE_BRACE = 0x7d;
 export type StructuralScan = {
   /** Outside of strings: the number of members of all objects. */
   readonly colons: number;
+  /** Outside of strings. */
+  readonly commas: number;
+  /** The number of arrays and objects. */
+  readonly containers: number;
   /** The greatest number of arrays and objects that are nested in each other. */
   readonly depth: number;
   /** Some string has an escape `\u`. */
@@ -20,6 +25,8 @@ export type StructuralScan = {
 export function scanStructure(bytes: Uint8Array): StructuralScan {
   const { length } = bytes;
   let colons = 0;
+  let commas = 0;
+  let containers = 0;
   let open = 0;
   let depth = 0;
   let hasUnicodeEscape = false;
@@ -36,8 +43,12 @@ export function scanStructure(bytes: Uint8Array): StructuralScan {
       case COLON:
         colons++;
         break;
+      case COMMA:
+        commas++;
+        break;
       case OPEN_BRACKET:
       case OPEN_BRACE:
+        containers++;
         open++;
         if (open > depth) {
           depth = open;
@@ -50,5 +61,5 @@ export function scanStructure(bytes: Uint8Array): StructuralScan {
       default:
     }
   }
-  return { colons, depth, hasUnicodeEscape };
+  return { colons, commas, containers, depth, hasUnicodeEscape };
 }

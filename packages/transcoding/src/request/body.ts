@@ -1,6 +1,7 @@
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, StructSchema } from "@bufbuild/protobuf/wkt";
 import { readDecoded } from "./content-encoding.ts";
+import { withReservation } from "./decompress-in-steps.ts";
 import { RequestError } from "../http/request-error.ts";
 import { createFormReader, type FormOptions } from "./form.ts";
 import { findRawBody, setField, type RawBodyTarget } from "../schema/http-body.ts";
@@ -75,12 +76,15 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
       return assertEmpty(request, () => unsupportedMediaType(supported)).then(readEmpty);
     }
     // A server may return a promise of another realm, for which `instanceof Promise` in the binder would be false.
-    return Promise.resolve(readDecoded(request, options.maxBytes)).then((bytes) => {
+    const parseBody = (bytes: Uint8Array): Message => {
       if (bytes.length === 0 && createFromEmpty !== undefined) {
         return createFromEmpty();
       }
       return defer === undefined ? parse(bytes, contentType) : defer(bytes, (each) => parse(each, contentType));
-    });
+    };
+    return Promise.resolve(readDecoded(request, options.maxBytes)).then((bytes) =>
+      withReservation(bytes, request, parseBody),
+    );
   };
 }
 
@@ -138,8 +142,8 @@ function createRawReader(
       return raw.wrap(undefined);
     }
     assertType(contentType);
-    const data = request.hasBody() ? await readDecoded(request, maxBytes) : new Uint8Array();
-    return raw.wrap({ contentType: contentType ?? "", data });
+    const bytes = request.hasBody() ? await readDecoded(request, maxBytes) : new Uint8Array();
+    return withReservation(bytes, request, (data) => raw.wrap({ contentType: contentType ?? "", data }));
   };
 }
 

@@ -10,6 +10,7 @@ import {
 } from "node:zlib";
 import { RequestError } from "../http/request-error.ts";
 import type { TranscodingRequest } from "../http/request.ts";
+import { decompressInSteps } from "./decompress-in-steps.ts";
 
 type Coding = {
   readonly decompress: (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>;
@@ -45,18 +46,31 @@ function codingOf(request: TranscodingRequest): Coding | undefined {
 export function readDecoded(request: TranscodingRequest, maxBytes: number): Promise<Uint8Array> {
   const coding = codingOf(request);
   const body = request.readBody(maxBytes);
-  return coding === undefined ? body : decode(body, coding, maxBytes);
+  return coding === undefined ? body : decode(body, coding, maxBytes, request);
 }
 
-async function decode(body: Promise<Uint8Array>, coding: Coding, maxBytes: number): Promise<Uint8Array> {
+async function decode(
+  body: Promise<Uint8Array>,
+  coding: Coding,
+  maxBytes: number,
+  request: TranscodingRequest,
+): Promise<Uint8Array> {
   const bytes = await body;
-  try {
-    return await coding.decompress(bytes, { maxOutputLength: maxBytes });
-  } catch (error) {
-    if (error instanceof RangeError) {
-      throw new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes, decompressed`);
+  const decompress = async (maxOutputLength: number): Promise<Uint8Array> => {
+    try {
+      return await coding.decompress(bytes, { maxOutputLength });
+    } catch (error) {
+      throw error instanceof RangeError
+        ? error
+        : new RequestError(400, "invalid_encoding", "the body does not match its Content-Encoding");
     }
-    throw new RequestError(400, "invalid_encoding", "the body does not match its Content-Encoding");
+  };
+  try {
+    return await decompressInSteps(decompress, maxBytes, request);
+  } catch (error) {
+    throw error instanceof RangeError
+      ? new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes, decompressed`)
+      : error;
   }
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
+import { smallBodyBytes } from "../../http/request.ts";
 import { RequestError } from "../../http/request-error.ts";
 import { createAccumulator } from "./accumulator.ts";
 
@@ -18,8 +19,22 @@ export async function* streamBody(source: BodySource): AsyncGenerator<Uint8Array
   }
 }
 
+/**
+ * Limits the memory of a body of unknown length: called when it has become longer than 64 KiB, and then than the number of bytes
+ * of the previous call. The rest is read once the promise resolves; if that rejects, reading the body does.
+ */
+export type BodyReservation = { receive(bytes: number): Promise<void> | undefined };
+
+/** How much longer than what was received a body of unknown length may become until the next reservation. */
+const STEP_FACTOR = 16;
+
 /** Reads the whole body. Rejects with a RequestError of status 413 if it exceeds `maxBytes`. `length` is the Content-Length header. */
-export function readBody(source: BodySource, length: string | undefined, maxBytes: number): Promise<Uint8Array> {
+export function readBody(
+  source: BodySource,
+  length: string | undefined,
+  maxBytes: number,
+  reservation?: BodyReservation,
+): Promise<Uint8Array> {
   const tooLarge = (): RequestError =>
     new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes`);
   if (length !== undefined && Number(length) > maxBytes) {
@@ -32,13 +47,26 @@ export function readBody(source: BodySource, length: string | undefined, maxByte
   return new Promise((resolve, reject) => {
     // Copied chunk by chunk: copying at the end would block the event loop for 0.3 ms or more per MB.
     const body = createAccumulator(length === undefined ? undefined : Number(length), maxBytes);
+    let reserved = length === undefined ? smallBodyBytes : maxBytes;
+    const stop = (error: unknown): void => {
+      source.off("data", onData);
+      source.pause();
+      reject(error);
+    };
     const onData = (chunk: Buffer): void => {
-      if (body.bytes + chunk.length > maxBytes) {
-        source.off("data", onData);
-        source.pause();
-        reject(tooLarge());
-      } else {
-        body.append(chunk);
+      const needed = body.bytes + chunk.length;
+      if (needed > maxBytes) {
+        stop(tooLarge());
+        return;
+      }
+      body.append(chunk);
+      if (needed > reserved) {
+        reserved = Math.min(maxBytes, STEP_FACTOR * needed);
+        const wait = reservation?.receive(reserved);
+        if (wait !== undefined) {
+          source.pause();
+          wait.then(() => source.resume(), stop);
+        }
       }
     };
     // Listeners are not removed, which would cost more than ignoring a later event.

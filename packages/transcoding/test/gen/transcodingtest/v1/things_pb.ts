@@ -14,7 +14,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file transcodingtest/v1/things.proto.
  */
 export const file_transcodingtest_v1_things: GenFile = /*@__PURE__*/
-  fileDesc("Ch90cmFuc2NvZGluZ3Rlc3QvdjEvdGhpbmdzLnByb3RvEhJ0cmFuc2NvZGluZ3Rlc3QudjEi2QYKBVRoaW5nEgwKBHRleHQYASABKAkSDAoEZmxhZxgCIAEoCBINCgVzbWFsbBgDIAEoBRIQCgh1bnNpZ25lZBgEIAEoDRINCgVsYXJnZRgFIAEoAxIWCg51bnNpZ25lZF9sYXJnZRgGIAEoBBINCgVyYXRpbxgHIAEoARIOCgZzaW5nbGUYCCABKAISDAoEZGF0YRgJIAEoDBIqCgZjb2xvdXIYCiABKA4yGi50cmFuc2NvZGluZ3Rlc3QudjEuQ29sb3VyEigKBXNwZWVkGAsgASgOMhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlNwZWVkEhIKBW1heWJlGAwgASgJSAGIAQESDQoFdGV4dHMYDSADKAkSKQoGdGhpbmdzGA4gAygLMhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlRoaW5nEjUKBmNvdW50cxgPIAMoCzIlLnRyYW5zY29kaW5ndGVzdC52MS5UaGluZy5Db3VudHNFbnRyeRIoCgVpbm5lchgQIAEoCzIZLnRyYW5zY29kaW5ndGVzdC52MS5UaGluZxIOCgRsZWZ0GBEgASgJSAASDwoFcmlnaHQYEiABKAVIABInCgZzdHJ1Y3QYEyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EikKCWFueV92YWx1ZRgUIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRImCgJhdBgVIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoHd3JhcHBlZBgWIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5TdHJpbmdWYWx1ZRIpCgZzcGVlZHMYFyADKA4yGS50cmFuc2NvZGluZ3Rlc3QudjEuU3BlZWQSNgoHYnlfbmFtZRgYIAMoCzIlLnRyYW5zY29kaW5ndGVzdC52MS5UaGluZy5CeU5hbWVFbnRyeRotCgtDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAU6AjgBGkgKC0J5TmFtZUVudHJ5EgsKA2tleRgBIAEoCRIoCgV2YWx1ZRgCIAEoCzIZLnRyYW5zY29kaW5ndGVzdC52MS5UaGluZzoCOAFCCAoGY2hvaWNlQggKBl9tYXliZSI8ChBFY2hvVGhpbmdSZXF1ZXN0EigKBXRoaW5nGAEgASgLMhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlRoaW5nIj0KEUVjaG9UaGluZ1Jlc3BvbnNlEigKBXRoaW5nGAEgASgLMhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlRoaW5nIpEBChBPcGVuVGhpbmdSZXF1ZXN0EhIKAmlkGAEgASgJQgbygRkCMAESGQoEbm90ZRgCIAEoCUIG8oEZAiABSACIAQESFAoEdGFncxgDIAMoCUIG8oEZAjgBEi8KBm90aGVycxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBvKBGQIYAUIHCgVfbm90ZSKKAQoRT3BlblRoaW5nUmVzcG9uc2USCgoCaWQYASABKAkSGQoEbm90ZRgCIAEoCUIG8oEZAiABSACIAQESFAoEdGFncxgDIAMoCUIG8oEZAigBEi8KBm90aGVycxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBvKBGQIYAUIHCgVfbm90ZSJqCg9TZW5kRm9ybVJlcXVlc3QSEQoJdXNlcl9uYW1lGAEgASgJEgsKA2FnZRgCIAEoBRINCgVhZG1pbhgDIAEoCBIoCgVzcGVlZBgEIAEoDjIZLnRyYW5zY29kaW5ndGVzdC52MS5TcGVlZCJrChBTZW5kRm9ybVJlc3BvbnNlEhEKCXVzZXJfbmFtZRgBIAEoCRILCgNhZ2UYAiABKAUSDQoFYWRtaW4YAyABKAgSKAoFc3BlZWQYBCABKA4yGS50cmFuc2NvZGluZ3Rlc3QudjEuU3BlZWQidQoRR2V0SGVhZGVyc1JlcXVlc3QSQgoFc3BlZWQYASABKA4yGS50cmFuc2NvZGluZ3Rlc3QudjEuU3BlZWRCGPKBGRQKB1gtU3BlZWQSCWJhZF9zcGVlZBIcCgVjb3VudBgCIAEoBUIN8oEZCQoHWC1Db3VudCJcChJHZXRIZWFkZXJzUmVzcG9uc2USKAoFc3BlZWQYASABKA4yGS50cmFuc2NvZGluZ3Rlc3QudjEuU3BlZWQSHAoFY291bnQYAiABKAVCDfKBGQkKB1gtQ291bnQiEgoQTm90U2VydmVkUmVxdWVzdCITChFOb3RTZXJ2ZWRSZXNwb25zZSI2CgZSZXBvcnQSDAoEbmFtZRgBIAEoCRIeCgR0ZXh0GAIgASgJQhDygRkMSgp0ZXh0L3BsYWluIi0KC1dyb25nUmVwb3J0Eh4KBHRleHQYASABKAVCEPKBGQxKCnRleHQvcGxhaW4qMAoGQ29sb3VyEhYKEkNPTE9VUl9VTlNQRUNJRklFRBAAEg4KCkNPTE9VUl9SRUQQASpWCgVTcGVlZBIVChFTUEVFRF9VTlNQRUNJRklFRBAAEhoKClNQRUVEX0ZBU1QQARoK8oEZBgoEZmFzdBIaCgpTUEVFRF9TTE9XEAIaCvKBGQYKBHNsb3cy8gQKDVRoaW5nc1NlcnZpY2USfAoJRWNob1RoaW5nEiQudHJhbnNjb2Rpbmd0ZXN0LnYxLkVjaG9UaGluZ1JlcXVlc3QaJS50cmFuc2NvZGluZ3Rlc3QudjEuRWNob1RoaW5nUmVzcG9uc2UiIoLT5JMCHDoFdGhpbmdiBXRoaW5nIgwvdGhpbmdzL2VjaG8SeAoJT3BlblRoaW5nEiQudHJhbnNjb2Rpbmd0ZXN0LnYxLk9wZW5UaGluZ1JlcXVlc3QaJS50cmFuc2NvZGluZ3Rlc3QudjEuT3BlblRoaW5nUmVzcG9uc2UiHvKBGQMIyQGC0+STAhE6ASoaDC90aGluZ3Mvb3BlbhKVAQoIU2VuZEZvcm0SIy50cmFuc2NvZGluZ3Rlc3QudjEuU2VuZEZvcm1SZXF1ZXN0GiQudHJhbnNjb2Rpbmd0ZXN0LnYxLlNlbmRGb3JtUmVzcG9uc2UiPvKBGSMaIWFwcGxpY2F0aW9uL3gtd3d3LWZvcm0tdXJsZW5jb2RlZILT5JMCEToBKiIML3RoaW5ncy9mb3JtEncKCkdldEhlYWRlcnMSJS50cmFuc2NvZGluZ3Rlc3QudjEuR2V0SGVhZGVyc1JlcXVlc3QaJi50cmFuc2NvZGluZ3Rlc3QudjEuR2V0SGVhZGVyc1Jlc3BvbnNlIhqQAgGC0+STAhESDy90aGluZ3MvaGVhZGVycxJYCglOb3RTZXJ2ZWQSJC50cmFuc2NvZGluZ3Rlc3QudjEuTm90U2VydmVkUmVxdWVzdBolLnRyYW5zY29kaW5ndGVzdC52MS5Ob3RTZXJ2ZWRSZXNwb25zZWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_protobuf_wrappers, file_transcoding_v1_annotations]);
+  fileDesc("Ch90cmFuc2NvZGluZ3Rlc3QvdjEvdGhpbmdzLnByb3RvEhJ0cmFuc2NvZGluZ3Rlc3QudjEi2QYKBVRoaW5nEgwKBHRleHQYASABKAkSDAoEZmxhZxgCIAEoCBINCgVzbWFsbBgDIAEoBRIQCgh1bnNpZ25lZBgEIAEoDRINCgVsYXJnZRgFIAEoAxIWCg51bnNpZ25lZF9sYXJnZRgGIAEoBBINCgVyYXRpbxgHIAEoARIOCgZzaW5nbGUYCCABKAISDAoEZGF0YRgJIAEoDBIqCgZjb2xvdXIYCiABKA4yGi50cmFuc2NvZGluZ3Rlc3QudjEuQ29sb3VyEigKBXNwZWVkGAsgASgOMhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlNwZWVkEhIKBW1heWJlGAwgASgJSAGIAQESDQoFdGV4dHMYDSADKAkSKQoGdGhpbmdzGA4gAygLMhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlRoaW5nEjUKBmNvdW50cxgPIAMoCzIlLnRyYW5zY29kaW5ndGVzdC52MS5UaGluZy5Db3VudHNFbnRyeRIoCgVpbm5lchgQIAEoCzIZLnRyYW5zY29kaW5ndGVzdC52MS5UaGluZxIOCgRsZWZ0GBEgASgJSAASDwoFcmlnaHQYEiABKAVIABInCgZzdHJ1Y3QYEyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EikKCWFueV92YWx1ZRgUIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRImCgJhdBgVIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoHd3JhcHBlZBgWIAEoCzIcLmdvb2dsZS5wcm90b2J1Zi5TdHJpbmdWYWx1ZRIpCgZzcGVlZHMYFyADKA4yGS50cmFuc2NvZGluZ3Rlc3QudjEuU3BlZWQSNgoHYnlfbmFtZRgYIAMoCzIlLnRyYW5zY29kaW5ndGVzdC52MS5UaGluZy5CeU5hbWVFbnRyeRotCgtDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAU6AjgBGkgKC0J5TmFtZUVudHJ5EgsKA2tleRgBIAEoCRIoCgV2YWx1ZRgCIAEoCzIZLnRyYW5zY29kaW5ndGVzdC52MS5UaGluZzoCOAFCCAoGY2hvaWNlQggKBl9tYXliZSI8ChBFY2hvVGhpbmdSZXF1ZXN0EigKBXRoaW5nGAEgASgLMhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlRoaW5nIj0KEUVjaG9UaGluZ1Jlc3BvbnNlEigKBXRoaW5nGAEgASgLMhkudHJhbnNjb2Rpbmd0ZXN0LnYxLlRoaW5nIpEBChBPcGVuVGhpbmdSZXF1ZXN0EhIKAmlkGAEgASgJQgbygRkCMAESGQoEbm90ZRgCIAEoCUIG8oEZAiABSACIAQESFAoEdGFncxgDIAMoCUIG8oEZAjgBEi8KBm90aGVycxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBvKBGQIYAUIHCgVfbm90ZSKKAQoRT3BlblRoaW5nUmVzcG9uc2USCgoCaWQYASABKAkSGQoEbm90ZRgCIAEoCUIG8oEZAiABSACIAQESFAoEdGFncxgDIAMoCUIG8oEZAigBEi8KBm90aGVycxgEIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RCBvKBGQIYAUIHCgVfbm90ZSKZAQoMRXhhY3RNZXNzYWdlEhYKBm51bWJlchgBIAEoAUIG8oEZAlABEg8KB3JvdW5kZWQYAiABKAESLQoFdmFsdWUYAyABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWVCBvKBGQJQARIxCgZvdGhlcnMYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgjygRkEGAFQASJqCg9TZW5kRm9ybVJlcXVlc3QSEQoJdXNlcl9uYW1lGAEgASgJEgsKA2FnZRgCIAEoBRINCgVhZG1pbhgDIAEoCBIoCgVzcGVlZBgEIAEoDjIZLnRyYW5zY29kaW5ndGVzdC52MS5TcGVlZCJrChBTZW5kRm9ybVJlc3BvbnNlEhEKCXVzZXJfbmFtZRgBIAEoCRILCgNhZ2UYAiABKAUSDQoFYWRtaW4YAyABKAgSKAoFc3BlZWQYBCABKA4yGS50cmFuc2NvZGluZ3Rlc3QudjEuU3BlZWQidQoRR2V0SGVhZGVyc1JlcXVlc3QSQgoFc3BlZWQYASABKA4yGS50cmFuc2NvZGluZ3Rlc3QudjEuU3BlZWRCGPKBGRQKB1gtU3BlZWQSCWJhZF9zcGVlZBIcCgVjb3VudBgCIAEoBUIN8oEZCQoHWC1Db3VudCJcChJHZXRIZWFkZXJzUmVzcG9uc2USKAoFc3BlZWQYASABKA4yGS50cmFuc2NvZGluZ3Rlc3QudjEuU3BlZWQSHAoFY291bnQYAiABKAVCDfKBGQkKB1gtQ291bnQiEgoQTm90U2VydmVkUmVxdWVzdCITChFOb3RTZXJ2ZWRSZXNwb25zZSI2CgZSZXBvcnQSDAoEbmFtZRgBIAEoCRIeCgR0ZXh0GAIgASgJQhDygRkMSgp0ZXh0L3BsYWluIi0KC1dyb25nUmVwb3J0Eh4KBHRleHQYASABKAVCEPKBGQxKCnRleHQvcGxhaW4qMAoGQ29sb3VyEhYKEkNPTE9VUl9VTlNQRUNJRklFRBAAEg4KCkNPTE9VUl9SRUQQASpWCgVTcGVlZBIVChFTUEVFRF9VTlNQRUNJRklFRBAAEhoKClNQRUVEX0ZBU1QQARoK8oEZBgoEZmFzdBIaCgpTUEVFRF9TTE9XEAIaCvKBGQYKBHNsb3cy8gQKDVRoaW5nc1NlcnZpY2USfAoJRWNob1RoaW5nEiQudHJhbnNjb2Rpbmd0ZXN0LnYxLkVjaG9UaGluZ1JlcXVlc3QaJS50cmFuc2NvZGluZ3Rlc3QudjEuRWNob1RoaW5nUmVzcG9uc2UiIoLT5JMCHDoFdGhpbmdiBXRoaW5nIgwvdGhpbmdzL2VjaG8SeAoJT3BlblRoaW5nEiQudHJhbnNjb2Rpbmd0ZXN0LnYxLk9wZW5UaGluZ1JlcXVlc3QaJS50cmFuc2NvZGluZ3Rlc3QudjEuT3BlblRoaW5nUmVzcG9uc2UiHvKBGQMIyQGC0+STAhE6ASoaDC90aGluZ3Mvb3BlbhKVAQoIU2VuZEZvcm0SIy50cmFuc2NvZGluZ3Rlc3QudjEuU2VuZEZvcm1SZXF1ZXN0GiQudHJhbnNjb2Rpbmd0ZXN0LnYxLlNlbmRGb3JtUmVzcG9uc2UiPvKBGSMaIWFwcGxpY2F0aW9uL3gtd3d3LWZvcm0tdXJsZW5jb2RlZILT5JMCEToBKiIML3RoaW5ncy9mb3JtEncKCkdldEhlYWRlcnMSJS50cmFuc2NvZGluZ3Rlc3QudjEuR2V0SGVhZGVyc1JlcXVlc3QaJi50cmFuc2NvZGluZ3Rlc3QudjEuR2V0SGVhZGVyc1Jlc3BvbnNlIhqQAgGC0+STAhESDy90aGluZ3MvaGVhZGVycxJYCglOb3RTZXJ2ZWQSJC50cmFuc2NvZGluZ3Rlc3QudjEuTm90U2VydmVkUmVxdWVzdBolLnRyYW5zY29kaW5ndGVzdC52MS5Ob3RTZXJ2ZWRSZXNwb25zZWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_struct, file_google_protobuf_timestamp, file_google_protobuf_wrappers, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message transcodingtest.v1.Thing
@@ -254,6 +254,38 @@ export const OpenThingResponseSchema: GenMessage<OpenThingResponse> = /*@__PURE_
   messageDesc(file_transcodingtest_v1_things, 4);
 
 /**
+ * @generated from message transcodingtest.v1.ExactMessage
+ */
+export type ExactMessage = Message<"transcodingtest.v1.ExactMessage"> & {
+  /**
+   * @generated from field: double number = 1;
+   */
+  number: number;
+
+  /**
+   * @generated from field: double rounded = 2;
+   */
+  rounded: number;
+
+  /**
+   * @generated from field: google.protobuf.Value value = 3;
+   */
+  value?: Value | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Struct others = 4;
+   */
+  others?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message transcodingtest.v1.ExactMessage.
+ * Use `create(ExactMessageSchema)` to create a new message.
+ */
+export const ExactMessageSchema: GenMessage<ExactMessage> = /*@__PURE__*/
+  messageDesc(file_transcodingtest_v1_things, 5);
+
+/**
  * @generated from message transcodingtest.v1.SendFormRequest
  */
 export type SendFormRequest = Message<"transcodingtest.v1.SendFormRequest"> & {
@@ -283,7 +315,7 @@ export type SendFormRequest = Message<"transcodingtest.v1.SendFormRequest"> & {
  * Use `create(SendFormRequestSchema)` to create a new message.
  */
 export const SendFormRequestSchema: GenMessage<SendFormRequest> = /*@__PURE__*/
-  messageDesc(file_transcodingtest_v1_things, 5);
+  messageDesc(file_transcodingtest_v1_things, 6);
 
 /**
  * @generated from message transcodingtest.v1.SendFormResponse
@@ -315,7 +347,7 @@ export type SendFormResponse = Message<"transcodingtest.v1.SendFormResponse"> & 
  * Use `create(SendFormResponseSchema)` to create a new message.
  */
 export const SendFormResponseSchema: GenMessage<SendFormResponse> = /*@__PURE__*/
-  messageDesc(file_transcodingtest_v1_things, 6);
+  messageDesc(file_transcodingtest_v1_things, 7);
 
 /**
  * @generated from message transcodingtest.v1.GetHeadersRequest
@@ -337,7 +369,7 @@ export type GetHeadersRequest = Message<"transcodingtest.v1.GetHeadersRequest"> 
  * Use `create(GetHeadersRequestSchema)` to create a new message.
  */
 export const GetHeadersRequestSchema: GenMessage<GetHeadersRequest> = /*@__PURE__*/
-  messageDesc(file_transcodingtest_v1_things, 7);
+  messageDesc(file_transcodingtest_v1_things, 8);
 
 /**
  * @generated from message transcodingtest.v1.GetHeadersResponse
@@ -359,7 +391,7 @@ export type GetHeadersResponse = Message<"transcodingtest.v1.GetHeadersResponse"
  * Use `create(GetHeadersResponseSchema)` to create a new message.
  */
 export const GetHeadersResponseSchema: GenMessage<GetHeadersResponse> = /*@__PURE__*/
-  messageDesc(file_transcodingtest_v1_things, 8);
+  messageDesc(file_transcodingtest_v1_things, 9);
 
 /**
  * @generated from message transcodingtest.v1.NotServedRequest
@@ -372,7 +404,7 @@ export type NotServedRequest = Message<"transcodingtest.v1.NotServedRequest"> & 
  * Use `create(NotServedRequestSchema)` to create a new message.
  */
 export const NotServedRequestSchema: GenMessage<NotServedRequest> = /*@__PURE__*/
-  messageDesc(file_transcodingtest_v1_things, 9);
+  messageDesc(file_transcodingtest_v1_things, 10);
 
 /**
  * @generated from message transcodingtest.v1.NotServedResponse
@@ -385,7 +417,7 @@ export type NotServedResponse = Message<"transcodingtest.v1.NotServedResponse"> 
  * Use `create(NotServedResponseSchema)` to create a new message.
  */
 export const NotServedResponseSchema: GenMessage<NotServedResponse> = /*@__PURE__*/
-  messageDesc(file_transcodingtest_v1_things, 10);
+  messageDesc(file_transcodingtest_v1_things, 11);
 
 /**
  * @generated from message transcodingtest.v1.Report
@@ -409,7 +441,7 @@ export type Report = Message<"transcodingtest.v1.Report"> & {
  * Use `create(ReportSchema)` to create a new message.
  */
 export const ReportSchema: GenMessage<Report> = /*@__PURE__*/
-  messageDesc(file_transcodingtest_v1_things, 11);
+  messageDesc(file_transcodingtest_v1_things, 12);
 
 /**
  * @generated from message transcodingtest.v1.WrongReport
@@ -426,7 +458,7 @@ export type WrongReport = Message<"transcodingtest.v1.WrongReport"> & {
  * Use `create(WrongReportSchema)` to create a new message.
  */
 export const WrongReportSchema: GenMessage<WrongReport> = /*@__PURE__*/
-  messageDesc(file_transcodingtest_v1_things, 12);
+  messageDesc(file_transcodingtest_v1_things, 13);
 
 /**
  * @generated from enum transcodingtest.v1.Colour

@@ -1,0 +1,69 @@
+import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+
+/**
+ * Notes a process in a file, so that the next start of the service finds it if this one is killed. Must be called before the event
+ * loop could handle its exit. Does nothing without Linux's /proc. Flows must not have access to the file.
+ */
+export function noteProcess(file: string, pid: number): void {
+  const identity = identify(pid);
+  if (identity !== undefined) writeFileSync(file, identity, { mode: 0o600 });
+}
+
+/**
+ * Ends the process that is noted in the file, and its process group, if it still runs: the service that started it was killed. It
+ * could hold the service's port. Nothing but the very same process is killed. Resolves when it has exited.
+ */
+export async function endLeftover(file: string, log: Logger): Promise<void> {
+  const identity = read(file) ?? "";
+  const pid = Number.parseInt(identity, 10);
+  if (!isRunning(pid, identity)) return;
+  log.warn({ pid }, "an earlier run of the service has left a process of the flow runtime behind, which is ended");
+  try {
+    // Each process of the runtime has a group of its own.
+    process.kill(-pid, "SIGKILL");
+    await untilExited(pid, identity);
+  } catch (err) {
+    log.error({ err, pid }, "the process of the flow runtime that was left behind could not be ended: end it by hand");
+  }
+}
+
+/** The exit of a process that is no child of this one can only be polled. */
+async function untilExited(pid: number, identity: string): Promise<void> {
+  const limitMs = performance.now() + 5_000;
+  while (isRunning(pid, identity)) {
+    if (performance.now() > limitMs) throw new Error("the process has not exited within 5 s");
+    await delay(10);
+  }
+}
+
+function isRunning(pid: number, identity: string): boolean {
+  return pid > 1 && identify(pid) === identity;
+}
+
+/**
+ * The number of a process is used again, but not with the same start time since the same boot. Containers that share a directory
+ * have numbers of their own. Undefined if the process has exited, or without /proc.
+ */
+function identify(pid: number): string | undefined {
+  const stat = read(`/proc/${pid}/stat`);
+  const bootId = read("/proc/sys/kernel/random/boot_id");
+  if (stat === undefined || bootId === undefined) return undefined;
+  // proc_pid_stat(5). The name, in parentheses, can contain any character.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const [state, threads, startTime] = [fields[0], fields[17], fields[19]];
+  // The first thread waits for its parent only when it is the last one; others may still hold the files.
+  if (state === "Z" && threads === "1") return undefined;
+  return `${pid} ${startTime} ${readlinkSync("/proc/self/ns/pid")} ${bootId}`;
+}
+
+/** Undefined: there is no such file or process. */
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "latin1");
+  } catch (error) {
+    if (["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+    throw error;
+  }
+}

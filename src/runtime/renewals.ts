@@ -1,0 +1,61 @@
+import type { DeploymentType } from "../flows/configuration.ts";
+import { restartsAllNodes } from "./deployment.ts";
+import type { CompleteOptions } from "./options.ts";
+
+/** Why a deployment starts in a new process. */
+type Renewal = {
+  readonly reason: string;
+  /** How long the previous process may take to stop. */
+  readonly stopMs: number;
+};
+
+/** Decides which deployments start in a new process. */
+export type Renewals = {
+  /** The next deployment does, because code of the current flows may disturb it. */
+  distrust(reason: string): void;
+  /** The next deployment does, on demand. */
+  request(): void;
+  /** Undefined: a deployment of this type runs in the current process. */
+  find(type: DeploymentType): Renewal | undefined;
+  /** A deployment has started in a new process. The restart of the same flows after a failure is none. */
+  clear(): void;
+};
+
+/** Flows that are not trusted could delay their own end. */
+const distrustedStopMs = 500;
+
+export function createRenewals({
+  freshProcess,
+  nodeCloseTimeoutMs,
+  log,
+}: Pick<CompleteOptions, "freshProcess" | "nodeCloseTimeoutMs" | "log">): Renewals {
+  const stopMs = stopLimitMs(nodeCloseTimeoutMs);
+  let distrusted: string | undefined;
+  let isRequested = false;
+
+  return {
+    distrust(reason) {
+      if (distrusted !== undefined) return;
+      distrusted = reason;
+      log({ level: "warn", message: `the next deployment starts in a new process: ${reason}` }, "runtime");
+    },
+    request() {
+      isRequested = true;
+    },
+    find(type) {
+      if (distrusted !== undefined) return { reason: distrusted, stopMs: distrustedStopMs };
+      if (isRequested) return { reason: "a restart was requested", stopMs };
+      const isConfigured = freshProcess === "always" || (freshProcess === "full" && restartsAllNodes({ type }));
+      return isConfigured ? { reason: `runtime.freshProcess is ${freshProcess}`, stopMs } : undefined;
+    },
+    clear() {
+      distrusted = undefined;
+      isRequested = false;
+    },
+  };
+}
+
+/** How long a process may take to stop. */
+export function stopLimitMs(nodeCloseTimeoutMs: number): number {
+  return nodeCloseTimeoutMs + 1_000;
+}

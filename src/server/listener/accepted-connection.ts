@@ -1,0 +1,35 @@
+import type { Socket } from "node:net";
+import type { ClientKind } from "../../auth/client-key.ts";
+
+/** A connection from its acceptance to its end. */
+export type AcceptedConnection = {
+  /** The TCP or Unix socket; with TLS, below the TLS socket. */
+  readonly socket: Socket;
+  /** `unix:` for a Unix socket. Remains available after the connection has closed. */
+  readonly remoteAddress: string;
+  /** `network` until it is found to be one of the runtime. */
+  kind: ClientKind;
+  /** Whether a call on it was authenticated. */
+  isAuthenticated: boolean;
+  /** The calls in flight. */
+  calls: { readonly size: number };
+  readonly acceptedMs: number;
+  /** Position in the order in which connections were accepted or became idle. */
+  idleOrder: number;
+  /** Ends the connection while it is idle. */
+  evict: () => void;
+  readonly table: ConnectionTable;
+};
+
+/** The connections of a listener. */
+export interface ConnectionTable {
+  /** Determines the kind of a connection, if that is possible. */
+  identify(connection: AcceptedConnection): Promise<void>;
+  /** Starts that for all connections of the same client, of which there are many connections or calls. */
+  identifyAll(connection: AcceptedConnection): void;
+  /** Must be called when the last call in flight has ended. */
+  becameIdle(connection: AcceptedConnection): void;
+}
+
+/** The remote address of the connections to a Unix socket; the same word as in nginx's logs. */
+export const unixAddress = "unix:";

@@ -1,0 +1,272 @@
+import type { Socket } from "node:net";
+import { clientKeyOf } from "../../auth/client-key.ts";
+import { type AcceptedConnection, type ConnectionTable, unixAddress } from "./accepted-connection.ts";
+import { createEviction } from "./eviction.ts";
+import type { ListenerLimits, ListenerOptions } from "./options.ts";
+
+type Client = {
+  readonly key: string;
+  readonly connections: Set<Entry>;
+  /** Those whose kind may turn out to be `runtime`. */
+  readonly unidentified: Set<Entry>;
+  readonly limit: number;
+  /** Closes some of its connections that are idle; false: none is. */
+  readonly makeRoom: () => boolean;
+  isIdentifying: boolean;
+};
+
+type Entry = AcceptedConnection & { client: Client };
+
+/** How many connections wait to be identified. */
+const maxWaiting = 4_096;
+
+/** How long new connections are identified before they are served, after the runtime has exceeded its share. */
+const suspicionMs = 10_000;
+
+/** How long a new connection of the runtime beyond its share stays open unread, since flows would connect again at once. */
+const holdMs = 1_000;
+
+export type Connections = {
+  readonly open: ReadonlySet<AcceptedConnection>;
+  /**
+   * Calls back with the connection if there is room for it, otherwise resets it. Room is made by closing connections that are
+   * idle. Calls back later if others of its client have to be identified first.
+   */
+  admit(socket: Socket, onAdmitted: (connection: AcceptedConnection) => void): void;
+  /** Ends the connections that were not admitted yet. */
+  close(): void;
+};
+
+/**
+ * Limits connections, in total and per client. Those of the flow runtime are recognised when a client of this machine has many:
+ * they get a small share of their own, so that they do not use up that of operators with the same address.
+ */
+export function createConnections(options: ListenerOptions): Connections {
+  const { connections: maxConnections, connectionsPerSource, runtimeSockets, runtimeShare } = options;
+  const open = new Set<Entry>();
+  const clients = new Map<string, Client>();
+  /** Connections that are not served, and not read, until they are identified, with what to do then. */
+  const waiting = new Map<Entry, () => void>();
+  let order = 0;
+  let suspiciousUntilMs = 0;
+  const held = new Set<Socket>();
+
+  const leave = (entry: Entry): void => {
+    const { client } = entry;
+    open.delete(entry);
+    client.connections.delete(entry);
+    client.unidentified.delete(entry);
+    waiting.delete(entry);
+    if (client.connections.size === 0 && client.unidentified.size === 0 && clients.get(client.key) === client) {
+      clients.delete(client.key);
+    }
+  };
+  const evictAt =
+    (limit: keyof ListenerLimits) =>
+    (entry: Entry): void => {
+      options.onLimit(limit);
+      leave(entry);
+      entry.evict();
+    };
+  const makeRoomInAll = createEviction(open, evictAt("connections"));
+  const createClient = (key: string, limit: number): Client => {
+    const connections = new Set<Entry>();
+    return {
+      key,
+      connections,
+      unidentified: new Set(),
+      limit,
+      makeRoom: createEviction(connections, evictAt("connectionsPerSource")),
+      isIdentifying: false,
+    };
+  };
+  const runtime = createClient("runtime", runtimeShare.connections);
+
+  const clientOf = (address: string): Client => {
+    const key = clientKeyOf(address);
+    let client = clients.get(key);
+    if (client === undefined) {
+      client = createClient(key, options.isProxy(address) ? Number.POSITIVE_INFINITY : connectionsPerSource);
+      clients.set(key, client);
+    }
+    return client;
+  };
+
+  /** Returns the limit that leaves no room. */
+  const tryJoin = (entry: Entry, mayEvict: boolean): keyof ListenerLimits | undefined => {
+    if (entry.client !== runtime) {
+      // It may have been removed while the connection waited.
+      entry.client = clientOf(entry.remoteAddress);
+    }
+    const { client } = entry;
+    if (client.connections.size >= client.limit && (client === runtime || !mayEvict || !client.makeRoom())) {
+      return "connectionsPerSource";
+    }
+    if (open.size >= maxConnections && (!mayEvict || !makeRoomInAll())) {
+      return "connections";
+    }
+    open.add(entry);
+    client.connections.add(entry);
+    return undefined;
+  };
+
+  const reportSurplus = (): void => {
+    suspiciousUntilMs = performance.now() + suspicionMs;
+    options.onRuntimeSurplus();
+  };
+
+  const hold = (socket: Socket): void => {
+    held.add(socket);
+    const timer = setTimeout(() => void socket.resetAndDestroy(), holdMs);
+    socket.once("close", () => {
+      held.delete(socket);
+      clearTimeout(timer);
+    });
+  };
+
+  const reject = (entry: Entry, limit: keyof ListenerLimits): void => {
+    leave(entry);
+    if (entry.client === runtime && held.size < connectionsPerSource) {
+      reportSurplus();
+      hold(entry.socket);
+    } else {
+      options.onLimit(limit);
+      entry.socket.resetAndDestroy();
+    }
+  };
+
+  /** Ends the connections of the runtime beyond its share. */
+  const endSurplus = (): void => {
+    const entries = [...runtime.connections].toSorted(
+      (one, other) => Number(other.isAuthenticated) - Number(one.isAuthenticated),
+    );
+    let connections = 0;
+    let calls = 0;
+    for (const entry of entries) {
+      if (connections < runtimeShare.connections && calls + entry.calls.size <= runtimeShare.calls) {
+        connections += 1;
+        calls += entry.calls.size;
+      } else {
+        leave(entry);
+        entry.socket.resetAndDestroy();
+      }
+    }
+    if (connections < entries.length) {
+      reportSurplus();
+    }
+  };
+
+  const identify = async (entries: readonly Entry[]): Promise<void> => {
+    const found = await runtimeSockets.find(entries.map(({ socket }) => socket));
+    for (const entry of entries) {
+      const { client } = entry;
+      client.unidentified.delete(entry);
+      const owner = found.get(entry.socket);
+      if (owner !== undefined) {
+        entry.kind = "runtime";
+      }
+      if (owner === "abandoned") {
+        // Nobody waits for a response. A password that is being checked counts as one of the runtime.
+        leave(entry);
+        entry.socket.resetAndDestroy();
+      } else if (owner === "runtime") {
+        entry.client = runtime;
+        if (client.connections.delete(entry)) {
+          runtime.connections.add(entry);
+        }
+      }
+    }
+    endSurplus();
+  };
+
+  const identifyAll = async (client: Client): Promise<void> => {
+    if (client.isIdentifying || client.unidentified.size === 0) {
+      return;
+    }
+    client.isIdentifying = true;
+    await identify([...client.unidentified]);
+    client.isIdentifying = false;
+    for (const [entry, onAdmitted] of waiting) {
+      if (!entry.client.unidentified.has(entry)) {
+        waiting.delete(entry);
+        const limit = tryJoin(entry, true);
+        if (limit === undefined) {
+          onAdmitted();
+        } else {
+          reject(entry, limit);
+        }
+      } else if (entry.client === client) {
+        // It was accepted in the meantime.
+        void identifyAll(client);
+      }
+    }
+  };
+
+  const table: ConnectionTable = {
+    async identify(connection) {
+      const entry = connection as Entry;
+      if (entry.client.unidentified.has(entry)) {
+        await identify([entry]);
+      }
+    },
+    identifyAll: (connection) => void identifyAll((connection as Entry).client),
+    becameIdle(connection) {
+      connection.idleOrder = order;
+      order += 1;
+    },
+  };
+
+  const createEntry = (socket: Socket): Entry => {
+    const { remoteAddress = options.isUnixSocket ? unixAddress : "" } = socket;
+    const entry: Entry = {
+      socket,
+      remoteAddress,
+      kind: options.isUnixSocket ? "socket" : "network",
+      isAuthenticated: false,
+      calls: noCalls,
+      acceptedMs: performance.now(),
+      idleOrder: 0,
+      evict: () => void socket.destroy(),
+      table,
+      client: clientOf(remoteAddress),
+    };
+    table.becameIdle(entry);
+    return entry;
+  };
+
+  return {
+    open,
+    admit(socket, onAdmitted) {
+      const entry = createEntry(socket);
+      const { client } = entry;
+      socket.once("close", () => leave(entry));
+      const isUnidentified = runtimeSockets.isPossible(entry.remoteAddress);
+      if (isUnidentified) {
+        client.unidentified.add(entry);
+        if (client.unidentified.size >= connectionsPerSource / 2) {
+          void identifyAll(client);
+        }
+      }
+      const isSuspicious = isUnidentified && entry.acceptedMs < suspiciousUntilMs;
+      const mayWait = isUnidentified && waiting.size < maxWaiting;
+      const limit = isSuspicious ? "connectionsPerSource" : tryJoin(entry, !mayWait);
+      if (limit === undefined) {
+        onAdmitted(entry);
+      } else if (mayWait) {
+        waiting.set(entry, () => onAdmitted(entry));
+        void identifyAll(client);
+      } else {
+        reject(entry, limit);
+      }
+    },
+    close() {
+      for (const { socket } of waiting.keys()) {
+        socket.resetAndDestroy();
+      }
+      waiting.clear();
+      held.forEach((socket) => socket.resetAndDestroy());
+    },
+  };
+}
+
+const noCalls = { size: 0 };

@@ -1,0 +1,207 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { open } from "node:fs/promises";
+import type { Socket } from "node:net";
+import { networkInterfaces } from "node:os";
+import { setImmediate, setTimeout as delay } from "node:timers/promises";
+import { isLoopback } from "../loopback.ts";
+import type { RuntimeSockets } from "./listener/options.ts";
+import { endpointsOf } from "./socket-endpoints.ts";
+
+export type RuntimeProcess = {
+  /** undefined: it does not run. */
+  readonly processId: () => number | undefined;
+  /** Whether flows can start further processes. */
+  readonly hasChildren: boolean;
+};
+
+/** After a lookup, the next one waits for this many times its duration, so that lookups take a part of the time only. */
+const pauseFactor = 2;
+
+/** How many connections, or entries of a directory, are processed before other work gets a turn. */
+const batchSize = 128;
+
+const tableChunkBytes = 256 * 1024;
+
+const addressesMaxAgeMs = 10_000;
+
+/**
+ * Recognises the connections of the flow runtime by the owner of the other end, as Linux lists it in /proc: `/proc/self/net/tcp` has the
+ * inode of each socket, and `/proc/<pid>/fd` links to the inodes of a process. The inode of a socket that its process has
+ * closed is 0.
+ *
+ * Calls during a lookup share the next one.
+ */
+export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcess): RuntimeSockets {
+  const isLocal = createLocalCheck();
+  let next: { readonly sockets: Socket[]; readonly found: ReturnType<RuntimeSockets["find"]> } | undefined;
+  let previous: Promise<unknown> = Promise.resolve();
+  let startMs = 0;
+
+  const lookUp: RuntimeSockets["find"] = async (sockets) => {
+    const pid = processId();
+    const inodes = pid === undefined ? new Map<Socket, string>() : await readInodes(sockets);
+    if (pid === undefined || inodes.size === 0) {
+      return new Map();
+    }
+    const owned = new Set<string>();
+    for (const process of hasChildren ? await readGroup(pid) : [pid]) {
+      await addInodes(process, owned);
+    }
+    const found = new Map<Socket, "runtime" | "abandoned">();
+    for (const [socket, inode] of inodes) {
+      if (inode === "0" || owned.has(inode)) {
+        found.set(socket, inode === "0" ? "abandoned" : "runtime");
+      }
+    }
+    return found;
+  };
+
+  return {
+    isPossible: (address) => process.platform === "linux" && isLocal(address) && processId() !== undefined,
+    find(accepted) {
+      if (next === undefined) {
+        const sockets: Socket[] = [];
+        const found = previous.then(() => {
+          next = undefined;
+          startMs = performance.now();
+          return lookUp(sockets);
+        });
+        previous = found.then(() => delay(pauseFactor * (performance.now() - startMs), undefined, { ref: false }));
+        next = { sockets, found };
+      }
+      next.sockets.push(...accepted);
+      return next.found;
+    },
+  };
+}
+
+/** The inodes of the other ends of connections within this machine. */
+async function readInodes(sockets: readonly Socket[]): Promise<ReadonlyMap<Socket, string>> {
+  const wanted = new Map<string, Socket>();
+  for (const [at, socket] of sockets.entries()) {
+    if (at % batchSize === batchSize - 1) {
+      await setImmediate();
+    }
+    endpointsOf(socket).forEach((endpoints) => wanted.set(endpoints, socket));
+  }
+  const inodes = new Map<Socket, string>();
+  for (const file of ["/proc/self/net/tcp", "/proc/self/net/tcp6"]) {
+    if (inodes.size < sockets.length) {
+      await readTable(file, wanted, inodes);
+    }
+  }
+  return inodes;
+}
+
+/** Adds the inodes of those that are in this table. Reads it in parts: it can have megabytes, and the kernel is slow to print it. */
+async function readTable(
+  path: string,
+  wanted: ReadonlyMap<string, Socket>,
+  inodes: Map<Socket, string>,
+): Promise<void> {
+  try {
+    await using file = await open(path);
+    const buffer = Buffer.allocUnsafe(tableChunkBytes);
+    let rest = "";
+    for (;;) {
+      const { bytesRead } = await file.read(buffer);
+      if (bytesRead === 0) {
+        return;
+      }
+      const lines = `${rest}${buffer.toString("latin1", 0, bytesRead)}`.split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        // "  sl: local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …"
+        const start = line.indexOf(": ") + 2;
+        const end = line.indexOf(" ", line.indexOf(" ", start) + 1);
+        const socket = wanted.get(line.slice(start, end));
+        if (socket !== undefined) {
+          inodes.set(socket, line.slice(end).trim().split(/ +/)[6] ?? "");
+        }
+      }
+    }
+  } catch (error) {
+    ignoreSystemError(error);
+  }
+}
+
+/** Adds the inodes of the sockets of a process. */
+async function addInodes(pid: number, inodes: Set<string>): Promise<void> {
+  const directory = `/proc/${pid}/fd`;
+  for (const [at, fd] of readNames(directory).entries()) {
+    if (at % batchSize === batchSize - 1) {
+      await setImmediate();
+    }
+    try {
+      const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`${directory}/${fd}`)) ?? [];
+      if (inode !== undefined) {
+        inodes.add(inode);
+      }
+    } catch (error) {
+      ignoreSystemError(error);
+    }
+  }
+}
+
+/** The processes in the session or the process group of one, and those that they have started. */
+async function readGroup(leader: number): Promise<ReadonlySet<number>> {
+  const group = new Set([leader]);
+  // In the order of their ids, in which parents usually come before their children.
+  const pids = readNames("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0)
+    .toSorted((one, other) => one - other);
+  for (const [at, pid] of pids.entries()) {
+    if (at % batchSize === batchSize - 1) {
+      await setImmediate();
+    }
+    try {
+      // "pid (name) state ppid pgrp session …"; the name can contain anything.
+      const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+      const [, parent, processGroup, session] = stat
+        .slice(stat.lastIndexOf(")") + 2)
+        .split(" ", 4)
+        .map(Number);
+      if (processGroup === leader || session === leader || (parent !== undefined && group.has(parent))) {
+        group.add(pid);
+      }
+    } catch (error) {
+      ignoreSystemError(error);
+    }
+  }
+  return group;
+}
+
+function readNames(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch (error) {
+    ignoreSystemError(error);
+    return [];
+  }
+}
+
+/** A process can end, or become another user's, at any time, and descriptors can be used up: its connections are not recognised. */
+function ignoreSystemError(error: unknown): void {
+  if (!(error instanceof Error && "syscall" in error)) {
+    throw error;
+  }
+}
+
+/** Returns a test whether an address is one of this machine. */
+function createLocalCheck(): (address: string) => boolean {
+  let own = new Set<string>();
+  let readMs = Number.NEGATIVE_INFINITY;
+  return (address) => {
+    const plain = address.replace(/^::ffff:|%.*$/gi, "");
+    if (isLoopback(plain)) {
+      return true;
+    }
+    const nowMs = performance.now();
+    if (nowMs - readMs > addressesMaxAgeMs) {
+      readMs = nowMs;
+      own = new Set(Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address: one }) => one)));
+    }
+    return own.has(plain);
+  };
+}

@@ -1,0 +1,60 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
+import { originOf } from "../auth/origin.ts";
+import { outcomes } from "../deployments/revision-message.ts";
+import { FlowgateError } from "../errors.ts";
+import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
+import type { Cluster } from "../store/cluster.ts";
+import type { AuditStore, FlowStore } from "../store/store.ts";
+import { traceKey } from "../telemetry/trace.ts";
+import { runtimeTimeoutMs } from "./deployment-call.ts";
+
+type RuntimeServiceOptions = {
+  readonly store: Pick<FlowStore, "active">;
+  readonly audit: Pick<AuditStore, "append">;
+  /** That of this replica. */
+  readonly runtime: Pick<Runtime, "restart" | "status">;
+  /** Undefined: there are no other replicas. */
+  readonly cluster: Pick<Cluster, "replicas"> | undefined;
+};
+
+export function runtimeService({
+  store,
+  audit,
+  runtime,
+  cluster,
+}: RuntimeServiceOptions): ServiceImpl<typeof RuntimeService> {
+  return {
+    async restartRuntime(_request, context) {
+      assertRunner(runtime.status().state);
+      const active = store.active();
+      const replica = cluster?.replicas().find(({ isSelf }) => isSelf)?.name;
+      await audit.append([
+        { kind: "runtime_restarted", origin: originOf(context), subject: active.rev, detail: replica },
+      ]);
+      const { outcome, missingTypes } = await runtime.restart(active, context.values.get(traceKey), {
+        withinMs: runtimeTimeoutMs(context.timeoutMs()),
+        signal: context.signal,
+      });
+      return {
+        rev: active.rev,
+        outcome: outcomes[outcome],
+        missingTypes: [...missingTypes],
+        ...(replica !== undefined && { replica }),
+      };
+    },
+  };
+}
+
+const withoutFlows: Readonly<Partial<Record<RuntimeState, string>>> = {
+  disabled: "this replica never runs flows (runtime.mode: none)",
+  standby: "another replica runs the flows (runtime.mode: one)",
+  stopped: "the service is stopping",
+};
+
+function assertRunner(state: RuntimeState): void {
+  const reason = withoutFlows[state];
+  if (reason !== undefined) {
+    throw new FlowgateError("no_runtime", `${reason}: send the request to a replica that runs them`);
+  }
+}

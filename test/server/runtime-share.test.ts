@@ -1,0 +1,126 @@
+import { once } from "node:events";
+import http from "node:http";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import { silentObserver } from "../../src/telemetry/observer.ts";
+import { createFolder } from "../store/builders.ts";
+import { openApi } from "./open-api.ts";
+import { openRaw } from "./raw-connection.ts";
+import { type Holder, startHolder } from "./start-holder.ts";
+
+const json = "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
+const slowCall = `POST /auth/token HTTP/1.1\r\nHost: localhost\r\n${json}`;
+
+/** The status of a call over a new connection; undefined if it is reset. */
+async function call(target: { readonly port: number } | { readonly socketPath: string }): Promise<number | undefined> {
+  const request = http.get({ ...target, host: "127.0.0.1", path: "/auth/login", agent: false });
+  try {
+    const [response] = (await once(request, "response")) as [http.IncomingMessage];
+    await text(response);
+    return response.statusCode;
+  } catch {
+    return undefined;
+  }
+}
+
+async function tenTimes(target: Parameters<typeof call>[0]): Promise<(number | undefined)[]> {
+  const statuses: (number | undefined)[] = [];
+  for (let count = 0; count < 10; count += 1) {
+    statuses.push(await call(target));
+  }
+  return statuses;
+}
+
+const allServed = Array(10).fill(200);
+
+/** A server that knows the process of the holder as its runtime, unless it is not to be recognised. */
+async function open(limits: object, isRecognised = true) {
+  const folder = await createFolder();
+  const limited: string[] = [];
+  const reasons: string[] = [];
+  let holder: Holder | undefined;
+  const socketPath = join(folder.path, "s");
+  const server = await openApi({
+    socket: { path: socketPath, isRequired: true },
+    limits: { bodyBytes: 1024, ...limits },
+    runtimeProcess: { processId: () => (isRecognised ? holder?.pid : undefined), hasChildren: false },
+    onRuntimeLockOut: (reason) => void reasons.push(reason),
+    observer: { ...silentObserver, limitReached: (limit) => void limited.push(limit) },
+  });
+  return {
+    port: server.port,
+    socketPath,
+    lines: server.lines,
+    limited,
+    reasons,
+    hold(count: number, held = slowCall, reconnects = true) {
+      holder = startHolder({ host: "127.0.0.1", port: server.port, count, text: held, reconnects });
+      return holder;
+    },
+    async [Symbol.asyncDispose]() {
+      await holder?.[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+describe.runIf(process.platform === "linux")("a runtime that uses up the API", () => {
+  test.each([
+    ["once", 100, false],
+    ["again and again", 110, true],
+  ])("by connections with calls in flight, opened %s, does not keep others out", async (_how, count, reconnects) => {
+    await using server = await open({ connectionsPerSource: 100, inFlight: 0, inFlightPerSource: 0 });
+    await server.hold(count, slowCall, reconnects).until(({ connects }) => connects >= count);
+    expect(await tenTimes({ port: server.port })).toEqual(allServed);
+    expect(await tenTimes({ socketPath: server.socketPath })).toEqual(allServed);
+    expect(server.limited).toContain("runtime");
+    const reason = "flows used up their share of the connections and calls of the API";
+    expect(server.reasons).toContain(reason);
+    expect(server.lines).toContainEqual(
+      expect.objectContaining({ level: "warn", msg: `${reason}: further ones are closed` }),
+    );
+  });
+
+  test("by the same keeps them out if it is not recognised, but not those on the socket", async () => {
+    await using server = await open({ connectionsPerSource: 100, inFlight: 0, inFlightPerSource: 0 }, false);
+    await server.hold(110).until(({ connects }) => connects >= 220);
+    await expect.poll(() => call({ port: server.port }), { timeout: 10_000 }).toBeUndefined();
+    expect(await tenTimes({ port: server.port })).toEqual(Array(10).fill(undefined));
+    expect(await tenTimes({ socketPath: server.socketPath })).toEqual(allServed);
+  });
+
+  test("by connections that are idle does not keep others out, recognised or not", async () => {
+    for (const isRecognised of [true, false]) {
+      await using server = await open({ connectionsPerSource: 100 }, isRecognised);
+      await server.hold(110, "").until(({ connects }) => connects >= 220);
+      expect(await tenTimes({ port: server.port })).toEqual(allServed);
+      expect(await tenTimes({ socketPath: server.socketPath })).toEqual(allServed);
+    }
+  });
+
+  test("by slow calls does not keep others out", async () => {
+    await using server = await open({ inFlightPerSource: 50 });
+    await server.hold(60).until(({ connects }) => connects >= 120);
+    await expect.poll(() => server.limited, { timeout: 10_000 }).toContain("runtime");
+    await expect.poll(() => call({ port: server.port }), { timeout: 10_000 }).toBe(200);
+    expect(await tenTimes({ port: server.port })).toEqual(allServed);
+    expect(await tenTimes({ socketPath: server.socketPath })).toEqual(allServed);
+  });
+
+  test("by slow calls keeps them out if it is not recognised, but not those on the socket", async () => {
+    await using server = await open({ inFlightPerSource: 50 }, false);
+    await server.hold(60).until(({ connects }) => connects >= 60);
+    await expect.poll(() => call({ port: server.port }), { timeout: 10_000 }).toBe(503);
+    expect(await tenTimes({ socketPath: server.socketPath })).toEqual(allServed);
+  });
+});
+
+test("the body of a health check ends the connection if it does not arrive", async () => {
+  await using server = await open({ stallTimeoutMs: 600_000, requestTimeoutMs: 600_000 });
+  using raw = await openRaw(server.port);
+  raw.write(slowCall.replace("/auth/token", "/grpc.health.v1.Health/Check"));
+  expect(await raw.closed()).toMatch(/^HTTP\/1\.1 408 /);
+  expect(server.limited).toEqual(["stallTimeoutMs"]);
+});

@@ -21,7 +21,7 @@ Usage: npm run torture -- [options]
   --seed N      Repeat the schedule of the run that printed this seed
   --minutes N   Duration of the soak
   --all         A drill that is skipped, because a program is not installed, counts as failed
-  --write       Write docs/reliability.md
+  --write       Write docs/reliability.md from a run of all drills
   --list        List the drills and what they test
   --help        Print this help
 
@@ -64,6 +64,8 @@ if (values.help) {
   process.stdout.write(help);
 } else if (values.list) {
   process.stdout.write(formatTable(drills.map(({ name, title }) => ({ NAME: name, tests: title }))));
+} else if (values.write && values.only !== undefined) {
+  fail("--write: the document is about all drills, so that --only can't be used");
 } else {
   await runAll(readSelected(values.only), readNumber("seed", values.seed) ?? randomInt(2 ** 31));
 }

@@ -42,5 +42,9 @@ export function checkActive(before: readonly Node[], attempt: Attempt, active: u
 }
 
 export async function readActive({ send }: Pick<Service, "send">): Promise<unknown> {
-  return ((await send("GET", "/flows", { headers: v2 })).json() as { flows: unknown }).flows;
+  const { status, body } = await send("GET", "/flows", { headers: v2 });
+  if (status !== 200) {
+    throw new Error(`GET /flows was answered ${status}: ${body}`);
+  }
+  return (JSON.parse(body) as { flows: unknown }).flows;
 }

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readlink, rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { mkdtemp, readdir, readlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -36,6 +37,9 @@ export async function runDrill(drill: Drill, options: RunOptions): Promise<Verdi
     return { drill, kind: "skipped", reason: missing, seconds: 0 };
   }
   const folder = await mkdtemp(join(tmpdir(), `flowgate-torture-${drill.name}-`));
+  // Processes that were killed just now may still write.
+  const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+  process.once("exit", remove);
   try {
     const result = await runProcess(drill.name, folder, options);
     const reasons = reasonsOfFailure(result);
@@ -45,8 +49,8 @@ export async function runDrill(drill: Drill, options: RunOptions): Promise<Verdi
     return { drill, kind: "failed", reasons, result: undefined, seconds: secondsSince() };
   } finally {
     await endProcessesIn(folder);
-    // They may not have ended yet.
-    await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    process.off("exit", remove);
+    remove();
   }
 }
 

@@ -4,7 +4,7 @@ import { endpoint, type Node } from "../../test/e2e/flow-builders.ts";
 import { bearer, form } from "../../test/e2e/rest.ts";
 import { type Service, startService } from "../../test/e2e/service.ts";
 import { login, tokenParameters, user } from "../../test/e2e/users.ts";
-import type { Context } from "../context.ts";
+import type { Context, Size } from "../context.ts";
 import type { Control, Drill } from "../drill.ts";
 import { failLogins, holdCalls, holdConnections, keptAlive } from "../exhausting-flows.ts";
 import { correct, overSocket, overTcp, type Way } from "../operator.ts";
@@ -18,7 +18,7 @@ export const exhaustion: Drill = {
   method:
     "Flows hold 1,100 reconnecting connections to the API, 260 calls whose body never ends, or as many kept-alive connections as the service permits in all " +
     "while their address is a trusted proxy; or they fail logins. Meanwhile operators deploy a correction over the Unix socket and over TCP with a token, " +
-    "and log in. Each attack is repeated for each of them. The control is a service that is stopped (SIGSTOP) during the correction.",
+    "and log in. Each attack is repeated for each of them; in small size the correction may take ten seconds. The control is a service that is stopped (SIGSTOP) during the correction.",
   async run(context) {
     const direct = await attack(context, {}, (port) => ({
       "1,100 reconnecting connections": holdConnections(port, 1_100),
@@ -44,7 +44,7 @@ export const exhaustion: Drill = {
         },
         {
           name: "corrective deployments within two seconds",
-          value: corrections.filter(({ problem }) => problem === undefined).length,
+          value: corrections.filter(({ ms, problem }) => problem === undefined && ms <= 2_000).length,
           unit: "",
         },
       ],
@@ -54,7 +54,8 @@ export const exhaustion: Drill = {
   },
 };
 
-const withinMs = 2_000;
+/** Small sizes also run on machines that are busy with other work. */
+const withinMs = { quick: 10_000, full: 2_000 } satisfies Record<Size, number>;
 const config = { adminAuth: { users: [user("admin", "*")] }, log: { level: "error" } };
 const correction = endpoint("/ok", `msg.payload = "corrected"`);
 
@@ -64,7 +65,7 @@ type Attacked = {
 };
 
 async function attack(
-  { createFolder, pick, progress }: Context,
+  { createFolder, pick, progress, size }: Context,
   options: object,
   flowsOf: (port: number) => Readonly<Record<string, readonly Node[]>>,
 ): Promise<Attacked> {
@@ -81,7 +82,7 @@ async function attack(
       const deployed = tryDeploy(present.at(-1) ?? way, { flows }).catch(() => undefined);
       await Promise.race([deployed, delay(2_000)]);
       await delay(1_000);
-      const { ms, problem } = await correct(way, correction, withinMs);
+      const { ms, problem } = await correct(way, correction, withinMs[size]);
       corrections.push({ ms, problem: problem && `${name}: ${problem}` });
     }
   }
@@ -111,7 +112,7 @@ async function attackLogins(service: Service, ways: readonly Way[]): Promise<str
 async function stopped({ createFolder }: Context): Promise<Control> {
   await using service = await startService({ config: { runtime: { mode: "none" } }, dataDir: await createFolder() });
   process.kill(service.pid, "SIGSTOP");
-  const { problem } = await correct(overTcp(service, {}), correction, withinMs);
+  const { problem } = await correct(overTcp(service, {}), correction, 2_000);
   process.kill(service.pid, "SIGCONT");
   return { planted: "the service is stopped", found: problem === undefined ? [] : [problem] };
 }

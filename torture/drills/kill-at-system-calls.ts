@@ -17,7 +17,7 @@ export const killAtSystemCalls: Drill = {
     "and an unacknowledged one is either active as a whole or has changed nothing.",
   method:
     "A deployment is traced with strace to list its system calls. Then it is repeated, and each time strace kills the service at " +
-    "the begin of another call: in full size every call of every thread, in small size a sample of the writes. The same is done with a " +
+    "the begin of another call: in full size at all calls on the database and at a sample of 250 others, in small size at a sample of the writes. The same is done with a " +
     "deployment so large that SQLite checkpoints its write-ahead log, with a sample of its calls. After each restart the active flows are " +
     "compared, SQLite checks its file, and the service its audit log. The control deletes the write-ahead log of a killed service, so that an " +
     "acknowledged deployment is lost.",
@@ -48,7 +48,8 @@ export const killAtSystemCalls: Drill = {
 /** A deployment of a text of this length, with a kill at the nth time that a thread makes this call. */
 type Try = { readonly length: number; readonly call: string; readonly nth: number };
 
-const config = { runtime: { mode: "none" } };
+// Few revisions, since the whole database is checked each time.
+const config = { runtime: { mode: "none" }, history: { maxRevisions: 4 } };
 const smallLength = 200;
 /** More than 1,000 pages of 4 KiB, after which SQLite checkpoints. */
 const checkpointLength = 5_500_000;
@@ -65,15 +66,26 @@ async function listTries({ random, pick, createFolder }: Context): Promise<Try[]
     );
   };
   const sample = (tries: readonly Try[], count: number): Try[] => {
-    const chosen = new Set<Try>(tries.filter(({ call }) => call === "fsync" || call === "ftruncate"));
-    while (chosen.size < Math.min(count, tries.length)) {
-      chosen.add(tries[Math.floor(tries.length * random())] as Try);
-    }
-    return [...chosen];
+    const shuffled = tries.map((each) => ({ each, key: random() })).toSorted((one, other) => one.key - other.key);
+    return shuffled.slice(0, count).map(({ each }) => each);
   };
+  const isSync = ({ call }: Try) => call !== "pwrite64" && storage.includes(call);
+  const isStorage = ({ call }: Try) => storage.includes(call);
   const small = await list(smallLength, pick([...storage, "write"], undefined));
   const large = await list(checkpointLength, storage);
-  return [...sample(small, pick(9, small.length)), ...sample(large, pick(5, 60))];
+  const isKept = pick(isSync, isStorage);
+  return [
+    ...small.filter(isKept),
+    ...sample(
+      small.filter((each) => !isKept(each)),
+      pick(8, 250),
+    ),
+    ...large.filter(isSync),
+    ...sample(
+      large.filter((each) => !isSync(each)),
+      pick(2, 60),
+    ),
+  ];
 }
 
 type LaneResult = {

@@ -19,7 +19,7 @@ export const soak: Drill = {
   title: "Everything at once, for a long time",
   promise: "Memory and descriptors of the service stay flat under continuous use and abuse.",
   method:
-    "Deployments over REST and gRPC, reads, logins, calls of flows, health watches and hostile clients run side by side; after a warm-up, resident " +
+    "Deployments over REST and gRPC, reads, logins, health watches and hostile clients run side by side; after a warm-up, resident " +
     "memory and open descriptors of the service are sampled, and a line is fitted to the samples by linear regression. When the load has ended, " +
     "the descriptors have to be those from before. `--minutes N` sets the duration. The controls are the samples with a leak added to them.",
   limits:

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { Node } from "../../test/e2e/flow-builders.ts";
 import { eventually, type Service, startService } from "../../test/e2e/service.ts";
 import type { Context } from "../context.ts";
@@ -148,6 +149,8 @@ async function deployOnFullDisk(service: Service, base: Attempt, fill: FillDisk,
     const { status } = await service.send("GET", "/healthz");
     violations.push(...(status === 200 ? [] : [`GET /healthz was answered ${status}`]));
   }
-  const active = await readActive(service);
-  return { attempts, violations: [...violations, ...checkActive(base.flows, attempts.at(-1) ?? base, active)] };
+  // The service may be opening its store again.
+  const active = await eventually(() => readActive(service), 10_000);
+  const activated = attempts.find(({ flows }) => isDeepStrictEqual(flows, active)) ?? attempts.at(-1) ?? base;
+  return { attempts, violations: [...violations, ...checkActive(base.flows, activated, active)] };
 }

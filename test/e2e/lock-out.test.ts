@@ -6,6 +6,7 @@ import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { escape } from "../runtime/flow-builders.ts";
 import { openRaw } from "../server/raw-connection.ts";
 import { tryDeploy } from "./deploy.ts";
+import { freePort } from "../free-port.ts";
 import { functionNode, type Node, tab } from "./flow-builders.ts";
 import { form, type Sending } from "./rest.ts";
 import { call, rpcProtocols } from "./rpc.ts";
@@ -19,7 +20,10 @@ let bearer: { authorization: string };
 let socketPath: string;
 beforeAll(async () => {
   const limits = { connectionsPerSource: 100, inFlightPerSource: 20 };
-  service = await startService({ config: { adminAuth: { users: [user("admin", "*")] }, limits } });
+  const port = await freePort();
+  // By default, flows can't connect to this port: these are hostile ones that have found a way.
+  const runtime = { network: { allow: [`*:${port}`] } };
+  service = await startService({ port, config: { adminAuth: { users: [user("admin", "*")] }, limits, runtime } });
   bearer = { authorization: `Bearer ${await login(service, {})}` };
   socketPath = join(service.dataDir, "flowgate.sock");
 });

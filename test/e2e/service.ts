@@ -15,6 +15,8 @@ export type ServiceOptions = {
   readonly cwd?: string;
   /** Its configuration: an object, or YAML. */
   readonly config?: object | string;
+  /** Its port. Defaults to a free one. */
+  readonly port?: number;
   /** Kept when the service is disposed. Defaults to a temporary one, which is removed. */
   readonly dataDir?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -48,6 +50,7 @@ export async function startService({
   command,
   cwd,
   config = {},
+  port = 0,
   dataDir,
   env = {},
   tls,
@@ -65,7 +68,7 @@ export async function startService({
   const inherited = command === undefined ? { PATH, NODE_COMPILE_CACHE } : { PATH };
   const child = spawn(
     file,
-    [...args, "--config", configPath, "--port", "0", "--runtime-port", "0", "--data-dir", data],
+    [...args, "--config", configPath, "--port", String(port), "--runtime-port", "0", "--data-dir", data],
     { cwd, env: { ...inherited, ...env }, stdio: ["ignore", "pipe", "pipe"] },
   );
   const exited = once(child, "exit") as Promise<[number | null]>;

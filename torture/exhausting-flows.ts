@@ -15,12 +15,10 @@ export function holdConnections(port: number, count: number, request = ""): Node
     for (let at = 0; at < ${count}; at++) open();`);
 }
 
-/** Keeps as many calls in flight whose body never ends. */
-export function holdCalls(port: number, count: number): Node[] {
-  const head =
-    "POST /auth/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n";
-  return holdConnections(port, count, `${head}{`);
-}
+/** The beginning of a call whose body never ends. */
+export const slowCall =
+  "POST /auth/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n" +
+  "Content-Length: 60000\r\n\r\na";
 
 /** Tries passwords of users that do not exist. */
 export function failLogins(port: number, count: number): Node[] {

@@ -1,12 +1,16 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { tryDeploy } from "../../test/e2e/deploy.ts";
 import { endpoint, type Node } from "../../test/e2e/flow-builders.ts";
 import { bearer, form } from "../../test/e2e/rest.ts";
+import { parseScrape } from "../../test/e2e/scrape.ts";
 import { type Service, startService } from "../../test/e2e/service.ts";
 import { login, tokenParameters, user } from "../../test/e2e/users.ts";
+import { freePort } from "../../test/free-port.ts";
 import type { Context, Size } from "../context.ts";
 import type { Control, Drill } from "../drill.ts";
-import { failLogins, holdCalls, holdConnections, keptAlive } from "../exhausting-flows.ts";
+import { failLogins, holdConnections, keptAlive, slowCall } from "../exhausting-flows.ts";
 import { correct, overSocket, overTcp, type Way } from "../operator.ts";
 
 export const exhaustion: Drill = {
@@ -17,12 +21,13 @@ export const exhaustion: Drill = {
     "deployment succeeds within two seconds.",
   method:
     "Flows hold 1,100 reconnecting connections to the API, 260 calls whose body never ends, or as many kept-alive connections as the service permits in all " +
-    "while their address is a trusted proxy; or they fail logins. Meanwhile operators deploy a correction over the Unix socket and over TCP with a token, " +
-    "and log in. Each attack is repeated for each of them; in small size the correction may take ten seconds. The control is a service that is stopped (SIGSTOP) during the correction.",
+    "while their address is a trusted proxy; or they fail logins. runtime.network permits it: these are flows that have found a way around the default. " +
+    "Meanwhile operators deploy a correction over the Unix socket and over TCP with a token, and log in. Each attack is repeated for each of them; in small size " +
+    "the correction may take ten seconds. The control is an operator without a token, for whom there is no reserve, during 260 slow calls of another process.",
   async run(context) {
     const direct = await attack(context, {}, (port) => ({
       "1,100 reconnecting connections": holdConnections(port, 1_100),
-      "260 slow calls": holdCalls(port, 260),
+      "260 slow calls": holdConnections(port, 260, slowCall),
     }));
     const connections = context.pick(2_000, 10_000);
     const limits = { connections };
@@ -35,7 +40,14 @@ export const exhaustion: Drill = {
     }));
     const corrections = [...direct.corrections, ...proxied.corrections];
     return {
-      loads: [{ name: "corrective deployments", count: corrections.length, minimum: 6 * context.pick(1, 10) }],
+      loads: [
+        { name: "corrective deployments", count: corrections.length, minimum: 6 * context.pick(1, 10) },
+        {
+          name: "connections and calls of flows beyond their share",
+          count: direct.surplus + proxied.surplus,
+          minimum: 1_000 * context.pick(1, 10),
+        },
+      ],
       figures: [
         {
           name: "longest time of a corrective deployment",
@@ -49,7 +61,7 @@ export const exhaustion: Drill = {
         },
       ],
       violations: [...direct.violations, ...proxied.violations, ...corrections.flatMap(({ problem }) => problem ?? [])],
-      controls: [await stopped(context)],
+      controls: [await withoutReserve(context)],
     };
   },
 };
@@ -62,6 +74,8 @@ const correction = endpoint("/ok", `msg.payload = "corrected"`);
 type Attacked = {
   readonly corrections: readonly { readonly ms: number; readonly problem: string | undefined }[];
   readonly violations: readonly string[];
+  /** How many connections and calls of flows were ended. */
+  readonly surplus: number;
 };
 
 async function attack(
@@ -69,9 +83,15 @@ async function attack(
   options: object,
   flowsOf: (port: number) => Readonly<Record<string, readonly Node[]>>,
 ): Promise<Attacked> {
-  await using service = await startService({ config: { ...config, ...options }, dataDir: await createFolder() });
+  const port = await freePort();
+  await using service = await startService({
+    port,
+    config: { ...config, ...options, runtime: { network: { allow: [`*:${port}`] } } },
+    dataDir: await createFolder(),
+  });
   const token = bearer(await login(service, { username: "admin" }));
-  const ways = [overTcp(service, token), overSocket(service, token)];
+  const tcp = overTcp(service, token);
+  const ways = [tcp, overSocket(service, token)];
   const present = ways.filter((way) => way !== undefined);
   const corrections: { ms: number; problem: string | undefined }[] = [];
   const violations = present.length < ways.length ? ["the service has no Unix socket"] : [];
@@ -87,7 +107,7 @@ async function attack(
     }
   }
   violations.push(...(await attackLogins(service, present)));
-  return { corrections, violations };
+  return { corrections, violations, surplus: await readSurplus(tcp) };
 }
 
 /** Failed logins of flows do not prevent those of operators. */
@@ -109,10 +129,21 @@ async function attackLogins(service: Service, ways: readonly Way[]): Promise<str
   return violations;
 }
 
-async function stopped({ createFolder }: Context): Promise<Control> {
+async function readSurplus(way: Way): Promise<number> {
+  const { body } = await way.send("GET", "/metrics");
+  return parseScrape(body).sum("flowgate_limits_exceeded_total", { limit: "runtime" });
+}
+
+async function withoutReserve({ createFolder }: Context): Promise<Control> {
   await using service = await startService({ config: { runtime: { mode: "none" } }, dataDir: await createFolder() });
-  process.kill(service.pid, "SIGSTOP");
+  using sockets = new DisposableStack();
+  const opened = Array.from({ length: 260 }, async () => {
+    const socket = sockets.adopt(connect(service.port, "127.0.0.1"), (each) => void each.destroy());
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    await new Promise((resolve) => void socket.write(slowCall, resolve));
+  });
+  await Promise.all(opened);
   const { problem } = await correct(overTcp(service, {}), correction, 2_000);
-  process.kill(service.pid, "SIGCONT");
-  return { planted: "the service is stopped", found: problem === undefined ? [] : [problem] };
+  return { planted: "there is no reserve without a token", found: problem === undefined ? [] : [problem] };
 }

@@ -27,7 +27,7 @@ import { openPreparation, type Preparation } from "./preparation/preparation.ts"
 import { createReadiness } from "./readiness.ts";
 import { createUserReload, type UserReload } from "./reload-users.ts";
 import type { Runtime } from "./runtime/runtime.ts";
-import type { ServerOptions } from "./server/app.ts";
+import type { ServerOptions } from "./server/options.ts";
 import type { Certificates } from "./server/listener/certificates.ts";
 import { requestKey } from "./server/pipeline/request-context.ts";
 import { reflectionServices } from "./server/rpc/reflection.ts";

@@ -1,108 +1,21 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
-import { type ConnectRouter, createConnectRouter, type Interceptor } from "@connectrpc/connect";
-import type { Logger } from "pino";
-import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
-import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
-import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
-import type { PermissionCheck } from "../auth/gate.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import { type Observer, silentObserver } from "../telemetry/observer.ts";
-import { activateTrace } from "../telemetry/trace.ts";
-import type { Tracing } from "../telemetry/tracing.ts";
-import { createReachableRegistry, createTranscoder } from "@flowgate/transcoding";
-import { createOriginCheck, isDeferred } from "@flowgate/transcoding/server";
-import { createDocs } from "./docs.ts";
-import { type BrowserSafetyOptions, createPageGuard } from "./guards/browser-safety.ts";
-import { createCorsGuard, type CorsOptions } from "./guards/cors.ts";
-import { createLoadGuard, createOverloadReporter, type SheddingOptions } from "./guards/load-shedding.ts";
-import { addSecurityHeaders } from "./guards/security-headers.ts";
-import { createHealth, createHealthEndpoints, type ReadinessOptions } from "./health.ts";
-import { type Gate, toFailure } from "./errors/failures.ts";
+import { silentObserver } from "../telemetry/observer.ts";
+import { createGuards } from "./create-guards.ts";
+import { createHandlers } from "./handlers.ts";
 import { createLimitLog } from "./limit-log.ts";
 import { listenUnix, UnixSocketError } from "./listener/listen-unix.ts";
 import { createListener, type Listener } from "./listener/listener.ts";
-import { type ListenerLimits, listenerDefaults, type ListenerOptions } from "./listener/options.ts";
-import { createClientCounter } from "./listener/client-counter.ts";
-import { createTls, type TlsOptions } from "./listener/tls.ts";
-import { assertDecodable } from "./memory/decoding-limit.ts";
-import { createMemoryBudget } from "./memory/memory-budget.ts";
-import { createMetricsEndpoint } from "./metrics-endpoint.ts";
-import { createPipeline, type Guard } from "./pipeline/pipeline.ts";
-import { type RequestEnvironment, requestKey } from "./pipeline/request-context.ts";
-import { createRouter } from "./pipeline/router.ts";
-import { createReadWorkload, type IdentitySource } from "./read-workload.ts";
+import type { ListenerOptions } from "./listener/options.ts";
+import { createTls } from "./listener/tls.ts";
+import { limitMemory } from "./limit-memory.ts";
+import type { ServerOptions } from "./options.ts";
+import { createPipeline } from "./pipeline/pipeline.ts";
+import { createReadWorkload } from "./read-workload.ts";
 import { createRequestIds } from "./request-id.ts";
 import { createRequestLog } from "./request-log.ts";
-import { healthService, maxWatchesPerClient } from "./rpc/grpc-health.ts";
-import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
-import { createOpenStreams } from "./rpc/open-streams.ts";
-import { createRpcRoutes } from "./rpc/routes.ts";
 import { createRuntimeAlarm } from "./runtime-alarm.ts";
-import { createRuntimeSockets, type RuntimeProcess } from "./runtime-sockets.ts";
+import { shareOfRuntime } from "./runtime-share.ts";
+import { createRuntimeSockets } from "./runtime-sockets.ts";
 import { createClientReader, createTrust } from "./trusted-proxies.ts";
-
-export type ServerOptions = ReadinessOptions & {
-  host: string;
-  /** 0 takes any free port. */
-  port: number;
-  /** The path of a Unix socket that serves the same, with limits of its own. Absent: none. */
-  socket?: UnixSocketOptions | undefined;
-  log: Logger;
-  /** Registers the RPCs; called once by each protocol stack. */
-  routes: (router: ConnectRouter) => void;
-  /** Methods whose request messages are decoded on first access. Defaults to none. */
-  deferred?: readonly DescMethod[];
-  /** Throws to reject a call; runs before its body is read. */
-  gate: Gate;
-  /**
-   * The methods for which the gate rejects callers without an identity by `Peer.overloaded`, so that others can be served while the
-   * service is overloaded. Defaults to none.
-   */
-  identified?: ReadonlySet<DescMethod>;
-  /** The process of the flow runtime. Absent: there is none, or its connections are counted like all others. */
-  runtimeProcess?: RuntimeProcess | undefined;
-  /** Called, at most every 10 s, when flows exceed their share of connections and calls. */
-  onRuntimeLockOut?: ((reason: string) => void) | undefined;
-  /** Outermost first. */
-  interceptors: Interceptor[];
-  /** Serves the API description at /openapi.json and /docs. Defaults to false. */
-  docs?: boolean;
-  /** Serves gRPC server reflection. Defaults to false. */
-  reflection?: boolean;
-  limits: {
-    /** Size of the largest request message. */
-    bodyBytes: number;
-    /** Longest deadline that a call can set. Defaults to the longest delay of a timer. */
-    deadlineMs?: number;
-    /** Memory that large request bodies may take, in MiB. Defaults to no limit. */
-    memoryMb?: number;
-    /** How long a body waits for that memory. Defaults to 10 s. */
-    memoryWaitMs?: number;
-  } & Partial<SheddingOptions & ListenerLimits>;
-  /** Receives measurements. Defaults to none. */
-  observer?: Observer | undefined;
-  /** Absent: requests are not traced. */
-  tracing?: Pick<Tracing, "root" | "isOn"> | undefined;
-  /** Serves `/metrics` to callers that `checkPermission` allows. Absent: not on this port. */
-  metrics?: { readonly metrics: Metrics; readonly checkPermission: PermissionCheck } | undefined;
-  /** Protection against requests from foreign web pages. Absent: none, as every call needs a token. */
-  browserSafety?: BrowserSafetyOptions | undefined;
-  /** Web pages of other origins that may call. Absent: none, and no CORS header is sent. */
-  cors?: CorsOptions | undefined;
-  listener?: Partial<ListenerOptions>;
-  /** Absent: plaintext. */
-  tls?: TlsOptions | undefined;
-  /** Addresses and subnets whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host are used. */
-  trustedProxies?: readonly string[];
-  /** How workloads are identified. Absent: they are not. */
-  identity?: IdentitySource | undefined;
-};
-
-type UnixSocketOptions = {
-  readonly path: string;
-  /** Otherwise the server starts without it if it can't be created, and logs why. */
-  readonly isRequired: boolean;
-};
 
 /** Disposing drains the server, ends streams with UNAVAILABLE and waits up to `closeGraceMs` for calls in flight. */
 export interface Server extends AsyncDisposable {
@@ -168,22 +81,6 @@ async function openSocket(listener: Listener, { socket, log }: ServerOptions): P
   }
 }
 
-/** Exempt from load shedding: an operator must be able to check health and to revoke tokens under load. */
-const exempt: ReadonlySet<DescMethod> = new Set([
-  ...HealthService.methods,
-  AuthService.method.revokeToken,
-  TokensService.method.deleteToken,
-  TokensService.method.revokeTokens,
-]);
-
-/** The longest delay of a timer; with a longer one, Node fires it at once. */
-const maxTimerMs = 2_147_483_647;
-
-/** Limit of a health or reflection request, which contains a name at most. */
-const maxNameBytes = 4 * 1024;
-
-type IsTrusted = ReturnType<typeof createTrust>;
-
 function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: AsyncDisposableStack) {
   const { log, limits, trustedProxies = [], observer = silentObserver, tracing } = options;
   const isTrusted = createTrust(trustedProxies);
@@ -204,7 +101,7 @@ function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: A
       onEnd: createRequestLog(log),
       findRoute,
     },
-    guards: createGuards({ ...options, observer }, { isTrusted, methods, share, onRuntimeSurplus }, stack),
+    guards: createGuards({ ...options, observer }, { isProxy: isTrusted, methods, share, onRuntimeSurplus }, stack),
     traceRoot: tracing?.root,
     log,
   });
@@ -240,156 +137,4 @@ function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: A
     health,
     endStreams,
   };
-}
-
-/** The RPCs over every protocol, the REST API and the other endpoints. */
-function createHandlers({ log, deferred = [], limits, ...options }: ServerOptions, isTrusted: IsTrusted) {
-  const { bodyBytes, deadlineMs = maxTimerMs } = limits;
-  const closing = new AbortController();
-  const openStreams = createOpenStreams();
-  const services = [
-    ...servicesOf(options.routes),
-    HealthService,
-    ...(options.reflection === true ? reflectionServices : []),
-  ];
-  const methods = services.flatMap((service) => service.methods);
-  const health = createHealth(
-    options,
-    services.map(({ typeName }) => typeName),
-  );
-  const routes = (router: ConnectRouter): void => {
-    options.routes(router);
-    const rpcOptions = { readMaxBytes: Math.min(maxNameBytes, bodyBytes) };
-    const watchers = createClientCounter(maxWatchesPerClient, isTrusted);
-    router.service(HealthService, healthService(health, watchers), rpcOptions);
-    if (options.reflection === true) {
-      registerReflection(router, services, rpcOptions);
-    }
-  };
-
-  const interceptors = [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors];
-  const rpcs = createRpcRoutes({
-    routes,
-    requestGate: options.gate,
-    interceptors,
-    registry: createReachableRegistry(methods),
-    readMaxBytes: bodyBytes,
-    deferred,
-    maxTimeoutMs: deadlineMs,
-    registerStream: openStreams.register,
-    exempt,
-    log,
-  });
-  const transcoder = createTranscoder({
-    routes: options.routes,
-    requestGate: options.gate,
-    interceptors,
-    streams: { shutdownSignal: closing.signal },
-    mapError(error, context) {
-      const failure = toFailure(error, log, context);
-      context.values.get(requestKey)?.fail(failure.code);
-      return failure;
-    },
-    maxBodyBytes: bodyBytes,
-    deferred,
-    maxTimeoutMs: deadlineMs,
-  });
-
-  const findRoute = createRouter({
-    routes: new Map([
-      ...rpcs,
-      ...createHealthEndpoints(health),
-      ...(options.docs === true ? createDocs() : []),
-      ...(options.metrics === undefined
-        ? []
-        : [createMetricsEndpoint(options.metrics.metrics, options.metrics.checkPermission)]),
-    ]),
-    transcoder,
-    exempt,
-  });
-  const endStreams = (): void => {
-    health.close();
-    openStreams.close();
-    closing.abort();
-  };
-  return { findRoute, health, methods, endStreams };
-}
-
-/** The budget for bodies, and the limit of messages that are decoded on the event loop. */
-function limitMemory(
-  { limits: { memoryMb, memoryWaitMs = 10_000 }, deferred = [], log }: ServerOptions,
-  observer: Observer,
-): Pick<RequestEnvironment, "memory" | "assertDecodable"> {
-  if (memoryMb === undefined) {
-    return { memory: undefined, assertDecodable: undefined };
-  }
-  const report = createOverloadReporter(log, observer);
-  return {
-    memory: createMemoryBudget({
-      bytes: memoryMb * 1024 * 1024,
-      waitMs: memoryWaitMs,
-      createError: () => report("memory"),
-    }),
-    assertDecodable({ route: { method }, headers }, body) {
-      if (method !== undefined && !isDeferred(method, deferred)) {
-        const isBinary = /^application\/(?:proto|grpc(?:-web)?(?:\+proto)?)\s*(?:;|$)/i.test(
-          headers["content-type"] ?? "",
-        );
-        assertDecodable(method.input, isBinary ? "proto" : "json", body, memoryMb);
-      }
-    },
-  };
-}
-
-/** The share of the flow runtime: a tenth of the limits of one client. */
-function shareOfRuntime({ connectionsPerSource, inFlightPerSource, inFlight }: ServerOptions["limits"]) {
-  const tenthOf = (limit: number): number => Math.max(1, Math.floor(limit / 10));
-  return {
-    connections: tenthOf(connectionsPerSource ?? listenerDefaults.connectionsPerSource),
-    calls: tenthOf(inFlightPerSource || inFlight || Number.POSITIVE_INFINITY),
-  };
-}
-
-type GuardContext = {
-  readonly isTrusted: IsTrusted;
-  readonly methods: readonly DescMethod[];
-  readonly share: ListenerOptions["runtimeShare"];
-  readonly onRuntimeSurplus: () => void;
-};
-
-/** In order of execution. */
-function createGuards(
-  options: ServerOptions & { readonly observer: Observer },
-  { isTrusted, methods, share, onRuntimeSurplus }: GuardContext,
-  stack: AsyncDisposableStack,
-): Guard[] {
-  const { browserSafety, cors, observer, limits, log, identified = new Set() } = options;
-  const guards: Guard[] = [addSecurityHeaders];
-  if (browserSafety !== undefined) {
-    guards.push(createPageGuard({ ...browserSafety, isListed: createOriginCheck(cors?.origins ?? []) }));
-  }
-  if (cors !== undefined) {
-    guards.push(createCorsGuard(cors, methods));
-  }
-  const { inFlight = 0, inFlightPerSource = 0, eventLoopDelayMs = 0 } = limits;
-  const load = stack.use(
-    createLoadGuard({
-      inFlight,
-      inFlightPerSource,
-      eventLoopDelayMs,
-      isProxy: isTrusted,
-      identified,
-      runtimeCalls: share.calls,
-      onRuntimeSurplus,
-      log,
-      observer,
-    }),
-  );
-  return [...guards, load.guard];
-}
-
-function servicesOf(routes: ServerOptions["routes"]): DescService[] {
-  const router = createConnectRouter();
-  routes(router);
-  return [...new Set(router.handlers.map(({ service }) => service))];
 }

@@ -13,7 +13,8 @@ import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
 import { peerKey } from "../../src/auth/principal.ts";
 import { FlowgateError } from "../../src/errors.ts";
-import { openServer, type ServerOptions } from "../../src/server/app.ts";
+import { openServer } from "../../src/server/app.ts";
+import type { ServerOptions } from "../../src/server/options.ts";
 import { createLog } from "../../src/server/log.ts";
 import { openRaw } from "./raw-connection.ts";
 

@@ -15,7 +15,8 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import * as grpc from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
 import { AuthService, GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
-import { openServer, type ServerOptions } from "../../src/server/app.ts";
+import { openServer } from "../../src/server/app.ts";
+import type { ServerOptions } from "../../src/server/options.ts";
 import { type CertificateOptions, openCertificates } from "../../src/server/listener/certificates.ts";
 import type { TlsFailure, TlsOptions } from "../../src/server/listener/tls.ts";
 import { createLog } from "../../src/server/log.ts";

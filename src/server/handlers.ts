@@ -1,0 +1,116 @@
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { type ConnectRouter, createConnectRouter } from "@connectrpc/connect";
+import { createReachableRegistry, createTranscoder } from "@flowgate/transcoding";
+import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
+import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
+import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
+import { activateTrace } from "../telemetry/trace.ts";
+import { createDocs } from "./docs.ts";
+import { toFailure } from "./errors/failures.ts";
+import { createHealth, createHealthEndpoints } from "./health.ts";
+import { createClientCounter } from "./listener/client-counter.ts";
+import type { ListenerOptions } from "./listener/options.ts";
+import { createMetricsEndpoint } from "./metrics-endpoint.ts";
+import type { ServerOptions } from "./options.ts";
+import { requestKey } from "./pipeline/request-context.ts";
+import { createRouter } from "./pipeline/router.ts";
+import { healthService, maxWatchesPerClient } from "./rpc/grpc-health.ts";
+import { createOpenStreams } from "./rpc/open-streams.ts";
+import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
+import { createRpcRoutes } from "./rpc/routes.ts";
+
+/** Exempt from load shedding: an operator must be able to check health and to revoke tokens under load. */
+const exempt: ReadonlySet<DescMethod> = new Set([
+  ...HealthService.methods,
+  AuthService.method.revokeToken,
+  TokensService.method.deleteToken,
+  TokensService.method.revokeTokens,
+]);
+
+/** The longest delay of a timer; with a longer one, Node fires it at once. */
+const maxTimerMs = 2_147_483_647;
+
+/** Limit of a health or reflection request, which contains a name at most. */
+const maxNameBytes = 4 * 1024;
+
+/** The RPCs over every protocol, the REST API and the other endpoints. */
+export function createHandlers(
+  { log, deferred = [], limits, ...options }: ServerOptions,
+  isProxy: ListenerOptions["isProxy"],
+) {
+  const { bodyBytes, deadlineMs = maxTimerMs } = limits;
+  const closing = new AbortController();
+  const openStreams = createOpenStreams();
+  const services = [
+    ...servicesOf(options.routes),
+    HealthService,
+    ...(options.reflection === true ? reflectionServices : []),
+  ];
+  const methods = services.flatMap((service) => service.methods);
+  const health = createHealth(
+    options,
+    services.map(({ typeName }) => typeName),
+  );
+  const routes = (router: ConnectRouter): void => {
+    options.routes(router);
+    const rpcOptions = { readMaxBytes: Math.min(maxNameBytes, bodyBytes) };
+    const watchers = createClientCounter(maxWatchesPerClient, isProxy);
+    router.service(HealthService, healthService(health, watchers), rpcOptions);
+    if (options.reflection === true) {
+      registerReflection(router, services, rpcOptions);
+    }
+  };
+
+  const interceptors = [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors];
+  const rpcs = createRpcRoutes({
+    routes,
+    requestGate: options.gate,
+    interceptors,
+    registry: createReachableRegistry(methods),
+    readMaxBytes: bodyBytes,
+    deferred,
+    maxTimeoutMs: deadlineMs,
+    registerStream: openStreams.register,
+    exempt,
+    log,
+  });
+  const transcoder = createTranscoder({
+    routes: options.routes,
+    requestGate: options.gate,
+    interceptors,
+    streams: { shutdownSignal: closing.signal },
+    mapError(error, context) {
+      const failure = toFailure(error, log, context);
+      context.values.get(requestKey)?.fail(failure.code);
+      return failure;
+    },
+    maxBodyBytes: bodyBytes,
+    deferred,
+    maxTimeoutMs: deadlineMs,
+  });
+
+  const findRoute = createRouter({
+    routes: new Map([
+      ...rpcs,
+      ...createHealthEndpoints(health),
+      ...(options.docs === true ? createDocs() : []),
+      ...(options.metrics === undefined
+        ? []
+        : [createMetricsEndpoint(options.metrics.metrics, options.metrics.checkPermission)]),
+    ]),
+    transcoder,
+    exempt,
+  });
+  const endStreams = (): void => {
+    health.close();
+    openStreams.close();
+    closing.abort();
+  };
+  return { findRoute, health, methods, endStreams };
+}
+
+function servicesOf(routes: ServerOptions["routes"]): DescService[] {
+  const router = createConnectRouter();
+  routes(router);
+  return [...new Set(router.handlers.map(({ service }) => service))];
+}

@@ -1,0 +1,33 @@
+import { isDeferred } from "@flowgate/transcoding/server";
+import type { Observer } from "../telemetry/observer.ts";
+import { createOverloadReporter } from "./guards/load-shedding.ts";
+import type { ServerOptions } from "./options.ts";
+import type { RequestEnvironment } from "./pipeline/request-context.ts";
+import { assertDecodable } from "./memory/decoding-limit.ts";
+import { createMemoryBudget } from "./memory/memory-budget.ts";
+
+/** The budget for bodies, and the limit of messages that are decoded on the event loop. */
+export function limitMemory(
+  { limits: { memoryMb, memoryWaitMs = 10_000 }, deferred = [], log }: ServerOptions,
+  observer: Observer,
+): Pick<RequestEnvironment, "memory" | "assertDecodable"> {
+  if (memoryMb === undefined) {
+    return { memory: undefined, assertDecodable: undefined };
+  }
+  const report = createOverloadReporter(log, observer);
+  return {
+    memory: createMemoryBudget({
+      bytes: memoryMb * 1024 * 1024,
+      waitMs: memoryWaitMs,
+      createError: () => report("memory"),
+    }),
+    assertDecodable({ route: { method }, headers }, body) {
+      if (method !== undefined && !isDeferred(method, deferred)) {
+        const isBinary = /^application\/(?:proto|grpc(?:-web)?(?:\+proto)?)\s*(?:;|$)/i.test(
+          headers["content-type"] ?? "",
+        );
+        assertDecodable(method.input, isBinary ? "proto" : "json", body, memoryMb);
+      }
+    },
+  };
+}

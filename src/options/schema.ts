@@ -1,8 +1,6 @@
 import { isIP } from "node:net";
-import { resolve } from "node:path";
 import * as z from "zod";
 import { isLoopback } from "../loopback.ts";
-import { hasWildcard } from "../runtime/sandbox.ts";
 import { parseSubnet } from "../server/trusted-proxies.ts";
 import { adminAuth } from "./admin-auth.ts";
 import { cors } from "./cors.ts";
@@ -12,7 +10,7 @@ import { checkIdentity, identity, tls } from "./identity.ts";
 import { limits } from "./limits.ts";
 import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
-import { flag, milliseconds, port, text, wholeNumber } from "./values.ts";
+import { flag, isWildcardPath, milliseconds, port, text, wholeNumber } from "./values.ts";
 
 /** All options with defaults and descriptions. A test compares them with docs/configuration.md. */
 export const optionsSchema = z
@@ -196,7 +194,7 @@ export const optionsSchema = z
       { path: ["dataDir"], directory: dataDir },
       { path: ["runtime", "dir"], directory: runtime.dir ?? dataDir },
     ];
-    const first = directories.find(({ directory }) => hasWildcard(resolve(directory)));
+    const first = directories.find(({ directory }) => isWildcardPath(directory));
     if (first !== undefined) {
       context.addIssue({
         code: "custom",

@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { isAbsolute, join } from "node:path";
 import * as z from "zod";
 import { hasWildcard } from "../runtime/sandbox.ts";
 
@@ -10,7 +10,7 @@ export const port = wholeNumber(0, 65_535);
 export const milliseconds = wholeNumber(1, 86_400_000);
 export const paths = z
   .array(
-    text.refine((path) => !hasWildcard(resolve(path)), 'must be a path without "*"; "/" permits all files'),
+    text.refine((path) => !isWildcardPath(path), 'must be a path without "*"; "/" permits all files'),
     "must be a list of paths",
   )
   .readonly();
@@ -35,5 +35,22 @@ export function rejectDuplicates<Key extends string>(
     } else {
       context.addIssue({ code: "custom", path: [at, key], message: `is the same as that of ${list}[${earlier}]` });
     }
+  }
+}
+
+/** Whether a path is a wildcard for the sandbox of the flows, also because of the working directory that it is relative to. */
+export function isWildcardPath(path: string): boolean {
+  return hasWildcard(isAbsolute(path) ? path : join(workingDirectory(), path));
+}
+
+/** Empty if it was deleted. */
+function workingDirectory(): string {
+  try {
+    return process.cwd();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
+      throw error;
+    }
+    return "";
   }
 }

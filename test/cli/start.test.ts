@@ -32,7 +32,7 @@ const banner =
   "Unix socket for local operators: data/flowgate.sock\n" +
   "Documentation of the API: http://127.0.0.1:8080/docs\n" +
   "Authentication: off: all clients that can reach this port have all permissions (set adminAuth to change that)\n" +
-  "HTTP-in nodes of the flows: a free port (see GET /settings) on 127.0.0.1\n";
+  "HTTP-in nodes of the flows: a free port (see GET /settings) on localhost\n";
 
 test.each([
   ["SIGTERM", 7],

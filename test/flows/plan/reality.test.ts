@@ -14,7 +14,8 @@ const seed = Number(process.env["FLOWGATE_PLAN_SEED"] ?? 1);
 let runtime: OpenedRuntime;
 let seq = 0;
 beforeAll(async () => {
-  runtime = await runtimeUnderTest({}, installProbe);
+  // On a busy machine, the flows would be suspected of blocking the event loop, and be deployed to a new process.
+  runtime = await runtimeUnderTest({ unresponsiveMs: 30_000 }, installProbe);
 });
 afterAll(() => runtime[Symbol.asyncDispose]());
 

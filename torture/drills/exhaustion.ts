@@ -4,6 +4,7 @@ import { endpoint, type Node } from "../../test/e2e/flow-builders.ts";
 import { bearer, form } from "../../test/e2e/rest.ts";
 import { type Service, startService } from "../../test/e2e/service.ts";
 import { login, tokenParameters, user } from "../../test/e2e/users.ts";
+import { freePort } from "../../test/free-port.ts";
 import type { Context, Size } from "../context.ts";
 import type { Control, Drill } from "../drill.ts";
 import { failLogins, holdCalls, holdConnections, keptAlive } from "../exhausting-flows.ts";
@@ -16,7 +17,7 @@ export const exhaustion: Drill = {
     "A flow cannot lock operators out by using up connections, calls or logins: over the Unix socket, and over TCP with a token, a corrective " +
     "deployment succeeds within two seconds.",
   method:
-    "Flows hold 1,100 reconnecting connections to the API, 260 calls whose body never ends, or as many kept-alive connections as the service permits in all " +
+    "Flows that may connect to the API, unlike by default, hold 1,100 reconnecting connections to the API, 260 calls whose body never ends, or as many kept-alive connections as the service permits in all " +
     "while their address is a trusted proxy; or they fail logins. Meanwhile operators deploy a correction over the Unix socket and over TCP with a token, " +
     "and log in. Each attack is repeated for each of them; in small size the correction may take ten seconds. The control is a service that is stopped (SIGSTOP) during the correction.",
   async run(context) {
@@ -69,13 +70,20 @@ async function attack(
   options: object,
   flowsOf: (port: number) => Readonly<Record<string, readonly Node[]>>,
 ): Promise<Attacked> {
-  await using service = await startService({ config: { ...config, ...options }, dataDir: await createFolder() });
+  const port = await freePort();
+  // By default, flows can't connect to this port: these are hostile ones that have found a way.
+  const runtime = { network: { allow: [`*:${port}`] } };
+  await using service = await startService({
+    port,
+    config: { ...config, ...options, runtime },
+    dataDir: await createFolder(),
+  });
   const token = bearer(await login(service, { username: "admin" }));
   const ways = [overTcp(service, token), overSocket(service, token)];
   const present = ways.filter((way) => way !== undefined);
   const corrections: { ms: number; problem: string | undefined }[] = [];
   const violations = present.length < ways.length ? ["the service has no Unix socket"] : [];
-  for (const [name, flows] of Object.entries(flowsOf(service.port))) {
+  for (const [name, flows] of Object.entries(flowsOf(port))) {
     for (const way of Array.from({ length: pick(1, 10) }, () => present).flat()) {
       progress(`${name}, ${way.name}`);
       // If there is a socket, the attack is deployed over it: the one before may not have ended yet.

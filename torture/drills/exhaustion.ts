@@ -95,7 +95,7 @@ async function attack(
   const present = ways.filter((way) => way !== undefined);
   const corrections: { ms: number; problem: string | undefined }[] = [];
   const violations = present.length < ways.length ? ["the service has no Unix socket"] : [];
-  for (const [name, flows] of Object.entries(flowsOf(service.port))) {
+  for (const [name, flows] of Object.entries(flowsOf(port))) {
     for (const way of Array.from({ length: pick(1, 10) }, () => present).flat()) {
       progress(`${name}, ${way.name}`);
       // If there is a socket, the attack is deployed over it: the one before may not have ended yet.

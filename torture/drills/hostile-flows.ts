@@ -5,6 +5,7 @@ import { endpoint } from "../../test/e2e/flow-builders.ts";
 import { bearer, send } from "../../test/e2e/rest.ts";
 import { eventually, type Service, startService } from "../../test/e2e/service.ts";
 import { login, user } from "../../test/e2e/users.ts";
+import { freePort } from "../../test/free-port.ts";
 import type { Context } from "../context.ts";
 import type { Drill } from "../drill.ts";
 import { hostileFlows as flows } from "../hostile-flows.ts";
@@ -25,7 +26,14 @@ export const hostileFlows: Drill = {
     "Latencies are figures, not limits. Flows that escape into the runtime's process are not contained there by the language, only by the process.",
   async run(context) {
     const { createFolder, pick } = context;
-    await using service = await startService({ config, dataDir: await createFolder() });
+    const port = await freePort();
+    // By default, flows can't connect to this port: these are hostile ones that have found a way.
+    const runtime = { ...config.runtime, network: { allow: ["*", `*:${port}`] } };
+    await using service = await startService({
+      port,
+      config: { ...config, runtime },
+      dataDir: await createFolder(),
+    });
     const token = bearer(await login(service, { username: "admin" }));
     const results: HostileResult[] = [];
     for (const name of choose(context)) {

@@ -25,6 +25,7 @@ import { sheddingReasons } from "./server/guards/load-shedding.ts";
 import { createLog } from "./server/log.ts";
 import { tlsFailures } from "./server/listener/tls.ts";
 import { metricsHosts, openServerOptions } from "./server-options.ts";
+import { logHealth } from "./store/log-health.ts";
 import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
 import type { Retention, Store } from "./store/store.ts";
@@ -88,6 +89,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
   const store = customStore ?? stack.use(await openStore(options));
+  stack.use(logHealth(store, log));
   const { cluster } = store;
   const protectedPorts = createProtectedPorts();
   // Before the server listens, so that no flow takes them.

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { access } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import pino from "pino";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../src/flows/configuration.ts";
 import { type GatewayOptions, openGateway } from "../src/gateway.ts";
@@ -108,9 +109,11 @@ test("looks a token up in the store once, and rejects it when it is revoked", as
   expect((await fetch(`${gateway.url}/settings`, { headers })).status).toBe(401);
 });
 
-test("is not ready while its store fails, and reports why", async () => {
+test("is not ready while its store fails, and reports and logs why", async () => {
   await using folder = await createFolder();
-  await using gateway = await openGateway(optionsOf(folder.path));
+  const lines: { readonly level: number; readonly msg: string }[] = [];
+  const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  await using gateway = await openGateway(optionsOf(folder.path), log);
   const readiness = async () => {
     const response = await fetch(`${gateway.url}/readyz`);
     return [response.status, await response.json()];
@@ -133,6 +136,10 @@ test("is not ready while its store fails, and reports why", async () => {
   ]);
   execute("ALTER TABLE gone RENAME TO revision");
   await eventually(async () => expect(await readiness()).toEqual([200, { status: "ready" }]));
+  expect(lines.filter(({ msg }) => msg.startsWith("the store"))).toMatchObject([
+    { level: 50, msg: "the store has failed: the database can't be used (SQLite's error 1)" },
+    { level: 30, msg: "the store can be used again" },
+  ]);
 });
 
 test("accepts partial options, and fills in the defaults", async () => {

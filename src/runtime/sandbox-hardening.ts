@@ -74,15 +74,15 @@ function restrictUnixSockets(): void {
   const { connect, bind } = pipe;
   const { permission } = process;
   const has = permission.has.bind(permission);
-  // A flow that replaces Function.prototype.call, or an export of node:path, must not get access to the original functions.
+  // A flow can replace Function.prototype.call, an export of node:path, String.prototype.includes, and process.cwd, which
+  // `resolve` calls.
   const { apply } = Reflect;
   const toAbsolute = resolve;
   const toText = String;
-  // Absolute, so that the checked path and the used one are the same. A NUL marks an abstract socket, which is no file.
+  // Absolute, so that the checked path and the used one are the same.
   const allowed = (path: unknown) => {
-    const text = toText(path);
-    const absolute = toAbsolute(text);
-    return !text.includes("\0") && has("fs.write", absolute) ? absolute : undefined;
+    const absolute = toAbsolute(toText(path));
+    return isPathOfFile(absolute) && has("fs.write", absolute) ? absolute : undefined;
   };
   pipe.connect = function (request, path) {
     const target = allowed(path);
@@ -92,6 +92,14 @@ function restrictUnixSockets(): void {
     const target = allowed(path);
     return target === undefined ? EACCES : apply(bind, this, [target]);
   };
+}
+
+/** Whether a path is absolute and without NUL, which marks an abstract socket. Uses nothing that flows can replace. */
+function isPathOfFile(path: string): boolean {
+  for (let at = 0; at < path.length; at += 1) {
+    if (path[at] === "\0") return false;
+  }
+  return path[0] === "/";
 }
 
 function findPipePrototype(): PipePrototype {

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readlink, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
@@ -94,9 +94,11 @@ describe("by default a flow", () => {
       ).toEqual(denied);
     }
     expect(await outcome(`load("fs").renameSync(Buffer.from("one/two"), "two")`)).toEqual(denied);
+    expect(await outcome(`load("fs").linkSync("one/two/link", "link")`)).toEqual(denied);
     for (const rename of [
       `load("fs").rename("one/two", "two", done)`,
       `load("fs").promises.rename("one/two", "two").catch(done)`,
+      `load("fs").promises.link("one/two/link", "link").catch(done)`,
       `load("fs/promises").cp("one/two", "two", { recursive: true, verbatimSymlinks: true }).catch(done)`,
     ]) {
       expect(
@@ -111,6 +113,29 @@ describe("by default a flow", () => {
     ).toEqual({
       value: "plain",
     });
+  });
+
+  test("can't move a link by deceiving the check", async () => {
+    const cwd = `${runtime.dataDir}/runtime`;
+    await mkdir(`${cwd}/here/deep`, { recursive: true });
+    await mkdir(`${cwd}/there`);
+    await writeFile(`${cwd}/there/link`, "plain");
+    await symlink("../../key", `${cwd}/here/deep/link`);
+    // The path of the directory is short enough for the system, but not that of the link in it.
+    await outcome(`load("fs").renameSync("./".repeat(2043) + "here/deep", "deep")`);
+    await outcome(`(() => {
+      const Objects = host.constructor.constructor("return Object")();
+      const { assign } = Objects;
+      Objects.assign = () => undefined;
+      try { load("fs").renameSync("here/deep", "deep"); } catch {} finally { Objects.assign = assign; }
+    })()`);
+    await outcome(`(() => {
+      const cwd = host.cwd();
+      const to = { protocol: "file:", hostname: "", pathname: cwd + "/link", get href() { host.chdir(cwd + "/here/deep"); return "file:"; } };
+      host.chdir("there");
+      try { load("fs").renameSync("link", to); } finally { host.chdir(cwd); }
+    })()`);
+    expect(await readlink(`${cwd}/here/deep/link`)).toBe("../../key");
   });
 
   test("can't read the environment of the parent", async () => {
@@ -182,6 +207,15 @@ describe("by default a flow", () => {
     expect(await event(`load("net").connect(${JSON.stringify(outside)})`, "connect")).toBe("EACCES");
     expect(await event(`load("net").connect("../socket")`, "connect")).toBe("EACCES");
     expect(await event(`load("net").connect("\\0flowgate")`, "connect")).toBe("EACCES");
+    const deceiving = `(() => {
+      const text = host.constructor.constructor("return String.prototype")();
+      const { includes } = text;
+      const { cwd } = host;
+      text.includes = () => false;
+      host.cwd = () => "\\0";
+      try { return load("net").connect("flowgate"); } finally { text.includes = includes; host.cwd = cwd; }
+    })()`;
+    expect(await event(deceiving, "connect")).toBe("EACCES");
     expect(await event(`load("net").createServer().listen("../other")`, "listening")).toBe("EACCES");
     expect(await event(`load("net").createServer().listen("mine.sock")`, "listening")).toBe("none");
     expect(await event(`load("net").connect("mine.sock")`, "connect")).toBe("none");

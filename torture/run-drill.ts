@@ -76,6 +76,8 @@ async function runProcess(name: string, folder: string, { progress, ...options }
       progress(message.progress);
     } else {
       result = message.result;
+      // Node sometimes waits for ever for a closed handle while it exits.
+      end();
     }
   });
   child.stderr?.on("data", (chunk: Buffer) => (errors = `${errors}${chunk.toString()}`.slice(-4_000)));

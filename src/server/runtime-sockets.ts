@@ -22,12 +22,14 @@ const batchSize = 128;
 
 const tableChunkBytes = 256 * 1024;
 
+const noInode = "0";
+
 const addressesMaxAgeMs = 10_000;
 
 /**
  * Recognises the connections of the flow runtime by the owner of the other end, as Linux lists it in /proc: `/proc/self/net/tcp` has the
  * inode of each socket, and `/proc/<pid>/fd` links to the inodes of a process. The inode of a socket that its process has
- * closed is 0.
+ * closed is 0. A connection that was reset is not listed at all, unlike one whose addresses the kernel translates.
  *
  * Calls during a lookup share the next one.
  */
@@ -38,19 +40,18 @@ export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcess)
   let startMs = 0;
 
   const lookUp: RuntimeSockets["find"] = async (sockets) => {
-    const pid = processId();
-    const inodes = pid === undefined ? new Map<Socket, string>() : await readInodes(sockets);
-    if (pid === undefined || inodes.size === 0) {
-      return new Map();
-    }
+    const inodes = await readInodes(sockets);
     const owned = new Set<string>();
-    for (const process of hasChildren ? await readGroup(pid) : [pid]) {
-      await addInodes(process, owned);
+    const pid = processId();
+    if (pid !== undefined && inodes.size > 0) {
+      for (const process of hasChildren ? await readGroup(pid) : [pid]) {
+        await addInodes(process, owned);
+      }
     }
     const found = new Map<Socket, "runtime" | "abandoned">();
     for (const [socket, inode] of inodes) {
-      if (inode === "0" || owned.has(inode)) {
-        found.set(socket, inode === "0" ? "abandoned" : "runtime");
+      if (inode === noInode || owned.has(inode)) {
+        found.set(socket, inode === noInode ? "abandoned" : "runtime");
       }
     }
     return found;
@@ -75,30 +76,50 @@ export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcess)
   };
 }
 
-/** The inodes of the other ends of connections within this machine. */
+/** The inodes of the other ends of connections within this machine; `noInode` where there is none any more. */
 async function readInodes(sockets: readonly Socket[]): Promise<ReadonlyMap<Socket, string>> {
-  const wanted = new Map<string, Socket>();
+  const otherEnds = new Map<string, Socket>();
+  const ownEnds = new Map<string, Socket>();
+  const inodes = new Map<Socket, string>();
   for (const [at, socket] of sockets.entries()) {
     if (at % batchSize === batchSize - 1) {
       await setImmediate();
     }
-    endpointsOf(socket).forEach((endpoints) => wanted.set(endpoints, socket));
+    for (const endpoints of endpointsOf(socket)) {
+      otherEnds.set(endpoints, socket);
+      ownEnds.set(endpoints.split(" ").toReversed().join(" "), socket);
+    }
   }
-  const inodes = new Map<Socket, string>();
+  const listed = new Set<Socket>();
+  let isComplete = true;
   for (const file of ["/proc/self/net/tcp", "/proc/self/net/tcp6"]) {
     if (inodes.size < sockets.length) {
-      await readTable(file, wanted, inodes);
+      const isRead = await readTable(file, (endpoints, rest) => {
+        const socket = otherEnds.get(endpoints);
+        if (socket !== undefined) {
+          inodes.set(socket, rest.trim().split(/ +/)[6] ?? "");
+        }
+        const own = ownEnds.get(endpoints);
+        if (own !== undefined) {
+          listed.add(own);
+        }
+      });
+      isComplete &&= isRead;
+    }
+  }
+  for (const socket of isComplete ? sockets : []) {
+    if (!inodes.has(socket) && !listed.has(socket)) {
+      inodes.set(socket, noInode);
     }
   }
   return inodes;
 }
 
-/** Adds the inodes of those that are in this table. Reads it in parts: it can have megabytes, and the kernel is slow to print it. */
-async function readTable(
-  path: string,
-  wanted: ReadonlyMap<string, Socket>,
-  inodes: Map<Socket, string>,
-): Promise<void> {
+/**
+ * Calls back with the addresses of each line of a table, and with what follows them. Returns whether all were read. Reads in parts: a
+ * table can have megabytes, and the kernel is slow to print it.
+ */
+async function readTable(path: string, onLine: (endpoints: string, rest: string) => void): Promise<boolean> {
   try {
     await using file = await open(path);
     const buffer = Buffer.allocUnsafe(tableChunkBytes);
@@ -106,7 +127,7 @@ async function readTable(
     for (;;) {
       const { bytesRead } = await file.read(buffer);
       if (bytesRead === 0) {
-        return;
+        return true;
       }
       const lines = `${rest}${buffer.toString("latin1", 0, bytesRead)}`.split("\n");
       rest = lines.pop() ?? "";
@@ -114,14 +135,13 @@ async function readTable(
         // "  sl: local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …"
         const start = line.indexOf(": ") + 2;
         const end = line.indexOf(" ", line.indexOf(" ", start) + 1);
-        const socket = wanted.get(line.slice(start, end));
-        if (socket !== undefined) {
-          inodes.set(socket, line.slice(end).trim().split(/ +/)[6] ?? "");
-        }
+        onLine(line.slice(start, end), line.slice(end));
       }
     }
   } catch (error) {
     ignoreSystemError(error);
+    // Without IPv6, there is no table for it.
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
   }
 }
 
@@ -200,8 +220,18 @@ function createLocalCheck(): (address: string) => boolean {
     const nowMs = performance.now();
     if (nowMs - readMs > addressesMaxAgeMs) {
       readMs = nowMs;
-      own = new Set(Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address: one }) => one)));
+      own = readAddresses() ?? own;
     }
     return own.has(plain);
   };
+}
+
+/** The addresses of this machine; undefined if they can't be read, for which a descriptor is needed. */
+function readAddresses(): Set<string> | undefined {
+  try {
+    return new Set(Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)));
+  } catch (error) {
+    ignoreSystemError(error);
+    return undefined;
+  }
 }

@@ -54,8 +54,8 @@ async function open(limits: object, isRecognised = true) {
     lines: server.lines,
     limited,
     reasons,
-    hold(count: number, held = slowCall, reconnects = true) {
-      holder = startHolder({ host: "127.0.0.1", port: server.port, count, text: held, reconnects });
+    hold(count: number, held = slowCall, reconnects = true, from: readonly string[] = ["127.0.0.1"]) {
+      holder = startHolder({ host: "127.0.0.1", port: server.port, count, from, text: held, reconnects });
       return holder;
     },
     async [Symbol.asyncDispose]() {
@@ -81,6 +81,14 @@ describe.runIf(process.platform === "linux")("a runtime that uses up the API", (
     expect(server.lines).toContainEqual(
       expect.objectContaining({ level: "warn", msg: `${reason}: further ones are closed` }),
     );
+  });
+
+  test("by connections with calls in flight from several addresses does not keep others out", async () => {
+    await using server = await open({ connections: 100, connectionsPerSource: 100, inFlight: 0, inFlightPerSource: 0 });
+    const addresses = ["127.0.0.2", "127.0.0.3", "127.0.0.4"];
+    await server.hold(99, slowCall, false, addresses).until(({ connects }) => connects >= 99);
+    using _ = await openRaw(server.port);
+    expect(await tenTimes({ port: server.port })).toEqual(allServed);
   });
 
   test("by the same keeps them out if it is not recognised, but not those on the socket", async () => {

@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { createRuntimeSockets } from "../../src/server/runtime-sockets.ts";
 import { startHolder } from "./start-holder.ts";
@@ -55,6 +57,32 @@ describe.runIf(process.platform === "linux")("the connections of the runtime", (
     await server.untilAccepted(1);
     const runtime = createRuntimeSockets({ processId: () => process.pid, hasChildren: false });
     expect([...(await runtime.find(server.accepted)).values()]).toEqual(["abandoned"]);
+  });
+
+  test("are distinguished from those that were reset, also while they are not read", async () => {
+    using server = await acceptAll();
+    const clients = ["127.0.0.1", "::1"].map((host) => connect({ host, port: server.port }));
+    const kept = connect(server.port, "127.0.0.1");
+    await server.untilAccepted(3);
+    server.accepted.forEach((socket) => socket.pause());
+    const isReset = server.accepted.map(({ remotePort }) => remotePort !== kept.localPort);
+    clients.forEach((client) => client.resetAndDestroy());
+    await Promise.all(clients.map((client) => once(client, "close")));
+    const runtime = createRuntimeSockets({ processId: () => undefined, hasChildren: false });
+    const found = await runtime.find(server.accepted);
+    expect(server.accepted.map((socket) => found.get(socket) === "abandoned")).toEqual(isReset);
+    kept.destroy();
+  });
+
+  test("are not looked for at other addresses of the machine while descriptors are used up", async () => {
+    const module = JSON.stringify(import.meta.resolve("../../src/server/runtime-sockets.ts"));
+    const code = `import { openSync } from "node:fs";
+      import { createRuntimeSockets } from ${module};
+      const { isPossible } = createRuntimeSockets({ processId: () => 1, hasChildren: false });
+      try { for (;;) openSync("/dev/null"); } catch { console.log(isPossible("192.0.2.1")); }`;
+    const command = 'ulimit -n 60; exec "$0" --input-type=module --eval "$1"';
+    const { stdout } = await promisify(execFile)("sh", ["-c", command, process.execPath, code]);
+    expect(stdout).toBe("false\n");
   });
 
   test("are looked up for several callers at once", async () => {

@@ -80,7 +80,7 @@ export function createLoadGuard(options: LoadGuardOptions): { readonly guard: Gu
     const group = groups[origin.kind];
     const inFlight = method === undefined || method.methodKind === "unary" ? group.calls : group.streams;
     if (inFlight.count >= nearLimit) {
-      origin.table.identifyAll(origin);
+      origin.table.identifyAll();
     }
     let exceeded: SheddingReason | undefined = inFlight.count < inFlight.max ? undefined : "in_flight";
     let release = exceeded === undefined ? inFlight.clients.admit(request.address) : undefined;

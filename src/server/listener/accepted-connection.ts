@@ -25,8 +25,8 @@ export type AcceptedConnection = {
 export interface ConnectionTable {
   /** Determines the kind of a connection, if that is possible. */
   identify(connection: AcceptedConnection): Promise<void>;
-  /** Starts that for all connections of the same client, of which there are many connections or calls. */
-  identifyAll(connection: AcceptedConnection): void;
+  /** Starts that for all connections, since there are many, or many calls. */
+  identifyAll(): void;
   /** Must be called when the last call in flight has ended. */
   becameIdle(connection: AcceptedConnection): void;
 }

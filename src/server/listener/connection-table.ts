@@ -7,15 +7,13 @@ import type { ListenerLimits, ListenerOptions } from "./options.ts";
 type Client = {
   readonly key: string;
   readonly connections: Set<Entry>;
-  /** Those whose kind may turn out to be `runtime`. */
-  readonly unidentified: Set<Entry>;
   readonly limit: number;
   /** Closes some of its connections that are idle; false: none is. */
   readonly makeRoom: () => boolean;
-  isIdentifying: boolean;
 };
 
-type Entry = AcceptedConnection & { client: Client };
+/** `client` is undefined until it was admitted or found to be one of the runtime. */
+type Entry = AcceptedConnection & { client: Client | undefined };
 
 /** How many connections wait to be identified. */
 const maxWaiting = 4_096;
@@ -30,7 +28,7 @@ export type Connections = {
   readonly open: ReadonlySet<AcceptedConnection>;
   /**
    * Calls back with the connection if there is room for it, otherwise resets it. Room is made by closing connections that are
-   * idle. Calls back later if others of its client have to be identified first.
+   * idle. Calls back later if others have to be identified first.
    */
   admit(socket: Socket, onAdmitted: (connection: AcceptedConnection) => void): void;
   /** Ends the connections that were not admitted yet. */
@@ -38,28 +36,39 @@ export type Connections = {
 };
 
 /**
- * Limits connections, in total and per client. Those of the flow runtime are recognised when a client of this machine has many:
- * they get a small share of their own, so that they do not use up that of operators with the same address.
+ * Limits connections, in total and per client. Those of the flow runtime are recognised when the clients of this machine have many,
+ * from whichever of its addresses: they get a small share of their own, so that they do not use up that of operators.
  */
 export function createConnections(options: ListenerOptions): Connections {
   const { connections: maxConnections, connectionsPerSource, runtimeSockets, runtimeShare } = options;
   const open = new Set<Entry>();
   const clients = new Map<string, Client>();
+  /** Those whose kind may turn out to be `runtime`. */
+  const unidentified = new Set<Entry>();
+  let isIdentifying = false;
   /** Connections that are not served, and not read, until they are identified, with what to do then. */
   const waiting = new Map<Entry, () => void>();
   let order = 0;
   let suspiciousUntilMs = 0;
   const held = new Set<Socket>();
 
-  const leave = (entry: Entry): void => {
+  /** Returns whether it was admitted. */
+  const leaveClient = (entry: Entry): boolean => {
     const { client } = entry;
-    open.delete(entry);
-    client.connections.delete(entry);
-    client.unidentified.delete(entry);
-    waiting.delete(entry);
-    if (client.connections.size === 0 && client.unidentified.size === 0 && clients.get(client.key) === client) {
+    const wasAdmitted = client?.connections.delete(entry) === true;
+    if (wasAdmitted && client.connections.size === 0) {
       clients.delete(client.key);
     }
+    return wasAdmitted;
+  };
+  const leave = (entry: Entry): void => {
+    open.delete(entry);
+    waiting.delete(entry);
+    if (unidentified.delete(entry)) {
+      // Nobody waits for a response, and who did can't be found any more.
+      entry.kind = "runtime";
+    }
+    leaveClient(entry);
   };
   const evictAt =
     (limit: keyof ListenerLimits) =>
@@ -74,31 +83,22 @@ export function createConnections(options: ListenerOptions): Connections {
     return {
       key,
       connections,
-      unidentified: new Set(),
       limit,
       makeRoom: createEviction(connections, evictAt("connectionsPerSource")),
-      isIdentifying: false,
     };
   };
   const runtime = createClient("runtime", runtimeShare.connections);
 
   const clientOf = (address: string): Client => {
     const key = clientKeyOf(address);
-    let client = clients.get(key);
-    if (client === undefined) {
-      client = createClient(key, options.isProxy(address) ? Number.POSITIVE_INFINITY : connectionsPerSource);
-      clients.set(key, client);
-    }
-    return client;
+    return (
+      clients.get(key) ?? createClient(key, options.isProxy(address) ? Number.POSITIVE_INFINITY : connectionsPerSource)
+    );
   };
 
   /** Returns the limit that leaves no room. */
   const tryJoin = (entry: Entry, mayEvict: boolean): keyof ListenerLimits | undefined => {
-    if (entry.client !== runtime) {
-      // It may have been removed while the connection waited.
-      entry.client = clientOf(entry.remoteAddress);
-    }
-    const { client } = entry;
+    const client = entry.client ?? clientOf(entry.remoteAddress);
     if (client.connections.size >= client.limit && (client === runtime || !mayEvict || !client.makeRoom())) {
       return "connectionsPerSource";
     }
@@ -106,7 +106,9 @@ export function createConnections(options: ListenerOptions): Connections {
       return "connections";
     }
     open.add(entry);
+    clients.set(client.key, client);
     client.connections.add(entry);
+    entry.client = client;
     return undefined;
   };
 
@@ -159,8 +161,7 @@ export function createConnections(options: ListenerOptions): Connections {
   const identify = async (entries: readonly Entry[]): Promise<void> => {
     const found = await runtimeSockets.find(entries.map(({ socket }) => socket));
     for (const entry of entries) {
-      const { client } = entry;
-      client.unidentified.delete(entry);
+      unidentified.delete(entry);
       const owner = found.get(entry.socket);
       if (owner !== undefined) {
         entry.kind = "runtime";
@@ -170,24 +171,24 @@ export function createConnections(options: ListenerOptions): Connections {
         leave(entry);
         entry.socket.resetAndDestroy();
       } else if (owner === "runtime") {
-        entry.client = runtime;
-        if (client.connections.delete(entry)) {
+        if (leaveClient(entry)) {
           runtime.connections.add(entry);
         }
+        entry.client = runtime;
       }
     }
     endSurplus();
   };
 
-  const identifyAll = async (client: Client): Promise<void> => {
-    if (client.isIdentifying || client.unidentified.size === 0) {
+  const identifyAll = async (): Promise<void> => {
+    if (isIdentifying || unidentified.size === 0) {
       return;
     }
-    client.isIdentifying = true;
-    await identify([...client.unidentified]);
-    client.isIdentifying = false;
+    isIdentifying = true;
+    await identify([...unidentified]);
+    isIdentifying = false;
     for (const [entry, onAdmitted] of waiting) {
-      if (!entry.client.unidentified.has(entry)) {
+      if (!unidentified.has(entry)) {
         waiting.delete(entry);
         const limit = tryJoin(entry, true);
         if (limit === undefined) {
@@ -195,9 +196,9 @@ export function createConnections(options: ListenerOptions): Connections {
         } else {
           reject(entry, limit);
         }
-      } else if (entry.client === client) {
+      } else {
         // It was accepted in the meantime.
-        void identifyAll(client);
+        void identifyAll();
       }
     }
   };
@@ -205,19 +206,18 @@ export function createConnections(options: ListenerOptions): Connections {
   const table: ConnectionTable = {
     async identify(connection) {
       const entry = connection as Entry;
-      if (entry.client.unidentified.has(entry)) {
+      if (unidentified.has(entry)) {
         await identify([entry]);
       }
     },
-    identifyAll: (connection) => void identifyAll((connection as Entry).client),
+    identifyAll: () => void identifyAll(),
     becameIdle(connection) {
       connection.idleOrder = order;
       order += 1;
     },
   };
 
-  const createEntry = (socket: Socket): Entry => {
-    const { remoteAddress = options.isUnixSocket ? unixAddress : "" } = socket;
+  const createEntry = (socket: Socket, remoteAddress: string): Entry => {
     const entry: Entry = {
       socket,
       remoteAddress,
@@ -228,7 +228,7 @@ export function createConnections(options: ListenerOptions): Connections {
       idleOrder: 0,
       evict: () => void socket.destroy(),
       table,
-      client: clientOf(remoteAddress),
+      client: undefined,
     };
     table.becameIdle(entry);
     return entry;
@@ -237,14 +237,19 @@ export function createConnections(options: ListenerOptions): Connections {
   return {
     open,
     admit(socket, onAdmitted) {
-      const entry = createEntry(socket);
-      const { client } = entry;
+      const address = options.isUnixSocket ? unixAddress : socket.remoteAddress;
+      if (address === undefined) {
+        // Its client has reset it already.
+        socket.destroy();
+        return;
+      }
+      const entry = createEntry(socket, address);
       socket.once("close", () => leave(entry));
       const isUnidentified = runtimeSockets.isPossible(entry.remoteAddress);
       if (isUnidentified) {
-        client.unidentified.add(entry);
-        if (client.unidentified.size >= connectionsPerSource / 2) {
-          void identifyAll(client);
+        unidentified.add(entry);
+        if (unidentified.size >= connectionsPerSource / 2) {
+          void identifyAll();
         }
       }
       const isSuspicious = isUnidentified && entry.acceptedMs < suspiciousUntilMs;
@@ -254,7 +259,7 @@ export function createConnections(options: ListenerOptions): Connections {
         onAdmitted(entry);
       } else if (mayWait) {
         waiting.set(entry, () => onAdmitted(entry));
-        void identifyAll(client);
+        void identifyAll();
       } else {
         reject(entry, limit);
       }

@@ -182,7 +182,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   #identifyDuring(wait: Promise<void> | undefined): Promise<void> | undefined {
     if (wait !== undefined) {
       const { origin } = this.exchange;
-      origin.table.identifyAll(origin);
+      origin.table.identifyAll();
     }
     return wait;
   }

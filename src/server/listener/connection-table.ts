@@ -3,6 +3,7 @@ import { clientKeyOf } from "../../auth/client-key.ts";
 import { type AcceptedConnection, type ConnectionTable, unixAddress } from "./accepted-connection.ts";
 import { createEviction } from "./eviction.ts";
 import type { ListenerLimits, ListenerOptions } from "./options.ts";
+import { resetConnection } from "./reset-connection.ts";
 
 type Client = {
   readonly key: string;
@@ -119,7 +120,7 @@ export function createConnections(options: ListenerOptions): Connections {
 
   const hold = (socket: Socket): void => {
     held.add(socket);
-    const timer = setTimeout(() => void socket.resetAndDestroy(), holdMs);
+    const timer = setTimeout(() => resetConnection(socket), holdMs);
     socket.once("close", () => {
       held.delete(socket);
       clearTimeout(timer);
@@ -133,7 +134,7 @@ export function createConnections(options: ListenerOptions): Connections {
       hold(entry.socket);
     } else {
       options.onLimit(limit);
-      entry.socket.resetAndDestroy();
+      resetConnection(entry.socket);
     }
   };
 
@@ -150,7 +151,7 @@ export function createConnections(options: ListenerOptions): Connections {
         calls += entry.calls.size;
       } else {
         leave(entry);
-        entry.socket.resetAndDestroy();
+        resetConnection(entry.socket);
       }
     }
     if (connections < entries.length) {
@@ -169,7 +170,7 @@ export function createConnections(options: ListenerOptions): Connections {
       if (owner === "abandoned") {
         // Nobody waits for a response. A password that is being checked counts as one of the runtime.
         leave(entry);
-        entry.socket.resetAndDestroy();
+        resetConnection(entry.socket);
       } else if (owner === "runtime") {
         if (leaveClient(entry)) {
           runtime.connections.add(entry);
@@ -266,10 +267,10 @@ export function createConnections(options: ListenerOptions): Connections {
     },
     close() {
       for (const { socket } of waiting.keys()) {
-        socket.resetAndDestroy();
+        resetConnection(socket);
       }
       waiting.clear();
-      held.forEach((socket) => socket.resetAndDestroy());
+      held.forEach(resetConnection);
     },
   };
 }

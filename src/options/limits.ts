@@ -89,7 +89,7 @@ export const limits = z
     eventLoopDelayMs: wholeNumber(0, 60_000)
       .default(500)
       .describe(
-        "Maximum smoothed delay of the event loop. While it is exceeded, calls are rejected with 503. 0 disables the limit.",
+        "Maximum smoothed delay of the event loop. While it is exceeded, calls are rejected with 503, but four at once are accepted with a token. 0 disables the limit.",
       ),
     memoryMb: wholeNumber(64, 1_048_576)
       .optional()

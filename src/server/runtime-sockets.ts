@@ -1,5 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { setImmediate, setTimeout as delay } from "node:timers/promises";
@@ -17,10 +16,17 @@ export type RuntimeProcess = {
 /** After a lookup, the next one waits for this many times its duration, so that lookups take a part of the time only. */
 const pauseFactor = 2;
 
+/** A lookup that had to wait for other work does not delay the next one for as long. */
+const maxPauseMs = 250;
+
 /** How many connections, or entries of a directory, are processed before other work gets a turn. */
 const batchSize = 128;
 
-const tableChunkBytes = 256 * 1024;
+/** How long a table is read before other work gets a turn. */
+const readMs = 2;
+
+/** The kernel returns a page at once. */
+const tableChunkBytes = 16 * 1024;
 
 const noInode = "0";
 
@@ -67,7 +73,10 @@ export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcess)
           startMs = performance.now();
           return lookUp(sockets);
         });
-        previous = found.then(() => delay(pauseFactor * (performance.now() - startMs), undefined, { ref: false }));
+        previous = found.then(() => {
+          const pauseMs = Math.min(maxPauseMs, pauseFactor * (performance.now() - startMs));
+          return delay(pauseMs, undefined, { ref: false });
+        });
         next = { sockets, found };
       }
       next.sockets.push(...accepted);
@@ -117,15 +126,18 @@ async function readInodes(sockets: readonly Socket[]): Promise<ReadonlyMap<Socke
 
 /**
  * Calls back with the addresses of each line of a table, and with what follows them. Returns whether all were read. Reads in parts: a
- * table can have megabytes, and the kernel is slow to print it.
+ * table can have megabytes, and the kernel is slow to print it. Synchronously: a thousand reads of a page would each wait for a turn
+ * of the event loop, and for a thread that is not checking a password, while those who connect wait for the result.
  */
 async function readTable(path: string, onLine: (endpoints: string, rest: string) => void): Promise<boolean> {
+  let fd: number | undefined;
   try {
-    await using file = await open(path);
+    fd = openSync(path, "r");
     const buffer = Buffer.allocUnsafe(tableChunkBytes);
     let rest = "";
+    let untilMs = performance.now() + readMs;
     for (;;) {
-      const { bytesRead } = await file.read(buffer);
+      const bytesRead = readSync(fd, buffer);
       if (bytesRead === 0) {
         return true;
       }
@@ -137,11 +149,19 @@ async function readTable(path: string, onLine: (endpoints: string, rest: string)
         const end = line.indexOf(" ", line.indexOf(" ", start) + 1);
         onLine(line.slice(start, end), line.slice(end));
       }
+      if (performance.now() > untilMs) {
+        await setImmediate();
+        untilMs = performance.now() + readMs;
+      }
     }
   } catch (error) {
     ignoreSystemError(error);
     // Without IPv6, there is no table for it.
     return (error as NodeJS.ErrnoException).code === "ENOENT";
+  } finally {
+    if (fd !== undefined) {
+      closeSync(fd);
+    }
   }
 }
 
@@ -211,15 +231,15 @@ function ignoreSystemError(error: unknown): void {
 /** Returns a test whether an address is one of this machine. */
 function createLocalCheck(): (address: string) => boolean {
   let own = new Set<string>();
-  let readMs = Number.NEGATIVE_INFINITY;
+  let lastReadMs = Number.NEGATIVE_INFINITY;
   return (address) => {
     const plain = address.replace(/^::ffff:|%.*$/gi, "");
     if (isLoopback(plain)) {
       return true;
     }
     const nowMs = performance.now();
-    if (nowMs - readMs > addressesMaxAgeMs) {
-      readMs = nowMs;
+    if (nowMs - lastReadMs > addressesMaxAgeMs) {
+      lastReadMs = nowMs;
       own = readAddresses() ?? own;
     }
     return own.has(plain);

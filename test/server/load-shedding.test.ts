@@ -397,6 +397,15 @@ describe("an overloaded event loop", () => {
     expect(new Set(server.shed)).toEqual(new Set(["event_loop"]));
   });
 
+  test("still serves a call with an identity", async () => {
+    await using server = await startBusy(100);
+    await server.keepBusy(4);
+    const loginAs = (token: string) =>
+      send(server.url, "GET", "/auth/login", { headers: { authorization: `Bearer ${token}` } });
+    expect([(await loginAs("unknown")).status, (await loginAs("known")).status]).toEqual([503, 200]);
+    expect(server.shed).toEqual(["event_loop"]);
+  });
+
   test("is ignored if the limit is 0: the same call is served", async () => {
     await using server = await startBusy(0);
     await server.keepBusy(4);

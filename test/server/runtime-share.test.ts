@@ -58,6 +58,11 @@ async function open(limits: object, isRecognised = true) {
       holder = startHolder({ host: "127.0.0.1", port: server.port, count, from, text: held, reconnects });
       return holder;
     },
+    holdStreams(count: number, streams: number, path: string) {
+      const target = { host: "127.0.0.1", port: server.port };
+      holder = startHolder({ ...target, count, streams: { count: streams, path }, reconnects: true });
+      return holder;
+    },
     async [Symbol.asyncDispose]() {
       await holder?.[Symbol.asyncDispose]();
       await server[Symbol.asyncDispose]();
@@ -110,11 +115,18 @@ describe.runIf(process.platform === "linux")("a runtime that uses up the API", (
 
   test("by slow calls does not keep others out", async () => {
     await using server = await open({ inFlightPerSource: 50 });
-    await server.hold(60).until(({ connects }) => connects >= 120);
+    await server.hold(60).until(({ connects }) => connects >= 60);
     await expect.poll(() => server.limited, { timeout: 10_000 }).toContain("runtime");
     await expect.poll(() => call({ port: server.port }), { timeout: 10_000 }).toBe(200);
     expect(await tenTimes({ port: server.port })).toEqual(allServed);
     expect(await tenTimes({ socketPath: server.socketPath })).toEqual(allServed);
+  });
+
+  test("by floods of health checks on HTTP/2 connections loses those", async () => {
+    await using server = await open({ inFlightPerSource: 50 });
+    await server.holdStreams(2, 60, "/grpc.health.v1.Health/Watch").until(({ connects }) => connects >= 6);
+    expect(server.limited).toContain("runtime");
+    expect(await tenTimes({ port: server.port })).toEqual(allServed);
   });
 
   test("by slow calls keeps them out if it is not recognised, but not those on the socket", async () => {

@@ -56,33 +56,42 @@ export type LoadGuardOptions = SheddingOptions & {
  * Rejects calls when the service is overloaded: 503 or UNAVAILABLE, with the number of seconds after which to retry.
  * Runs before authentication and before the body is read. Reports each rejected call to the observer.
  *
- * Beyond the limits of calls in flight, some more are admitted if the gate finds an identity, so that callers without one can't
- * keep operators out. Callers over the Unix socket, and the flow runtime, are counted separately.
+ * Beyond the limits of calls in flight, some more are admitted if the gate finds an identity, and a few while the event loop is
+ * behind, so that callers without one can't keep operators out. Callers over the Unix socket, and the flow runtime, are counted separately.
  */
 export function createLoadGuard(options: LoadGuardOptions): { readonly guard: Guard } & Disposable {
-  const { eventLoopDelayMs, identified, log, observer } = options;
+  const { eventLoopDelayMs, identified, runtimeCalls, log, observer } = options;
   const loop = eventLoopDelayMs === 0 ? undefined : watchEventLoop(eventLoopDelayMs);
   const groups = createGroups(options);
   const nearLimit = (options.inFlightPerSource || options.inFlight || Number.POSITIVE_INFINITY) / 2;
   const shed = createOverloadReporter(log, observer);
+  let exemptInFlight = 0;
 
   const guard: Guard = (request) => {
     const { method, isExempt } = request.route;
     const { exchange } = request;
-    if (isExempt) {
-      exchange.hasShortBody = true;
+    const { origin } = exchange;
+    exchange.hasShortBody = isExempt;
+    if (isExempt && origin.kind !== "runtime") {
+      if (exemptInFlight >= nearLimit) {
+        origin.table.identifyAll();
+      }
+      exemptInFlight += 1;
+      request.onClose(() => {
+        exemptInFlight -= 1;
+      });
       return undefined;
     }
-    const { origin } = exchange;
-    if (loop?.isBehind() === true && origin.kind !== "socket") {
-      return rejectRequest(request, 503, shed("event_loop"));
-    }
-    const group = groups[origin.kind];
-    const inFlight = method === undefined || method.methodKind === "unary" ? group.calls : group.streams;
-    if (inFlight.count >= nearLimit) {
+    const isBehind = loop?.isBehind() === true && origin.kind !== "socket";
+    const { calls, streams, late } = groups[origin.kind];
+    const inFlight = isBehind ? late : method === undefined || method.methodKind === "unary" ? calls : streams;
+    if (isBehind || inFlight.count >= nearLimit) {
       origin.table.identifyAll();
     }
-    let exceeded: SheddingReason | undefined = inFlight.count < inFlight.max ? undefined : "in_flight";
+    let exceeded: SheddingReason | undefined;
+    if (inFlight.count >= inFlight.max) {
+      exceeded = isBehind ? "event_loop" : "in_flight";
+    }
     let release = exceeded === undefined ? inFlight.clients.admit(request.address) : undefined;
     if (release === undefined) {
       exceeded ??= "in_flight_per_source";
@@ -93,6 +102,9 @@ export function createLoadGuard(options: LoadGuardOptions): { readonly guard: Gu
       if (release === undefined) {
         if (origin.kind === "runtime") {
           options.onRuntimeSurplus();
+          if (origin.calls.size > runtimeCalls) {
+            origin.table.endSurplus(origin);
+          }
         }
         return rejectRequest(request, 503, shed(exceeded));
       }
@@ -131,7 +143,12 @@ type InFlight = {
   readonly clients: ClientCounter;
 };
 
-type Group = { readonly calls: InFlight; readonly streams: InFlight };
+type Group = {
+  readonly calls: InFlight;
+  readonly streams: InFlight;
+  /** Those admitted while the event loop is behind, which are few and have an identity. */
+  readonly late: InFlight;
+};
 
 function createGroups({
   inFlight,
@@ -149,6 +166,13 @@ function createGroups({
   const createGroup = (max: number, maxPerClient: number): Group => ({
     calls: create(max, maxPerClient),
     streams: create(max, maxPerClient),
+    late: {
+      count: 0,
+      max: 0,
+      reserve: minReserve,
+      clientReserve: minReserve,
+      clients: createClientCounter(0, isProxy),
+    },
   });
   return {
     network: createGroup(inFlight, inFlightPerSource),

@@ -27,6 +27,8 @@ export interface ConnectionTable {
   identify(connection: AcceptedConnection): Promise<void>;
   /** Starts that for all connections, since there are many, or many calls. */
   identifyAll(): void;
+  /** Ends a connection of the runtime with more calls in flight than all of its connections may have: rejecting them costs too much. */
+  endSurplus(connection: AcceptedConnection): void;
   /** Must be called when the last call in flight has ended. */
   becameIdle(connection: AcceptedConnection): void;
 }

@@ -22,7 +22,7 @@ const maxWaiting = 4_096;
 /** How long new connections are identified before they are served, after the runtime has exceeded its share. */
 const suspicionMs = 10_000;
 
-/** How long a new connection of the runtime beyond its share stays open unread, since flows would connect again at once. */
+/** How long a new connection of the runtime is not read after it has exceeded its share, since flows connect again at once. */
 const holdMs = 1_000;
 
 export type Connections = {
@@ -46,7 +46,8 @@ export function createConnections(options: ListenerOptions): Connections {
   const clients = new Map<string, Client>();
   /** Those whose kind may turn out to be `runtime`. */
   const unidentified = new Set<Entry>();
-  let isIdentifying = false;
+  /** Those of them that no lookup covers yet. */
+  const unsought = new Set<Entry>();
   /** Connections that are not served, and not read, until they are identified, with what to do then. */
   const waiting = new Map<Entry, () => void>();
   let order = 0;
@@ -65,6 +66,7 @@ export function createConnections(options: ListenerOptions): Connections {
   const leave = (entry: Entry): void => {
     open.delete(entry);
     waiting.delete(entry);
+    unsought.delete(entry);
     if (unidentified.delete(entry)) {
       // Nobody waits for a response, and who did can't be found any more.
       entry.kind = "runtime";
@@ -113,29 +115,32 @@ export function createConnections(options: ListenerOptions): Connections {
     return undefined;
   };
 
-  const reportSurplus = (): void => {
+  const suspect = (): void => {
     suspiciousUntilMs = performance.now() + suspicionMs;
     options.onRuntimeSurplus();
   };
 
-  const hold = (socket: Socket): void => {
+  const end = (entry: Entry): void => {
+    leave(entry);
+    resetConnection(entry.socket);
+  };
+
+  const hold = (entry: Entry, onAdmitted: () => void): void => {
+    const { socket } = entry;
     held.add(socket);
-    const timer = setTimeout(() => resetConnection(socket), holdMs);
+    const timer = setTimeout(() => {
+      held.delete(socket);
+      if (tryJoin(entry, false) === undefined) {
+        onAdmitted();
+      } else {
+        suspect();
+        end(entry);
+      }
+    }, holdMs);
     socket.once("close", () => {
       held.delete(socket);
       clearTimeout(timer);
     });
-  };
-
-  const reject = (entry: Entry, limit: keyof ListenerLimits): void => {
-    leave(entry);
-    if (entry.client === runtime && held.size < connectionsPerSource) {
-      reportSurplus();
-      hold(entry.socket);
-    } else {
-      options.onLimit(limit);
-      resetConnection(entry.socket);
-    }
   };
 
   /** Ends the connections of the runtime beyond its share. */
@@ -150,17 +155,18 @@ export function createConnections(options: ListenerOptions): Connections {
         connections += 1;
         calls += entry.calls.size;
       } else {
-        leave(entry);
-        resetConnection(entry.socket);
+        end(entry);
       }
     }
     if (connections < entries.length) {
-      reportSurplus();
+      suspect();
     }
   };
 
   const identify = async (entries: readonly Entry[]): Promise<void> => {
+    entries.forEach((entry) => unsought.delete(entry));
     const found = await runtimeSockets.find(entries.map(({ socket }) => socket));
+    let hasMoved = false;
     for (const entry of entries) {
       unidentified.delete(entry);
       const owner = found.get(entry.socket);
@@ -169,38 +175,43 @@ export function createConnections(options: ListenerOptions): Connections {
       }
       if (owner === "abandoned") {
         // Nobody waits for a response. A password that is being checked counts as one of the runtime.
-        leave(entry);
-        resetConnection(entry.socket);
+        end(entry);
       } else if (owner === "runtime") {
         if (leaveClient(entry)) {
           runtime.connections.add(entry);
+          hasMoved = true;
         }
         entry.client = runtime;
       }
     }
-    endSurplus();
+    if (hasMoved) {
+      endSurplus();
+    }
+    entries.forEach(admitWaiting);
   };
 
-  const identifyAll = async (): Promise<void> => {
-    if (isIdentifying || unidentified.size === 0) {
+  const admitWaiting = (entry: Entry): void => {
+    const onAdmitted = waiting.get(entry);
+    if (onAdmitted === undefined) {
       return;
     }
-    isIdentifying = true;
-    await identify([...unidentified]);
-    isIdentifying = false;
-    for (const [entry, onAdmitted] of waiting) {
-      if (!unidentified.has(entry)) {
-        waiting.delete(entry);
-        const limit = tryJoin(entry, true);
-        if (limit === undefined) {
-          onAdmitted();
-        } else {
-          reject(entry, limit);
-        }
-      } else {
-        // It was accepted in the meantime.
-        void identifyAll();
-      }
+    waiting.delete(entry);
+    const isHeld = entry.client === runtime && held.size < connectionsPerSource;
+    const limit = isHeld ? undefined : tryJoin(entry, true);
+    if (isHeld) {
+      hold(entry, onAdmitted);
+    } else if (limit === undefined) {
+      onAdmitted();
+    } else {
+      options.onLimit(limit);
+      end(entry);
+    }
+  };
+
+  // New connections do not wait until those before them are identified: they share the next lookup.
+  const identifyAll = async (): Promise<void> => {
+    if (unsought.size > 0) {
+      await identify([...unsought]);
     }
   };
 
@@ -212,6 +223,11 @@ export function createConnections(options: ListenerOptions): Connections {
       }
     },
     identifyAll: () => void identifyAll(),
+    endSurplus(connection) {
+      suspect();
+      leave(connection as Entry);
+      connection.evict();
+    },
     becameIdle(connection) {
       connection.idleOrder = order;
       order += 1;
@@ -249,7 +265,8 @@ export function createConnections(options: ListenerOptions): Connections {
       const isUnidentified = runtimeSockets.isPossible(entry.remoteAddress);
       if (isUnidentified) {
         unidentified.add(entry);
-        if (unidentified.size >= connectionsPerSource / 2) {
+        unsought.add(entry);
+        if (unsought.size >= connectionsPerSource / 2) {
           void identifyAll();
         }
       }
@@ -262,7 +279,8 @@ export function createConnections(options: ListenerOptions): Connections {
         waiting.set(entry, () => onAdmitted(entry));
         void identifyAll();
       } else {
-        reject(entry, limit);
+        options.onLimit(limit);
+        end(entry);
       }
     },
     close() {

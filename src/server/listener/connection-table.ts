@@ -16,13 +16,16 @@ type Client = {
 /** `client` is undefined until it was admitted or found to be one of the runtime. */
 type Entry = AcceptedConnection & { client: Client | undefined };
 
-/** How many connections wait to be identified. */
-const maxWaiting = 4_096;
+/** How many connections may wait to be identified, or be held, beyond the limit of connections: more, if half of that is more. */
+const minWaiting = 4_096;
 
 /** How long new connections are identified before they are served, after the runtime has exceeded its share. */
 const suspicionMs = 10_000;
 
-/** How long a new connection of the runtime is not read after it has exceeded its share, since flows connect again at once. */
+/**
+ * How long, on average, a new connection of the runtime is not read after it has exceeded its share, since flows connect again at
+ * once. Randomized, so that they do not all connect at the same time.
+ */
 const holdMs = 1_000;
 
 export type Connections = {
@@ -44,6 +47,7 @@ export function createConnections(options: ListenerOptions): Connections {
   const { connections: maxConnections, connectionsPerSource, runtimeSockets, runtimeShare } = options;
   const open = new Set<Entry>();
   const clients = new Map<string, Client>();
+  const maxTotal = maxConnections + Math.max(minWaiting, maxConnections / 2);
   /** Those whose kind may turn out to be `runtime`. */
   const unidentified = new Set<Entry>();
   /** Those of them that no lookup covers yet. */
@@ -128,15 +132,18 @@ export function createConnections(options: ListenerOptions): Connections {
   const hold = (entry: Entry, onAdmitted: () => void): void => {
     const { socket } = entry;
     held.add(socket);
-    const timer = setTimeout(() => {
-      held.delete(socket);
-      if (tryJoin(entry, false) === undefined) {
-        onAdmitted();
-      } else {
-        suspect();
-        end(entry);
-      }
-    }, holdMs);
+    const timer = setTimeout(
+      () => {
+        held.delete(socket);
+        if (tryJoin(entry, false) === undefined) {
+          onAdmitted();
+        } else {
+          suspect();
+          end(entry);
+        }
+      },
+      holdMs * 2 * Math.random(),
+    );
     socket.once("close", () => {
       held.delete(socket);
       clearTimeout(timer);
@@ -196,7 +203,7 @@ export function createConnections(options: ListenerOptions): Connections {
       return;
     }
     waiting.delete(entry);
-    const isHeld = entry.client === runtime && held.size < connectionsPerSource;
+    const isHeld = entry.client === runtime && held.size + open.size < maxConnections;
     const limit = isHeld ? undefined : tryJoin(entry, true);
     if (isHeld) {
       hold(entry, onAdmitted);
@@ -271,7 +278,8 @@ export function createConnections(options: ListenerOptions): Connections {
         }
       }
       const isSuspicious = isUnidentified && entry.acceptedMs < suspiciousUntilMs;
-      const mayWait = isUnidentified && waiting.size < maxWaiting;
+      const total = open.size + held.size + waiting.size;
+      const mayWait = isUnidentified && total < maxTotal;
       const limit = isSuspicious ? "connectionsPerSource" : tryJoin(entry, !mayWait);
       if (limit === undefined) {
         onAdmitted(entry);

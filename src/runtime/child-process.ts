@@ -76,7 +76,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
     log({ level: "warn", message: `${lines} log entries were dropped` }, "runtime"),
   );
 
-  // Heartbeats and log entries within their budget are far fewer.
+  // Heartbeats, and replies to deployments one after another, are far fewer. Log entries have their own budget.
   const messages = createLogBudget(ignore, { lines: 2_000, windowMs: 5_000 });
 
   function handle(message: FromChild): void {
@@ -112,7 +112,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   const channel = openChildChannel(pipes[messageFd] as Duplex, {
     onMessage(message) {
       events.onActivity();
-      if (!messages.take()) events.onFlood("a flow flooded the runtime's own channel");
+      if (message.kind !== "log" && !messages.take()) events.onFlood("a flow flooded the runtime's own channel");
       handle(message);
     },
     onInvalidMessage() {

@@ -51,7 +51,7 @@ export function sandboxFlags(entry: URL, userDir: string, allow: Required<Sandbo
   ];
 }
 
-/** Node reads `*` in the paths of its permission flags as any text, without a way to escape it. */
+/** In the paths of its permission flags, Node takes `*` and what follows it for any text. It can't be escaped. */
 export function hasWildcard(path: string): boolean {
   return path.includes("*");
 }

@@ -87,10 +87,11 @@ function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: A
   const { findRoute, health, methods, endStreams } = createHandlers(options, isTrusted);
   const share = shareOfRuntime(limits);
   const logLimit = createLimitLog(log);
-  const onRuntimeSurplus = createRuntimeAlarm(options, (limit) => {
+  const onLimit = (limit: Parameters<typeof logLimit>[0]): void => {
     logLimit(limit);
     observer.limitReached(limit);
-  });
+  };
+  const onRuntimeSurplus = createRuntimeAlarm(options, onLimit);
   const pipeline = createPipeline({
     environment: {
       client: createClientReader(isTrusted),
@@ -109,10 +110,7 @@ function createServer(options: ServerOptions, drainSignal: AbortSignal, stack: A
     const notified = Promise.withResolvers<void>();
     const listener = createListener(pipeline.handle, {
       ...limits,
-      onLimit(limit) {
-        logLimit(limit);
-        observer.limitReached(limit);
-      },
+      onLimit,
       onMalformed: pipeline.malformed,
       drainSignal,
       onClientsNotified: notified.resolve,

@@ -4,7 +4,7 @@ import { networkInterfaces } from "node:os";
 import { setImmediate, setTimeout as delay } from "node:timers/promises";
 import { isLoopback } from "../loopback.ts";
 import type { RuntimeSockets } from "./listener/options.ts";
-import { endpointsOf } from "./socket-endpoints.ts";
+import { endpointsOf, plainOf } from "./socket-endpoints.ts";
 
 export type RuntimeProcess = {
   /** undefined: it does not run. */
@@ -233,7 +233,7 @@ function createLocalCheck(): (address: string) => boolean {
   let own = new Set<string>();
   let lastReadMs = Number.NEGATIVE_INFINITY;
   return (address) => {
-    const plain = address.replace(/^::ffff:|%.*$/gi, "");
+    const plain = plainOf(address);
     if (isLoopback(plain)) {
       return true;
     }

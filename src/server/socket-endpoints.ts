@@ -1,5 +1,6 @@
 import { isIPv4, type Socket } from "node:net";
 import { endianness } from "node:os";
+import { ipv6Groups } from "../ipv6.ts";
 
 /**
  * The addresses of a connection from the view of its other end, as in `/proc/net/tcp` and `/proc/net/tcp6`: local and remote
@@ -17,7 +18,7 @@ export function endpointsOf({ localAddress, localPort, remoteAddress, remotePort
 }
 
 /** Without the prefix of an IPv4 address mapped into IPv6, and without a zone. */
-function plainOf(address: string): string {
+export function plainOf(address: string): string {
   return address.replace(/%.*$/, "").replace(/^::ffff:(?=[\d.]+$)/i, "");
 }
 
@@ -30,11 +31,7 @@ function formatIPv4(address: string): string {
 }
 
 function formatIPv6(address: string): string {
-  const [head = "", tail] = address.split("::");
-  const groupsOf = (part: string): string[] => (part === "" ? [] : part.split(":"));
-  const [first, last] = [groupsOf(head), groupsOf(tail ?? "")];
-  const groups = [...first, ...Array<string>(8 - first.length - last.length).fill("0"), ...last];
-  const bytes = Buffer.from(groups.map((group) => group.padStart(4, "0")).join(""), "hex");
+  const bytes = Buffer.from(ipv6Groups(address).flatMap((group) => [group >> 8, group & 255]));
   return [0, 4, 8, 12].map((at) => formatWord(bytes.subarray(at, at + 4))).join("");
 }
 

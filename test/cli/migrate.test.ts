@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { createProgressBar } from "../../src/cli/progress-bar.ts";
+import { createProgressBar } from "../../src/cli/service/progress-bar.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { exitCode, runCli } from "./run-cli.ts";
 

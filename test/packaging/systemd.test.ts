@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { parseArguments } from "../../src/cli/arguments.ts";
-import { settings } from "../../src/cli/settings.ts";
+import { settings } from "../../src/cli/service/settings.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { root } from "./stage.ts";
 

@@ -12,6 +12,6 @@ export {
 } from "../gen/flowgate/v1/flows_pb.ts";
 export { RevisionsService, RevisionView } from "../gen/flowgate/v1/revisions_pb.ts";
 export { RuntimeService } from "../gen/flowgate/v1/runtime_pb.ts";
-export { SettingsService } from "../gen/flowgate/v1/settings_pb.ts";
+export { GetSettingsResponseSchema, SettingsService } from "../gen/flowgate/v1/settings_pb.ts";
 export { TokensService } from "../gen/flowgate/v1/tokens_pb.ts";
 export { retryInterceptor, type RetryOptions } from "./retry.ts";

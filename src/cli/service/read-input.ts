@@ -1,5 +1,5 @@
-import { defaultDataDir } from "../options/data-dir.ts";
-import type { Flags } from "./arguments.ts";
+import { defaultDataDir } from "../../options/data-dir.ts";
+import type { Flags } from "./flags.ts";
 import type { ConfigFile } from "./config-file.ts";
 import { readSetting, settings } from "./settings.ts";
 

@@ -1,6 +1,6 @@
-import { hashPassword } from "../auth/passwords.ts";
+import { hashPassword } from "../../auth/passwords.ts";
 import { askSecrets } from "./ask-secrets.ts";
-import { CliFailure } from "./failure.ts";
+import { CliFailure } from "../failure.ts";
 
 /** Prints only the hash on stdout, so that the output can be redirected. */
 export async function hashPasswordCommand(): Promise<void> {

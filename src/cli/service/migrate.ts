@@ -1,7 +1,7 @@
-import type { CopyResult } from "../store/copy/copy-tables.ts";
-import type { migrateStore } from "../store/migrate.ts";
-import type { Flags } from "./arguments.ts";
-import { CliFailure, usageFailure } from "./failure.ts";
+import type { CopyResult } from "../../store/copy/copy-tables.ts";
+import type { migrateStore } from "../../store/migrate.ts";
+import type { Flags } from "./flags.ts";
+import { CliFailure, usageFailure } from "../failure.ts";
 import { createProgressBar } from "./progress-bar.ts";
 import type { Environment } from "./read-input.ts";
 import { readOptions } from "./read-options.ts";

@@ -1,5 +1,5 @@
-import type { Options } from "../options/parse.ts";
-import { CliFailure } from "./failure.ts";
+import type { Options } from "../../options/parse.ts";
+import { CliFailure } from "../failure.ts";
 
 /** Converts an error of a failed start to a one-line message that describes what to do. */
 export function explainStartFailure(error: unknown, options: Options): CliFailure {

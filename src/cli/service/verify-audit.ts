@@ -1,7 +1,7 @@
-import type { Options } from "../options/parse.ts";
-import { formatHead, parseHead } from "../store/audit-chain.ts";
-import type { verifyAudit } from "../store/open-store.ts";
-import { CliFailure, usageFailure } from "./failure.ts";
+import type { Options } from "../../options/parse.ts";
+import { formatHead, parseHead } from "../../store/audit-chain.ts";
+import type { verifyAudit } from "../../store/open-store.ts";
+import { CliFailure, usageFailure } from "../failure.ts";
 
 /** Checks the audit log with `verify`, and prints its head. `head` is one that was printed earlier. */
 export async function verifyAuditCommand(

@@ -1,5 +1,5 @@
 import { type Key, emitKeypressEvents } from "node:readline";
-import { CliFailure } from "./failure.ts";
+import { CliFailure } from "../failure.ts";
 
 /**
  * Prompts for lines at the terminal without echoing the input. Rejects with exit code 130 on Ctrl-C, like a signal.

@@ -1,4 +1,4 @@
-import type { Options } from "../options/parse.ts";
+import type { Options } from "../../options/parse.ts";
 import type { FileWatch } from "./file-watch.ts";
 import { explainStartFailure } from "./start-failure.ts";
 import { untilSignal } from "./until-signal.ts";

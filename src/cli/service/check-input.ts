@@ -1,5 +1,11 @@
-import { type Options, OptionsError, type OptionsProblem, formatOptionPath, parseOptions } from "../options/parse.ts";
-import { CliFailure } from "./failure.ts";
+import {
+  type Options,
+  OptionsError,
+  type OptionsProblem,
+  formatOptionPath,
+  parseOptions,
+} from "../../options/parse.ts";
+import { CliFailure } from "../failure.ts";
 import { closestMatch } from "./closest-match.ts";
 import type { Input } from "./read-input.ts";
 

@@ -1,6 +1,6 @@
-import type { Options } from "../options/parse.ts";
-import { backupStore, restoreStore } from "../store/open-store.ts";
-import { CliFailure } from "./failure.ts";
+import type { Options } from "../../options/parse.ts";
+import { backupStore, restoreStore } from "../../store/open-store.ts";
+import { CliFailure } from "../failure.ts";
 
 /** Backs up the store to a file, or restores it from one, and prints the remaining steps. */
 export async function copyStore(kind: "backup" | "restore", file: string, options: Options): Promise<void> {

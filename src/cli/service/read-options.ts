@@ -1,5 +1,5 @@
-import type { Options } from "../options/parse.ts";
-import type { Flags } from "./arguments.ts";
+import type { Options } from "../../options/parse.ts";
+import type { Flags } from "./flags.ts";
 import { type Environment, dataDirOf, readInput } from "./read-input.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { CopyProgress } from "../store/copy/copy-tables.ts";
+import type { CopyProgress } from "../../store/copy/copy-tables.ts";
 import type { Environment } from "./read-input.ts";
 
 export interface ProgressBar {

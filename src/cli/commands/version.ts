@@ -1,0 +1,12 @@
+import type { Command } from "commander";
+import type { Program } from "../program.ts";
+
+export function defineVersion(root: Command, { version }: Program): void {
+  root
+    .command("version")
+    .summary("print the version")
+    .description("Print the version of this program.")
+    .action(() => {
+      process.stdout.write(`${version()}\n`);
+    });
+}

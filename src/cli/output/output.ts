@@ -1,0 +1,50 @@
+import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
+import { styleText } from "node:util";
+import Table from "cli-table3";
+import { stringify } from "yaml";
+import type { OutputFormat } from "../client/connection-options.ts";
+
+/** Prints the results of commands on stdout. */
+export type Output = {
+  /** Undefined: for people. */
+  readonly format: OutputFormat | undefined;
+  /** Prints a message as JSON or YAML if that was asked for, or else as text for people. */
+  message<D extends DescMessage>(schema: D, message: MessageShape<D>, text: () => string): void;
+  /** The same for a value that is no message. */
+  value(value: unknown, text: () => string): void;
+  /** A table without borders. */
+  table(head: readonly string[], rows: readonly (readonly string[])[]): string;
+  /** Text in this style, if the terminal shows colours. */
+  style(format: Parameters<typeof styleText>[0], text: string): string;
+};
+
+export function createOutput(format: OutputFormat | undefined): Output {
+  const style: Output["style"] = (format, text) => styleText(format, text, { stream: process.stdout });
+  const value: Output["value"] = (value, text) => {
+    process.stdout.write(`${format === undefined ? text() : serialize(value, format)}\n`);
+  };
+  return {
+    format,
+    value,
+    message: (schema, message, text) => value(toJson(schema, message, { alwaysEmitImplicit: true }), text),
+    table(head, rows) {
+      const table = new Table({ chars: noBorders, style: { "padding-left": 0, "padding-right": 2, head: [] } });
+      table.push(
+        head.map((title) => style("bold", title)),
+        ...rows.map((row) => [...row]),
+      );
+      return table.toString().replaceAll(/ +$/gm, "");
+    },
+    style,
+  };
+}
+
+function serialize(value: unknown, format: OutputFormat): string {
+  return format === "json" ? JSON.stringify(value, null, 2) : stringify(value).trimEnd();
+}
+
+const noBorders = Object.fromEntries(
+  ["top", "top-mid", "top-left", "top-right", "bottom", "bottom-mid", "bottom-left", "bottom-right", "left", "left-mid"]
+    .concat(["mid", "mid-mid", "right", "right-mid", "middle"])
+    .map((name) => [name, ""]),
+);

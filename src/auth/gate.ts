@@ -3,7 +3,7 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { type AccessRule, compileAccess } from "./access.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { Authenticator } from "./authenticator.ts";
-import { FlowgateError } from "../errors.ts";
+import { FlowgateError, type Reason } from "../errors.ts";
 import { originOf } from "./origin.ts";
 import { allows } from "./permissions.ts";
 import { type Peer, peerKey, type Principal, principalKey } from "./principal.ts";
@@ -127,9 +127,11 @@ async function authenticateUnderLoad(
   try {
     return await authenticator.authenticate(authorization, workload);
   } catch (error) {
-    throw error instanceof FlowgateError && error.reason.startsWith("invalid_") ? overloaded() : error;
+    throw error instanceof FlowgateError && unidentified.has(error.reason) ? overloaded() : error;
   }
 }
+
+const unidentified: ReadonlySet<Reason> = new Set(["invalid_token", "invalid_identity"]);
 
 /** RFC 6750, section 2.3, allows tokens in the query but advises against them, since URLs are logged. */
 function hasTokenInQuery(url: string): boolean {

@@ -53,12 +53,17 @@ export function estimateMessageBytes(desc: DescMessage, bytes: Uint8Array, maxBy
 /** What a message, or an entry of a map, takes without its fields; and the content of a field, if that is one of these too. */
 type Content = { readonly bytes: number; fieldContent(fieldNumber: number): Content | undefined };
 
-function contentOf({ fields, typeName }: DescMessage): Content {
-  return {
+const contents = new WeakMap<DescMessage, Content>();
+
+function contentOf(desc: DescMessage): Content {
+  const known = contents.get(desc);
+  if (known !== undefined) return known;
+  const fields = new Map(desc.fields.map((field) => [field.number, field]));
+  const content: Content = {
     // A google.protobuf.Value becomes the value in it.
-    bytes: typeName === ValueSchema.typeName ? 0 : messageBytes,
+    bytes: desc.typeName === ValueSchema.typeName ? 0 : messageBytes,
     fieldContent(number) {
-      const field = fields.find((each) => each.number === number);
+      const field = fields.get(number);
       if (field?.fieldKind !== "map") {
         return field?.message && contentOf(field.message);
       }
@@ -67,4 +72,6 @@ function contentOf({ fields, typeName }: DescMessage): Content {
       return { bytes: 0, fieldContent: (part) => (part === 2 && message ? contentOf(message) : undefined) };
     },
   };
+  contents.set(desc, content);
+  return content;
 }

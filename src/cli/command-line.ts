@@ -7,6 +7,7 @@ import { defineStatus } from "./commands/status.ts";
 import { defineVersion } from "./commands/version.ts";
 import { addConnectionOptions } from "./client/connection-options.ts";
 import { examples } from "./examples.ts";
+import { helpConfiguration, helpOutput } from "./help.ts";
 import type { Program } from "./program.ts";
 
 /** All commands of `flowgate`. Their actions load what they need. */
@@ -17,10 +18,10 @@ export function createCommandLine(program: Program): Command {
     .version(program.version(), "-V, --version", "print the version")
     .helpOption("-h, --help", "print help for a command")
     .helpCommand("help [command]", "print help for a command")
-    .configureHelp({ showGlobalOptions: true, sortOptions: false })
+    .configureHelp(helpConfiguration)
     // Errors are thrown, and printed by runCommandLine.
     .exitOverride()
-    .configureOutput({ outputError: () => {} });
+    .configureOutput({ ...helpOutput, outputError: () => {} });
   addConnectionOptions(root);
 
   root.commandsGroup("Look:");

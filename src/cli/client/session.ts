@@ -11,16 +11,21 @@ import {
   TokensService,
   retryInterceptor,
 } from "@flowgate/client";
+import type { Progress } from "../output/progress.ts";
 import type { Connection } from "./connection.ts";
 
 export type Session = ReturnType<typeof openSession>;
 
 /** Clients of all services of a server. Nothing is sent until the first call. */
-export function openSession({ baseUrl, socketPath, token, tls, timeoutMs }: Connection) {
+export function openSession({ server, baseUrl, socketPath, token, tls, timeoutMs }: Connection, progress: Progress) {
   const transport = createConnectTransport({
     httpVersion: "1.1",
     baseUrl,
-    interceptors: [retryInterceptor(), ...(token === undefined ? [] : [authorize(token)])],
+    interceptors: [
+      (next) => (request) => progress.during(`Waiting for ${server}`, () => next(request)),
+      retryInterceptor(),
+      ...(token === undefined ? [] : [authorize(token)]),
+    ],
     nodeOptions: socketPath === undefined ? tls : { socketPath },
     ...(timeoutMs !== undefined && { defaultTimeoutMs: timeoutMs }),
   });

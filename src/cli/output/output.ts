@@ -3,6 +3,7 @@ import { styleText } from "node:util";
 import Table from "cli-table3";
 import { stringify } from "yaml";
 import type { OutputFormat } from "../client/connection-options.ts";
+import { printableLines } from "./printable.ts";
 
 /** Prints the results of commands on stdout. */
 export type Output = {
@@ -21,7 +22,7 @@ export type Output = {
 export function createOutput(format: OutputFormat | undefined): Output {
   const style: Output["style"] = (format, text) => styleText(format, text, { stream: process.stdout });
   const value: Output["value"] = (value, text) => {
-    process.stdout.write(`${format === undefined ? text() : serialize(value, format)}\n`);
+    process.stdout.write(`${format === undefined ? printableLines(text()) : serialize(value, format)}\n`);
   };
   return {
     format,

@@ -32,7 +32,7 @@ export function clientAction<A extends readonly unknown[]>(
     const progress = createProgress();
     try {
       const session = openSession(connection, progress);
-      await run({ connection, session, output: createOutput(flags.output), progress }, ...args);
+      await run({ connection, session, output: await createOutput(flags.output), progress }, ...args);
     } catch (error) {
       const { explainError } = await import("./explain-error.ts");
       throw explainError(error, connection);

@@ -1,5 +1,5 @@
-import type { Interceptor } from "@connectrpc/connect";
-import { createClient } from "@connectrpc/connect";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import {
   AuditService,
@@ -13,8 +13,12 @@ import {
 } from "@flowgate/client";
 import type { Progress } from "../output/progress.ts";
 import type { Connection } from "./connection.ts";
+import { noteCall } from "./failed-call.ts";
 
 export type Session = ReturnType<typeof openSession>;
+
+/** How long a read may take unless `--timeout` says otherwise. A deployment has no limit, since its flows have to start. */
+const readTimeoutMs = 60_000;
 
 /** Clients of all services of a server. Nothing is sent until the first call. */
 export function openSession({ server, baseUrl, socketPath, token, tls, timeoutMs }: Connection, progress: Progress) {
@@ -23,6 +27,8 @@ export function openSession({ server, baseUrl, socketPath, token, tls, timeoutMs
     baseUrl,
     interceptors: [
       (next) => (request) => progress.during(`Waiting for ${server}`, () => next(request)),
+      noteCall,
+      ...(timeoutMs === undefined ? [limitReads] : []),
       retryInterceptor(),
       ...(token === undefined ? [] : [authorize(token)]),
     ],
@@ -46,3 +52,19 @@ function authorize(token: string): Interceptor {
     return next(request);
   };
 }
+
+const limitReads: Interceptor = (next) => async (request) => {
+  if (request.stream || request.method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS) {
+    return next(request);
+  }
+  const limit = new AbortController();
+  const timer = setTimeout(
+    () => limit.abort(new ConnectError("the operation timed out", Code.DeadlineExceeded)),
+    readTimeoutMs,
+  );
+  try {
+    return await next({ ...request, signal: AbortSignal.any([request.signal, limit.signal]) });
+  } finally {
+    clearTimeout(timer);
+  }
+};

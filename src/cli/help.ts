@@ -1,0 +1,41 @@
+import { styleText } from "node:util";
+import { type Command, Help, type HelpConfiguration, type OutputConfiguration } from "commander";
+import { globalOptionsOf } from "./client/connection-options.ts";
+
+/** Longer lines are hard to read. */
+const maxWidth = 110;
+
+/** How the help of all commands looks. Commander removes the styles where there are no colours. */
+export const helpConfiguration: HelpConfiguration = {
+  showGlobalOptions: true,
+  sortOptions: false,
+  visibleOptions(this: Help, command: Command) {
+    const options = Help.prototype.visibleOptions.call(this, command);
+    // Those of the connection are in the help of each command that takes them.
+    return command.parent === null ? options.filter((option) => /^--(help|version)$/.test(option.long ?? "")) : options;
+  },
+  visibleGlobalOptions: (command: Command) => (command.commands.length > 0 ? [] : globalOptionsOf(command)),
+  visibleCommands(this: Help, command: Command) {
+    const commands = Help.prototype.visibleCommands.call(this, command);
+    return command.parent === null ? commands : commands.filter((each) => each.name() !== "help");
+  },
+  subcommandTerm(this: Help, command: Command) {
+    const term = Help.prototype.subcommandTerm.call(this, command);
+    return term.replace(/\|\S+/, "").replace(" [options]", "");
+  },
+  styleTitle: title,
+};
+
+export const helpOutput: OutputConfiguration = {
+  getOutHelpWidth: () => widthOf(process.stdout),
+  getErrHelpWidth: () => widthOf(process.stderr),
+};
+
+/** A heading in the help. */
+export function title(text: string): string {
+  return styleText("bold", text, { validateStream: false });
+}
+
+function widthOf(stream: NodeJS.WriteStream): number {
+  return stream.isTTY ? Math.min(stream.columns, maxWidth) : 80;
+}

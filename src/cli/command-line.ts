@@ -2,8 +2,13 @@ import { Command } from "commander";
 import { defineAudit } from "./commands/audit.ts";
 import { defineStoreCommands } from "./commands/store.ts";
 import { defineHashPassword } from "./commands/hash-password.ts";
+import { defineHistory } from "./commands/history.ts";
+import { definePin } from "./commands/pin.ts";
+import { defineRollback } from "./commands/rollback.ts";
 import { defineServe } from "./commands/serve.ts";
+import { defineShow } from "./commands/show.ts";
 import { defineStatus } from "./commands/status.ts";
+import { defineUndo } from "./commands/undo.ts";
 import { defineVersion } from "./commands/version.ts";
 import { addConnectionOptions } from "./client/connection-options.ts";
 import { examples } from "./examples.ts";
@@ -26,6 +31,13 @@ export function createCommandLine(program: Program): Command {
 
   root.commandsGroup("Look:");
   defineStatus(root);
+
+  root.commandsGroup("History:");
+  defineHistory(root);
+  defineShow(root);
+  defineUndo(root);
+  defineRollback(root);
+  definePin(root);
 
   root.commandsGroup("Administer:");
   defineAudit(root, program);

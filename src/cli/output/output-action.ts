@@ -9,6 +9,9 @@ export function outputAction<A extends readonly unknown[]>(
   return async (...all) => {
     const command = all.at(-1) as Command;
     const { createOutput } = await import("./output.ts");
-    await run(await createOutput(command.optsWithGlobals<ConnectionFlags>().output), ...(all.slice(0, -1) as unknown as A));
+    await run(
+      await createOutput(command.optsWithGlobals<ConnectionFlags>().output),
+      ...(all.slice(0, -1) as unknown as A),
+    );
   };
 }

@@ -1,14 +1,20 @@
 import { Command } from "commander";
 import { defineAudit } from "./commands/audit.ts";
 import { defineStoreCommands } from "./commands/store.ts";
+import { defineDeploy } from "./commands/deploy.ts";
+import { defineDiff } from "./commands/diff.ts";
+import { defineExport } from "./commands/export.ts";
 import { defineHashPassword } from "./commands/hash-password.ts";
 import { defineHistory } from "./commands/history.ts";
 import { definePin } from "./commands/pin.ts";
+import { definePlan } from "./commands/plan.ts";
 import { defineRollback } from "./commands/rollback.ts";
 import { defineServe } from "./commands/serve.ts";
 import { defineShow } from "./commands/show.ts";
 import { defineStatus } from "./commands/status.ts";
+import { defineSync } from "./commands/sync.ts";
 import { defineUndo } from "./commands/undo.ts";
+import { defineValidate } from "./commands/validate.ts";
 import { defineVersion } from "./commands/version.ts";
 import { addConnectionOptions } from "./client/connection-options.ts";
 import { examples } from "./examples.ts";
@@ -31,6 +37,14 @@ export function createCommandLine(program: Program): Command {
 
   root.commandsGroup("Look:");
   defineStatus(root);
+
+  root.commandsGroup("Deploy:");
+  defineValidate(root);
+  defineDiff(root);
+  definePlan(root);
+  defineDeploy(root);
+  defineExport(root);
+  defineSync(root);
 
   root.commandsGroup("History:");
   defineHistory(root);

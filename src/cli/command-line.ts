@@ -8,9 +8,20 @@ import { defineHashPassword } from "./commands/hash-password.ts";
 import { defineLogin } from "./commands/login.ts";
 import { defineLogout } from "./commands/logout.ts";
 import { defineRuntime } from "./commands/runtime.ts";
+import { defineDeploy } from "./commands/deploy.ts";
+import { defineDiff } from "./commands/diff.ts";
+import { defineExport } from "./commands/export.ts";
+import { defineHistory } from "./commands/history.ts";
+import { definePin } from "./commands/pin.ts";
+import { definePlan } from "./commands/plan.ts";
+import { defineRollback } from "./commands/rollback.ts";
 import { defineServe } from "./commands/serve.ts";
+import { defineShow } from "./commands/show.ts";
 import { defineStatus } from "./commands/status.ts";
 import { defineToken } from "./commands/token.ts";
+import { defineSync } from "./commands/sync.ts";
+import { defineUndo } from "./commands/undo.ts";
+import { defineValidate } from "./commands/validate.ts";
 import { defineVersion } from "./commands/version.ts";
 import { defineWhoami } from "./commands/whoami.ts";
 import { addConnectionOptions } from "./client/connection-options.ts";
@@ -42,6 +53,21 @@ export function createCommandLine(program: Program): Command {
   root.commandsGroup("Look:");
   defineStatus(root);
   defineGet(root);
+
+  root.commandsGroup("Deploy:");
+  defineValidate(root);
+  defineDiff(root);
+  definePlan(root);
+  defineDeploy(root);
+  defineExport(root);
+  defineSync(root);
+
+  root.commandsGroup("History:");
+  defineHistory(root);
+  defineShow(root);
+  defineUndo(root);
+  defineRollback(root);
+  definePin(root);
 
   root.commandsGroup("Administer:");
   defineRuntime(root);

@@ -8,7 +8,10 @@ export {
   VerifyAuditResponseSchema,
 } from "../gen/flowgate/v1/audit_pb.ts";
 export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
+export { FlowsDiffSchema, NodeChangeSchema } from "../gen/flowgate/v1/diff_pb.ts";
 export {
+  type ConcurrentChange,
+  type Credentials,
   DeploymentErrorReason,
   DeploymentErrorSchema,
   DeploymentOutcome,
@@ -21,12 +24,22 @@ export {
   GetFlowsResponseSchema,
   type Node,
   OnFailure,
+  type PlanFlowsResponse,
+  PlanFlowsResponseSchema,
   type Revision,
   RevisionCause,
   RevisionCauseSchema,
   RevisionSchema,
+  type SetFlowsResponse,
+  SetFlowsResponseSchema,
 } from "../gen/flowgate/v1/flows_pb.ts";
-export { RevisionsService, RevisionView } from "../gen/flowgate/v1/revisions_pb.ts";
+export {
+  type DiffRevisionResponse,
+  DiffRevisionResponseSchema,
+  ListRevisionsResponseSchema,
+  RevisionsService,
+  RevisionView,
+} from "../gen/flowgate/v1/revisions_pb.ts";
 export { RestartRuntimeResponseSchema, RuntimeService } from "../gen/flowgate/v1/runtime_pb.ts";
 export {
   type GetSettingsResponse,

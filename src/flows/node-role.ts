@@ -21,6 +21,12 @@ export function hasPosition(node: FlowNode): boolean {
   return Object.hasOwn(node, "x") && Object.hasOwn(node, "y");
 }
 
+/** Whether messages can be wired to the node. The runtime passes them to nodes without coordinates too, which scripts often omit. */
+export function receivesMessages(node: FlowNode): boolean {
+  const role = roleOf(node);
+  return role === "node" || role === "instance" || (role === "config" && Array.isArray(node["wires"]));
+}
+
 /** The id of the subflow of which this node is an instance. */
 export function subflowOf({ type }: FlowNode): string | undefined {
   return type.startsWith("subflow:") && type.length > "subflow:".length ? type.slice("subflow:".length) : undefined;

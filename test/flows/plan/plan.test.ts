@@ -60,6 +60,21 @@ describe("warnings", () => {
       [],
     ],
     [
+      "none for wires between nodes without coordinates",
+      [
+        { id: "a", type: "http in", z: "T", method: "get", url: "/a", wires: [["b"]] },
+        { id: "b", type: "http response", z: "T", wires: [] },
+      ],
+      [],
+    ],
+    [
+      "a wire to a configuration node",
+      [on("T", "a", "mqtt in", { broker: "c", wires: [["c"]] }), { id: "c", type: "mqtt-broker" }],
+      [
+        'wire_to_nothing | a | T | mqtt in "a" in tab "Orders": it is wired to "c", which is no node that receives messages from there',
+      ],
+    ],
+    [
       "the port of a subflow",
       [{ ...subflow, id: "R", out: [{ wires: [{ id: "gone", port: 0 }] }] }],
       [

@@ -1,11 +1,13 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { FlowNode } from "../../configuration.ts";
-import { roleOf } from "../../node-role.ts";
+import { receivesMessages, roleOf } from "../../node-role.ts";
 import type { Finding } from "./finding.ts";
 
 /** Finds configuration nodes whose id no other node contains. The node of the global environment needs no user. */
 export function findUnusedConfigs(flows: readonly FlowNode[]): readonly Finding[] {
-  const configs = flows.filter((node) => roleOf(node) === "config" && node.type !== "global-config");
+  const configs = flows.filter(
+    (node) => roleOf(node) === "config" && !receivesMessages(node) && node.type !== "global-config",
+  );
   const unused = new Map(configs.map((node) => [node.id, node]));
   for (const { id, z: _container, ...properties } of flows) {
     visitTexts(properties, (text) => {

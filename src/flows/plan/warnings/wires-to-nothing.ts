@@ -1,6 +1,6 @@
 import type { FlowNode } from "../../configuration.ts";
 import { containerIdOf } from "../../containers.ts";
-import { roleOf } from "../../node-role.ts";
+import { receivesMessages } from "../../node-role.ts";
 import { targetsOf } from "../linked-nodes.ts";
 import { portsOf } from "../subflow-ports.ts";
 import type { Finding } from "./finding.ts";
@@ -13,10 +13,9 @@ export function findWiresToNothing(flows: readonly FlowNode[]): readonly Finding
   const nodes = new Map(flows.map((node) => [node.id, node]));
   const isReceiver = (id: string, container: FlowNode | undefined): boolean => {
     const target = nodes.get(id);
-    const role = target && roleOf(target);
     return (
       target !== undefined &&
-      (role === "node" || role === "instance") &&
+      receivesMessages(target) &&
       (container?.type !== "subflow" || containerIdOf(target) === container.id)
     );
   };

@@ -15,11 +15,11 @@ export function createRuntimeAlarm(
   let nextMs = 0;
   return () => {
     onLimit("runtime");
+    onRuntimeLockOut?.(reason);
     const nowMs = performance.now();
     if (nowMs >= nextMs) {
       nextMs = nowMs + intervalMs;
       log.warn(`${reason}: further ones are closed`);
-      onRuntimeLockOut?.(reason);
     }
   };
 }

@@ -24,9 +24,11 @@ const suspicionMs = 10_000;
 
 /**
  * How long, on average, a new connection of the runtime is not read after it has exceeded its share, since flows connect again at
- * once. Randomized, so that they do not all connect at the same time.
+ * once: at least this, and so long that all of those connect at this rate at most. Otherwise a new connection of an operator would
+ * wait behind thousands until it is accepted. Randomized, so that they do not all connect at the same time.
  */
-const holdMs = 1_000;
+const minHoldMs = 1_000;
+const maxHeldPerMs = 1;
 
 export type Connections = {
   readonly open: ReadonlySet<AcceptedConnection>;
@@ -142,7 +144,7 @@ export function createConnections(options: ListenerOptions): Connections {
           end(entry);
         }
       },
-      holdMs * 2 * Math.random(),
+      Math.max(minHoldMs, held.size / maxHeldPerMs) * 2 * Math.random(),
     );
     socket.once("close", () => {
       held.delete(socket);

@@ -51,10 +51,12 @@ export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcess)
         await addInodes(process, owned);
       }
     }
-    const found = new Map<Socket, "runtime" | "abandoned">();
+    const found = new Map<Socket, number | "abandoned">();
     for (const [socket, inode] of inodes) {
-      if (inode === noInode || owned.has(inode)) {
-        found.set(socket, inode === noInode ? "abandoned" : "runtime");
+      if (inode === noInode) {
+        found.set(socket, "abandoned");
+      } else if (pid !== undefined && owned.has(inode)) {
+        found.set(socket, pid);
       }
     }
     return found;

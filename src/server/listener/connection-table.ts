@@ -121,9 +121,9 @@ export function createConnections(options: ListenerOptions): Connections {
     return undefined;
   };
 
-  const suspect = (): void => {
+  const suspect = ({ runtimeProcess }: AcceptedConnection): void => {
     suspiciousUntilMs = performance.now() + suspicionMs;
-    options.onRuntimeSurplus();
+    options.onRuntimeSurplus(runtimeProcess);
   };
 
   const end = (entry: Entry): void => {
@@ -140,7 +140,7 @@ export function createConnections(options: ListenerOptions): Connections {
         if (tryJoin(entry, false) === undefined) {
           onAdmitted();
         } else {
-          suspect();
+          suspect(entry);
           end(entry);
         }
       },
@@ -159,16 +159,18 @@ export function createConnections(options: ListenerOptions): Connections {
     );
     let connections = 0;
     let calls = 0;
+    let ended: Entry | undefined;
     for (const entry of entries) {
       if (connections < runtimeShare.connections && calls + entry.calls.size <= runtimeShare.calls) {
         connections += 1;
         calls += entry.calls.size;
       } else {
+        ended = entry;
         end(entry);
       }
     }
-    if (connections < entries.length) {
-      suspect();
+    if (ended !== undefined) {
+      suspect(ended);
     }
   };
 
@@ -185,7 +187,8 @@ export function createConnections(options: ListenerOptions): Connections {
       if (owner === "abandoned") {
         // Nobody waits for a response. A password that is being checked counts as one of the runtime.
         end(entry);
-      } else if (owner === "runtime") {
+      } else if (owner !== undefined) {
+        entry.runtimeProcess = owner;
         if (leaveClient(entry)) {
           runtime.connections.add(entry);
           hasMoved = true;
@@ -233,7 +236,7 @@ export function createConnections(options: ListenerOptions): Connections {
     },
     identifyAll: () => void identifyAll(),
     endSurplus(connection) {
-      suspect();
+      suspect(connection);
       leave(connection as Entry);
       connection.evict();
     },
@@ -248,6 +251,7 @@ export function createConnections(options: ListenerOptions): Connections {
       socket,
       remoteAddress,
       kind: options.isUnixSocket ? "socket" : "network",
+      runtimeProcess: undefined,
       isAuthenticated: false,
       calls: noCalls,
       acceptedMs: performance.now(),

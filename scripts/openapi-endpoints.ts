@@ -1,4 +1,5 @@
 import type { PathItem, Response, Schema } from "../packages/transcoding/src/openapi/document.ts";
+import { requireScopes } from "./openapi-security.ts";
 
 export const endpointsTag = { name: "Server", description: "The state of the server, for probes and for Prometheus." };
 
@@ -74,7 +75,7 @@ export const endpoints: Record<string, PathItem> = {
         },
         default: otherError,
       },
-      security: [{ token: ["metrics.read"] }],
+      security: requireScopes(["metrics.read"]),
     },
   },
 };

@@ -19,6 +19,11 @@ const otherError: Response = {
   content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
 };
 
+const counter = `# HELP flowgate_deployments_total Deployments, by type and outcome.
+# TYPE flowgate_deployments_total counter
+flowgate_deployments_total{type="full",outcome="running"} 12
+`;
+
 /** The endpoints that are not RPCs, and therefore are not in the .proto files. */
 export const endpoints: Record<string, PathItem> = {
   "/healthz": {
@@ -68,7 +73,10 @@ export const endpoints: Record<string, PathItem> = {
       summary: "The metrics, in the text format of Prometheus.",
       description: "404 if metrics are disabled, or are served on a separate port.",
       responses: {
-        200: { description: "The metrics.", content: { "text/plain": { schema: { type: "string" } } } },
+        200: {
+          description: "The metrics.",
+          content: { "text/plain": { schema: { type: "string" }, examples: { counter: { value: counter } } } },
+        },
         401: {
           description: "The caller is not authenticated, or lacks the permission. The body is empty.",
           headers: { "WWW-Authenticate": { schema: { type: "string" } } },

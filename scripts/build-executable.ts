@@ -65,7 +65,7 @@ async function bundle(entry: string, outDir: string): Promise<string> {
 
 /** Returns the paths of all files that the service reads from the disk, relative to the root. */
 async function programFiles(): Promise<string[]> {
-  const folders = ["dist/src", "dist/gen", transcoding, ...(await productionPackages())];
+  const folders = ["dist/src", "dist/gen", "docs-page", transcoding, ...(await productionPackages())];
   const found = await Promise.all(folders.map(filesIn));
   return ["package.json", "openapi.json", "LICENSE", ...found.flat().filter(isNeeded)].toSorted();
 }

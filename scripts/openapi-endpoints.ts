@@ -1,4 +1,5 @@
 import type { PathItem, Response, Schema } from "../packages/transcoding/src/openapi/document.ts";
+import { requireScopes } from "./openapi-security.ts";
 
 export const endpointsTag = { name: "Server", description: "The state of the server, for probes and for Prometheus." };
 
@@ -17,6 +18,11 @@ const otherError: Response = {
   description: "Any other error.",
   content: { "application/json": { schema: { $ref: "#/components/schemas/Error" } } },
 };
+
+const counter = `# HELP flowgate_deployments_total Deployments, by type and outcome.
+# TYPE flowgate_deployments_total counter
+flowgate_deployments_total{type="full",outcome="running"} 12
+`;
 
 /** The endpoints that are not RPCs, and therefore are not in the .proto files. */
 export const endpoints: Record<string, PathItem> = {
@@ -67,14 +73,17 @@ export const endpoints: Record<string, PathItem> = {
       summary: "The metrics, in the text format of Prometheus.",
       description: "404 if metrics are disabled, or are served on a separate port.",
       responses: {
-        200: { description: "The metrics.", content: { "text/plain": { schema: { type: "string" } } } },
+        200: {
+          description: "The metrics.",
+          content: { "text/plain": { schema: { type: "string" }, examples: { counter: { value: counter } } } },
+        },
         401: {
           description: "The caller is not authenticated, or lacks the permission. The body is empty.",
           headers: { "WWW-Authenticate": { schema: { type: "string" } } },
         },
         default: otherError,
       },
-      security: [{ token: ["metrics.read"] }],
+      security: requireScopes(["metrics.read"]),
     },
   },
 };

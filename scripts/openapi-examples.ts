@@ -34,10 +34,17 @@ const nodes = [
     wires: [],
   },
 ];
+const broker = { id: "broker", type: "mqtt-broker", name: "", broker: "mqtt.example", port: "1883" };
+const planned = [
+  ...nodes.map((node) =>
+    node.type === "function" ? { ...node, func: 'msg.payload = "Good morning!"; return msg;' } : node,
+  ),
+  broker,
+];
 const flow = { label: "Greetings", nodes: nodes.slice(1) };
 const flowId = "9b1c0f5e2d7a4c11";
-const rev = "0198a4c2-6f0e-7b31-9d55-3c1f6a2e8b70";
-const parentRev = "0198a4c1-9a70-7c11-8f02-5d2b7e9c4a16";
+const rev = "X-hNQdbcpZ2Y571JZ12AIw";
+const parentRev = "q3JwT0b8Zk6m1sVYd5uE9g";
 const revision = {
   rev,
   parent: parentRev,
@@ -85,7 +92,7 @@ const auditEntry = {
   count: 1,
   hash,
 };
-const token = "6Qp2cB1oT0m3xk9yZ5vW8uN7rE4sA1dF";
+const token = "6Qp2cB1oT0m3xk9yZ5vW8uN7rE4sA1dF_h-JgK2LqXw";
 
 const diff = {
   containers: [
@@ -120,7 +127,15 @@ tab "Greetings" (9b1c0f5e2d7a4c11)
       func: "msg.payload = \"Hello!\"; return msg;" -> "msg.payload = \"Good morning!\"; return msg;"
 `;
 
-/** The examples of the operations. A test validates each of them against its schema. */
+const planText = `nodes to start: 0, to stop: 0, to restart: 1
+warning: mqtt-broker "broker": no node uses this configuration node
+
+${diffText}`;
+
+/**
+ * The examples of the operations. Tests validate each of them against its schema, and compare it with what the service answers. The
+ * names of examples for one value of Service-API-Version start with it: the documentation page selects them by it.
+ */
 export const examples: Examples = {
   AuthService_GetLogin: {
     responses: {
@@ -171,7 +186,7 @@ export const examples: Examples = {
         "application/json": {
           unknownClient: {
             summary: "Unknown client",
-            value: { error: "invalid_client", error_description: "This client_id is not one of the configured." },
+            value: { error: "invalid_client", error_description: "This client_id is not configured." },
           },
         },
       },
@@ -179,7 +194,10 @@ export const examples: Examples = {
         "application/json": {
           tooMany: {
             summary: "Too many failed logins",
-            value: { error: "temporarily_unavailable", error_description: "Too many failed tries; try again later." },
+            value: {
+              error: "temporarily_unavailable",
+              error_description: "Too many failed attempts; try again later.",
+            },
           },
         },
       },
@@ -224,10 +242,10 @@ export const examples: Examples = {
       "application/json": {
         v1: { summary: "v1: the array of nodes", value: nodes },
         v2: { summary: "v2: only if the revision is still active", value: { flows: nodes, rev } },
-        credentials: {
+        v2Credentials: {
           summary: "v2: with top-level credentials",
           value: {
-            flows: [{ id: "broker", type: "mqtt-broker", broker: "mqtt.example", port: 1883 }],
+            flows: [broker],
             credentials: { broker: { user: "flowgate", password: "the broker's password" } },
           },
         },
@@ -253,7 +271,7 @@ export const examples: Examples = {
       },
     },
     responses: {
-      200: { "application/json": { undone: { value: { rev: "0198a4c3-2b1f-7d42-a5c6-91e07f3b6d58" } } } },
+      200: { "application/json": { undone: { value: { rev: "Mv2xR7cHn4KfP0aLz8WtBQ" } } } },
       default: {
         "application/json": {
           mismatch: {
@@ -278,7 +296,7 @@ export const examples: Examples = {
             value: {
               id: "global",
               nodes: [],
-              configs: [{ id: "broker", type: "mqtt-broker", broker: "mqtt.example", port: 1883 }],
+              configs: [broker],
               rev,
             },
           },
@@ -328,7 +346,8 @@ export const examples: Examples = {
             summary: "If-Match is not the active revision",
             value: {
               code: "precondition_failed",
-              message: `If-Match: the active revision is "${rev}": read it, resolve the differences and deploy again`,
+              message: `the active revision is "${rev}": read it, resolve the differences and deploy again`,
+              active: summary,
             },
           },
         },
@@ -344,9 +363,15 @@ export const examples: Examples = {
     responses: { 200: { "application/json": { changed: { value: { id: flowId, rev } } } } },
   },
   FlowsService_PlanFlows: {
-    request: { "application/json": { v1: { summary: "v1: the array of nodes", value: nodes } } },
+    request: {
+      "application/json": {
+        v1: { summary: "v1: the array of nodes", value: planned },
+        v2: { summary: "v2: an object", value: { flows: planned } },
+      },
+    },
     responses: {
       200: {
+        "text/plain": { plan: { summary: "The same for people", value: planText } },
         "application/json": {
           plan: {
             summary: "One node restarts, and a configuration node is not used",
@@ -433,7 +458,7 @@ export const examples: Examples = {
       },
     },
     responses: {
-      200: { "application/json": { restored: { value: { rev: "0198a4c3-2b1f-7d42-a5c6-91e07f3b6d58" } } } },
+      200: { "application/json": { restored: { value: { rev: "Mv2xR7cHn4KfP0aLz8WtBQ" } } } },
     },
   },
   RevisionsService_DiffRevision: {
@@ -482,10 +507,10 @@ export const examples: Examples = {
       200: {
         "application/json": {
           tokens: {
-            summary: "A named token, and one of a login",
+            summary: "A named token, not used yet, and one of a login",
             value: {
               tokens: [
-                { ...listedToken, lastUseTime: "2026-11-21T02:00:04.870Z" },
+                listedToken,
                 {
                   id: "90b1d27e3c5f4a6188e4c20d",
                   user: "editor",
@@ -493,6 +518,7 @@ export const examples: Examples = {
                   clientId: "service-editor",
                   createTime: "2026-11-19T07:02:11.004Z",
                   expireTime: "2026-11-26T07:02:11.004Z",
+                  lastUseTime: "2026-11-21T02:00:04.870Z",
                   valid: true,
                 },
               ],
@@ -556,7 +582,13 @@ export const examples: Examples = {
     },
   },
   AuditService_ExportAudit: {
-    responses: { 200: { "application/json": { entries: { value: [auditEntry] } } } },
+    responses: {
+      200: {
+        "application/x-ndjson": { entries: { value: `${JSON.stringify(auditEntry)}\n` } },
+        "text/event-stream": { entries: { value: `data: ${JSON.stringify(auditEntry)}\n\n` } },
+        "application/json": { entries: { value: [auditEntry] } },
+      },
+    },
   },
   AuditService_VerifyAudit: {
     responses: {

@@ -5,20 +5,21 @@ import { promisify } from "node:util";
 import { fromBinary, type DescMethod } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { AuthService } from "../gen/flowgate/v1/auth_pb.ts";
 import { UnauthorizedSchema } from "../gen/flowgate/v1/access_pb.ts";
 import { compileAccess } from "../src/auth/access.ts";
 import { services } from "../src/services/routes.ts";
 import { openapi, readComments } from "@flowgate/transcoding";
 import { amend } from "./openapi-amend.ts";
 import { examples } from "./openapi-examples.ts";
+import { securityOf, securitySchemes } from "./openapi-security.ts";
 
 const root = new URL("..", import.meta.url);
 export const documentUrl = new URL("openapi.json", root);
 
 const description = `The administration service of a flow runtime.
 
-Get a token with \`POST /auth/token\`, press *Authorize*, and paste it. Without configured authentication no token is needed.
+Press *Authorize* to log in, or to paste a token. Without configured authentication no token is needed.
+
 The same operations are RPCs over Connect, gRPC and gRPC-Web, at \`/flowgate.v1.<Service>/<Method>\`.`;
 
 /** Returns the text of the document for the current .proto files and access rules. */
@@ -33,21 +34,8 @@ export async function formatDocument(): Promise<string> {
       comments: readComments(await buildDescriptors()),
       examples,
       errorMessages: (method) => (isPublic(method) ? [] : [UnauthorizedSchema]),
-      securitySchemes: {
-        token: { type: "http", scheme: "bearer", description: "The access token that `POST /auth/token` returned." },
-        client: {
-          type: "http",
-          scheme: "basic",
-          description: "Alternative to the parameter `client_id`: the client's id as username, with an empty password.",
-        },
-      },
-      security: (method) => {
-        const rule = access.get(method);
-        if (method === AuthService.method.issueToken) {
-          return [{}, { client: [] }];
-        }
-        return isPublic(method) ? [] : [{ token: rule?.kind === "permission" ? [rule.permission] : [] }];
-      },
+      securitySchemes,
+      security: (method) => securityOf(access.get(method)),
     },
   );
   return `${JSON.stringify(amend(document), null, 2)}\n`;

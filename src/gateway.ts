@@ -14,7 +14,7 @@ import { createClusterRuntime } from "./replicas/cluster-runtime.ts";
 import { reportReplica } from "./replicas/report.ts";
 import { openRuntimeByMode } from "./replicas/runtime-by-mode.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
-import { endLeftover } from "./runtime/leftover.ts";
+import { endLeftovers } from "./runtime/leftover.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
 import { createProtectedPorts } from "./runtime/protected-ports.ts";
 import { runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
@@ -85,7 +85,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
   stack.use(lockDataDir(options.dataDir));
   const processFile = join(options.dataDir, "runtime-process");
-  await endLeftover(processFile, log);
+  await endLeftovers(processFile, log);
   const version = readVersion();
   const tracing = stack.use(await openTracing(options.tracing, { version, log }));
   const store = customStore ?? stack.use(await openStore(options));

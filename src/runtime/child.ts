@@ -1,7 +1,6 @@
 // Entry point of the child process, and the only module that loads the flow runtime.
-import { type Server, createServer } from "node:http";
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
-import type { Server as NetServer } from "node:net";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import type { FlowNode } from "../flows/configuration.ts";
@@ -16,6 +15,7 @@ import {
   type Deployed,
   type FromChild,
   type Initialize,
+  type Listen,
   type LogEntry,
   type Ready,
   type ToChild,
@@ -91,15 +91,22 @@ const log = createRuntimeLog(
 const storage = createFlowStorage();
 const nextEvent = createEventWaiter(util);
 const tabFailures = watchTabFailures();
-type Listening = { readonly port: number; close(): void };
-
-let listening: Listening | undefined;
+// `httpNode` is used directly, not mounted in another Express app: the HTTP-in node reorders the routes of the root app, and
+// only supports the runtime's own version of Express. `httpAdmin` is never mounted, because it has no authentication.
+const server = createServer((request, response) => runtime.httpNode(request, response));
+let initialized: Promise<void> | undefined;
+let closePort: (() => void) | undefined;
 
 async function handle(message: ToChild, payload: Buffer): Promise<void> {
   switch (message.kind) {
     case "initialize":
-      listening = await initialize(message);
-      parent.send({ kind: "ready", httpPort: listening.port, ...(await readNodeTypes()) });
+      initialized = initialize(message);
+      await initialized;
+      return;
+    case "listen":
+      await initialized;
+      closePort = await openPort(message);
+      parent.send({ kind: "ready", httpPort: addressOf(server).port, ...(await readNodeTypes()) });
       return;
     case "deploy": {
       parent.send({ kind: "deploy-started", id: message.id });
@@ -117,8 +124,8 @@ async function handle(message: ToChild, payload: Buffer): Promise<void> {
   }
 }
 
-/** Starts the runtime without flows, and resolves with the port of its HTTP-in nodes. */
-async function initialize(message: Initialize): Promise<Listening> {
+/** Starts the runtime without flows. */
+async function initialize(message: Initialize): Promise<void> {
   // The parent was killed before its death could be signalled to this process.
   if (process.ppid !== message.parentPid) process.kill(-process.pid, "SIGKILL");
   if (message.deadline === undefined) {
@@ -131,14 +138,9 @@ async function initialize(message: Initialize): Promise<Listening> {
   if (!message.worker) process.permission.drop("worker");
   assertLinksStayInside(message.userDir);
 
-  // `httpNode` is used directly, not mounted in another Express app: the HTTP-in node reorders the routes of the root app, and
-  // only supports the runtime's own version of Express. `httpAdmin` is never mounted, because it has no authentication.
-  const server = createServer((request, response) => runtime.httpNode(request, response));
   const settings = createSettings(message, storage.module, log.handle);
   util.init(settings);
   runtime.init(settings, server);
-  const ipv6 = await openPort(server, message);
-  ipv6?.on("connection", (socket) => server.emit("connection", socket));
   networkGuard.enforce(createNetworkPolicy(message.network));
 
   // The runtime would overwrite an earlier deployment with its initial load.
@@ -146,14 +148,6 @@ async function initialize(message: Initialize): Promise<Listening> {
   await runtime.start();
   await loaded;
   log.enable();
-  return {
-    port: addressOf(server).port,
-    close() {
-      server.close();
-      ipv6?.close();
-      server.closeAllConnections();
-    },
-  };
 }
 
 /** The node types that the runtime can create; none if they are too many for a message. */
@@ -164,10 +158,16 @@ async function readNodeTypes(): Promise<Pick<Ready, "nodeTypes">> {
   return isShort ? { nodeTypes } : {};
 }
 
-/** As `listen`, but does not resolve if the port can't be opened: the process exits. */
-async function openPort(server: Server, { host, httpPort }: Initialize): Promise<NetServer | undefined> {
+/** Resolves with a function that closes the port of HTTP-in nodes. Does not resolve if it can't be opened: the process exits. */
+async function openPort({ host, httpPort }: Listen): Promise<() => void> {
   try {
-    return await listen(server, host, httpPort);
+    const ipv6 = await listen(server, host, httpPort);
+    ipv6?.on("connection", (socket) => server.emit("connection", socket));
+    return () => {
+      server.close();
+      ipv6?.close();
+      server.closeAllConnections();
+    };
   } catch (error) {
     const { address = host, code, message } = error as NodeJS.ErrnoException & { address?: string };
     exitAfter({ kind: "listen-failed", address, code: code ?? message });
@@ -217,8 +217,8 @@ function describeNode({ nodeId = "", nodeType = "node", nodeName }: LogEntry): s
 }
 
 async function stop(): Promise<void> {
-  listening?.close();
-  if (listening !== undefined) await runtime.stop();
+  closePort?.();
+  if (closePort !== undefined) await runtime.stop();
   process.exit(0);
 }
 

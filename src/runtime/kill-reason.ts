@@ -1,6 +1,7 @@
 import type { CompleteOptions } from "./options.ts";
 
-export type Phase = "starting" | "idle" | "deploying" | "stopping";
+/** `prepared`: not started yet. */
+export type Phase = "prepared" | "starting" | "idle" | "deploying" | "stopping";
 
 /** The observed state of a runtime instance at one tick of its heartbeat monitor. */
 export type Liveness = {
@@ -25,6 +26,8 @@ export function killReason(
   const hasHung = isHang(heartbeatAgeMs, limits);
   const isUnresponsive = heartbeatAgeMs >= limits.unresponsiveMs;
   switch (phase) {
+    case "prepared":
+      return undefined;
     case "starting":
       return phaseMs >= limits.readyDeadlineMs ? "it was not ready in time" : undefined;
     case "idle":

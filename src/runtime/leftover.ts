@@ -2,23 +2,29 @@ import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 
+/** `identity`: a line of the file. */
+type Noted = { readonly pid: number; readonly identity: string };
+
 /**
- * Notes a process in a file, so that the next start of the service finds it if this one is killed. Must be called before the event
- * loop could handle its exit. Does nothing without Linux's /proc. Flows must not have access to the file.
+ * Notes a process in a file, so that the next start of the service finds it if this one is killed. Notes of processes that still run
+ * are kept. Must be called before the event loop could handle its exit. Does nothing without Linux's /proc. Flows must not have
+ * access to the file.
  */
 export function noteProcess(file: string, pid: number): void {
   const identity = identify(pid);
-  if (identity !== undefined) writeFileSync(file, identity, { mode: 0o600 });
+  if (identity === undefined) return;
+  writeFileSync(file, [...readRunning(file), { identity }].map((noted) => noted.identity).join(""), { mode: 0o600 });
 }
 
 /**
- * Ends the process that is noted in the file, and its process group, if it still runs: the service that started it was killed. It
- * could hold the service's port. Nothing but the very same process is killed. Resolves when it has exited.
+ * Ends the processes that are noted in the file, and their process groups, if they still run: the service that started them was
+ * killed. They could hold the service's port. Nothing but the very same processes is killed. Resolves when they have exited.
  */
-export async function endLeftover(file: string, log: Logger): Promise<void> {
-  const identity = read(file) ?? "";
-  const pid = Number.parseInt(identity, 10);
-  if (!isRunning(pid, identity)) return;
+export async function endLeftovers(file: string, log: Logger): Promise<void> {
+  await Promise.all(readRunning(file).map((noted) => endLeftover(noted, log)));
+}
+
+async function endLeftover({ pid, identity }: Noted, log: Logger): Promise<void> {
   log.warn({ pid }, "an earlier run of the service has left a process of the flow runtime behind, which is ended");
   try {
     // Each process of the runtime has a group of its own.
@@ -27,6 +33,13 @@ export async function endLeftover(file: string, log: Logger): Promise<void> {
   } catch (err) {
     log.error({ err, pid }, "the process of the flow runtime that was left behind could not be ended: end it by hand");
   }
+}
+
+function readRunning(file: string): Noted[] {
+  const identities = read(file)?.match(/.+\n/g) ?? [];
+  return identities
+    .map((identity) => ({ pid: Number.parseInt(identity, 10), identity }))
+    .filter(({ pid, identity }) => isRunning(pid, identity));
 }
 
 /** The exit of a process that is no child of this one can only be polled. */

@@ -23,14 +23,12 @@ export type LogEntry = {
 /** Credentials as JSON. Entries instead of an object, because `__proto__` is a valid node id. */
 export type CredentialEntries = readonly (readonly [nodeId: string, set: readonly (readonly [string, string])[]])[];
 
-/** The first message. The child replies `ready` when it can receive deployments. */
+/** The first message: the child loads the flow runtime. */
 export type Initialize = {
   readonly kind: "initialize";
   /** The process id of the parent. */
   readonly parentPid: number;
   readonly userDir: string;
-  readonly host: string;
-  readonly httpPort: number;
   readonly nodeCloseTimeoutMs: number;
   readonly logLevel: LogLevel;
   readonly network: NetworkAccess;
@@ -39,6 +37,9 @@ export type Initialize = {
   /** When the child ends, unless a later deadline arrives over the watch pipe; absent: never. */
   readonly deadline?: Instant;
 };
+
+/** The child opens the port of HTTP-in nodes, and replies `ready` when it can receive deployments. */
+export type Listen = { readonly kind: "listen"; readonly host: string; readonly httpPort: number };
 
 /**
  * The child replies `deploy-started` and then `deployed`, both with the same id. Only one deployment is in progress at a
@@ -61,7 +62,7 @@ type ProtectPort = { readonly kind: "protect-port"; readonly port: number };
 
 type Stop = { readonly kind: "stop" };
 
-export type ToChild = Initialize | Deploy | ProtectPort | Stop;
+export type ToChild = Initialize | Listen | Deploy | ProtectPort | Stop;
 
 export type Ready = {
   readonly kind: "ready";

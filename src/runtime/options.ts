@@ -55,7 +55,7 @@ export type RuntimeOptions = {
   readonly maxOldSpaceMb?: number | undefined;
   /** When the child may run. Defaults to always. */
   readonly fence?: Fence | undefined;
-  /** Where the child's process is noted for `endLeftover`. Flows must not have access to it. Absent: it is not noted. */
+  /** Where the child's process is noted for `endLeftovers`. Flows must not have access to it. Absent: it is not noted. */
   readonly processFile?: string | undefined;
   /** The program of the child, which implements the protocol of messages.ts. Defaults to `child.ts`. */
   readonly entry?: URL;

@@ -5,14 +5,14 @@ import type { CompleteOptions } from "./options.ts";
 /** Why a deployment starts in a new process. */
 type Renewal = {
   readonly reason: string;
-  /** How long the previous process may take to stop. */
+  /** How long the previous process may take to stop; 0: it is killed at once. */
   readonly stopMs: number;
 };
 
 /** Decides which deployments start in a new process. */
 export type Renewals = {
-  /** The next deployment does, because code of the current flows may disturb it. */
-  distrust(reason: string): void;
+  /** The next deployment does, because code of the current flows may disturb it. `stopMs` as in `Renewal`. False: it did already. */
+  distrust(reason: string, stopMs?: number): boolean;
   /** The next deployment does, on demand. */
   request(): void;
   /** Undefined: a deployment of this type runs in the current process. */
@@ -30,20 +30,21 @@ export function createRenewals({
   log,
 }: Pick<CompleteOptions, "freshProcess" | "nodeCloseTimeoutMs" | "log">): Renewals {
   const stopMs = stopLimitMs(nodeCloseTimeoutMs);
-  let distrusted: string | undefined;
+  let distrusted: Renewal | undefined;
   let isRequested = false;
 
   return {
-    distrust(reason) {
-      if (distrusted !== undefined) return;
-      distrusted = reason;
+    distrust(reason, limitMs = distrustedStopMs) {
+      if (distrusted !== undefined && distrusted.stopMs <= limitMs) return false;
+      distrusted = { reason, stopMs: limitMs };
       log({ level: "warn", message: `the next deployment starts in a new process: ${reason}` }, "runtime");
+      return true;
     },
     request() {
       isRequested = true;
     },
     find(type) {
-      if (distrusted !== undefined) return { reason: distrusted, stopMs: distrustedStopMs };
+      if (distrusted !== undefined) return distrusted;
       if (isRequested) return { reason: "a restart was requested", stopMs };
       const isConfigured = freshProcess === "always" || (freshProcess === "full" && restartsAllNodes({ type }));
       return isConfigured ? { reason: `runtime.freshProcess is ${freshProcess}`, stopMs } : undefined;

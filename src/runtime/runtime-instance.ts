@@ -13,7 +13,7 @@ import type { CompleteOptions } from "./options.ts";
 type DeployedResult = Required<Pick<Deployed, "missingTypes" | "failedNodes">> & Pick<Deployed, "failure">;
 
 export type InstanceEvents = {
-  /** Called for each message, heartbeats included. */
+  /** Called for each message after its start, heartbeats included. */
   readonly onActivity: () => void;
   readonly onReady: (ready: Ready) => void;
   readonly onDeployed: (deployment: Deployment, result: DeployedResult) => void;
@@ -38,9 +38,11 @@ export type InstanceExit = {
   readonly isExpected: boolean;
 };
 
-/** One process of the flow runtime, from its start to its exit. */
+/** One process of the flow runtime, to its exit. */
 export type RuntimeInstance = {
   readonly processId: number | undefined;
+  /** Opens the port of HTTP-in nodes, which no other process may have then. `trace` is the parent of the span of the start. */
+  start(trace: Context): void;
   /** Whether it can receive a deployment now. */
   isIdle(): boolean;
   /** Whether no deployment was sent to it yet. */
@@ -51,15 +53,15 @@ export type RuntimeInstance = {
   hasApplied(deployment: Pick<Deployment, "revision" | "type">): boolean;
   /** Must only be called while it is idle. */
   deploy(deployment: Deployment): void;
-  /** Kills the process if it has not exited within `stopMs`. Resolves when it has. */
+  /** Kills the process if it has not exited within `stopMs`; at once if that is 0. Resolves when it has exited. */
   stop(stopMs?: number): Promise<void>;
   kill(): void;
 };
 
-/** `trace` is the parent of the span of its start. */
-export function startInstance(options: CompleteOptions, events: InstanceEvents, trace: Context): RuntimeInstance {
+/** Creates a process, which loads the flow runtime. It can do so while another one runs the flows. */
+export function prepareInstance(options: CompleteOptions, events: InstanceEvents): RuntimeInstance {
   const exited = Promise.withResolvers<void>();
-  let phase: Phase = "starting";
+  let phase: Phase = "prepared";
   let phaseMs = 0;
   let stopMs = stopLimitMs(options.nodeCloseTimeoutMs);
   let unfinished: Deployment | undefined;
@@ -72,27 +74,27 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
   let flowsSinceMs: number | undefined;
   let killed: { readonly cause: string; readonly isExpected: boolean } | undefined;
 
-  const startSpan = beginSpan(trace, "runtime.boot");
+  let startSpan: OpenSpan | undefined;
   let deploySpan: OpenSpan | undefined;
 
   const child = spawnChild(options, {
     onActivity() {
       heartbeat.reset();
-      events.onActivity();
+      if (phase !== "prepared") events.onActivity();
     },
     onFlood: events.onMisconduct,
     onReply(message) {
       if (message.kind === "deployed") handleDeployed(message);
       else if (message.kind === "deploy-started") isDeployStarted ||= message.id === deploymentId;
       else if (phase === "starting") {
-        startSpan.end();
+        startSpan?.end();
         enter("idle");
         events.onReady(message);
       }
     },
     onExit(cause) {
       heartbeat.stop();
-      if (phase === "starting") startSpan.end("ended");
+      if (phase === "starting") startSpan?.end("ended");
       deploySpan?.end("ended");
       exited.resolve();
       events.onExit({
@@ -144,6 +146,11 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
 
   return {
     processId: child.pid,
+    start(trace) {
+      startSpan = beginSpan(trace, "runtime.boot");
+      enter("starting");
+      child.send({ kind: "listen", host: options.host, httpPort: options.port });
+    },
     isIdle: () => phase === "idle",
     isEmpty: () => lastRevision === undefined && unfinished === undefined,
     currentDeployment: () => unfinished,
@@ -166,29 +173,19 @@ export function startInstance(options: CompleteOptions, events: InstanceEvents, 
     async stop(limitMs = stopMs) {
       stopMs = limitMs;
       enter("stopping");
-      child.send({ kind: "stop" });
+      if (stopMs === 0) child.kill();
+      else child.send({ kind: "stop" });
       await exited.promise;
     },
     kill: () => child.kill(),
   };
 }
 
-function initializeMessage({
-  dir,
-  host,
-  port,
-  nodeCloseTimeoutMs,
-  logLevel,
-  allow,
-  network,
-  fence,
-}: CompleteOptions): Initialize {
+function initializeMessage({ dir, nodeCloseTimeoutMs, logLevel, allow, network, fence }: CompleteOptions): Initialize {
   return {
     kind: "initialize",
     parentPid: process.pid,
     userDir: dir,
-    host,
-    httpPort: port,
     nodeCloseTimeoutMs,
     logLevel,
     worker: allow.worker,

@@ -78,9 +78,10 @@ export interface Runtime extends AsyncDisposable {
   /** As `apply` of a `full` deployment, but always in a new process, also if it runs this revision already. */
   restart(revision: Revision, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
   /**
-   * Makes the next deployment start in a new process: code of the current flows may go on in timers and sockets of their process,
-   * outside of the nodes that a deployment stops. The runtime does so by itself when flows block its event loop or flood the
-   * log. `reason` completes the sentence "the next deployment starts in a new process: …".
+   * Makes the next deployment start in a new process, since the flows keep operators from the API: code of them may go on in timers
+   * and sockets of their process, outside of the nodes that a deployment stops. The new process is created at once, so that the
+   * deployment does not wait for it, and then the current one is killed. The runtime also renews its process, without haste, when
+   * flows block its event loop or flood the log. `reason` completes the sentence "the next deployment starts in a new process: …".
    */
   distrust(reason: string): void;
   status(): RuntimeStatus;

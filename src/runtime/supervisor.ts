@@ -18,7 +18,7 @@ import {
 import { readFlowRuntime } from "./flow-runtime.ts";
 import { type RuntimeOptions, completeOptions } from "./options.ts";
 import { createRenewals } from "./renewals.ts";
-import { type InstanceEvents, type InstanceExit, type RuntimeInstance, startInstance } from "./runtime-instance.ts";
+import { type InstanceExit, type RuntimeInstance, prepareInstance } from "./runtime-instance.ts";
 import type { DeploymentResult, RevisionResult, Runtime } from "./runtime.ts";
 import { createStateReporter } from "./state-reporter.ts";
 import { prepareUserDir } from "./user-dir.ts";
@@ -45,6 +45,8 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   let nodeTypes: ReadonlySet<string> | undefined;
   /** Undefined until the next restart. */
   let instance: RuntimeInstance | undefined;
+  /** The next one, if it was created in advance. */
+  let prepared: RuntimeInstance | undefined;
   let timer: NodeJS.Timeout | undefined;
   let restarts = 0;
   let lastActivityMs = performance.now();
@@ -54,16 +56,21 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   let queued: Deployment | undefined;
   /** The result of the last completed deployment. */
   let result: DeploymentResult = pending;
-  /** Why an instance must start without flows. */
+  /** Why the next instance must start without flows. */
   let crashLoop: string | undefined;
   /** Whether the instance was stopped for a new one. */
   let isRenewing = false;
 
-  /** `safeModeReason`: start without flows. */
-  function start(safeModeReason: string | undefined): void {
+  function start(): void {
     clearTimeout(timer);
-    const events: InstanceEvents = {
-      onMisconduct: (reason) => renewals.distrust(reason),
+    instance = prepared ?? prepare();
+    prepared = undefined;
+    instance.start(queued?.trace ?? ROOT_CONTEXT);
+  }
+
+  function prepare(): RuntimeInstance {
+    const created = prepareInstance(options, {
+      onMisconduct: (reason) => void renewals.distrust(reason),
       onActivity() {
         lastActivityMs = performance.now();
       },
@@ -72,9 +79,9 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
         httpPort = ready.httpPort;
         nodeTypes = ready.nodeTypes && new Set(ready.nodeTypes);
         if (queued !== undefined) deployNext();
-        else if (safeModeReason !== undefined) {
-          reporter.set("safe", `${safeModeReason}; its flows are held back until the next deployment`);
-        } else void deployStored(started);
+        else if (crashLoop !== undefined) {
+          reporter.set("safe", `${crashLoop}; its flows are held back until the next deployment`);
+        } else void deployStored(created);
       },
       onDeployed(deployment, { failure, missingTypes, failedNodes }) {
         result =
@@ -86,10 +93,12 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
         report(deployment.revision, result);
         deployNext();
       },
-      onExit: handleExit,
-    };
-    const started = startInstance(options, events, queued?.trace ?? ROOT_CONTEXT);
-    instance = started;
+      onExit(exit) {
+        if (created === prepared) prepared = undefined;
+        else handleExit(exit);
+      },
+    });
+    return created;
   }
 
   /** Deploys the newest revision of the store, which may contain a deployment that was not passed to `apply`. */
@@ -148,7 +157,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     // Otherwise the state says already why.
     if (!isRenewing) reporter.set("restarting", cause, exit.unfinished?.trace);
     isRenewing = false;
-    timer = setTimeout(() => start(crashLoop), delayMs);
+    timer = setTimeout(start, delayMs);
     // An instance that was killed for a newer deployment did not crash.
     const crash: DeploymentResult = { outcome: "crashed", missingTypes: [], message: cause };
     resolveWaiters(exit.unfinished, exit.isExpected ? pending : crash);
@@ -163,7 +172,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     newest = newerRevision(newest, revision);
     queued = mergeDeployments(queued, { revision: newest, type, waiters: new Set([waiter]), trace });
     backOff.reset();
-    if (instance === undefined) start(undefined);
+    if (instance === undefined) start();
     else deployNext();
   }
 
@@ -182,10 +191,10 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     clearTimeout(timer);
     reporter.set("stopped");
     release();
-    await instance?.stop();
+    await Promise.all([instance?.stop(), prepared?.stop(0)]);
   }
 
-  start(undefined);
+  start();
   let stopped: Promise<void> | undefined;
 
   return {
@@ -209,7 +218,11 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       enqueue(revision, "full", trace, waiter);
       return waiter.result;
     },
-    distrust: (reason) => renewals.distrust(reason),
+    distrust(reason) {
+      // Once: it may exit, for example because there is not enough memory.
+      if (renewals.distrust(reason, 0) && instance !== undefined && reporter.state !== "stopped")
+        prepared ??= prepare();
+    },
     processStats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
     processId: () => instance?.processId,
     nodeTypes: () => nodeTypes,
@@ -218,7 +231,10 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     lastResult: () => lastResult,
     onResult: (listener) => results.add(listener),
     release,
-    kill: () => instance?.kill(),
+    kill() {
+      instance?.kill();
+      prepared?.kill();
+    },
     [Symbol.asyncDispose]: () => (stopped ??= stop()),
   };
 }

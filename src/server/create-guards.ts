@@ -13,7 +13,7 @@ type GuardContext = {
   readonly isProxy: ListenerOptions["isProxy"];
   readonly methods: readonly DescMethod[];
   readonly share: ListenerOptions["runtimeShare"];
-  readonly onRuntimeSurplus: () => void;
+  readonly onRuntimeSurplus: ListenerOptions["onRuntimeSurplus"];
 };
 
 /** In order of execution. */

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { findPackageJSON } from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, extname, join } from "node:path";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/request-context.ts";
 
 /**
- * `/openapi.json`: the OpenAPI document. `/docs`: Swagger UI for it, with all assets served from its npm package. `/`
+ * `/openapi.json`: the OpenAPI document. `/docs`: Swagger UI for it, with our own style. All files are served from here. `/`
  * redirects there: relatively, so that it also works below a path prefix of a proxy, and temporarily, since a service
  * configured without docs has nothing at `/`.
  */
@@ -14,50 +14,29 @@ export function createDocs(): [string, Route][] {
   return [
     createEndpoint("/", false, () => ({ status: 302, headers: { location: "docs" }, body: undefined })),
     createFile("/openapi.json", "application/json", () => readFile(join(packageDir, "openapi.json"))),
-    createFile("/docs", "text/html; charset=utf-8", () => Buffer.from(page)),
-    createFile("/docs/start.js", "text/javascript; charset=utf-8", () => Buffer.from(start)),
-    ...assets.map(([name, type]) => createFile(`/docs/${name}`, type, () => readFile(join(swaggerDir, name)))),
+    createFile("/docs", types.html, () => readFile(join(pageDir, "index.html"))),
+    ...pageFiles.map((name) => createFile(`/docs/${name}`, typeOf(name), () => readFile(join(pageDir, name)))),
+    ...swaggerFiles.map((name) => createFile(`/docs/${name}`, typeOf(name), () => readFile(join(swaggerDir, name)))),
   ];
 }
 
 const packageDir = dirname(findPackageJSON(import.meta.url) ?? ".");
+const pageDir = join(packageDir, "docs-page");
 const swaggerDir = dirname(findPackageJSON("swagger-ui-dist", import.meta.url) ?? ".");
 
-const assets = [
-  ["swagger-ui.css", "text/css; charset=utf-8"],
-  ["swagger-ui-bundle.js", "text/javascript; charset=utf-8"],
-  ["favicon-32x32.png", "image/png"],
-] as const;
+const pageFiles = ["start.js", "contents.js", "follow-variant.js", "style.css"];
+const swaggerFiles = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"];
 
-/** URLs are relative, so that the page also works below a path prefix of a proxy. */
-const page = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Flowgate API</title>
-<link rel="icon" href="docs/favicon-32x32.png">
-<link rel="stylesheet" href="docs/swagger-ui.css">
-<script src="docs/swagger-ui-bundle.js" defer></script>
-<script src="docs/start.js" defer></script>
-</head>
-<body>
-<div id="api"></div>
-</body>
-</html>
-`;
+const types = {
+  html: "text/html; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  png: "image/png",
+};
 
-/** `validatorUrl` is off: it would send the URL of this service to a third party. */
-const start = `SwaggerUIBundle({
-  url: "openapi.json",
-  dom_id: "#api",
-  deepLinking: true,
-  validatorUrl: null,
-  displayRequestDuration: true,
-  defaultModelsExpandDepth: 0,
-  tryItOutEnabled: false,
-});
-`;
+function typeOf(name: string): string {
+  return types[extname(name).slice(1) as keyof typeof types];
+}
 
 const securityHeaders = {
   // Swagger UI's style sheet has its icons as data URLs.

@@ -35,7 +35,7 @@ export type ServerOptions = ReadinessOptions & {
   identified?: ReadonlySet<DescMethod>;
   /** The process of the flow runtime. Absent: there is none, or its connections are counted like all others. */
   runtimeProcess?: RuntimeProcess | undefined;
-  /** Called, at most every 10 s, when flows exceed their share of connections and calls. */
+  /** Called when flows of that process exceed their share of connections and calls. */
   onRuntimeLockOut?: ((reason: string) => void) | undefined;
   /** Outermost first. */
   interceptors: Interceptor[];

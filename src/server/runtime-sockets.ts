@@ -19,11 +19,8 @@ const pauseFactor = 2;
 /** A lookup that had to wait for other work does not delay the next one for as long. */
 const maxPauseMs = 250;
 
-/** How many connections, or entries of a directory, are processed before other work gets a turn. */
-const batchSize = 128;
-
-/** How long a table is read before other work gets a turn. */
-const readMs = 2;
+/** How long a lookup goes on before other work gets as much time. */
+const sliceMs = 2;
 
 /** The kernel returns a page at once. */
 const tableChunkBytes = 16 * 1024;
@@ -54,10 +51,12 @@ export function createRuntimeSockets({ processId, hasChildren }: RuntimeProcess)
         await addInodes(process, owned);
       }
     }
-    const found = new Map<Socket, "runtime" | "abandoned">();
+    const found = new Map<Socket, number | "abandoned">();
     for (const [socket, inode] of inodes) {
-      if (inode === noInode || owned.has(inode)) {
-        found.set(socket, inode === noInode ? "abandoned" : "runtime");
+      if (inode === noInode) {
+        found.set(socket, "abandoned");
+      } else if (pid !== undefined && owned.has(inode)) {
+        found.set(socket, pid);
       }
     }
     return found;
@@ -90,10 +89,9 @@ async function readInodes(sockets: readonly Socket[]): Promise<ReadonlyMap<Socke
   const otherEnds = new Map<string, Socket>();
   const ownEnds = new Map<string, Socket>();
   const inodes = new Map<Socket, string>();
-  for (const [at, socket] of sockets.entries()) {
-    if (at % batchSize === batchSize - 1) {
-      await setImmediate();
-    }
+  const giveWay = createSlices();
+  for (const socket of sockets) {
+    await giveWay();
     for (const endpoints of endpointsOf(socket)) {
       otherEnds.set(endpoints, socket);
       ownEnds.set(endpoints.split(" ").toReversed().join(" "), socket);
@@ -135,7 +133,7 @@ async function readTable(path: string, onLine: (endpoints: string, rest: string)
     fd = openSync(path, "r");
     const buffer = Buffer.allocUnsafe(tableChunkBytes);
     let rest = "";
-    let untilMs = performance.now() + readMs;
+    const giveWay = createSlices();
     for (;;) {
       const bytesRead = readSync(fd, buffer);
       if (bytesRead === 0) {
@@ -149,10 +147,7 @@ async function readTable(path: string, onLine: (endpoints: string, rest: string)
         const end = line.indexOf(" ", line.indexOf(" ", start) + 1);
         onLine(line.slice(start, end), line.slice(end));
       }
-      if (performance.now() > untilMs) {
-        await setImmediate();
-        untilMs = performance.now() + readMs;
-      }
+      await giveWay();
     }
   } catch (error) {
     ignoreSystemError(error);
@@ -168,10 +163,9 @@ async function readTable(path: string, onLine: (endpoints: string, rest: string)
 /** Adds the inodes of the sockets of a process. */
 async function addInodes(pid: number, inodes: Set<string>): Promise<void> {
   const directory = `/proc/${pid}/fd`;
-  for (const [at, fd] of readNames(directory).entries()) {
-    if (at % batchSize === batchSize - 1) {
-      await setImmediate();
-    }
+  const giveWay = createSlices();
+  for (const fd of readNames(directory)) {
+    await giveWay();
     try {
       const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`${directory}/${fd}`)) ?? [];
       if (inode !== undefined) {
@@ -191,10 +185,9 @@ async function readGroup(leader: number): Promise<ReadonlySet<number>> {
     .map(Number)
     .filter((pid) => pid > 0)
     .toSorted((one, other) => one - other);
-  for (const [at, pid] of pids.entries()) {
-    if (at % batchSize === batchSize - 1) {
-      await setImmediate();
-    }
+  const giveWay = createSlices();
+  for (const pid of pids) {
+    await giveWay();
     try {
       // "pid (name) state ppid pgrp session …"; the name can contain anything.
       const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
@@ -210,6 +203,22 @@ async function readGroup(leader: number): Promise<ReadonlySet<number>> {
     }
   }
   return group;
+}
+
+/**
+ * Returns a function that lets other work go on when a slice is over: for many turns of the event loop, since each accepts one
+ * connection only, and operators wait behind thousands of connections of flows.
+ */
+function createSlices(): () => Promise<void> | undefined {
+  let endMs = performance.now() + sliceMs;
+  const giveWay = async (): Promise<void> => {
+    const resumeMs = performance.now() + sliceMs;
+    while (performance.now() < resumeMs) {
+      await setImmediate();
+    }
+    endMs = performance.now() + sliceMs;
+  };
+  return () => (performance.now() < endMs ? undefined : giveWay());
 }
 
 function readNames(directory: string): readonly string[] {

@@ -2,8 +2,9 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
+import { bearer } from "./rest.ts";
 import { startService } from "./service.ts";
-import { login, user } from "./users.ts";
+import { login, passwordOf, user } from "./users.ts";
 
 if (missingBrowser !== undefined) {
   process.stderr.write(`The tests of the documentation page are skipped: ${missingBrowser}.\n`);
@@ -16,10 +17,18 @@ async function readOperations(): Promise<string[]> {
   return Object.values(document.paths).flatMap((item) => Object.values(item).map(({ operationId }) => operationId));
 }
 
-/** Opens an operation and presses "Try it out". */
+/** Opens an operation without the mouse, whose movements take seconds on a long page. */
+async function openOperation(page: Page, operationId: string) {
+  const operation = page.locator(`[id$="-${operationId}"].opblock`);
+  await operation.locator(".opblock-summary-control").dispatchEvent("click");
+  await operation.locator(".responses-inner").waitFor();
+  return operation;
+}
+
+/** Opens an operation from the contents and presses "Try it out". */
 async function tryOut(page: Page, tag: string, operationId: string) {
   const operation = page.locator(`#operations-${tag}-${operationId}`);
-  await operation.locator(".opblock-summary-control").click();
+  await page.locator(`#contents a[href="#/${tag}/${operationId}"]`).click();
   await operation.getByRole("button", { name: "Try it out" }).click();
   return {
     operation,
@@ -38,12 +47,33 @@ async function tryOut(page: Page, tag: string, operationId: string) {
   };
 }
 
-async function authorize(page: Page, token: string): Promise<void> {
-  await page.getByRole("button", { name: "Authorize" }).click();
-  const bearer = page.locator(".auth-container").filter({ hasText: "http, Bearer" });
-  await bearer.locator("input").fill(token);
-  await bearer.getByRole("button", { name: "Apply credentials" }).click();
-  await bearer.getByRole("button", { name: "Close" }).click();
+/** Logs in as a user; returns the error that is shown, if any. */
+async function authorize(page: Page, username: string, password = passwordOf(username)): Promise<string | undefined> {
+  await page.locator(".scheme-container").getByRole("button", { name: "Authorize" }).click();
+  const dialog = page.locator(".auth-container").filter({ hasText: "OAuth2, password" });
+  await dialog.getByLabel("username:").fill(username);
+  await dialog.getByLabel("password:", { exact: true }).fill(password);
+  await dialog.getByRole("button", { name: "Apply given OAuth2 credentials" }).click();
+  const outcome = dialog.locator(".errors, h6:text-is('Authorized')");
+  const text = await outcome.innerText();
+  await dialog.getByRole("button", { name: "Close" }).click();
+  return text === "Authorized" ? undefined : text;
+}
+
+/** What is wider than the element that it is in: its class, and by how many pixels. */
+function findOverflow(page: Page): Promise<string[]> {
+  return page.evaluate(`[document.documentElement, ...document.querySelectorAll(".opblock, .modal-ux")]
+    .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+    .map(({ className, scrollWidth, clientWidth }) => className + ": " + (scrollWidth - clientWidth))`);
+}
+
+/** The brightness of the page and of its text, from 0 (black) to 255. */
+async function readBrightness(page: Page): Promise<{ page: number; text: number }> {
+  const colors = await page.evaluate<string[]>(
+    "(({ backgroundColor, color }) => [backgroundColor, color])(getComputedStyle(document.body))",
+  );
+  const [background = 0, text = 0] = colors.map((color) => Math.max(...(color.match(/\d+/g) ?? []).map(Number)));
+  return { page: background, text };
 }
 
 describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
@@ -60,12 +90,11 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
     await page.goto(`${service.url}/docs`);
     await page.locator(".opblock").first().waitFor();
     const operations = await readOperations();
-    expect(await page.locator(".opblock").count()).toBe(operations.length);
+    expect(await page.locator("#contents a").count()).toBe(operations.length);
     for (const operationId of operations) {
-      const operation = page.locator(`[id$="-${operationId}"].opblock`);
-      await operation.locator(".opblock-summary-control").click();
-      await operation.locator(".responses-inner").waitFor();
-      expect(await operation.locator(".opblock-body").innerText()).toContain("Responses");
+      const operation = await openOperation(page, operationId);
+      // Each further open operation makes the page slower.
+      await operation.locator(".opblock-summary-control").dispatchEvent("click");
     }
     expect(await page.locator(".errors-wrapper").count()).toBe(0);
     expect(complaints).toEqual([]);
@@ -73,9 +102,8 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
     expect(requests.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith("data:"))).toEqual([]);
   });
 
-  test("supports authorizing, and trying GET /flows and POST /flows", async () => {
+  test("logs in, calls operations with the token, and changes bodies with the version", async () => {
     await using service = await startService({ config: { adminAuth: { users: [user("admin", "*")] } } });
-    const token = await login(service, { username: "admin" });
     await using tab = await browser.openTab();
     const { page, complaints, requests } = tab;
     await page.goto(`${service.url}/docs`);
@@ -83,24 +111,63 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
 
     const read = await tryOut(page, "FlowsService", "FlowsService_GetFlows");
     expect((await read.execute()).status).toBe(401);
-    await authorize(page, token);
+    expect(await authorize(page, "admin", "wrong")).toContain("invalid_grant");
+    expect(await authorize(page, "admin")).toBeUndefined();
     expect(await read.execute()).toMatchObject({ status: 200, body: "[]" });
 
     const write = await tryOut(page, "FlowsService", "FlowsService_SetFlows");
-    const nodes = [{ id: "a", type: "tab", label: "from the page" }];
-    await write.operation.locator("textarea.body-param__text").fill(JSON.stringify(nodes));
+    const body = write.operation.locator("textarea.body-param__text");
+    const version = write.operation.locator("select").first();
+    const example = write.operation.locator(".opblock-section-request-body .examples-select-element");
+    const readBody = async () => JSON.parse(await body.inputValue()) as unknown;
+    const v1 = await readBody();
+    expect(v1).toEqual(expect.arrayContaining([expect.objectContaining({ type: "tab" })]));
+    await version.selectOption("v2");
+    await expect.poll(readBody).toMatchObject({ flows: v1 });
+    await example.selectOption("v1");
+    await expect.poll(() => version.inputValue()).toBe("v1");
+    expect(await readBody()).toEqual(v1);
     expect((await write.execute()).status).toBe(204);
-    expect((await service.send("GET", "/flows", { headers: { authorization: `Bearer ${token}` } })).json()).toEqual(
-      nodes,
-    );
+    const token = await login(service, { username: "admin" });
+    expect((await service.send("GET", "/flows", { headers: bearer(token) })).json()).toEqual(v1);
 
-    await read.operation.locator("select").first().selectOption("v2");
-    const httpResponse = await read.execute();
-    expect(httpResponse.status).toBe(200);
-    expect(JSON.parse(httpResponse.body)).toEqual({ flows: nodes, rev: expect.stringMatching(/./) });
+    const edited = JSON.stringify({ flows: [{ id: "a", type: "tab", label: "from the page" }] });
+    await body.fill(edited);
+    await version.selectOption("v2");
+    expect(await write.execute()).toMatchObject({ status: 200, body: expect.stringContaining("rev") });
+    expect(await body.inputValue()).toBe(edited);
 
-    // The browser itself logs the expected 401.
-    expect(complaints).toEqual([expect.stringContaining("401")]);
+    // The browser itself logs the expected 401 and 400.
+    expect(complaints).toEqual([expect.stringContaining("401"), expect.stringContaining("400")]);
     expect(requests.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith("data:"))).toEqual([]);
+  });
+
+  test("fits on a phone, and follows the color scheme of the system", async () => {
+    await using service = await startService();
+    await using tab = await browser.openTab();
+    const { page, complaints } = tab;
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(`${service.url}/docs`);
+    await page.locator(".opblock").first().waitFor();
+    for (const operationId of ["AuthService_IssueToken", "FlowsService_SetFlows", "AuditService_ListAuditEntries"]) {
+      const operation = await openOperation(page, operationId);
+      await operation.getByRole("button", { name: "Try it out" }).dispatchEvent("click");
+      await operation.getByRole("button", { name: "Cancel" }).waitFor();
+    }
+    await page.locator(".scheme-container").getByRole("button", { name: "Authorize" }).click();
+    await page.getByLabel("username:").waitFor();
+    for (const { width, expected } of [
+      { width: 390, expected: [] },
+      { width: 120, expected: expect.arrayContaining([expect.stringContaining("opblock")]) as unknown },
+    ]) {
+      await page.setViewportSize({ width, height: 844 });
+      expect(await findOverflow(page)).toEqual(expected);
+    }
+    const light = await readBrightness(page);
+    await page.emulateMedia({ colorScheme: "dark" });
+    const dark = await readBrightness(page);
+    expect([light.page > 200, light.text < 60, dark.page < 60, dark.text > 200]).toEqual([true, true, true, true]);
+    expect(await page.locator("html.dark-mode").count()).toBe(1);
+    expect(complaints).toEqual([]);
   });
 });

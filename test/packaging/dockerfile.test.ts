@@ -92,7 +92,9 @@ test("the built image runs the service as its user, as process 1, and on a read-
   const [pid = service.pid] = isolated ? await service.childPids() : [];
   const limits = { parent: "1", users: "65532", groups: "65532", capabilities: 0, noNewPrivileges: "1", mounts };
   expect(isolated ? { parent, ...readLimits(pid) } : limits).toEqual(limits);
-  expect((await service.send("GET", "/docs/swagger-ui-bundle.js")).status).toBe(200);
+  for (const page of ["/docs/start.js", "/docs/swagger-ui-bundle.js"]) {
+    expect((await service.send("GET", page)).status).toBe(200);
+  }
 
   const health = JSON.parse((last(image.stage, "HEALTHCHECK") ?? "").replace(/^.*?CMD /, "")) as string[];
   const ask = (port: number) =>

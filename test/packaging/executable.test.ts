@@ -62,7 +62,7 @@ test("is the complete service: logins, deployments, flows, its pages, and an ord
   const authorization = bearer(await login(service, { username: "admin" }));
   await deploy(service, { flows: endpoint("/hello", "msg.payload = `Hello`") }, "full", authorization);
   expect(await service.get("/hello", authorization)).toBe("Hello");
-  for (const page of ["/openapi.json", "/docs", "/docs/swagger-ui-bundle.js"]) {
+  for (const page of ["/openapi.json", "/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"]) {
     expect(await service.send("GET", page)).toMatchObject({ status: 200 });
   }
   expect(await readdir(stage.empty)).toEqual([]);

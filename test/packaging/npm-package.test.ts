@@ -36,7 +36,7 @@ test("is the complete service: deployments, flows, its pages, and an orderly shu
   });
   await deploy(service, { flows: endpoint("/hello", "msg.payload = `Hello`") });
   expect(await service.get("/hello")).toBe("Hello");
-  for (const page of ["/openapi.json", "/docs", "/docs/swagger-ui-bundle.js"]) {
+  for (const page of ["/openapi.json", "/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"]) {
     expect(await service.send("GET", page)).toMatchObject({ status: 200 });
   }
   expect(await service.stop()).toBe(0);

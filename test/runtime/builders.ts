@@ -67,6 +67,7 @@ export async function runtimeUnderTest(
     dir: userDir,
     host: "127.0.0.1",
     port: 0,
+    processFile: join(dataDir, "runtime-process"),
     log(entry, source) {
       entries.push(entry);
       if (source === "runtime") ownMessages.push(entry.message);

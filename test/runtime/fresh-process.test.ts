@@ -1,11 +1,14 @@
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { DeploymentType, FlowNode } from "../../src/flows/configuration.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import { fixture, type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 
 const node = (type: string): FlowNode => ({ id: `${type}0`, type });
+
+/** The entry of a process that gets time to stop. */
+const stops = expect.objectContaining({ message: "stops" }) as unknown;
 
 /** A runtime that runs revision 1. */
 async function running(options: Partial<RuntimeOptions> = {}, type = "a"): Promise<OpenedRuntime> {
@@ -82,6 +85,53 @@ test("so does one after flows that were killed because they blocked, and were st
   expect(renewed).not.toBe(before);
   await runtime.apply(revision(3, [node("c")]), "nodes");
   expect(runtime.processId()).toBe(renewed);
+});
+
+test("flows that keep operators from the API get no time to stop, unlike those of a restart", async () => {
+  await using runtime = await running();
+  runtime.distrust("it is a test");
+  expect(await isRenewed(runtime, "nodes")).toBe(true);
+  expect(runtime.entries).not.toContainEqual(stops);
+  await runtime.restart(revision(2, [node("b")]));
+  expect(runtime.entries).toContainEqual(stops);
+});
+
+describe.runIf(process.platform === "linux")("the process of a deployment after distrust", () => {
+  /** The processes that are noted for the next start of the service. */
+  const readProcesses = async ({ dataDir }: OpenedRuntime): Promise<number[]> =>
+    (await readFile(join(dataDir, "runtime-process"), "latin1")).trim().split("\n").map(Number.parseFloat);
+
+  /** A runtime that runs revision 1, and the process in which the next deployment starts. */
+  async function distrusting(): Promise<{ runtime: OpenedRuntime; next: number }> {
+    const runtime = await running();
+    runtime.distrust("it is a test");
+    runtime.distrust("it is a test");
+    const [current, next = 0, ...others] = await readProcesses(runtime);
+    expect([current, others]).toEqual([runtime.processId(), []]);
+    return { runtime, next };
+  }
+
+  test("is created before it", async () => {
+    const { runtime, next } = await distrusting();
+    await using _ = runtime;
+    await runtime.apply(revision(2, [node("b")]), "nodes");
+    expect(runtime.processId()).toBe(next);
+  });
+
+  test("is another one if that has exited", async () => {
+    const { runtime, next } = await distrusting();
+    await using _ = runtime;
+    const before = runtime.processId();
+    process.kill(next, "SIGKILL");
+    expect(await runtime.apply(revision(2, [node("b")]), "nodes")).toMatchObject({ outcome: "running" });
+    expect([before, next]).not.toContain(runtime.processId());
+  });
+
+  test("ends with the runtime", async () => {
+    const { runtime, next } = await distrusting();
+    await runtime[Symbol.asyncDispose]();
+    expect(() => process.kill(next, 0)).toThrow("ESRCH");
+  });
 });
 
 test.each([

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { endLeftover, noteProcess } from "../../src/runtime/leftover.ts";
+import { endLeftovers, noteProcess } from "../../src/runtime/leftover.ts";
 import { runtimeUnderTest } from "./builders.ts";
 
 const log = pino({ level: "silent" });
@@ -31,7 +31,7 @@ describe.runIf(process.platform === "linux")("a process that is noted in a file"
   test("is ended", async () => {
     const { child, file } = await leave();
     const exited = once(child, "exit");
-    await endLeftover(file, log);
+    await endLeftovers(file, log);
     expect(await exited).toEqual([null, "SIGKILL"]);
   });
 
@@ -42,7 +42,7 @@ describe.runIf(process.platform === "linux")("a process that is noted in a file"
     ["number alone", (note) => note.replace(/ .*/s, "")],
   ])("is not ended if it is another one by its %s", async (_, change) => {
     const { child, file } = await leave(change);
-    await endLeftover(file, log);
+    await endLeftovers(file, log);
     // Its input ends only now.
     child.stdin?.end();
     expect(await once(child, "exit")).toEqual([0, null]);
@@ -51,7 +51,7 @@ describe.runIf(process.platform === "linux")("a process that is noted in a file"
   test.each(["", "0", "-1", "1", "no note"])("is nothing to end if the file contains %j", async (content) => {
     const file = join(directory, "note");
     await writeFile(file, content);
-    await expect(endLeftover(file, log)).resolves.toBeUndefined();
+    await expect(endLeftovers(file, log)).resolves.toBeUndefined();
   });
 
   test("is the flow runtime's", async () => {
@@ -59,7 +59,7 @@ describe.runIf(process.platform === "linux")("a process that is noted in a file"
     await using runtime = await runtimeUnderTest({ processFile });
     await runtime.untilState("running");
     expect(await readFile(processFile, "latin1")).toMatch(new RegExp(`^${runtime.processId()} \\d+ pid:\\[\\d+\\] `));
-    await endLeftover(processFile, log);
+    await endLeftovers(processFile, log);
     await runtime.untilLogged(/it was ended by SIGKILL/);
   });
 });

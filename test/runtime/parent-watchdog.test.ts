@@ -68,8 +68,6 @@ test("a child whose parent is another process than the one that has started it e
     kind: "initialize",
     parentPid: process.ppid,
     userDir: tmpdir(),
-    host: "127.0.0.1",
-    httpPort: 0,
     nodeCloseTimeoutMs: 0,
     logLevel: "fatal",
     worker: false,

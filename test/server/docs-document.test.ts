@@ -63,12 +63,15 @@ test("each example is valid by its schema", () => {
   expect(count).toBe(countExamples());
 });
 
-test("every operation has examples, a summary and its permission", () => {
-  for (const operation of Object.values(document.paths).flatMap((item) => Object.values(item))) {
+test("every operation has a summary, its permission, and examples of its request and responses", () => {
+  for (const operation of Object.values(document.paths).flatMap((item) => Object.values(item)) as OperationObject[]) {
+    const { operationId, requestBody, responses } = operation;
     expect(operation).toMatchObject({ summary: expect.stringMatching(/./), security: expect.any(Array) });
-    expect([...Object.keys(examples), ...endpointOperations().map(({ operationId }) => operationId)]).toContain(
-      operation.operationId,
-    );
+    const succeeded = Object.entries(responses).filter(([status]) => status.startsWith("2"));
+    const contents = [requestBody?.content ?? {}, ...succeeded.map(([, { content = {} }]) => content)];
+    for (const [mediaType, media] of contents.flatMap((content) => Object.entries(content))) {
+      expect(Object.keys(media["examples"] ?? {}), `${operationId} ${mediaType}`).not.toEqual([]);
+    }
   }
 });
 

@@ -29,6 +29,9 @@ const files = [
   ["/openapi.json", "application/json"],
   ["/docs", "text/html; charset=utf-8"],
   ["/docs/start.js", "text/javascript; charset=utf-8"],
+  ["/docs/contents.js", "text/javascript; charset=utf-8"],
+  ["/docs/follow-variant.js", "text/javascript; charset=utf-8"],
+  ["/docs/style.css", "text/css; charset=utf-8"],
   ["/docs/swagger-ui.css", "text/css; charset=utf-8"],
   ["/docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8"],
   ["/docs/favicon-32x32.png", "image/png"],
@@ -101,7 +104,11 @@ describe("the API description", () => {
     await using server = await open(true);
     const page = await (await fetch(`${server.url}/docs`)).text();
     expect(page).not.toMatch(/https?:|src="\/\/|<script(?![^>]* src=)|<style| style=| on\w+=/i);
-    const assets = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => `/${address}`);
+    const script = await (await fetch(`${server.url}/docs/start.js`)).text();
+    const assets = [
+      ...page.matchAll(/(?:src|href)="([^"]+)"/g),
+      ...script.matchAll(/from "\.(\/[^"]+)"/g).map(([, name]) => ["", `docs${name}`]),
+    ].map(([, address]) => `/${address}`);
     expect(assets.toSorted()).toEqual(
       files
         .map(([path]) => path)

@@ -40,11 +40,12 @@ async function open(limits: object, isRecognised = true) {
   const limited: string[] = [];
   const reasons: string[] = [];
   let holder: Holder | undefined;
+  let successor: number | undefined;
   const socketPath = join(folder.path, "s");
   const server = await openApi({
     socket: { path: socketPath, isRequired: true },
     limits: { bodyBytes: 1024, ...limits },
-    runtimeProcess: { processId: () => (isRecognised ? holder?.pid : undefined), hasChildren: false },
+    runtimeProcess: { processId: () => (isRecognised ? (successor ?? holder?.pid) : undefined), hasChildren: false },
     onRuntimeLockOut: (reason) => void reasons.push(reason),
     observer: { ...silentObserver, limitReached: (limit) => void limited.push(limit) },
   });
@@ -62,6 +63,10 @@ async function open(limits: object, isRecognised = true) {
       const target = { host: "127.0.0.1", port: server.port };
       holder = startHolder({ ...target, count, streams: { count: streams, path }, reconnects: true });
       return holder;
+    },
+    /** Another process takes the place of the holder, which goes on. */
+    replaceHolder() {
+      successor = process.pid;
     },
     async [Symbol.asyncDispose]() {
       await holder?.[Symbol.asyncDispose]();
@@ -86,6 +91,17 @@ describe.runIf(process.platform === "linux")("a runtime that uses up the API", (
     expect(server.lines).toContainEqual(
       expect.objectContaining({ level: "warn", msg: `${reason}: further ones are closed` }),
     );
+  });
+
+  test("by connections that outlast it is no fault of the process that replaces it", async () => {
+    await using server = await open({ connectionsPerSource: 100, inFlight: 0, inFlightPerSource: 0 });
+    await server.hold(110).until(({ connects }) => connects >= 220);
+    await expect.poll(() => server.reasons.length, { timeout: 10_000 }).toBeGreaterThan(0);
+    server.replaceHolder();
+    const counts = { limited: server.limited.length, reasons: server.reasons.length };
+    // Held connections find no room.
+    await expect.poll(() => server.limited.slice(counts.limited), { timeout: 10_000 }).toContain("runtime");
+    expect(server.reasons).toHaveLength(counts.reasons);
   });
 
   test("by connections with calls in flight from several addresses does not keep others out", async () => {

@@ -46,8 +46,8 @@ export type LoadGuardOptions = SheddingOptions & {
   readonly identified: ReadonlySet<DescMethod>;
   /** Limit of concurrent calls, and of streams, of the flow runtime. */
   readonly runtimeCalls: number;
-  /** Called when a call of the flow runtime was rejected because of its limit. */
-  readonly onRuntimeSurplus: () => void;
+  /** Called when a call of the flow runtime was rejected because of its limit, with its process id. */
+  readonly onRuntimeSurplus: (processId: number | undefined) => void;
   readonly log: Logger;
   readonly observer: Pick<Observer, "callShed">;
 };
@@ -101,7 +101,7 @@ export function createLoadGuard(options: LoadGuardOptions): { readonly guard: Gu
           : undefined;
       if (release === undefined) {
         if (origin.kind === "runtime") {
-          options.onRuntimeSurplus();
+          options.onRuntimeSurplus(origin.runtimeProcess);
           if (origin.calls.size > runtimeCalls) {
             origin.table.endSurplus(origin);
           }

@@ -9,6 +9,8 @@ export type AcceptedConnection = {
   readonly remoteAddress: string;
   /** `network` until it is found to be one of the runtime. */
   kind: ClientKind;
+  /** The process of the runtime that made it; undefined: it is none of the runtime, or that process is not known any more. */
+  runtimeProcess: number | undefined;
   /** Whether a call on it was authenticated. */
   isAuthenticated: boolean;
   /** The calls in flight. */

@@ -24,9 +24,11 @@ const suspicionMs = 10_000;
 
 /**
  * How long, on average, a new connection of the runtime is not read after it has exceeded its share, since flows connect again at
- * once. Randomized, so that they do not all connect at the same time.
+ * once: at least this, and so long that all of those connect at this rate at most. Otherwise a new connection of an operator would
+ * wait behind thousands until it is accepted. Randomized, so that they do not all connect at the same time.
  */
-const holdMs = 1_000;
+const minHoldMs = 1_000;
+const maxHeldPerMs = 1;
 
 export type Connections = {
   readonly open: ReadonlySet<AcceptedConnection>;
@@ -119,9 +121,9 @@ export function createConnections(options: ListenerOptions): Connections {
     return undefined;
   };
 
-  const suspect = (): void => {
+  const suspect = ({ runtimeProcess }: AcceptedConnection): void => {
     suspiciousUntilMs = performance.now() + suspicionMs;
-    options.onRuntimeSurplus();
+    options.onRuntimeSurplus(runtimeProcess);
   };
 
   const end = (entry: Entry): void => {
@@ -138,11 +140,11 @@ export function createConnections(options: ListenerOptions): Connections {
         if (tryJoin(entry, false) === undefined) {
           onAdmitted();
         } else {
-          suspect();
+          suspect(entry);
           end(entry);
         }
       },
-      holdMs * 2 * Math.random(),
+      Math.max(minHoldMs, held.size / maxHeldPerMs) * 2 * Math.random(),
     );
     socket.once("close", () => {
       held.delete(socket);
@@ -157,16 +159,18 @@ export function createConnections(options: ListenerOptions): Connections {
     );
     let connections = 0;
     let calls = 0;
+    let ended: Entry | undefined;
     for (const entry of entries) {
       if (connections < runtimeShare.connections && calls + entry.calls.size <= runtimeShare.calls) {
         connections += 1;
         calls += entry.calls.size;
       } else {
+        ended = entry;
         end(entry);
       }
     }
-    if (connections < entries.length) {
-      suspect();
+    if (ended !== undefined) {
+      suspect(ended);
     }
   };
 
@@ -183,7 +187,8 @@ export function createConnections(options: ListenerOptions): Connections {
       if (owner === "abandoned") {
         // Nobody waits for a response. A password that is being checked counts as one of the runtime.
         end(entry);
-      } else if (owner === "runtime") {
+      } else if (owner !== undefined) {
+        entry.runtimeProcess = owner;
         if (leaveClient(entry)) {
           runtime.connections.add(entry);
           hasMoved = true;
@@ -231,7 +236,7 @@ export function createConnections(options: ListenerOptions): Connections {
     },
     identifyAll: () => void identifyAll(),
     endSurplus(connection) {
-      suspect();
+      suspect(connection);
       leave(connection as Entry);
       connection.evict();
     },
@@ -246,6 +251,7 @@ export function createConnections(options: ListenerOptions): Connections {
       socket,
       remoteAddress,
       kind: options.isUnixSocket ? "socket" : "network",
+      runtimeProcess: undefined,
       isAuthenticated: false,
       calls: noCalls,
       acceptedMs: performance.now(),

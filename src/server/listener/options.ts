@@ -43,10 +43,10 @@ export type RuntimeSockets = {
   /** Whether a connection from this address can be one of the runtime, and that can be determined. */
   isPossible(address: string): boolean;
   /**
-   * The accepted sockets whose other end belongs to the runtime, or is abandoned: the process that had it has closed it. Does not
-   * reject.
+   * The accepted sockets whose other end belongs to the runtime, with its process id, or is abandoned: the process that had it has
+   * closed it. Does not reject.
    */
-  find(accepted: readonly Socket[]): Promise<ReadonlyMap<Socket, "runtime" | "abandoned">>;
+  find(accepted: readonly Socket[]): Promise<ReadonlyMap<Socket, number | "abandoned">>;
 };
 
 export type ListenerOptions = ListenerLimits & {
@@ -55,8 +55,8 @@ export type ListenerOptions = ListenerLimits & {
   runtimeSockets: RuntimeSockets;
   /** How many connections, and calls in flight on them, the runtime may have. */
   runtimeShare: { readonly connections: number; readonly calls: number };
-  /** Called when connections of the runtime beyond its share were ended. */
-  onRuntimeSurplus: () => void;
+  /** Called when connections of the runtime beyond its share were ended, with its process id. */
+  onRuntimeSurplus: (processId: number | undefined) => void;
   /** Aborted when draining begins: HTTP/1 responses then close their connections. */
   drainSignal: AbortSignal;
   /** How long close() waits for calls in flight before it closes their connections. */

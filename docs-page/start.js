@@ -1,0 +1,52 @@
+// Starts Swagger UI for openapi.json. URLs are relative, so that the page also works below a path prefix of a proxy.
+import { followVariant } from "./follow-variant.js";
+import { listContents } from "./contents.js";
+
+const description = await (await fetch("openapi.json")).json();
+description.servers = [{ url: new URL(".", location.href).href }];
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const setColors = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", setColors);
+setColors();
+
+const ui = SwaggerUIBundle({
+  spec: description,
+  dom_id: "#api",
+  deepLinking: true,
+  // Would send the URL of this service to a third party.
+  validatorUrl: null,
+  displayRequestDuration: true,
+  defaultModelsExpandDepth: 0,
+  plugins: [followVariant, omitEmptyScope, focusLogin],
+  onComplete: () => ui.initOAuth({ clientId: "service-admin" }),
+});
+
+document.querySelector("#contents").append(
+  ...listContents(description, (tag, operationId) => {
+    ui.layoutActions.show(["operations-tag", tag], true);
+    ui.layoutActions.show(["operations", tag, operationId], true);
+    document.getElementById(`operations-${tag}-${operationId}`).scrollIntoView();
+  }),
+);
+
+/** Without a selected scope, requests a token without `scope`: an empty one is invalid (RFC 6749, section 3.3). */
+function omitEmptyScope() {
+  const authorizeRequest = (authorize) => (request) => {
+    const body = new URLSearchParams(request.body);
+    if (body.get("scope") === "") {
+      body.delete("scope");
+    }
+    return authorize({ ...request, body: body.toString() });
+  };
+  return { statePlugins: { auth: { wrapActions: { authorizeRequest } } } };
+}
+
+/** Leaves the focus to the first input of the dialog, the username; otherwise that of a token takes it. */
+function focusLogin() {
+  const Input =
+    (Original, { React }) =>
+    (properties) =>
+      React.createElement(Original, { ...properties, autoFocus: false });
+  return { wrapComponents: { Input } };
+}

@@ -1,0 +1,38 @@
+import type { Schema, SecurityRequirement } from "../packages/transcoding/src/openapi/document.ts";
+import { type AccessRule, compileAccess } from "../src/auth/access.ts";
+import { permissions, services } from "../src/services/routes.ts";
+
+const access = compileAccess(services);
+
+/** The two ways to authenticate: OAuth 2.0 with a password (RFC 6749, section 4.3), or any access token. */
+export const securitySchemes: Record<string, Schema> = {
+  login: {
+    type: "oauth2",
+    description: "Log in with username and password. Without a scope the token has all permissions of the user.",
+    // Relative to the server, so that it also works below a path prefix of a proxy.
+    flows: { password: { tokenUrl: "auth/token", scopes: describeScopes() } },
+  },
+  token: { type: "http", scheme: "bearer", description: "An access token, such as a named one." },
+};
+
+/** The requirement of an access rule; empty for none. */
+export function securityOf(rule: AccessRule | undefined): SecurityRequirement[] {
+  if (rule?.kind === "public") {
+    return [];
+  }
+  return requireScopes(rule?.kind === "permission" ? [rule.permission] : []);
+}
+
+export function requireScopes(scopes: readonly string[]): SecurityRequirement[] {
+  return Object.keys(securitySchemes).map((scheme) => ({ [scheme]: scopes }));
+}
+
+/** Describes each scope by what it permits. */
+function describeScopes(): Record<string, string> {
+  const methods = Map.groupBy(access, ([, rule]) => (rule.kind === "permission" ? rule.permission : undefined));
+  const single = [...permissions].map((name) => {
+    const names = methods.get(name)?.map(([method]) => method.name) ?? [];
+    return [name, names.length === 0 ? "GET /metrics" : names.join(", ")];
+  });
+  return { "*": "All operations", read: "All operations that only read", ...Object.fromEntries(single) };
+}

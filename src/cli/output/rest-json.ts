@@ -1,4 +1,4 @@
-import { createRegistry, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import { createRegistry, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { createJsonEncoder } from "@flowgate/transcoding";
 import { file_flowgate_v1_audit } from "../../../gen/flowgate/v1/audit_pb.ts";
 import { file_flowgate_v1_diff } from "../../../gen/flowgate/v1/diff_pb.ts";
@@ -20,7 +20,7 @@ const registry = createRegistry(
 );
 
 /** The JSON value of a message as the REST API has it. */
-export function toRestJson<D extends DescMessage>(schema: D, message: MessageShape<D>): unknown {
+export function toRestJson(schema: DescMessage, message: Message): unknown {
   const desc = registry.getMessage(schema.typeName) ?? schema;
   return JSON.parse(new TextDecoder().decode(createJsonEncoder(desc)(message)));
 }

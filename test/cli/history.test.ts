@@ -95,7 +95,10 @@ test.each([
     /^flowgate: @~999: the history has \d+ revisions only\. List them with flowgate history\.\n$/,
   ],
   [["show", ""], /^flowgate: : \d revisions begin with it, such as \S+ and \S+\. Specify more characters\.\n$/],
-  [["history", "--limit", "0"], /It must be a whole number from 1 to 9999999\..*\nflowgate: See flowgate history --help\.\n$/],
+  [
+    ["history", "--limit", "0"],
+    /It must be a whole number from 1 to 9999999\..*\nflowgate: See flowgate history --help\.\n$/,
+  ],
 ])("rejects %j", async (args, stderr) => {
   expect(await flowgate(...args)).toEqual({
     code: 1,

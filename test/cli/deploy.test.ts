@@ -336,5 +336,6 @@ test.skipIf(!hasTerminal)("escape sequences of flows do not reach the terminal",
   const flows = base.map((node) => (node.id === "d" ? { ...node, name: evil, [`${evil}p`]: evil } : node));
   const { code, shown } = await inTerminal(["plan", await file(flows)]);
   expect(code).toBe(0);
-  expect(shown.replaceAll(/\u{1b}\[\d+m|\r\n/gu, "")).not.toMatch(/[^\P{Cc}]|\p{Bidi_Control}/u);
+  const colours = new RegExp(String.raw`\x1b\[\d+m|\r\n`, "g");
+  expect(shown.replaceAll(colours, "")).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u);
 });

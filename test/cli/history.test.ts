@@ -153,13 +153,13 @@ test("undoes a deployment, and restores an earlier one", async () => {
 test.skipIf(!hasTerminal)("asks before an undo at a terminal, and shows colours", async () => {
   await deploy(withPrice(8), "eight");
   await deploy(withPrice(9), "nine");
-  expect(await atTerminal(["undo"], [["Undo revision", "n"]], { env })).toMatchObject({
+  expect(await atTerminal(["undo"], [["Undo revision", "n"]], env)).toMatchObject({
     code: 1,
     shown: expect.stringContaining("\x1b[31m        - msg.payload = 9;\x1b[39m\r\n"),
   });
   expect(await active()).toEqual(withPrice(9));
-  expect(await atTerminal(["undo"], [["Undo revision", "y"]], { env })).toMatchObject({ code: 0 });
+  expect(await atTerminal(["undo"], [["Undo revision", "y"]], env)).toMatchObject({ code: 0 });
   expect(await active()).toEqual(withPrice(8));
-  const { shown } = await atTerminal(["history", "-n", "1"], [], { env });
+  const { shown } = await atTerminal(["history", "-n", "1"], [], env);
   expect(shown).toContain("\x1b[32mrunning\x1b[39m");
 });

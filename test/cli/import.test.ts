@@ -85,7 +85,7 @@ test("needs the secret of the credentials", async () => {
 
 test.skipIf(!hasTerminal)("asks for the secret at a terminal, without showing it", async () => {
   const args = ["import", folder.path, "--dry-run"];
-  const { code, shown } = await atTerminal(args, [["credentialSecret of Node-RED", `${secret}\r`]], { env: env() });
+  const { code, shown } = await atTerminal(args, [["credentialSecret of Node-RED", `${secret}\r`]], env());
   expect(code).toBe(0);
   expect(shown).toContain("5 nodes, 1 of them with credentials");
   expect(shown).not.toContain(secret);

@@ -19,7 +19,9 @@ export async function atTerminal(
   env: Readonly<Record<string, string>> = {},
   redirection = "",
 ): Promise<{ code: number | null; shown: string }> {
-  const command = [process.execPath, mainPath, ...args].map((word) => `'${word}'`).join(" ") + redirection;
+  const words = [process.execPath, mainPath, ...args].map((word) => `'${word}'`);
+  // Otherwise, it would have no columns.
+  const command = `stty cols 100 rows 40; exec ${words.join(" ")}${redirection}`;
   const terminal = spawn("script", ["--quiet", "--return", "--echo", "never", "--command", command, "/dev/null"], {
     env: { ...cliEnvironment(env), TERM: "xterm-256color", SHELL: "/bin/sh", ...env },
   });

@@ -19,14 +19,18 @@ export async function runCommandLine(program: Program): Promise<void> {
 }
 
 async function run(commandLine: Command, argv: readonly string[]): Promise<void> {
+  let words = argv;
   try {
     const { operands, unknown } = commandLine.parseOptions([...argv]);
     const isBare = operands.length === 0 && !unknown.some((flag) => flag === "--help" || flag === "-h");
-    if (isBare) assertNoCommand(commandLine, unknown);
-    await commandLine.parseAsync(isBare ? ["serve", ...argv] : [...argv], { from: "user" });
+    if (isBare) {
+      assertNoCommand(commandLine, unknown);
+      words = ["serve", ...argv];
+    }
+    await commandLine.parseAsync([...words], { from: "user" });
   } catch (error) {
     if (error instanceof CommanderError) {
-      end(error, pathOf(commandLine, argv));
+      end(error, pathOf(commandLine, words));
     } else {
       throw error;
     }

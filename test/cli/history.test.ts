@@ -56,7 +56,7 @@ test("lists revisions, newest first", async () => {
   expect({ code, head: head.trim().split(/ {2,}/), stderr }).toEqual({
     code: 0,
     head: ["REV", "TIME", "USER", "CAUSE", "OUTCOME", "NODES", "MESSAGE"],
-    stderr: expect.stringMatching(/^More: repeat with --page-token \S+\n$/),
+    stderr: "flowgate: only the first 3 are shown: use a larger --limit.\n",
   });
   const time = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`;
   const [first = "", second = "", third = ""] = revs.map((rev) => rev.slice(0, 8));
@@ -65,16 +65,12 @@ test("lists revisions, newest first", async () => {
     expect.stringMatching(new RegExp(`^   ${second}  ${time}  ada   deployment  running  2      two \\\\x1b\\[2J$`)),
     expect.stringMatching(new RegExp(`^   ${first}  ${time}  ada   deployment  running  2      one$`)),
   ]);
-
-  const [, token = ""] = /--page-token (\S+)/.exec(stderr) ?? [];
-  const next = await flowgate("history", "--limit", "3", "--page-token", token);
-  expect(next.stdout.split("\n")).toHaveLength(3);
 });
 
 test("filters the history", async () => {
-  expect((await flowgate("history", "--user", "nobody")).stdout).toBe("No revisions.\n");
-  expect((await flowgate("history", "--outcome", "failed")).stdout).toBe("No revisions.\n");
-  expect((await flowgate("history", "--until", "2020-01-01")).stdout).toBe("No revisions.\n");
+  expect((await flowgate("history", "--user", "nobody")).stdout).toBe("There are no such revisions.\n");
+  expect((await flowgate("history", "--outcome", "failed")).stdout).toBe("There are no such revisions.\n");
+  expect((await flowgate("history", "--until", "2020-01-01")).stdout).toBe("There are no such revisions.\n");
   const { stdout } = await flowgate("history", "--since", "2020-01-01", "--user", "ada", "-o", "json");
   const { revisions } = JSON.parse(stdout) as { revisions: { rev: string; cause: string }[] };
   expect(revisions.slice(0, 3)).toMatchObject(revs.toReversed().map((rev) => ({ rev, cause: "deployment" })));
@@ -84,27 +80,30 @@ test("shows a revision and what it changed", async () => {
   const [first = "", second = ""] = revs;
   const { code, stdout } = await flowgate("show", second.slice(0, 6));
   expect(code).toBe(0);
-  expect(stdout).toMatch(new RegExp(`^revision ${second}\nDeployed: .*\nBy:       ada, 127\\.0\\.0\\.1, rest\n`));
-  expect(stdout).toContain(`Outcome:  running\nParent:   ${first}\n`);
-  expect(stdout).toContain(String.raw`Message:  two \x1b[2J`);
+  expect(stdout).toMatch(new RegExp(`^revision ${second}\nDeployed  .*\nBy        ada, 127\\.0\\.0\\.1, rest\n`));
+  expect(stdout).toContain(`Outcome   running\nParent    ${first}\n`);
+  expect(stdout).toContain(String.raw`Message   two \x1b[2J`);
   expect(stdout).toContain("        - msg.payload = 1;\n        + msg.payload = 2;\n");
   const json = JSON.parse((await flowgate("show", "@~1", "-o", "json")).stdout) as object;
   expect(json).toMatchObject({ revision: { rev: second, user: "ada" }, diff: { base: first, rev: second } });
 });
 
 test.each([
-  [["show", "nope"], "flowgate: nope: there is no such revision. List them with flowgate history.\n"],
+  [["show", "nope"], /^flowgate: nope: there is no such revision\. List them with flowgate history\.\n$/],
   [
     ["rollback", "@~999"],
     /^flowgate: @~999: the history has \d+ revisions only\. List them with flowgate history\.\n$/,
   ],
   [["show", ""], /^flowgate: : \d revisions begin with it, such as \S+ and \S+\. Specify more characters\.\n$/],
-  [["history", "--limit", "0"], /It is a number from 1 to 1000\..*\nflowgate: See flowgate history --help\.\n$/],
+  [
+    ["history", "--limit", "0"],
+    /It must be a whole number from 1 to 9999999\..*\nflowgate: See flowgate history --help\.\n$/,
+  ],
 ])("rejects %j", async (args, stderr) => {
   expect(await flowgate(...args)).toEqual({
     code: 1,
     stdout: "",
-    stderr: typeof stderr === "string" ? stderr : expect.stringMatching(stderr),
+    stderr: expect.stringMatching(stderr),
   });
 });
 
@@ -117,7 +116,7 @@ test("pins a revision and changes its message", async () => {
   expect((await flowgate("history", "--pinned")).stdout).toMatch(/ \[pinned\] release 12\n$/);
   expect((await flowgate("message", rev, "one")).stdout).toContain('("one", by ada');
   expect((await flowgate("unpin", rev)).stdout).toContain("is not pinned.");
-  expect((await flowgate("history", "--pinned")).stdout).toBe("No revisions.\n");
+  expect((await flowgate("history", "--pinned")).stdout).toBe("There are no such revisions.\n");
 });
 
 test("a user without the permission is told what to do", async () => {
@@ -154,13 +153,13 @@ test("undoes a deployment, and restores an earlier one", async () => {
 test.skipIf(!hasTerminal)("asks before an undo at a terminal, and shows colours", async () => {
   await deploy(withPrice(8), "eight");
   await deploy(withPrice(9), "nine");
-  expect(await atTerminal(["undo"], [["Undo revision", "n"]], { env })).toMatchObject({
+  expect(await atTerminal(["undo"], [["Undo revision", "n"]], env)).toMatchObject({
     code: 1,
     shown: expect.stringContaining("\x1b[31m        - msg.payload = 9;\x1b[39m\r\n"),
   });
   expect(await active()).toEqual(withPrice(9));
-  expect(await atTerminal(["undo"], [["Undo revision", "y"]], { env })).toMatchObject({ code: 0 });
+  expect(await atTerminal(["undo"], [["Undo revision", "y"]], env)).toMatchObject({ code: 0 });
   expect(await active()).toEqual(withPrice(8));
-  const { shown } = await atTerminal(["history", "-n", "1"], [], { env });
+  const { shown } = await atTerminal(["history", "-n", "1"], [], env);
   expect(shown).toContain("\x1b[32mrunning\x1b[39m");
 });

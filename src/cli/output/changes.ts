@@ -8,6 +8,7 @@ type Format = Parameters<Output["style"]>[0];
 const formats: readonly (readonly [RegExp, Format])[] = [
   [/^(?:tab|subflow) .*\): added$/, ["bold", "green"]],
   [/^(?:tab|subflow) .*\): removed$/, ["bold", "red"]],
+  [/^(?:tab|subflow) .*\): changed$/, ["bold", "yellow"]],
   [/^\S/, "bold"],
   [/^(?: {2}| {8})\+ /, "green"],
   [/^(?: {2}| {8})- /, "red"],

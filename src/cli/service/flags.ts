@@ -1,4 +1,5 @@
 import type { Command, OptionValues } from "commander";
+import { commandPath } from "../command-path.ts";
 import { usageFailure } from "../failure.ts";
 import { settings } from "./settings.ts";
 
@@ -20,7 +21,7 @@ export function readFlags(command: Command): Flags {
   return new Map(
     command.options.flatMap((option): [string, string][] => {
       const value: unknown = values[option.attributeName()];
-      if (value === "") throw usageFailure(`${option.long ?? option.flags} requires a value.`);
+      if (value === "") throw usageFailure(`${option.long ?? option.flags} requires a value.`, commandPath(command));
       return typeof value === "string" ? [[option.name(), value]] : [];
     }),
   );

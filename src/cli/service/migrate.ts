@@ -16,7 +16,10 @@ export async function migrateCommand(
   const { store: from } = await readOptions(flags, environment, undefined, "from");
   const { store: to, dataDir, credentialSecret } = await readOptions(flags, environment, undefined, "to");
   if (from === to) {
-    throw usageFailure("--from and --to are the same store. The one that is left out is the configured store.");
+    throw usageFailure(
+      "--from and --to are the same store. The one that is left out is the configured store.",
+      "flowgate migrate",
+    );
   }
   const interruption = new AbortController();
   let exitCode = 1;

@@ -13,6 +13,7 @@ export async function verifyAuditCommand(
   if (head !== undefined && expected === undefined) {
     throw usageFailure(
       "audit verify takes a head as it printed it earlier: a number, a colon and 64 hexadecimal digits.",
+      "flowgate audit verify",
     );
   }
   const result = await verify(options, expected).catch((error: unknown) => {

@@ -33,7 +33,7 @@ test.each([
   ["a list of contexts", ["context", "list"]],
 ])("%s loads nothing of the service", async (_, args) => {
   const { stderr } = await runCli(args, { env: { NODE_OPTIONS: `--import ${listing}` } });
-  const loaded = [...stderr.matchAll(/\/src\/(\S+)/g)]
+  const loaded = [...stderr.matchAll(/\/src\/(\S+\.ts)$/gm)]
     .map(([, path = ""]) => path)
     .filter((path) => !path.startsWith("cli/"));
   expect(stderr).toContain("/src/cli/run.ts");

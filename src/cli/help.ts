@@ -37,5 +37,6 @@ export function title(text: string): string {
 }
 
 function widthOf(stream: NodeJS.WriteStream): number {
-  return stream.isTTY ? Math.min(stream.columns, maxWidth) : 80;
+  // Some terminals do not tell their width.
+  return stream.isTTY && stream.columns > 0 ? Math.min(stream.columns, maxWidth) : 80;
 }

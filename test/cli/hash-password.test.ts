@@ -1,6 +1,7 @@
 import { mkdtempDisposable, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { parsePasswordHash, verifyPasswords } from "../../src/auth/passwords.ts";
 import { runCli } from "./run-cli.ts";
@@ -31,8 +32,7 @@ test.each([
   expect(await runCli(["hash-password"], { input })).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\n` });
 });
 
-/** Without the sequences that move the cursor and set styles. */
-const plain = (shown: string): string => shown.replaceAll(/\x1b\[[?\d;]*[A-Za-z]/g, "");
+const plain = stripVTControlCharacters;
 
 test.skipIf(!hasTerminal)("prompts twice at a terminal, and never shows what is typed", async () => {
   const { code, shown } = await atTerminal(

@@ -22,7 +22,7 @@ export type Context = {
   readonly insecureAllowHttp?: boolean;
 };
 
-export type StoredToken = {
+type StoredToken = {
   readonly token: string;
   readonly user: string;
   /** RFC 3339. */

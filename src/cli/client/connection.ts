@@ -14,7 +14,7 @@ export type Connection = {
 };
 
 /** Where the token comes from: the environment, or `flowgate login`. `withheld`: the environment, for another server. */
-export type TokenOrigin = "environment" | "login" | "withheld";
+type TokenOrigin = "environment" | "login" | "withheld";
 
 export type TlsOptions = {
   readonly ca?: string;

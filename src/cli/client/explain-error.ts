@@ -15,9 +15,12 @@ export function explainError(error: unknown, connection: Connection): unknown {
       ? explainReason(info.reason, error, connection)
       : (explainNetworkError(error, connection) ?? explainCode(error, connection));
   const outcome = isUnknown(error, info?.reason) ? ` ${unknownOutcome}` : "";
-  const exitCode = error.code === Code.Aborted ? exitCodes.conflict : exitCodes.error;
+  // A lost connection is ABORTED too, but without a reason.
+  const exitCode = conflicts.has(info?.reason ?? "") ? exitCodes.conflict : exitCodes.error;
   return new CliFailure(`${explanation}${outcome}`, { exitCode, cause: error });
 }
+
+const conflicts: ReadonlySet<string> = new Set(["version_mismatch", "precondition_failed", "merge_conflict"]);
 
 const unknownOutcome =
   "It is not known whether the server has carried it out: see flowgate history or flowgate status before you repeat it.";

@@ -4,6 +4,12 @@ import { examples } from "../examples.ts";
 
 const shells = ["bash", "zsh", "fish"] as const;
 
+/** What the script uses of the package bash-completion, which not all systems have. */
+const bashFallback = `declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
+  words=("\${COMP_WORDS[@]}") cword=$COMP_CWORD cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]}
+}
+`;
+
 export function defineCompletion(root: Command): void {
   withoutServer(root.command("completion"))
     .summary("print a script that completes commands")
@@ -12,13 +18,14 @@ export function defineCompletion(root: Command): void {
     .addHelpText(
       "after",
       examples(
-        ['eval "$(flowgate completion bash)"', "in ~/.bashrc; it needs the package bash-completion"],
+        ['eval "$(flowgate completion bash)"', "in ~/.bashrc"],
         ['eval "$(flowgate completion zsh)"', "in ~/.zshrc, after compinit"],
         ["flowgate completion fish > ~/.config/fish/completions/flowgate.fish", "once"],
       ),
     )
     .action(async (shell: string) => {
       const { script } = await import("@bomb.sh/tab");
+      if (shell === "bash") process.stdout.write(bashFallback);
       script(shell, "flowgate", "flowgate");
     });
 

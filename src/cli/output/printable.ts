@@ -8,10 +8,11 @@ export function printable(text: string): string {
 
 /** The same for text of several lines, some of it in a style. */
 export function printableLines(text: string): string {
-  return text.replaceAll(/\x1b\[\d{1,2}m|[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]/gu, (found) =>
-    found.length > 1 ? found : escape(found),
-  );
+  return text.replaceAll(styledText, (found) => (found.length > 1 ? found : escape(found)));
 }
+
+/** A style as node:util sets it, or a character that is not safe. */
+const styledText = new RegExp(String.raw`\x1b\[\d{1,2}m|[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]`, "gu");
 
 function escape(character: string): string {
   const code = character.charCodeAt(0);

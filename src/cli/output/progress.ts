@@ -35,16 +35,17 @@ function startLater(options: { stream: NodeJS.WriteStream; text: string; handleS
   let { text } = options;
   let shown: { text: string; stop(): unknown } | undefined;
   let isStopped = false;
-  const timer = setTimeout(async () => {
+  const show = async (): Promise<void> => {
     const { default: spinner } = await import("yocto-spinner");
     if (!isStopped) shown = spinner({ ...options, text }).start();
-  }, delayMs);
+  };
+  const timer = setTimeout(() => void show(), delayMs);
   return {
-    update(next: string): void {
+    update: (next: string): void => {
       text = next;
       if (shown !== undefined) shown.text = next;
     },
-    stop(): void {
+    stop: (): void => {
       isStopped = true;
       clearTimeout(timer);
       shown?.stop();

@@ -2,11 +2,17 @@ import { Command } from "commander";
 import { defineAudit } from "./commands/audit.ts";
 import { defineStoreCommands } from "./commands/store.ts";
 import { defineHashPassword } from "./commands/hash-password.ts";
+import { defineHistory } from "./commands/history.ts";
+import { definePin } from "./commands/pin.ts";
+import { defineRollback } from "./commands/rollback.ts";
 import { defineServe } from "./commands/serve.ts";
+import { defineShow } from "./commands/show.ts";
 import { defineStatus } from "./commands/status.ts";
+import { defineUndo } from "./commands/undo.ts";
 import { defineVersion } from "./commands/version.ts";
 import { addConnectionOptions } from "./client/connection-options.ts";
 import { examples } from "./examples.ts";
+import { helpConfiguration, helpOutput } from "./help.ts";
 import type { Program } from "./program.ts";
 
 /** All commands of `flowgate`. Their actions load what they need. */
@@ -17,14 +23,21 @@ export function createCommandLine(program: Program): Command {
     .version(program.version(), "-V, --version", "print the version")
     .helpOption("-h, --help", "print help for a command")
     .helpCommand("help [command]", "print help for a command")
-    .configureHelp({ showGlobalOptions: true, sortOptions: false })
+    .configureHelp(helpConfiguration)
     // Errors are thrown, and printed by runCommandLine.
     .exitOverride()
-    .configureOutput({ outputError: () => {} });
+    .configureOutput({ ...helpOutput, outputError: () => {} });
   addConnectionOptions(root);
 
   root.commandsGroup("Look:");
   defineStatus(root);
+
+  root.commandsGroup("History:");
+  defineHistory(root);
+  defineShow(root);
+  defineUndo(root);
+  defineRollback(root);
+  definePin(root);
 
   root.commandsGroup("Administer:");
   defineAudit(root, program);

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Output } from "../output/output.ts";
+import type { Progress } from "../output/progress.ts";
 import type { Connection } from "./connection.ts";
 import type { ConnectionFlags } from "./connection-options.ts";
 import type { Session } from "./session.ts";
@@ -9,6 +10,8 @@ export type ClientContext = {
   readonly connection: Connection;
   readonly session: Session;
   readonly output: Output;
+  /** Each call has one already. */
+  readonly progress: Progress;
 };
 
 /** The action of a command that calls a server, with the arguments and then the options of the command. */
@@ -21,12 +24,15 @@ export function clientAction<A extends readonly unknown[]>(
     const flags = command.optsWithGlobals<ConnectionFlags>();
     const { resolveConnection } = await import("./resolve-connection.ts");
     const connection = await resolveConnection(flags, process.env);
-    const [{ openSession }, { createOutput }] = await Promise.all([
+    const [{ openSession }, { createOutput }, { createProgress }] = await Promise.all([
       import("./session.ts"),
       import("../output/output.ts"),
+      import("../output/progress.ts"),
     ]);
+    const progress = createProgress();
     try {
-      await run({ connection, session: openSession(connection), output: createOutput(flags.output) }, ...args);
+      const session = openSession(connection, progress);
+      await run({ connection, session, output: await createOutput(flags.output), progress }, ...args);
     } catch (error) {
       const { explainError } = await import("./explain-error.ts");
       throw explainError(error, connection);

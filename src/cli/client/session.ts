@@ -1,5 +1,5 @@
-import type { Interceptor } from "@connectrpc/connect";
-import { createClient } from "@connectrpc/connect";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import {
   AuditService,
@@ -11,16 +11,27 @@ import {
   TokensService,
   retryInterceptor,
 } from "@flowgate/client";
+import type { Progress } from "../output/progress.ts";
 import type { Connection } from "./connection.ts";
+import { noteCall } from "./failed-call.ts";
 
 export type Session = ReturnType<typeof openSession>;
 
+/** How long a read may take unless `--timeout` says otherwise. A deployment has no limit, since its flows have to start. */
+const readTimeoutMs = 60_000;
+
 /** Clients of all services of a server. Nothing is sent until the first call. */
-export function openSession({ baseUrl, socketPath, token, tls, timeoutMs }: Connection) {
+export function openSession({ server, baseUrl, socketPath, token, tls, timeoutMs }: Connection, progress: Progress) {
   const transport = createConnectTransport({
     httpVersion: "1.1",
     baseUrl,
-    interceptors: [retryInterceptor(), ...(token === undefined ? [] : [authorize(token)])],
+    interceptors: [
+      (next) => (request) => progress.during(`Waiting for ${server}`, () => next(request)),
+      noteCall,
+      ...(timeoutMs === undefined ? [limitReads] : []),
+      retryInterceptor(),
+      ...(token === undefined ? [] : [authorize(token)]),
+    ],
     nodeOptions: socketPath === undefined ? tls : { socketPath },
     ...(timeoutMs !== undefined && { defaultTimeoutMs: timeoutMs }),
   });
@@ -41,3 +52,19 @@ function authorize(token: string): Interceptor {
     return next(request);
   };
 }
+
+const limitReads: Interceptor = (next) => async (request) => {
+  if (request.stream || request.method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS) {
+    return next(request);
+  }
+  const limit = new AbortController();
+  const timer = setTimeout(
+    () => limit.abort(new ConnectError("the operation timed out", Code.DeadlineExceeded)),
+    readTimeoutMs,
+  );
+  try {
+    return await next({ ...request, signal: AbortSignal.any([request.signal, limit.signal]) });
+  } finally {
+    clearTimeout(timer);
+  }
+};

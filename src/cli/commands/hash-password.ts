@@ -1,10 +1,10 @@
 import type { Command } from "commander";
+import { withoutServer } from "../client/connection-options.ts";
 import { usageFailure } from "../failure.ts";
 import { examples } from "../examples.ts";
 
 export function defineHashPassword(root: Command): void {
-  root
-    .command("hash-password")
+  withoutServer(root.command("hash-password"))
     .summary("prompt for a password, or read one line from stdin, and print its hash")
     .description("Prompt for a password, or read one line from stdin, and print its hash for the configuration file.")
     .addHelpText("after", examples(["flowgate hash-password < password.txt", "without a prompt"]))

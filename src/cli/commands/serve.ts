@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { withoutServer } from "../client/connection-options.ts";
 import type { Program } from "../program.ts";
 import { addSettings, readFlags } from "../service/flags.ts";
 
@@ -29,8 +30,7 @@ Start it, get a token, and read the flows with it:
 `;
 
 export function defineServe(root: Command, { openGateway, beforeLoad }: Program): void {
-  const command = root
-    .command("serve")
+  const command = withoutServer(root.command("serve"))
     .alias("start")
     .summary("start the service (the default)")
     .description("Start the service.")

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { withoutServer } from "../client/connection-options.ts";
 import { usageFailure } from "../failure.ts";
 import type { Program } from "../program.ts";
 import { addSettings, readFlags } from "../service/flags.ts";
@@ -12,8 +13,7 @@ export function defineStoreCommands(root: Command, { copyStore, migrateStore }: 
     ["restore", "restore the store from such a copy; the service must not run"],
   ] as const;
   for (const [kind, summary] of copies) {
-    const command = root
-      .command(kind)
+    const command = withoutServer(root.command(kind))
       .summary(summary)
       .description(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`)
       .argument("<file>", "path of the copy")
@@ -24,8 +24,7 @@ export function defineStoreCommands(root: Command, { copyStore, migrateStore }: 
     addSettings(command, storeSettings);
   }
 
-  const migrate = root
-    .command("migrate")
+  const migrate = withoutServer(root.command("migrate"))
     .summary("copy the store to another one; no service must use them")
     .description("Copy the store --from one URL --to another. No service must use them.")
     .option("--from <url>", "store to copy (default: the configured one)")

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
+import { withoutServer } from "../client/connection-options.ts";
 import type { Program } from "../program.ts";
 
 export function defineVersion(root: Command, { version }: Program): void {
-  root
-    .command("version")
+  withoutServer(root.command("version"))
     .summary("print the version")
     .description("Print the version of this program.")
     .action(() => {

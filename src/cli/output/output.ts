@@ -1,14 +1,14 @@
-import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { styleText } from "node:util";
 import Table from "cli-table3";
-import { stringify } from "yaml";
 import type { OutputFormat } from "../client/connection-options.ts";
+import { printableLines } from "./printable.ts";
 
 /** Prints the results of commands on stdout. */
 export type Output = {
   /** Undefined: for people. */
   readonly format: OutputFormat | undefined;
-  /** Prints a message as JSON or YAML if that was asked for, or else as text for people. */
+  /** Prints a message as JSON or YAML, as the REST API has it, if that was asked for, or else as text for people. */
   message<D extends DescMessage>(schema: D, message: MessageShape<D>, text: () => string): void;
   /** The same for a value that is no message. */
   value(value: unknown, text: () => string): void;
@@ -18,15 +18,17 @@ export type Output = {
   style(format: Parameters<typeof styleText>[0], text: string): string;
 };
 
-export function createOutput(format: OutputFormat | undefined): Output {
+export async function createOutput(format: OutputFormat | undefined): Promise<Output> {
+  const programs = format === undefined ? undefined : await loadSerializer(format);
   const style: Output["style"] = (format, text) => styleText(format, text, { stream: process.stdout });
-  const value: Output["value"] = (value, text) => {
-    process.stdout.write(`${format === undefined ? text() : serialize(value, format)}\n`);
+  const print = (text: string): void => {
+    process.stdout.write(`${text}\n`);
   };
   return {
     format,
-    value,
-    message: (schema, message, text) => value(toJson(schema, message, { alwaysEmitImplicit: true }), text),
+    value: (value, text) => print(programs?.serialize(value) ?? printableLines(text())),
+    message: (schema, message, text) =>
+      print(programs?.serialize(programs.toRestJson(schema, message)) ?? printableLines(text())),
     table(head, rows) {
       const table = new Table({ chars: noBorders, style: { "padding-left": 0, "padding-right": 2, head: [] } });
       table.push(
@@ -39,8 +41,12 @@ export function createOutput(format: OutputFormat | undefined): Output {
   };
 }
 
-function serialize(value: unknown, format: OutputFormat): string {
-  return format === "json" ? JSON.stringify(value, null, 2) : stringify(value).trimEnd();
+/** Loads only what the format needs. */
+async function loadSerializer(format: OutputFormat) {
+  const { toRestJson } = await import("./rest-json.ts");
+  if (format === "json") return { toRestJson, serialize: (value: unknown) => JSON.stringify(value, null, 2) };
+  const { stringify } = await import("yaml");
+  return { toRestJson, serialize: (value: unknown) => stringify(value).trimEnd() };
 }
 
 const noBorders = Object.fromEntries(

@@ -1,6 +1,6 @@
 import { defaultDataDir } from "../../options/data-dir.ts";
 import type { Flags } from "./flags.ts";
-import type { ConfigFile } from "./config-file.ts";
+import type { ConfigFile } from "../config-file.ts";
 import { readSetting, settings } from "./settings.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -47,7 +47,7 @@ export function dataDirOf({ content: { dataDir = defaultDataDir } }: Input): str
 
 async function readFile(path: string, origin: string): Promise<ConfigFile> {
   // Loads the YAML parser only if there is a file.
-  const { readConfigFile } = await import("./config-file.ts");
+  const { readConfigFile } = await import("../config-file.ts");
   return readConfigFile(path, origin);
 }
 

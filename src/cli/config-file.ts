@@ -13,7 +13,7 @@ import {
   parseDocument,
   visit,
 } from "yaml";
-import { CliFailure } from "../failure.ts";
+import { CliFailure } from "./failure.ts";
 
 export type ConfigFile = {
   readonly path: string;

@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { NoOperationTraceWriter, parseWorkflow } from "@actions/workflow-parser";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { runnerImport } from "vite";
 import { parse } from "yaml";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint, type Node, tab } from "../e2e/flow-builders.ts";
@@ -56,6 +56,13 @@ describe("GitHub Actions", () => {
 
   test("is a valid workflow", async () => {
     const content = await readExample(file);
+    // Vite loads it, because it imports JSON without the attribute that Node requires.
+    const { module } = await runnerImport<typeof import("@actions/workflow-parser")>("@actions/workflow-parser", {
+      configFile: false,
+      logLevel: "silent",
+      ssr: { noExternal: true },
+    });
+    const { NoOperationTraceWriter, parseWorkflow } = module;
     const errorsOf = (content: string) =>
       parseWorkflow({ name: file, content }, new NoOperationTraceWriter()).context.errors.getErrors();
     expect(errorsOf(content)).toEqual([]);
@@ -125,7 +132,7 @@ describe("GitHub Actions", () => {
 });
 
 describe("GitLab CI", () => {
-  /** Runs the jobs of the stage, if its rules say so, with the shell of this machine. */
+  /** Runs the jobs that its rules select, with the shell of this machine. */
   async function runPipeline(repository: Repository, variables: Readonly<Record<string, string>>) {
     const all = { FLOWGATE_SERVER: service.url, FLOWGATE_READ_TOKEN: readToken, ...variables };
     const flags = Object.entries(all).map(([name, value]) => `--variable '${name}=${value}'`);
@@ -155,11 +162,10 @@ describe("GitLab CI", () => {
 
   test("is a valid pipeline", async () => {
     await using repository = await createRepository("gitlab-ci", {});
-    const list = () =>
-      repository.run("git remote add origin git@gitlab.example:team/flows.git; gitlab-ci-local --list");
-    expect(await list()).toMatchObject({ code: 0 });
+    expect(await repository.run("gitlab-ci-local --list")).toMatchObject({ code: 0 });
     await repository.succeed("sed -i s/resource_group/resource_groups/ .gitlab-ci.yml");
-    expect(await list()).toMatchObject({ code: 1 });
+    const { stdout, stderr } = await repository.run("gitlab-ci-local --list");
+    expect(stdout + stderr).toContain("'resource_groups' property is not expected to be here");
   });
 
   test("shows the plan of a merge request, and deploys nothing", async () => {

@@ -1,15 +1,23 @@
 import { Command } from "commander";
 import { defineAudit } from "./commands/audit.ts";
 import { defineStoreCommands } from "./commands/store.ts";
+import { defineCompletion } from "./commands/completion.ts";
+import { defineContext } from "./commands/context.ts";
+import { defineGet } from "./commands/get.ts";
 import { defineHashPassword } from "./commands/hash-password.ts";
 import { defineHistory } from "./commands/history.ts";
 import { definePin } from "./commands/pin.ts";
 import { defineRollback } from "./commands/rollback.ts";
+import { defineLogin } from "./commands/login.ts";
+import { defineLogout } from "./commands/logout.ts";
+import { defineRuntime } from "./commands/runtime.ts";
 import { defineServe } from "./commands/serve.ts";
 import { defineShow } from "./commands/show.ts";
 import { defineStatus } from "./commands/status.ts";
 import { defineUndo } from "./commands/undo.ts";
+import { defineToken } from "./commands/token.ts";
 import { defineVersion } from "./commands/version.ts";
+import { defineWhoami } from "./commands/whoami.ts";
 import { addConnectionOptions } from "./client/connection-options.ts";
 import { examples } from "./examples.ts";
 import { helpConfiguration, helpOutput } from "./help.ts";
@@ -18,19 +26,27 @@ import type { Program } from "./program.ts";
 /** All commands of `flowgate`. Their actions load what they need. */
 export function createCommandLine(program: Program): Command {
   const root = new Command("flowgate")
-    .description("Deploys and runs flows: the service, and the client to administer it.")
+    .description(
+      "Deploys and runs flows: the service, and the client to administer it. Without a command, the service is started.",
+    )
     .usage("[command] [flags]")
     .version(program.version(), "-V, --version", "print the version")
     .helpOption("-h, --help", "print help for a command")
-    .helpCommand("help [command]", "print help for a command")
     .configureHelp(helpConfiguration)
     // Errors are thrown, and printed by runCommandLine.
     .exitOverride()
     .configureOutput({ ...helpOutput, outputError: () => {} });
   addConnectionOptions(root);
 
+  root.commandsGroup("Connect:");
+  defineLogin(root);
+  defineLogout(root);
+  defineWhoami(root);
+  defineContext(root);
+
   root.commandsGroup("Look:");
   defineStatus(root);
+  defineGet(root);
 
   root.commandsGroup("History:");
   defineHistory(root);
@@ -40,6 +56,8 @@ export function createCommandLine(program: Program): Command {
   definePin(root);
 
   root.commandsGroup("Administer:");
+  defineRuntime(root);
+  defineToken(root);
   defineAudit(root, program);
 
   root.commandsGroup("Run the service:");
@@ -48,12 +66,15 @@ export function createCommandLine(program: Program): Command {
   defineHashPassword(root);
 
   root.commandsGroup("Other:");
+  defineCompletion(root);
   defineVersion(root, program);
+  root.helpCommand("help [command]", "print help for a command");
   return root.addHelpText(
     "after",
     examples(
       ["flowgate", "start the service on http://127.0.0.1:8080"],
-      ["flowgate status", "ask it what runs"],
+      ["flowgate login --server https://flows.example.com", "log in to a server"],
+      ["flowgate status", "see what runs"],
       ["flowgate serve --help", "all flags of the service"],
     ),
   );

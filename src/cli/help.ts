@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import type { Command, HelpConfiguration, OutputConfiguration } from "commander";
+import { type Command, Help, type HelpConfiguration, type OutputConfiguration } from "commander";
 import { globalOptionsOf } from "./client/connection-options.ts";
 
 /** Longer lines are hard to read. */
@@ -9,7 +9,20 @@ const maxWidth = 110;
 export const helpConfiguration: HelpConfiguration = {
   showGlobalOptions: true,
   sortOptions: false,
-  visibleGlobalOptions: (command: Command) => (command.parent === null ? [] : globalOptionsOf(command)),
+  visibleOptions(this: Help, command: Command) {
+    const options = Help.prototype.visibleOptions.call(this, command);
+    // Those of the connection are in the help of each command that takes them.
+    return command.parent === null ? options.filter((option) => /^--(help|version)$/.test(option.long ?? "")) : options;
+  },
+  visibleGlobalOptions: (command: Command) => (command.commands.length > 0 ? [] : globalOptionsOf(command)),
+  visibleCommands(this: Help, command: Command) {
+    const commands = Help.prototype.visibleCommands.call(this, command);
+    return command.parent === null ? commands : commands.filter((each) => each.name() !== "help");
+  },
+  subcommandTerm(this: Help, command: Command) {
+    const term = Help.prototype.subcommandTerm.call(this, command);
+    return term.replace(/\|\S+/, "").replace(" [options]", "");
+  },
   styleTitle: title,
 };
 

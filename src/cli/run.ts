@@ -22,6 +22,7 @@ async function run(commandLine: Command, argv: readonly string[]): Promise<void>
   try {
     const { operands, unknown } = commandLine.parseOptions([...argv]);
     const isBare = operands.length === 0 && !unknown.some((flag) => flag === "--help" || flag === "-h");
+    if (isBare) assertNoCommand(commandLine, unknown);
     await commandLine.parseAsync(isBare ? ["serve", ...argv] : [...argv], { from: "user" });
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -32,6 +33,23 @@ async function run(commandLine: Command, argv: readonly string[]): Promise<void>
   }
 }
 
+/** Flags without a command are those of `serve`. */
+function assertNoCommand(commandLine: Command, words: readonly string[]): void {
+  const position = words.findIndex((word, index) => !(words[index - 1] ?? "").startsWith("--") && isCommand(word));
+  const command = words[position];
+  if (command !== undefined) {
+    const flags = words.slice(0, position).join(" ");
+    throw usageFailure(
+      `Write the flags of a command after its name: flowgate ${command} ${flags}`,
+      `flowgate ${command}`,
+    );
+  }
+
+  function isCommand(word: string): boolean {
+    return commandLine.commands.some((each) => each.name() === word || each.aliases().includes(word));
+  }
+}
+
 /** Help and versions, which commander has printed, are no failures. */
 function end({ exitCode, code, message }: CommanderError, command: string): void {
   if (exitCode === 0) return;
@@ -39,7 +57,8 @@ function end({ exitCode, code, message }: CommanderError, command: string): void
   if (code === "commander.help") throw new CliFailure("");
   const [first = "", ...rest] = message.replace(/^error: /, "").split("\n");
   const hints = rest.map((line) => ` ${line.replace(/^\((.*)\)$/, "$1")}`);
-  throw usageFailure(`${first.charAt(0).toUpperCase()}${first.slice(1)}.${hints.join("")}`, command);
+  const problem = `${first.charAt(0).toUpperCase()}${first.slice(1)}`.replace(/\.?$/, ".");
+  throw usageFailure(`${problem}${hints.join("")}`, command);
 }
 
 /** The path of the command that the words name, such as `flowgate audit verify`. */

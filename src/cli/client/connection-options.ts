@@ -45,7 +45,9 @@ const withoutConnection = new WeakMap<Command, { readonly output: boolean }>();
  */
 export function withoutServer(command: Command, { output = false }: { readonly output?: boolean } = {}): Command {
   withoutConnection.set(command, { output });
-  return command.hook("preAction", () => {
+  return command.hook("preAction", (_, called) => {
+    // A group's hooks run for its commands too.
+    if (called !== command) return;
     const root = rootOf(command);
     const given = root.options.find(
       (option) => !takes(command, option) && root.getOptionValueSource(option.attributeName()) === "cli",

@@ -5,9 +5,15 @@ import { examples } from "../examples.ts";
 
 export function defineHashPassword(root: Command): void {
   withoutServer(root.command("hash-password"))
-    .summary("prompt for a password, or read one line from stdin, and print its hash")
+    .summary("print the hash of a password")
     .description("Prompt for a password, or read one line from stdin, and print its hash for the configuration file.")
-    .addHelpText("after", examples(["flowgate hash-password < password.txt", "without a prompt"]))
+    .addHelpText(
+      "after",
+      examples(
+        ["flowgate hash-password", "ask for it twice"],
+        ["flowgate hash-password < password.txt", "without a prompt"],
+      ),
+    )
     .allowExcessArguments()
     .action(async (_options: unknown, command: Command) => {
       if (command.args.length > 0) {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { withoutServer } from "../client/connection-options.ts";
+import { examples } from "../examples.ts";
 import type { Program } from "../program.ts";
 import { addSettings, readFlags } from "../service/flags.ts";
 
@@ -19,15 +20,7 @@ A configuration file, flowgate.yaml:
         password: "$argon2id$v=19$m=19456,t=2,p=1$..."   # from flowgate hash-password
         permissions: "*"
     default:
-      permissions: read
-
-Start it, get a token, and read the flows with it:
-
-  flowgate --config flowgate.yaml
-  curl -d client_id=service-admin -d grant_type=password -d scope='*' \\
-       -d username=admin --data-urlencode password@password.txt http://127.0.0.1:8080/auth/token
-  curl -H 'Authorization: Bearer <access_token>' http://127.0.0.1:8080/flows
-`;
+      permissions: read`;
 
 export function defineServe(root: Command, { openGateway, beforeLoad }: Program): void {
   const command = withoutServer(root.command("serve"))
@@ -35,6 +28,15 @@ export function defineServe(root: Command, { openGateway, beforeLoad }: Program)
     .summary("start the service (the default)")
     .description("Start the service.")
     .addHelpText("after", details)
+    .addHelpText(
+      "after",
+      examples(
+        ["flowgate", "on http://127.0.0.1:8080, without users"],
+        ["flowgate serve --config flowgate.yaml", "with users"],
+        ["flowgate login", "in another terminal"],
+        ["flowgate status", "what runs"],
+      ),
+    )
     .action(async () => {
       const { serve } = await import("../service/serve.ts");
       await serve(readFlags(command), { openGateway, ...(beforeLoad && { beforeLoad }) });

@@ -1,4 +1,4 @@
-import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import { styleText } from "node:util";
 import Table from "cli-table3";
 import type { OutputFormat } from "../client/connection-options.ts";
@@ -10,8 +10,12 @@ export type Output = {
   readonly format: OutputFormat | undefined;
   /** Prints a message as JSON or YAML, as the REST API has it, if that was asked for, or else as text for people. */
   message<D extends DescMessage>(schema: D, message: MessageShape<D>, text: () => string): void;
+  /** The same for several messages, which become the members of an object. */
+  messages(parts: Readonly<Record<string, readonly [DescMessage, Message]>>, text: () => string): void;
   /** The same for a value that is no message. */
   value(value: unknown, text: () => string): void;
+  /** Names and their values, one in each line. Those without a value are left out. */
+  fields(rows: readonly (readonly [name: string, value: string])[]): string;
   /** A table without borders. */
   table(head: readonly string[], rows: readonly (readonly string[])[]): string;
   /** Text in this style, if the terminal shows colours. */
@@ -29,16 +33,22 @@ export async function createOutput(format: OutputFormat | undefined): Promise<Ou
     value: (value, text) => print(programs?.serialize(value) ?? printableLines(text())),
     message: (schema, message, text) =>
       print(programs?.serialize(programs.toRestJson(schema, message)) ?? printableLines(text())),
-    table(head, rows) {
-      const table = new Table({ chars: noBorders, style: { "padding-left": 0, "padding-right": 2, head: [] } });
-      table.push(
-        head.map((title) => style("bold", title)),
-        ...rows.map((row) => [...row]),
-      );
-      return table.toString().replaceAll(/ +$/gm, "");
+    messages: (parts, text) => {
+      const encode = programs?.toRestJson;
+      const entries = Object.entries(parts).map(([key, [schema, message]]) => [key, encode?.(schema, message)]);
+      print(programs?.serialize(Object.fromEntries(entries)) ?? printableLines(text()));
     },
+    table: (head, rows) => align([head.map((title) => style("bold", title)), ...rows]),
+    fields: (rows) =>
+      align(rows.filter(([, value]) => value !== "").map(([name, value]) => [style("bold", name), value])),
     style,
   };
+}
+
+function align(rows: readonly (readonly string[])[]): string {
+  const table = new Table({ chars: noBorders, style: { "padding-left": 0, "padding-right": 2, head: [] } });
+  table.push(...rows.map((row) => [...row]));
+  return table.toString().replaceAll(/ +$/gm, "");
 }
 
 /** Loads only what the format needs. */

@@ -9,18 +9,18 @@ export type Progress = {
 
 const delayMs = 1000;
 
-export function createProgress(
-  stream: NodeJS.WriteStream = process.stderr,
-  environment: Readonly<Record<string, string | undefined>> = process.env,
-): Progress {
-  const isShown = stream.isTTY && (environment["NO_COLOR"] ?? "") === "" && environment["TERM"] !== "dumb";
+/** `handleSignals`: whether SIGINT and SIGTERM end the process while something is shown; false: the command handles them. */
+export function createProgress({ handleSignals = true } = {}): Progress {
+  const stream = process.stderr;
+  const { NO_COLOR = "", TERM } = process.env;
+  const isShown = stream.isTTY && NO_COLOR === "" && TERM !== "dumb";
   let isRunning = false;
 
   return {
     async during(text, work) {
       if (!isShown || isRunning) return work(() => {});
       isRunning = true;
-      const spinner = startLater(stream, text);
+      const spinner = startLater({ stream, text, handleSignals });
       try {
         return await work(spinner.update);
       } finally {
@@ -31,12 +31,13 @@ export function createProgress(
   };
 }
 
-function startLater(stream: NodeJS.WriteStream, text: string) {
+function startLater(options: { stream: NodeJS.WriteStream; text: string; handleSignals: boolean }) {
+  let { text } = options;
   let shown: { text: string; stop(): unknown } | undefined;
   let isStopped = false;
   const timer = setTimeout(async () => {
     const { default: spinner } = await import("yocto-spinner");
-    if (!isStopped) shown = spinner({ stream, text }).start();
+    if (!isStopped) shown = spinner({ ...options, text }).start();
   }, delayMs);
   return {
     update(next: string): void {

@@ -1,8 +1,8 @@
-import type { CopyResult } from "../../store/copy/copy-tables.ts";
+import type { CopyProgress, CopyResult } from "../../store/copy/copy-tables.ts";
 import type { migrateStore } from "../../store/migrate.ts";
 import type { Flags } from "./flags.ts";
 import { CliFailure, usageFailure } from "../failure.ts";
-import { createProgressBar } from "./progress-bar.ts";
+import { createProgress } from "../output/progress.ts";
 import type { Environment } from "./read-input.ts";
 import { readOptions } from "./read-options.ts";
 import { exitCodes, untilSignal } from "./until-signal.ts";
@@ -24,25 +24,31 @@ export async function migrateCommand(
     exitCode = exitCodes[signal];
     interruption.abort(new Error("it was interrupted, and nothing was copied"));
   });
-  const bar = createProgressBar(process.stderr, environment);
+  // The handler of signals above needs the time until the copy has ended.
+  const progress = createProgress({ handleSignals: false });
   try {
-    const result = await migrate({
-      from,
-      to,
-      dataDir,
-      credentialSecret,
-      onProgress: (progress) => bar.show(progress),
-      signal: interruption.signal,
-    });
-    bar.clear();
+    const result = await progress.during("Copying", (update) =>
+      migrate({
+        from,
+        to,
+        dataDir,
+        credentialSecret,
+        onProgress: (copied) => update(formatProgress(copied)),
+        signal: interruption.signal,
+      }),
+    );
     const key = credentialSecret === undefined ? `${dataDir}/credential.key` : "credentialSecret";
     process.stdout.write(describe(result, key));
   } catch (error) {
-    bar.clear();
     throw new CliFailure(`The migration failed: ${error instanceof Error ? error.message : String(error)}`, {
       exitCode,
     });
   }
+}
+
+function formatProgress({ phase, done, total }: CopyProgress): string {
+  const percent = total === 0 ? 100 : Math.floor((done / total) * 100);
+  return `${phase === "copying" ? "Copying" : "Checking"}: ${percent}% of ${total} rows`;
 }
 
 function describe({ counts, auditProblem }: CopyResult, key: string): string {

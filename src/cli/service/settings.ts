@@ -6,7 +6,7 @@ export const settings = [
     path: ["host"],
     kind: "text",
     hint: "address",
-    help: "Listen on this address",
+    help: "listen on this address",
   },
   {
     flag: "port",
@@ -14,7 +14,7 @@ export const settings = [
     path: ["port"],
     kind: "number",
     hint: "number",
-    help: "Listen on this port; 0 takes a free one",
+    help: "listen on this port; 0 takes a free one",
   },
   {
     flag: "data-dir",
@@ -22,7 +22,7 @@ export const settings = [
     path: ["dataDir"],
     kind: "text",
     hint: "path",
-    help: "The directory of the store, its key and the runtime's files",
+    help: "the directory of the store, its key and the runtime's files",
   },
   {
     flag: "store",
@@ -30,7 +30,7 @@ export const settings = [
     path: ["store"],
     kind: "text",
     hint: "url",
-    help: "The URL of the store, such as sqlite:/path/to/file.db",
+    help: "the URL of the store, such as sqlite:/path/to/file.db",
   },
   {
     flag: "runtime-port",
@@ -38,7 +38,7 @@ export const settings = [
     path: ["runtime", "port"],
     kind: "number",
     hint: "number",
-    help: "The port of the flows' own HTTP-in nodes",
+    help: "the port of the flows' own HTTP-in nodes",
   },
   {
     flag: "metrics-port",
@@ -46,7 +46,7 @@ export const settings = [
     path: ["metrics", "port"],
     kind: "number",
     hint: "number",
-    help: "Serve /metrics on this separate port, without a token",
+    help: "serve /metrics on this separate port, without a token",
   },
   {
     flag: "tracing-endpoint",
@@ -54,7 +54,7 @@ export const settings = [
     path: ["tracing", "endpoint"],
     kind: "text",
     hint: "url",
-    help: "Send traces to this OpenTelemetry collector",
+    help: "send traces to this OpenTelemetry collector",
   },
   {
     flag: "drain-delay-ms",
@@ -62,7 +62,7 @@ export const settings = [
     path: ["drain", "delayMs"],
     kind: "number",
     hint: "number",
-    help: "Accept calls for this long after SIGTERM, while health reports not ready",
+    help: "accept calls for this long after SIGTERM, while health reports not ready",
   },
 ] as const;
 

@@ -21,7 +21,7 @@ export function explainConflict(error: unknown): unknown {
   const more = changeCount > changes.length ? [`  and ${changeCount - changes.length} more`] : [];
   return new CliFailure(
     [
-      `Conflict: ${describeRevision(active)} was deployed in the meantime. Nothing else was.`,
+      `Conflict: ${describeRevision(active)} is active. Nothing was deployed.`,
       ...changes.map((change) => `  ${describeChange(change)}`),
       ...more,
       isUnmergeable

@@ -1,3 +1,4 @@
+import type * as WorkflowParser from "@actions/workflow-parser";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -7,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { runnerImport } from "vite";
 import { parse } from "yaml";
 import { deploy } from "../e2e/deploy.ts";
-import { endpoint, type Node, tab } from "../e2e/flow-builders.ts";
+import { endpoint, type Node } from "../e2e/flow-builders.ts";
 import { bearer } from "../e2e/rest.ts";
 import { type Service, startService } from "../e2e/service.ts";
 import { login, user } from "../e2e/users.ts";
@@ -57,7 +58,7 @@ describe("GitHub Actions", () => {
   test("is a valid workflow", async () => {
     const content = await readExample(file);
     // Vite loads it, because it imports JSON without the attribute that Node requires.
-    const { module } = await runnerImport<typeof import("@actions/workflow-parser")>("@actions/workflow-parser", {
+    const { module } = await runnerImport<typeof WorkflowParser>("@actions/workflow-parser", {
       configFile: false,
       logLevel: "silent",
       ssr: { noExternal: true },

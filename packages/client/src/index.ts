@@ -7,8 +7,8 @@ export {
   ListAuditEntriesResponseSchema,
   VerifyAuditResponseSchema,
 } from "../gen/flowgate/v1/audit_pb.ts";
-export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
 export { FlowsDiffSchema, NodeChangeSchema } from "../gen/flowgate/v1/diff_pb.ts";
+export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
 export {
   type ConcurrentChange,
   type Credentials,

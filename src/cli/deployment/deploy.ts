@@ -9,6 +9,7 @@ import { finishDeployment } from "./finish.ts";
 import type { DeploymentFlags } from "./flags.ts";
 import { hasChanges, planFlows } from "./plan.ts";
 import { showPreview } from "./preview.ts";
+import { printResponse } from "./print-response.ts";
 import type { FlowsInput } from "./read-flows.ts";
 
 export type DeployFlags = DeploymentFlags & { readonly merge?: true };
@@ -19,11 +20,7 @@ export async function deployFlows(context: ClientContext, input: FlowsInput, fla
   const plan = await planFlows(context, input, flags);
   if (!hasChanges(plan)) {
     const response = create(SetFlowsResponseSchema, { rev: plan.rev });
-    output.message(
-      SetFlowsResponseSchema,
-      response,
-      () => `No changes: revision ${shortRev(plan.rev)} remains active.`,
-    );
+    await printResponse(output, response, `No changes: revision ${shortRev(plan.rev)} remains active.`);
     return;
   }
   await deployPlanned(context, input, plan, flags);

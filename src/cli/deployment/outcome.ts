@@ -1,10 +1,11 @@
 import { ConnectError } from "@connectrpc/connect";
-import { DeploymentOutcome, type SetFlowsResponse, SetFlowsResponseSchema } from "@flowgate/client";
+import { DeploymentOutcome, type SetFlowsResponse } from "@flowgate/client";
 import { printable } from "../output/printable.ts";
 import type { ClientContext } from "../client/client-action.ts";
 import type { Session } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { shortRev } from "../revisions/find-revision.ts";
+import { printResponse } from "./print-response.ts";
 
 /** Prints what has become of a deployment. Throws a CliFailure if its flows do not run, or not yet although the caller waited. */
 export async function reportOutcome(
@@ -20,7 +21,7 @@ export async function reportOutcome(
     (outcome !== DeploymentOutcome.RUNNING && wait !== undefined);
   const text = (await describe(session, response)).join("\n");
   if (output.format !== undefined || !isFailure) {
-    output.message(SetFlowsResponseSchema, response, () => output.style("green", text));
+    await printResponse(output, response, text);
   }
   if (isFailure) {
     throw new CliFailure(text, { exitCode: exitCodes.notRunning });

@@ -4,12 +4,13 @@ import type { ClientContext } from "../client/client-action.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
 import { describeRevision } from "../revisions/describe-revision.ts";
-import { findRevision } from "../revisions/find-revision.ts";
+import { findRevision, shortRev } from "../revisions/find-revision.ts";
 import { confirmDeployment } from "./confirm.ts";
 import { finishDeployment } from "./finish.ts";
 import { deploymentFields } from "./fields.ts";
 import type { DeploymentFlags } from "./flags.ts";
 import { showPreview } from "./preview.ts";
+import { printResponse } from "./print-response.ts";
 
 /** Deploys the flows before the active ones again. */
 export async function undo(context: ClientContext, flags: DeploymentFlags): Promise<void> {
@@ -30,7 +31,7 @@ export async function rollback(context: ClientContext, name: string, flags: Depl
   const [active, target] = await Promise.all([findRevision(session, "@"), findRevision(session, name)]);
   if (!(await preview(context, active, target.rev))) {
     const response = create(SetFlowsResponseSchema, { rev: active.rev });
-    output.message(SetFlowsResponseSchema, response, () => "Its flows are active already. Nothing was deployed.");
+    await printResponse(output, response, `No changes: revision ${shortRev(active.rev)} remains active.`);
     return;
   }
   await confirmDeployment(`Deploy the flows of ${describeRevision(target)} again?`, flags);
@@ -41,6 +42,7 @@ export async function rollback(context: ClientContext, name: string, flags: Depl
 /** Shows what changes if the flows of a revision are deployed. Returns false if nothing does. */
 async function preview({ session, output }: ClientContext, { rev: base }: Revision, rev: string): Promise<boolean> {
   const { diff, text } = await session.revisions.diffRevision({ rev, base });
+  if (diff === undefined || diff.containers.length === 0) return false;
   showPreview(output, `${styleDiff(text, output)}\n`);
-  return diff !== undefined && diff.containers.length > 0;
+  return true;
 }

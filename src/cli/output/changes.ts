@@ -6,6 +6,8 @@ type Format = Parameters<Output["style"]>[0];
 
 /** How lines of a diff and of a plan begin, as the server formats them. Below a node, only lines of text are marked. */
 const formats: readonly (readonly [RegExp, Format])[] = [
+  [/^(?:tab|subflow) .*\): added$/, ["bold", "green"]],
+  [/^(?:tab|subflow) .*\): removed$/, ["bold", "red"]],
   [/^\S/, "bold"],
   [/^(?: {2}| {8})\+ /, "green"],
   [/^(?: {2}| {8})- /, "red"],

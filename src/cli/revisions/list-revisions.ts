@@ -1,3 +1,4 @@
+import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import {
   DeploymentOutcomeSchema,
@@ -5,6 +6,7 @@ import {
   type Revision,
   RevisionCauseSchema,
 } from "@flowgate/client";
+import { collectPages, noteMore } from "../output/pages.ts";
 import { printable } from "../output/printable.ts";
 import type { ClientContext } from "../client/client-action.ts";
 import { enumValue, enumWord } from "../output/enum-word.ts";
@@ -15,7 +17,6 @@ import { styleOutcome } from "./style-outcome.ts";
 
 export type HistoryFlags = {
   readonly limit: number;
-  readonly pageToken?: string;
   readonly user?: string;
   readonly outcome?: string;
   readonly pinned?: true;
@@ -23,27 +24,28 @@ export type HistoryFlags = {
   readonly until?: Date;
 };
 
-/** Prints a page of the history. */
+/** Prints the newest part of the history. */
 export async function listRevisions({ session, output }: ClientContext, flags: HistoryFlags): Promise<void> {
-  const { limit, pageToken = "", user = "", outcome = "", pinned, since, until } = flags;
-  const page = await session.revisions.listRevisions({
-    pageSize: limit,
-    pageToken,
+  const { limit, user = "", outcome = "", pinned, since, until } = flags;
+  const filter = {
     user,
     outcome: enumValue(DeploymentOutcomeSchema, outcome),
     ...(pinned !== undefined && { pinned }),
     ...(since !== undefined && { startTime: timestampFromDate(since) }),
     ...(until !== undefined && { endTime: timestampFromDate(until) }),
+  };
+  const listed = await collectPages(limit, async (page) => {
+    const { revisions, nextPageToken } = await session.revisions.listRevisions({ ...filter, ...page });
+    return { items: revisions, nextPageToken };
   });
-  output.message(ListRevisionsResponseSchema, page, () => formatRevisions(page.revisions, output));
-  if (output.format === undefined && page.nextPageToken !== "") {
-    process.stderr.write(`More: repeat with --page-token ${page.nextPageToken}\n`);
-  }
+  const response = create(ListRevisionsResponseSchema, { revisions: [...listed.items] });
+  output.message(ListRevisionsResponseSchema, response, () => formatRevisions(listed.items, output));
+  noteMore(listed);
 }
 
 function formatRevisions(revisions: readonly Revision[], output: Output): string {
   if (revisions.length === 0) {
-    return "No revisions.";
+    return "There are no such revisions.";
   }
   return output.table(
     ["", "REV", "TIME", "USER", "CAUSE", "OUTCOME", "NODES", "MESSAGE"],

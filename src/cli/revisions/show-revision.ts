@@ -33,19 +33,18 @@ async function toValue(revision: Revision, diff: DiffRevisionResponse): Promise<
 function formatRevision(revision: Revision, output: Output): string {
   const { rev, active, pinned, parent, restoredRev, createTime, user, clientAddress, protocol, message } = revision;
   const marks = [...(active ? ["active"] : []), ...(pinned ? ["pinned"] : [])].join(", ");
-  const rows: (readonly [string, string])[] = [
-    ["Deployed", formatTime(createTime)],
-    ["By", joinParts(", ", printable(user), clientAddress, protocol)],
-    ["Cause", joinParts(" of ", enumWord(RevisionCauseSchema, revision.cause), restoredRev)],
-    ["Type", enumWord(DeploymentTypeSchema, revision.deploymentType)],
-    ["Outcome", joinParts(": ", styleOutcome(revision.outcome, output), printable(revision.outcomeMessage))],
-    ["Parent", parent],
-    ["Nodes", `${revision.nodeCount} (${revision.sizeBytes} bytes)`],
-    ["Message", printable(message)],
-  ];
   return [
     output.style("bold", `revision ${rev}${marks === "" ? "" : ` (${marks})`}`),
-    ...rows.filter(([, value]) => value !== "").map(([name, value]) => `${`${name}:`.padEnd(10)}${value}`),
+    output.fields([
+      ["Deployed", formatTime(createTime)],
+      ["By", joinParts(", ", printable(user), clientAddress, protocol)],
+      ["Cause", joinParts(" of ", enumWord(RevisionCauseSchema, revision.cause), restoredRev)],
+      ["Type", enumWord(DeploymentTypeSchema, revision.deploymentType)],
+      ["Outcome", joinParts(": ", styleOutcome(revision.outcome, output), printable(revision.outcomeMessage))],
+      ["Parent", parent],
+      ["Nodes", `${revision.nodeCount} (${revision.sizeBytes} bytes)`],
+      ["Message", printable(message)],
+    ]),
   ].join("\n");
 }
 

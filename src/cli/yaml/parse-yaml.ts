@@ -24,7 +24,7 @@ export type YamlDocument = {
   /** Syntax errors and duplicate keys. They contain nothing of the text. */
   readonly problems: readonly Problem[];
   /** Throws a ReferenceError if the aliases expand to too many values. */
-  toValue(): unknown;
+  readonly toValue: () => unknown;
   /** The position of a key or an element, or of its nearest ancestor in the text. Of duplicate keys, that of the last one. */
   positionOf(path: readonly (string | number)[]): Position;
 };
@@ -41,17 +41,24 @@ export function parseYaml(text: string): YamlDocument {
   const errors = [
     ...[...document.errors, ...document.warnings].map(({ pos, code }) => ({
       at: pos[0],
-      message: messages[code] ?? "this is not valid YAML",
+      message: messages[code] ?? invalid,
     })),
     ...findFaults(document),
   ];
   return {
     contents: document.contents,
-    problems: errors.map(({ at, message }) => ({ ...positionAt(at), message })),
+    problems: errors
+      // What follows the first such error is mostly a consequence of it.
+      .filter(
+        ({ message }, index) => message !== invalid || index === errors.findIndex((each) => each.message === invalid),
+      )
+      .map(({ at, message }) => ({ ...positionAt(at), message })),
     toValue: () => document.toJS() as unknown,
     positionOf: (path) => positionAt(offsetOf(document, path)),
   };
 }
+
+const invalid = "this is not valid YAML";
 
 /** Replaces the parser's messages, which may contain a part of the file, and thus a secret. */
 const messages: Partial<Record<ErrorCode, string>> & { readonly BAD_ALIAS: string } = {

@@ -113,9 +113,9 @@ const text = fc.oneof(
   fc.string({ unit: "binary", maxLength: 12 }),
   fc.array(odd, { maxLength: 4 }).map((all) => all.join("\n")),
 );
-const key = fc
-  .oneof(text, fc.integer({ min: 0, max: 99 }).map(String))
-  .filter((each) => !["__proto__", "hasOwnProperty", "toString"].includes(each));
+/** Without the backslash as a key: after it, JSON.parse of Node.js 26 reads it in place of other keys that are one escaped character. */
+const forbiddenKeys = ["__proto__", "hasOwnProperty", "toString", "\\"];
+const key = fc.oneof(text, fc.integer({ min: 0, max: 99 }).map(String)).filter((each) => !forbiddenKeys.includes(each));
 const number = fc.oneof(
   fc.integer(),
   fc.double({ noNaN: true, noDefaultInfinity: true }),

@@ -1,10 +1,8 @@
 /** Names that Windows reserves for devices. */
 const reserved = /^(?:con|prn|aux|nul|com\d|lpt\d)$/;
 
-const maxChars = 50;
-
 /**
- * Makes a file name without extension from a label: letters, digits and hyphens in lower case, without accents. `fallback` is the
+ * Makes a file name without extension from a label: letters, digits and hyphens in lower case, at most 50, without accents. `fallback` is the
  * name for a label that has no letters and digits.
  */
 export function toFileStem(label: string, fallback: string): string {
@@ -15,6 +13,6 @@ export function toFileStem(label: string, fallback: string): string {
     .normalize("NFC")
     .toLowerCase()
     .match(/[\p{L}\p{N}\p{M}]+/gu);
-  const stem = [...(words ?? []).join("-")].slice(0, maxChars).join("").replace(/-$/, "");
+  const [stem = ""] = /^.{0,50}(?<!-)/u.exec((words ?? []).join("-")) ?? [];
   return stem === "" || reserved.test(stem) ? [stem, fallback].filter((part) => part !== "").join("-") : stem;
 }

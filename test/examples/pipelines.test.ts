@@ -133,11 +133,16 @@ describe("GitHub Actions", () => {
 });
 
 describe("GitLab CI", () => {
-  /** Runs the jobs that its rules select, with the shell of this machine. */
-  async function runPipeline(repository: Repository, variables: Readonly<Record<string, string>>) {
-    const all = { FLOWGATE_SERVER: service.url, FLOWGATE_READ_TOKEN: readToken, ...variables };
-    const flags = Object.entries(all).map(([name, value]) => `--variable '${name}=${value}'`);
-    return repository.run(`gitlab-ci-local --force-shell-executor --no-color ${flags.join(" ")}`);
+  type Pipeline = {
+    readonly default: { readonly before_script: readonly string[] };
+    readonly [job: string]: { readonly script?: readonly string[] };
+  };
+
+  /** Runs the script of a job, as a runner does: all lines in one shell. */
+  async function runJob(name: string, repository: Repository, env: Readonly<Record<string, string>>) {
+    const pipeline = parse(await readExample("gitlab-ci/.gitlab-ci.yml")) as Pipeline;
+    const lines = [...pipeline.default.before_script, ...(pipeline[name]?.script ?? [])];
+    return await repository.run(lines.join("\n"), env);
   }
 
   /** The part of GitLab's API that the pipeline calls. */
@@ -161,27 +166,32 @@ describe("GitLab CI", () => {
     };
   }
 
-  test("is a valid pipeline", async () => {
+  test("is a valid pipeline, whose rules select the job", async () => {
     await using repository = await createRepository("gitlab-ci", {});
-    expect(await repository.run("gitlab-ci-local --list")).toMatchObject({ code: 0 });
+    const select = async (variables: string) => {
+      const flags = `--ignore-predefined-vars CI_PIPELINE_SOURCE,CI_COMMIT_BRANCH ${variables}`;
+      const { stdout, stderr } = await repository.run(`gitlab-ci-local --list-csv ${flags}`);
+      return stdout + stderr;
+    };
+    expect(await select("--variable CI_PIPELINE_SOURCE=push")).toMatch(/^name;.*\ndeploy;.*\n$/m);
+    const request = "--variable CI_PIPELINE_SOURCE=merge_request_event --variable CI_COMMIT_BRANCH=";
+    expect(await select(request)).toMatch(/^name;.*\nplan;.*\n$/m);
     await repository.succeed("sed -i s/resource_group/resource_groups/ .gitlab-ci.yml");
-    const { stdout, stderr } = await repository.run("gitlab-ci-local --list");
-    expect(stdout + stderr).toContain("'resource_groups' property is not expected to be here");
+    expect(await select("")).toContain("'resource_groups' property is not expected to be here");
   });
 
   test("shows the plan of a merge request, and deploys nothing", async () => {
     await using repository = await createChange("gitlab-ci", ["npm"]);
     await using gitlab = await openGitLab();
     const before = await newest();
-    const result = await runPipeline(repository, {
-      CI_PIPELINE_SOURCE: "merge_request_event",
-      CI_COMMIT_BRANCH: "",
+    const result = await runJob("plan", repository, {
+      FLOWGATE_READ_TOKEN: readToken,
       CI_MERGE_REQUEST_IID: "7",
       CI_PROJECT_ID: "3",
       CI_API_V4_URL: gitlab.url,
       GITLAB_TOKEN: "the token of GitLab",
     });
-    expect(result).toMatchObject({ code: 0 });
+    expect(result).toMatchObject({ code: 0, stderr: "" });
     expect(await repository.calls("npm")).toEqual([`install --global flowgate@${version}`]);
     expect(gitlab.notes).toHaveLength(1);
     expect(gitlab.notes[0]).toMatch(/^POST \/api\/v4\/projects\/3\/merge_requests\/7\/notes the token of GitLab\n/);
@@ -191,14 +201,13 @@ describe("GitLab CI", () => {
 
   test("deploys what is merged, and undoes it if it fails", async () => {
     await using repository = await createChange("gitlab-ci", ["npm"]);
-    const variables = { CI_PIPELINE_SOURCE: "push", FLOWGATE_TOKEN: token };
-    expect(await runPipeline(repository, variables)).toMatchObject({ code: 0 });
+    expect(await runJob("deploy", repository, { FLOWGATE_TOKEN: token })).toMatchObject({ code: 0 });
     expect(await answer()).toBe("after");
     expect((await newest())?.message).toContain("Answer otherwise");
 
     await repository.succeed("sed -i s/function/missing/ $(grep --files-with-matches --recursive after flows)");
     await repository.succeed("git commit --quiet --all --message Break");
-    expect(await runPipeline(repository, variables)).toMatchObject({ code: 1 });
+    expect(await runJob("deploy", repository, { FLOWGATE_TOKEN: token })).toMatchObject({ code: 4 });
     expect(await answer()).toBe("after");
     expect((await newest())?.cause).toBe("automatic_undo");
   });

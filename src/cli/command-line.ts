@@ -6,6 +6,7 @@ import { defineDiff } from "./commands/diff.ts";
 import { defineExport } from "./commands/export.ts";
 import { defineHashPassword } from "./commands/hash-password.ts";
 import { defineHistory } from "./commands/history.ts";
+import { defineImport } from "./commands/import.ts";
 import { definePin } from "./commands/pin.ts";
 import { definePlan } from "./commands/plan.ts";
 import { defineRollback } from "./commands/rollback.ts";
@@ -61,6 +62,7 @@ export function createCommandLine(program: Program): Command {
   defineDeploy(root);
   defineExport(root);
   defineSync(root);
+  defineImport(root);
 
   root.commandsGroup("History:");
   defineHistory(root);

@@ -80,16 +80,16 @@ test("shows a revision and what it changed", async () => {
   const [first = "", second = ""] = revs;
   const { code, stdout } = await flowgate("show", second.slice(0, 6));
   expect(code).toBe(0);
-  expect(stdout).toMatch(new RegExp(`^revision ${second}\nDeployed: .*\nBy:       ada, 127\\.0\\.0\\.1, rest\n`));
-  expect(stdout).toContain(`Outcome:  running\nParent:   ${first}\n`);
-  expect(stdout).toContain(String.raw`Message:  two \x1b[2J`);
+  expect(stdout).toMatch(new RegExp(`^revision ${second}\nDeployed  .*\nBy        ada, 127\\.0\\.0\\.1, rest\n`));
+  expect(stdout).toContain(`Outcome   running\nParent    ${first}\n`);
+  expect(stdout).toContain(String.raw`Message   two \x1b[2J`);
   expect(stdout).toContain("        - msg.payload = 1;\n        + msg.payload = 2;\n");
   const json = JSON.parse((await flowgate("show", "@~1", "-o", "json")).stdout) as object;
   expect(json).toMatchObject({ revision: { rev: second, user: "ada" }, diff: { base: first, rev: second } });
 });
 
 test.each([
-  [["show", "nope"], "flowgate: nope: there is no such revision. List them with flowgate history.\n"],
+  [["show", "nope"], /^flowgate: nope: there is no such revision\. List them with flowgate history\.\n$/],
   [
     ["rollback", "@~999"],
     /^flowgate: @~999: the history has \d+ revisions only\. List them with flowgate history\.\n$/,
@@ -103,7 +103,7 @@ test.each([
   expect(await flowgate(...args)).toEqual({
     code: 1,
     stdout: "",
-    stderr: typeof stderr === "string" ? stderr : expect.stringMatching(stderr),
+    stderr: expect.stringMatching(stderr),
   });
 });
 

@@ -12,6 +12,9 @@ export type ImportedCredentials = {
   readonly notes: readonly string[];
 };
 
+/** No secret that is known decrypts the credentials. */
+export class MissingSecretFailure extends CliFailure {}
+
 /**
  * Reads the content of a credentials file of Node-RED, in clear text or encrypted, for the nodes with these ids. Throws a
  * CliFailure if no secret decrypts it. Its message contains nothing of the file.
@@ -49,7 +52,7 @@ function decrypt(file: string, encrypted: string, secrets: readonly Secret[]): J
       return decrypted;
     }
   }
-  throw new CliFailure(
+  throw new MissingSecretFailure(
     secrets.length === 0
       ? `${file}: is encrypted, and neither settings.js nor .config.runtime.json has the secret: specify it as credentialSecret`
       : `${file}: can't be decrypted with ${secrets.map(({ origin }) => origin).join(", nor with ")}: specify the secret that was the credentialSecret of Node-RED, or restore the file from a backup`,

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { formatProblem } from "../../src/cli/flow-files/failure.ts";
 import { validateFlows } from "../../src/cli/validate.ts";
 
 /** Validates nodes, each of them on its own line. */
@@ -43,10 +44,10 @@ test("finds what is valid, but probably not intended", async () => {
   ];
   const { problems, warnings } = await validate(flows);
   expect(problems).toEqual([]);
-  expect(warnings.map(({ file, line, column, message }) => `${file}:${line}:${column} ${message}`)).toEqual([
-    "<stdin>:3:1 subflow:none: there is no such subflow, so that the runtime starts no flow",
-    '<stdin>:4:1 mqtt-broker "c": no node uses this configuration node',
-    '<stdin>:2:1 inject "n" in tab "Heating": it is wired to "none", which is no node that receives messages from there',
+  expect(warnings.map(formatProblem)).toEqual([
+    "<stdin>:3:1: subflow:none: there is no such subflow, so that the runtime starts no flow",
+    '<stdin>:4:1: mqtt-broker "c": no node uses this configuration node',
+    '<stdin>:2:1: inject "n" in tab "Heating": it is wired to "none", which is no node that receives messages from there',
   ]);
 });
 

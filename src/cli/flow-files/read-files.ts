@@ -7,7 +7,7 @@ import { collectProblems, explainReadError, readFlowFile } from "./read-file.ts"
 import { parseSource } from "./source.ts";
 
 /** The path that stands for stdin. */
-export const stdinPath = "-";
+const stdinPath = "-";
 
 /**
  * Reads files and folders as one configuration, in their order. Throws a FlowFilesFailure with the problems of all of them, and

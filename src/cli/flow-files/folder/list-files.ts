@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { indexName } from "./index-file.ts";
 
 /** The folders of a folder of flows, and what they contain. */
-export const subfolders = ["tabs", "subflows"] as const;
+const subfolders = ["tabs", "subflows"] as const;
 
 /**
  * Lists the files of flows in a folder: `tabs/*`, `subflows/*` and `global.*`; without an index all files at the top too. Their

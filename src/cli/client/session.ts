@@ -1,5 +1,5 @@
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import {
   AuditService,
@@ -15,13 +15,24 @@ import type { Progress } from "../output/progress.ts";
 import type { Connection } from "./connection.ts";
 import { noteCall } from "./failed-call.ts";
 
-export type Session = ReturnType<typeof openSession>;
+export type Session = {
+  readonly audit: Client<typeof AuditService>;
+  readonly auth: Client<typeof AuthService>;
+  readonly flows: Client<typeof FlowsService>;
+  readonly revisions: Client<typeof RevisionsService>;
+  readonly runtime: Client<typeof RuntimeService>;
+  readonly settings: Client<typeof SettingsService>;
+  readonly tokens: Client<typeof TokensService>;
+};
 
 /** How long a read may take unless `--timeout` says otherwise. A deployment has no limit, since its flows have to start. */
 const readTimeoutMs = 60_000;
 
 /** Clients of all services of a server. Nothing is sent until the first call. */
-export function openSession({ server, baseUrl, socketPath, token, tls, timeoutMs }: Connection, progress: Progress) {
+export function openSession(
+  { server, baseUrl, socketPath, token, tls, timeoutMs }: Connection,
+  progress: Progress,
+): Session {
   const transport = createConnectTransport({
     httpVersion: "1.1",
     baseUrl,

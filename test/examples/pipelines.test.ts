@@ -135,15 +135,14 @@ describe("GitHub Actions", () => {
 });
 
 describe("GitLab CI", () => {
-  type Pipeline = {
-    readonly default: { readonly before_script: readonly string[] };
-    readonly [job: string]: { readonly script?: readonly string[] };
-  };
+  type Pipeline = Readonly<
+    Record<string, { readonly before_script?: readonly string[]; readonly script?: readonly string[] }>
+  >;
 
   /** Runs the script of a job, as a runner does: all lines in one shell. */
   async function runJob(name: string, repository: Repository, env: Readonly<Record<string, string>>) {
     const pipeline = parse(await readExample("gitlab-ci/.gitlab-ci.yml")) as Pipeline;
-    const lines = [...pipeline.default.before_script, ...(pipeline[name]?.script ?? [])];
+    const lines = [...(pipeline["default"]?.before_script ?? []), ...(pipeline[name]?.script ?? [])];
     return await repository.run(shortenWait(lines.join("\n")), env);
   }
 

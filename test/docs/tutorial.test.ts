@@ -22,6 +22,13 @@ async function readSteps(): Promise<{ command: string; output: string | undefine
   });
 }
 
+/** How npm reaches its registry here; its cache is in the home directory of the tests. */
+const npmSettings = Object.fromEntries(
+  Object.entries(process.env).flatMap(([name, value]) =>
+    /^npm_config_(?:registry|cache|userconfig)$|_proxy$|^NODE_EXTRA_CA_CERTS$/i.test(name) ? [[name, value ?? ""]] : [],
+  ),
+);
+
 type Machine = AsyncDisposable & { readonly folder: string; readonly env: Readonly<Record<string, string>> };
 
 /** An empty folder, and a PATH without flowgate, on which `npm install --global flowgate` installs the packages of this checkout. */
@@ -32,12 +39,12 @@ async function createMachine(): Promise<Machine> {
   const { archives } = await buildPackages();
   const npm = join(root, "node_modules/.bin/npm");
   const script = `[ "$*" = "install --global flowgate" ] || exit 1
-exec '${npm}' install --global --prefer-offline --no-audit --no-fund ${archives.map((path) => `'${path}'`).join(" ")}`;
+HOME='${process.env["HOME"]}' exec '${npm}' install --global --prefer-offline --no-audit --no-fund ${archives.map((path) => `'${path}'`).join(" ")}`;
   await writeFile(join(bin, "npm"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const path = [bin, join(global, "bin"), dirname(process.execPath), "/usr/local/bin", "/usr/bin", "/bin"];
   return {
     folder,
-    env: { HOME: folder, PATH: path.join(delimiter), npm_config_prefix: global },
+    env: { ...npmSettings, HOME: folder, PATH: path.join(delimiter), npm_config_prefix: global },
     [Symbol.asyncDispose]: () => rm(base, { recursive: true }),
   };
 }
@@ -72,4 +79,5 @@ test("leads from an empty machine to an undone deployment in ten commands", asyn
       expectOutput(output.trimEnd(), stdout.trimEnd(), await revs());
     }
   }
-});
+  // The packages are built, and installed from npm's cache or the registry.
+}, 600_000);

@@ -12,7 +12,7 @@ import type { CompleteOptions } from "./options.ts";
 import type { RequestBody } from "./request/body.ts";
 import { createParameterCheck } from "./request/parameter-check.ts";
 import { assertStreamingBodies, createBodyStream } from "./request/stream-body.ts";
-import { connectionLost } from "./stream/read-chunks.ts";
+import { connectionLost, readChunks } from "./stream/read-chunks.ts";
 import { isJson } from "./response/unary.ts";
 
 /** Makes a call with one request message and one response message. */
@@ -49,6 +49,10 @@ export async function sendStream<I extends DescMessage, O extends DescMessage>(
     throw new ConnectError("the call has no request message", Code.InvalidArgument);
   }
   const choice = operation.choose(first ?? create(method.input), header);
+  // Node decompresses a stream on another thread, and drops its end when the server aborts it after an error.
+  if (!header.has("accept-encoding")) {
+    header.set("accept-encoding", "identity");
+  }
   const { mapping } = choice;
   const response =
     method.methodKind === "server_streaming" && first !== undefined
@@ -60,7 +64,7 @@ export async function sendStream<I extends DescMessage, O extends DescMessage>(
     trailer: new Headers(),
     message: (method.methodKind === "client_streaming"
       ? iterableOfOne(() => readOne(response, mapping, signal))
-      : mapping.readStream(response, signal)) as AsyncIterable<MessageShape<O>>,
+      : mapping.readStream(response, readChunks(response, signal))) as AsyncIterable<MessageShape<O>>,
   };
 }
 

@@ -6,10 +6,12 @@ export function createEventParser(): (piece: string) => ServerSentEvent[] {
   let text = "";
   let event = "";
   let data: string[] = [];
+  let endsWithReturn = false;
   return (piece) => {
     const events: ServerSentEvent[] = [];
-    // A line feed may follow a carriage return in the next piece.
-    const lines = `${text}${piece}`.split(/\r\n|\n|\r(?!$)/);
+    // A carriage return ends a line. A line feed may follow it in the next piece.
+    const lines = `${text}${endsWithReturn ? piece.replace(/^\n/, "") : piece}`.split(/\r\n|\n|\r/);
+    endsWithReturn = piece === "" ? endsWithReturn : piece.endsWith("\r");
     text = lines.pop() ?? "";
     for (const line of lines) {
       if (line === "") {

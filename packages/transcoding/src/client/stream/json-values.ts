@@ -9,7 +9,7 @@ const SPACE = 0x20;
 
 /** Splits a text that arrives in pieces into JSON values. */
 export type JsonValues = {
-  /** Adds a piece. Returns the text of each value that it completes. */
+  /** Adds a piece. Returns the text of each value that it completes; throws an Error if more follows behind an array. */
   push(piece: string): string[];
   /** Ends the text. Returns the value that only the end completes; throws an Error if a value is not complete. */
   end(): string[];
@@ -90,6 +90,9 @@ export function createJsonValues(): JsonValues {
           }
           continue;
         }
+        if (isClosed && code > SPACE) {
+          throw new Error("more follows behind the array");
+        }
         const end = step(code);
         if (end !== -1) {
           values.push(take(end));
@@ -107,9 +110,6 @@ export function createJsonValues(): JsonValues {
     end() {
       if (inString || depth > 0 || (base === 1 && !isClosed)) {
         throw new Error("it ends too early");
-      }
-      if (isClosed && start !== -1) {
-        throw new Error("more follows behind the array");
       }
       return start === -1 ? [] : [take(text.length)];
     },

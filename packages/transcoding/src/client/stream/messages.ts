@@ -8,10 +8,9 @@ import { unreadable, type DocumentReader } from "../response/document.ts";
 import type { ErrorReader } from "../response/error.ts";
 import { createResponseHeaderReader } from "../response/headers.ts";
 import { createSplitter, type Frame } from "./framing.ts";
-import { readChunks } from "./read-chunks.ts";
 
-/** Reads the messages of a successful response as they arrive. The signal is that of the call. */
-export type StreamReader = (response: Response, signal: AbortSignal) => AsyncGenerator<Message>;
+/** Reads the messages of a successful response as its chunks arrive. */
+export type StreamReader = (response: Response, chunks: AsyncIterable<Uint8Array>) => AsyncGenerator<Message>;
 
 /** Compiles the reader of a response with a stream of messages: JSON in any framing, or the bytes of google.api.HttpBody. */
 export function createStreamReader(
@@ -25,16 +24,16 @@ export function createStreamReader(
   const readFrame = createFrameReader(method, variant, document, errors);
   const messages: StreamReader =
     raw === undefined
-      ? (response, signal) => readJson(response, signal, (frame) => readFrame(frame, response))
-      : async function* (response, signal) {
+      ? (response, chunks) => readJson(response, chunks, (frame) => readFrame(frame, response))
+      : async function* (response, chunks) {
           const contentType = response.headers.get("content-type") ?? "";
-          for await (const data of readChunks(response, signal)) {
+          for await (const data of chunks) {
             yield raw.wrap({ contentType, data });
           }
         };
-  return async function* (response, signal) {
+  return async function* (response, chunks) {
     let isFirst = true;
-    for await (const message of messages(response, signal)) {
+    for await (const message of messages(response, chunks)) {
       if (isFirst) {
         isFirst = false;
         setHeaderFields(message, response.headers);
@@ -46,7 +45,7 @@ export function createStreamReader(
 
 async function* readJson(
   response: Response,
-  signal: AbortSignal,
+  chunks: AsyncIterable<Uint8Array>,
   readFrame: (frame: Frame) => Message,
 ): AsyncGenerator<Message> {
   const contentType = response.headers.get("content-type") ?? "application/json";
@@ -55,19 +54,17 @@ async function* readJson(
     throw unreadable(`it is ${contentType}, not a stream of JSON`);
   }
   const decoder = new TextDecoder();
-  for await (const chunk of readChunks(response, signal)) {
-    for (const frame of splitter.push(decoder.decode(chunk, { stream: true }))) {
-      yield readFrame(frame);
-    }
+  for await (const chunk of chunks) {
+    yield* split(() => splitter.push(decoder.decode(chunk, { stream: true }))).map(readFrame);
   }
-  let rest: Frame[];
+  yield* split(() => splitter.end()).map(readFrame);
+}
+
+function split(produce: () => Frame[]): IteratorObject<Frame> {
   try {
-    rest = splitter.end();
+    return produce().values();
   } catch (cause) {
-    throw new ConnectError(`the stream is incomplete: ${(cause as Error).message}`, Code.DataLoss);
-  }
-  for (const frame of rest) {
-    yield readFrame(frame);
+    throw new ConnectError(`the stream is not complete: ${(cause as Error).message}`, Code.DataLoss);
   }
 }
 

@@ -98,7 +98,7 @@ function routesOf(method: DescMethod, { rules }: CompleteOptions): Route[] {
   try {
     return compileRoutes([method], { rules: rulesOf(method, rules), strictTemplates: false });
   } catch (error) {
-    throw new ConnectError(String((error as Error).message), Code.Unimplemented, undefined, undefined, error);
+    throw new ConnectError((error as Error).message, Code.Unimplemented, undefined, undefined, error);
   }
 }
 
@@ -151,7 +151,7 @@ function compileMapping(route: Route, variant: Variant, options: MappingOptions,
     httpMethod: httpMethodOf(route, variant),
     accept: acceptOf(method, variant),
     variant: variant.value === undefined ? undefined : { header: variants?.header ?? "", value: variant.value },
-    writeHeaders: createHeaderWriter(method, registry),
+    writeHeaders: createHeaderWriter(method, variant.body, registry),
     writeQuery: createParameterWriter(method.input, {
       from: "query",
       boundFields: bindFields(boundFieldsOf(route, variant.body), tag === undefined ? [] : [tag], "header"),

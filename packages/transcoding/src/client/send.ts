@@ -44,7 +44,7 @@ export async function sendStream<I extends DescMessage, O extends DescMessage>(
   const { method, header, signal } = request;
   const messages: AsyncIterator<Message> = request.message[Symbol.asyncIterator]();
   const { value, done } = await messages.next();
-  const first = done === true ? undefined : (value as Message);
+  const first = done === true ? undefined : value;
   if (first === undefined && method.methodKind === "server_streaming") {
     throw new ConnectError("the call has no request message", Code.InvalidArgument);
   }

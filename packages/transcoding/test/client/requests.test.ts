@@ -8,6 +8,7 @@ import { createRestTransport, type RestTransportOptions } from "../../src/client
 import { StreamsService } from "../gen/transcodingtest/v1/streams_pb.ts";
 import {
   GetHeadersRequestSchema,
+  OpenThingRequestSchema,
   SendFormRequestSchema,
   Speed,
   ThingsService,
@@ -39,7 +40,7 @@ async function request({ desc, rule, more, message, headers, options }: Case): P
 }
 
 /** Checks the types of a case. */
-const given = <Desc extends DescMessage>(each: Case<Desc>): Case => each as unknown as Case;
+const given = <Desc extends DescMessage>(each: Case<Desc>): Case => each;
 const get = (value: string) => ({ pattern: { case: "get" as const, value } });
 const post = (value: string, body: string) => ({ pattern: { case: "post" as const, value }, body });
 
@@ -193,6 +194,12 @@ test.each<[name: string, given: Case, type: string | undefined, body: string]>([
     given({ desc: UpdateMessageRequestSchema, rule: post("/q", "message"), message: {} }),
     "application/json",
     "{}",
+  ],
+  [
+    "required fields, also if they are empty",
+    given({ desc: OpenThingRequestSchema, rule: post("/q", "*"), message: { others: { a: 1 } } }),
+    "application/json",
+    `{"id":"","a":1}`,
   ],
   [
     "a wrapper that is not set",

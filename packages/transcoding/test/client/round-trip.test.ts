@@ -7,7 +7,7 @@ import {
   type MessageInitShape,
 } from "@bufbuild/protobuf";
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import type { MethodRuleSchema } from "../../gen/transcoding/v1/annotations_pb.ts";
 import { createRestTransport } from "../../src/client/index.ts";
@@ -59,7 +59,7 @@ function prune(message: Record<string, unknown>): boolean {
   if (nested !== undefined && !prune(nested)) {
     message["nested"] = undefined;
   }
-  if (oneofValue?.case === "oneofNested" && !prune(oneofValue.value as unknown as Record<string, unknown>)) {
+  if (oneofValue?.case === "oneofNested" && !prune(oneofValue.value)) {
     message["oneofValue"] = { case: undefined };
   }
   return Object.keys(json(QueryMsgSchema, message as unknown as Message)).length > 0;
@@ -67,74 +67,75 @@ function prune(message: Record<string, unknown>): boolean {
 
 const post = (value: string, body: string): Rule => ({ pattern: { case: "post", value }, body });
 
-describe("any message reaches the implementation and returns unchanged", () => {
-  const checkAny = async (
-    desc: DescMessage,
-    messages: fc.Arbitrary<Message>,
-    rule: Rule,
-    more: More = {},
-  ): Promise<void> => {
-    await using server = await serveEcho(desc, rule, more);
-    await fc.assert(
-      fc.asyncProperty(messages, async (message) => {
-        const returned = await server.call(message);
-        expect(json(desc, server.seen.at(-1) as Message)).toEqual(json(desc, message));
-        expect(json(desc, returned)).toEqual(json(desc, message));
-      }),
-      { numRuns: 200 },
-    );
-  };
+/** Messages that parameters can represent. */
+const parameters = anyMessage(QueryMsgSchema, { without: isUnbound }).map((message) => {
+  prune(message);
+  return message;
+});
 
-  test("in a body", () => checkAny(QueryMsgSchema, anyMessage(QueryMsgSchema), post("/q", "*")));
-
-  test("in a body, with the options of fields", () =>
-    checkAny(ThingSchema, anyMessage(ThingSchema, { without: isStrictEnum }), post("/q", "*")));
-
-  test("as a field that is the body of request and response", () =>
-    checkAny(
-      QueryMsgSchema,
-      anyMessage(QueryMsgSchema).map((nested) => create(QueryMsgSchema, { nested: nested as QueryMsg })),
-      { ...post("/q", "nested"), responseBody: "nested" },
-    ));
-
-  const parameters = anyMessage(QueryMsgSchema, { without: isUnbound }).map((message) => {
-    prune(message as Message & Record<string, unknown>);
+/** Messages whose fields in paths are set. */
+const withPaths = (isQuery: boolean): fc.Arbitrary<Message> =>
+  anyMessage(QueryMsgSchema, { without: isAny }).map((any) => {
+    const message = any as QueryMsg;
+    message.stringValue = pathText(message.stringValue);
+    message.bytesValue = Uint8Array.of(255, 254, 253, ...message.bytesValue);
+    message.timestampValue ??= { $typeName: "google.protobuf.Timestamp", seconds: 1n, nanos: 1 };
+    message.nested ??= create(QueryMsgSchema);
+    message.nested.stringValue = pathText(message.nested.stringValue);
+    if (isQuery) {
+      message.nested.repeatedNested = [];
+      if (message.oneofValue.case === "oneofNested") {
+        message.oneofValue.value.repeatedNested = [];
+      }
+      prune(message);
+    }
     return message;
   });
 
-  test("in a query", () => checkAny(QueryMsgSchema, parameters, { pattern: { case: "get", value: "/q" } }));
-
-  test("in a form", () =>
-    checkAny(QueryMsgSchema, parameters, post("/q", "*"), { consumes: ["application/x-www-form-urlencoded"] }));
-
-  test("in a multipart form", () =>
-    checkAny(QueryMsgSchema, parameters, post("/q", "*"), { consumes: ["multipart/form-data"] }));
-
-  test.each<[name: string, rule: Rule]>([
-    ["query and body", post("/{string_value}/{int64_value}/{enum_value}/{nested.string_value}", "repeated_nested")],
-    ["body", post("/{string_value}/{bytes_value}/{double_value}/{nested.string_value}", "*")],
-    ["query and body, with several segments", post("/{timestamp_value}/{string_value=**}:echo", "repeated_nested")],
-  ])("in path, %s", (name, rule) =>
-    checkAny(
-      QueryMsgSchema,
-      anyMessage(QueryMsgSchema, { without: isAny }).map((any) => {
-        const message = any as QueryMsg;
-        message.stringValue = pathText(message.stringValue);
-        message.bytesValue = Uint8Array.of(255, 254, 253, ...message.bytesValue);
-        message.timestampValue ??= { $typeName: "google.protobuf.Timestamp", seconds: 1n, nanos: 1 };
-        message.nested ??= create(QueryMsgSchema);
-        message.nested.stringValue = pathText(message.nested.stringValue);
-        if (name !== "body") {
-          message.nested.repeatedNested = [];
-          if (message.oneofValue.case === "oneofNested") {
-            message.oneofValue.value.repeatedNested = [];
-          }
-          prune(message as never);
-        }
-        return message;
-      }),
-      rule,
-    ),
+test.each<[name: string, desc: DescMessage, messages: fc.Arbitrary<Message>, rule: Rule, more?: More]>([
+  ["a body", QueryMsgSchema, anyMessage(QueryMsgSchema), post("/q", "*")],
+  [
+    "a body, with the options of fields",
+    ThingSchema,
+    anyMessage(ThingSchema, { without: isStrictEnum }),
+    post("/q", "*"),
+  ],
+  [
+    "a field that is the body of request and response",
+    QueryMsgSchema,
+    anyMessage(QueryMsgSchema).map((nested) => create(QueryMsgSchema, { nested: nested as QueryMsg })),
+    { ...post("/q", "nested"), responseBody: "nested" },
+  ],
+  ["a query", QueryMsgSchema, parameters, { pattern: { case: "get", value: "/q" } }],
+  ["a form", QueryMsgSchema, parameters, post("/q", "*"), { consumes: ["application/x-www-form-urlencoded"] }],
+  ["a multipart form", QueryMsgSchema, parameters, post("/q", "*"), { consumes: ["multipart/form-data"] }],
+  [
+    "path, query and body",
+    QueryMsgSchema,
+    withPaths(true),
+    post("/{string_value}/{int64_value}/{enum_value}/{nested.string_value}", "repeated_nested"),
+  ],
+  [
+    "path and body",
+    QueryMsgSchema,
+    withPaths(false),
+    post("/{string_value}/{bytes_value}/{double_value}/{nested.string_value}", "*"),
+  ],
+  [
+    "a path of several segments, query and body",
+    QueryMsgSchema,
+    withPaths(true),
+    post("/{timestamp_value}/{string_value=**}:echo", "repeated_nested"),
+  ],
+])("any message reaches the implementation and returns unchanged in %s", async (_name, desc, messages, rule, more) => {
+  await using server = await serveEcho(desc, rule, more);
+  await fc.assert(
+    fc.asyncProperty(messages, async (message) => {
+      const returned = await server.call(message);
+      expect(json(desc, server.seen.at(-1) as Message)).toEqual(json(desc, message));
+      expect(json(desc, returned)).toEqual(json(desc, message));
+    }),
+    { numRuns: 200 },
   );
 });
 

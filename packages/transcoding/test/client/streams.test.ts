@@ -213,10 +213,10 @@ test("a stream of a field has values that are no objects", async () => {
 });
 
 test("integers beyond 2^53 are exact in wrapped messages", async () => {
-  const body = `{"result":{"thing":{"large":-9007199254740993,"ratio":12345678901234567890}}}\n`;
+  const body = `{"result":{"thing":{"large":-9007199254740993,"ratio":1.5}}}\n`;
   const capturing = createCapturing(() => inPieces("application/json", [body]));
   const messages = await callStream(capturing, AnysService.method.watchParcel, [{}]);
-  expect(messages).toMatchObject([{ thing: { large: -9007199254740993n, ratio: 12345678901234567890 } }]);
+  expect(messages).toMatchObject([{ thing: { large: -9007199254740993n, ratio: 1.5 } }]);
 });
 
 test("fields that are headers are set in the first message", async () => {
@@ -268,7 +268,7 @@ test("the server is cancelled when the messages are abandoned", async () => {
   for await (const _message of (await server.open()).message) {
     break;
   }
-  await server.cancelled;
+  await expect(server.cancelled).resolves.toBeUndefined();
 });
 
 test("the server is cancelled when the signal is aborted", async () => {

@@ -59,7 +59,7 @@ export function createJsonWriter(
   body: string,
   registry: Registry,
 ): (message: Message) => string {
-  const write = createBodyWriter(input, body === "*" ? "" : body, registry);
+  const write = createBodyWriter(input, body === "*" ? "" : body, registry, "request");
   if (body === "*") {
     return (message) => {
       const json = write(message);

@@ -11,12 +11,12 @@ export type HeaderWriter = (message: Message, header: Headers) => void;
 
 type Fields = Message & Record<string, unknown>;
 
-/** Compiles the writer of the request fields with the `header` option, and of the `if_match` field. */
-export function createHeaderWriter(method: DescMethod, registry: Registry): HeaderWriter {
+/** Compiles the writer of the request fields with the `header` option, and of the `if_match` field unless the body has it. */
+export function createHeaderWriter(method: DescMethod, body: string, registry: Registry): HeaderWriter {
   const fields = headerFields(method.input)
     .filter(isSingle)
     .map((field) => ({ field, name: fieldRule(field).header, write: fieldWriter(field, registry) }));
-  const tag = ifMatchField(method);
+  const tag = body === "*" ? undefined : ifMatchField(method);
   return (message: Message, header) => {
     for (const { field, name, write } of fields) {
       if (isFieldSet(message, field)) {

@@ -79,7 +79,7 @@ export function createParameterWriter(desc: DescMessage, options: ParameterOptio
   const write = messageWriter(desc, options.boundFields);
   return (message) => {
     const parameters: Parameter[] = [];
-    write(message as Message & Record<string, unknown>, "", parameters);
+    write(message, "", parameters);
     return parameters;
   };
 }

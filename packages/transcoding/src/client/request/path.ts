@@ -62,7 +62,7 @@ function createVariableReader(path: FieldPath, registry: Registry): (message: Me
   return (message) => {
     let owner: Message | undefined = message;
     for (const field of owners) {
-      owner = getField(owner as Message & Record<string, unknown>, field) as Message | undefined;
+      owner = getField(owner, field) as Message | undefined;
       if (owner === undefined) {
         return unset;
       }
@@ -71,6 +71,6 @@ function createVariableReader(path: FieldPath, registry: Registry): (message: Me
     if (!isSet && leaf.presence !== FeatureSet_FieldPresence.IMPLICIT) {
       return unset;
     }
-    return { text: formatText(leaf, write(getField(owner as Message & Record<string, unknown>, leaf))), isSet };
+    return { text: formatText(leaf, write(getField(owner, leaf))), isSet };
   };
 }

@@ -7,7 +7,7 @@ import { errorRule, fieldRule } from "../../schema/rules.ts";
 import { createHeaderFieldsReader } from "./headers.ts";
 
 /** An error body that is a message with the `error` option. */
-export type ErrorMessage = {
+type ErrorMessage = {
   readonly desc: DescMessage;
   readonly message: Message;
   /** Its human-readable message. */

@@ -1,11 +1,4 @@
-import {
-  createRegistry,
-  toBinary,
-  type DescMessage,
-  type JsonValue,
-  type Message,
-  type Registry,
-} from "@bufbuild/protobuf";
+import { createRegistry, toBinary, type JsonValue, type Registry } from "@bufbuild/protobuf";
 import { AnySchema, type Any } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema, file_google_rpc_error_details } from "../../../gen/google/rpc/error_details_pb.ts";
@@ -64,7 +57,7 @@ export function createErrorReader(registry: Registry, requestError: string): Err
     if (declared !== undefined) {
       const { desc, message, text } = declared;
       const error = new ConnectError(text ?? httpText(status), codeOfHttp(status), header);
-      error.details.push({ type: desc.typeName, value: binaryOf(desc, message) });
+      error.details.push({ type: desc.typeName, value: toBinary(desc, message) });
       return error;
     }
     if (!isObject(document)) {
@@ -99,6 +92,8 @@ const codes = new Map(
     ]),
 ).set("CANCELLED", Code.Canceled);
 
+const numbers = new Map([...codes.values()].map((code): [number, Code] => [code, code]));
+
 /** The code that the body of an error contains; undefined if it has none. */
 function codeOf({ code, status }: Body): Code | undefined {
   // Google sends the HTTP status as `code`, and the name of the RPC code as `status`.
@@ -106,7 +101,7 @@ function codeOf({ code, status }: Body): Code | undefined {
   if (named !== undefined || typeof code !== "number") {
     return named;
   }
-  return Code[code] === undefined ? undefined : code;
+  return numbers.get(code);
 }
 
 /** The message of google.rpc.Status and most others, of RFC 9457, and of RFC 6749. */
@@ -132,8 +127,4 @@ function messageOf({ status, statusText, headers }: Response, text: string): str
 
 function httpText(status: number): string {
   return status === 0 ? "the stream failed" : `HTTP ${status}`;
-}
-
-function binaryOf(desc: DescMessage, message: Message): Uint8Array {
-  return toBinary(desc, message);
 }

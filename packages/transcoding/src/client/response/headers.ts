@@ -1,15 +1,12 @@
-import type { DescField, DescMethod, Message } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
 import { parseETags, valueOf } from "../../http/etag.ts";
 import { plainTextReading } from "../../json/plain-text.ts";
 import { headerFields } from "../../schema/header-fields.ts";
 import { getField, setField } from "../../schema/http-body.ts";
 import { fieldRule, methodRule } from "../../schema/rules.ts";
-import type { DescMessage } from "@bufbuild/protobuf";
 
 /** Sets the fields of a message that were sent as headers. */
 export type HeaderReader = (message: Message, header: Headers) => void;
-
-type Fields = Message & Record<string, unknown>;
 
 /** Compiles the reader of a method's response headers: the fields with the `header` option, and the `etag` field. */
 export function createResponseHeaderReader(method: DescMethod): HeaderReader {
@@ -20,12 +17,12 @@ export function createResponseHeaderReader(method: DescMethod): HeaderReader {
     readFields(message, header);
     const sent = header.get("etag");
     // The field is in the body too, unless the response has none.
-    if (tag !== undefined && sent !== null && !getField(message as Fields, tag)) {
+    if (tag !== undefined && sent !== null && !getField(message, tag)) {
       const tags = parseETags(sent);
       const [only] = tags === "*" || tags === undefined ? [] : tags;
       const value = only && readTag?.(valueOf(only.value));
       if (value !== undefined) {
-        setField(message as Fields, tag, value);
+        setField(message, tag, value);
       }
     }
   };
@@ -44,7 +41,7 @@ export function createHeaderFieldsReader(desc: DescMessage): HeaderReader {
       if (text !== null) {
         const value = readHeader(field, text, read);
         if (value !== undefined) {
-          setField(message as Fields, field, value);
+          setField(message, field, value);
         }
       }
     }

@@ -48,6 +48,9 @@ export async function openGrpcGateway(): Promise<GrpcGateway | string> {
     spawn(join(bin, "example-gateway-server"), ["-endpoint", `127.0.0.1:${grpcPort}`], { stdio: "ignore" }),
   ];
   while (!(await isListening(grpcPort)) || !(await isListening(port))) {
+    if (children.some(({ exitCode }) => exitCode !== null)) {
+      throw new Error("the example of grpc-gateway has ended");
+    }
     await delay(20);
   }
   return { baseUrl: `http://127.0.0.1:${port}`, types, [Symbol.asyncDispose]: () => stop(children) };

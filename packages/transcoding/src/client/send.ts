@@ -10,7 +10,7 @@ import {
 import { formatTarget, type Choice, type Mapping, type Operation } from "./operation.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { RequestBody } from "./request/body.ts";
-import { createParameterCheck } from "./request/parameter-check.ts";
+import { createParameterCheck } from "./parameter-check.ts";
 import { assertStreamingBodies, createBodyStream } from "./request/stream-body.ts";
 import { connectionLost, readChunks } from "./stream/read-chunks.ts";
 import { isJson } from "./response/unary.ts";

@@ -1,6 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { Choice } from "../operation.ts";
-import { invalidArgument } from "./invalid-argument.ts";
+import type { Choice } from "./operation.ts";
+import { invalidArgument } from "./request/invalid-argument.ts";
 
 /**
  * Creates the check of the further messages of a client stream. A request has one path and one query: those of the first message.

@@ -55,14 +55,18 @@ async function* readJson(
   }
   const decoder = new TextDecoder();
   for await (const chunk of chunks) {
-    yield* split(() => splitter.push(decoder.decode(chunk, { stream: true }))).map(readFrame);
+    for (const frame of split(() => splitter.push(decoder.decode(chunk, { stream: true })))) {
+      yield readFrame(frame);
+    }
   }
-  yield* split(() => splitter.end()).map(readFrame);
+  for (const frame of split(() => splitter.end())) {
+    yield readFrame(frame);
+  }
 }
 
-function split(produce: () => Frame[]): IteratorObject<Frame> {
+function split(produce: () => Frame[]): Frame[] {
   try {
-    return produce().values();
+    return produce();
   } catch (cause) {
     throw new ConnectError(`the stream is not complete: ${(cause as Error).message}`, Code.DataLoss);
   }

@@ -34,8 +34,10 @@ export default defineConfig({
         test: {
           name: "interpreted",
           include: [`${transcoding}/**/*.test.ts`],
-          // Its programs are processes of their own.
-          exclude: [`${transcoding}/tutorial.test.ts`],
+          // Their programs are processes of their own, and the example of grpc-gateway has a fixed port.
+          exclude: ["tutorial", "client/browser", "client/grpc-gateway"].map(
+            (name) => `${transcoding}/${name}.test.ts`,
+          ),
           setupFiles: [`${transcoding}/forbid-code-generation.ts`],
           env,
         },

@@ -13,6 +13,7 @@ test("the reference has a row for every option, and for no other", async () => {
     ["CompressionOptions", "src/response/compression.ts", "CompressionOptions"],
     ["CorsOptions", "src/http/cors.ts", "CorsOptions"],
     ["OpenApiOptions", "src/openapi/openapi.ts", "OpenApiOptions"],
+    ["RestTransportOptions", "src/client/options.ts", "RestTransportOptions"],
     ["TranscodingRequest", "src/http/request.ts", "TranscodingRequest"],
     ["TranscodingError", "src/errors/format.ts", "TranscodingError"],
   ];

@@ -30,7 +30,8 @@ export function createJsonCheck(
     try {
       const document = parseJson(bytes, maxDepth, [], exact);
       read(document, []);
-      return replaceIntegers(bytes, wideIntegersOf(document) ?? [], ({ digits, isRounded }) =>
+      const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+      return replaceIntegers(text, wideIntegersOf(document) ?? [], ({ digits, isRounded }) =>
         isRounded ? digits : `"${digits}"`,
       );
     } catch (error) {

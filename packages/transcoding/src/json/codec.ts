@@ -18,7 +18,7 @@ export function createJsonCodec(method: DescMethod, maxDepth: number, registry: 
   const { invalid, ignoreUnknown } = methodRule(method);
   const read = createJsonReaders({ ignoreUnknown, registry, plain: true }).message(method.input);
   const exact = messageHoldsInt64(method.input);
-  const write = messageWriter(method.output, registry, true);
+  const write = messageWriter(method.output, registry, "plain");
   return {
     decode(bytes) {
       try {

@@ -19,19 +19,28 @@ export function wideIntegersOf(document: unknown): readonly WideInteger[] | unde
  * Returns the value of a document, as JSON.parse returned it, with a WideInteger in place of each integer that was rounded.
  * No string of the document may have a lone surrogate.
  */
-export function withWideIntegers(value: unknown, bytes: Buffer): unknown {
-  const integers = findWideIntegers(bytes.toString("latin1"));
+export function withWideIntegers(value: unknown, text: string): unknown {
+  const integers = findWideIntegers(text);
   if (integers.length === 0) {
     return value;
   }
   // A placeholder begins with a lone surrogate, as no other string does.
-  const text = replaceIntegers(bytes, integers, (_integer, index) => `"\\udc00${index}"`);
-  const document = revive(JSON.parse(text), integers);
+  const marked = replaceIntegers(text, integers, (_integer, index) => `"\\udc00${index}"`);
+  const document = revive(JSON.parse(marked), integers);
   exactDocuments.set(document as object, integers);
   return document;
 }
 
-/** `document` must be valid JSON, with one character for each byte. */
+/** Makes a part of a document one of its own, with the same wide integers. */
+export function separatePart(part: unknown, document: unknown): unknown {
+  const integers = wideIntegersOf(document);
+  if (integers !== undefined && typeof part === "object" && part !== null) {
+    exactDocuments.set(part, integers);
+  }
+  return part;
+}
+
+/** `document` must be valid JSON. */
 function findWideIntegers(document: string): WideInteger[] {
   const found: WideInteger[] = [];
   for (let at = 0; at < document.length;) {
@@ -77,21 +86,15 @@ function revive(value: unknown, integers: readonly WideInteger[]): unknown {
 
 /** Returns the text of a document in which its wide integers are replaced. */
 export function replaceIntegers(
-  bytes: Uint8Array,
+  text: string,
   integers: readonly WideInteger[],
   textOf: (integer: WideInteger, index: number) => string,
 ): string {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (integers.length === 0) {
-    return buffer.toString("utf8");
-  }
-  // With one character for each byte, positions in the text are those in the bytes.
-  const raw = buffer.toString("latin1");
   let replaced = "";
   let from = 0;
   for (const [index, integer] of integers.entries()) {
-    replaced += raw.slice(from, integer.start) + textOf(integer, index);
+    replaced += text.slice(from, integer.start) + textOf(integer, index);
     from = integer.end;
   }
-  return Buffer.from(replaced + raw.slice(from), "latin1").toString("utf8");
+  return replaced + text.slice(from);
 }

@@ -36,7 +36,7 @@ export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = 
   if (counts.keys !== colons || (hasUnicodeEscape && hasEscapedSurrogate(text) && !isWellFormed(value))) {
     throw locateJsonError(text, maxDepth, root);
   }
-  return exact && counts.hasUnsafeInteger ? withWideIntegers(value, buffer) : value;
+  return exact && counts.hasUnsafeInteger ? withWideIntegers(value, text) : value;
 }
 
 /** Whether there may be an escape from \uD800 to \uDFFF. Encoders that write ASCII use pairs of them, for emoji for example. */

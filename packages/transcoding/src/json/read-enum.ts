@@ -5,7 +5,7 @@ import { ValueError, type Read } from "./value-error.ts";
 /** Creates the reader of an enum's value, by name, and by number unless the values have names of their own in JSON. */
 export function createEnumReader(
   { open, typeName }: DescEnum,
-  { strict, numberOf, nameOf }: EnumNames,
+  { strict, numberOf, nameOf, unknown }: EnumNames,
   reason: string | undefined,
 ): Read {
   if (typeName === "google.protobuf.NullValue") {
@@ -18,7 +18,7 @@ export function createEnumReader(
   }
   const expected = `one of ${[...numberOf.keys()].join(", ")}`;
   return (value) => {
-    const number = typeof value === "string" ? numberOf.get(value) : value;
+    const number = typeof value === "string" ? (numberOf.get(value) ?? unknown) : value;
     // An open enum accepts numbers without a name.
     if (
       typeof number === "number" &&

@@ -4,12 +4,12 @@ import { RequestError } from "../http/request-error.ts";
 import { formatPath, type JsonPath } from "./path.ts";
 import { setField } from "../schema/http-body.ts";
 import { FieldRuleSchema, type FieldRule } from "../../gen/transcoding/v1/annotations_pb.ts";
-import { enumNames, fieldRule, protoEnumNames } from "../schema/rules.ts";
+import { anyEnumNames, enumNames, fieldRule, protoEnumNames } from "../schema/rules.ts";
 import type { BoundFields } from "../schema/bound-fields.ts";
 import { createAnyReader } from "./any.ts";
 import { wideIntegersOf } from "./exact.ts";
 import { ValueError, type Read } from "./value-error.ts";
-import { createFieldReader } from "./read-field.ts";
+import { createFieldReader, type FieldContext } from "./read-field.ts";
 import { assertNullable, compileMembersReader, type FieldReader } from "./read-members.ts";
 import { createWellKnownReader } from "./read-well-known.ts";
 import { asMessage } from "./struct.ts";
@@ -27,6 +27,11 @@ export type ReadOptions = {
   readonly registry: Registry;
   /** Reads by the proto3 JSON mapping alone, with only those field options that reject values. Defaults to false. */
   readonly plain?: boolean;
+  /**
+   * Reads what a server has written: the options that reject values of requests do not apply, and an enum is accepted in any
+   * spelling. A name that it does not have, which a newer server may write, is read as its first value. Defaults to false.
+   */
+  readonly isResponse?: boolean;
   /** Required fields that are bound to parameters may be missing in the JSON. Defaults to none. */
   readonly parameters?: { readonly boundFields: BoundFields };
 };
@@ -74,6 +79,22 @@ function plainRule(field: DescField): FieldRule {
   return create(FieldRuleSchema, { notNull, invalid, exactIntegers });
 }
 
+/** The options that determine how a response is written. */
+function responseRule(field: DescField): FieldRule {
+  const { header, inline, lenient } = fieldRule(field);
+  return create(FieldRuleSchema, { header, inline, lenient });
+}
+
+/** The rules of fields and the spelling of enums that apply. */
+function dialectOf({ plain = false, isResponse = false }: ReadOptions): Pick<FieldContext, "spellingOf"> & {
+  ruleOf: (field: DescField) => FieldRule;
+} {
+  if (isResponse) {
+    return { ruleOf: responseRule, spellingOf: anyEnumNames };
+  }
+  return plain ? { ruleOf: plainRule, spellingOf: protoEnumNames } : { ruleOf: fieldRule, spellingOf: enumNames };
+}
+
 /**
  * Creates readers, each of them once and when it is first used, because messages may be recursive. With `exact`, documents may
  * contain wide integers.
@@ -82,8 +103,7 @@ function buildReaders(options: ReadOptions, exact: boolean): Readers {
   const known = new Map<DescMessage, Read>();
   const bound = new Set<DescField>();
   collectFields(options.parameters?.boundFields, bound);
-  const ruleOf = options.plain === true ? plainRule : fieldRule;
-  const spellingOf = options.plain === true ? protoEnumNames : enumNames;
+  const { ruleOf, spellingOf } = dialectOf(options);
 
   const message = (desc: DescMessage): Read => {
     const reader = known.get(desc);

@@ -1,4 +1,5 @@
 import { ScalarType, type DescField } from "@bufbuild/protobuf";
+import { decodeBase64, encodeBase64 } from "./base64.ts";
 import { compile } from "./compile.ts";
 import { WideInteger } from "./wide-integer.ts";
 
@@ -113,8 +114,8 @@ export function scalarFromText(type: ScalarType, text: string): Scalar | undefin
   }
 }
 
-/** JSON.stringify writes -0 without its sign. */
-const negativeZero = (JSON as unknown as { rawJSON(text: string): object }).rawJSON("-0");
+/** JSON.stringify writes -0 without its sign. So do browsers from before 2025, which have no rawJSON. */
+const negativeZero = (JSON as unknown as { rawJSON?(text: string): object }).rawJSON?.("-0") ?? -0;
 
 /** Converts a scalar by the proto3 JSON mapping to a value for JSON.stringify. */
 export function scalarToJson(value: Scalar): string | number | boolean | object {
@@ -127,7 +128,7 @@ export function scalarToJson(value: Scalar): string | number | boolean | object 
       }
       return Number.isFinite(value) ? value : String(value);
     case "object":
-      return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
+      return encodeBase64(value);
     default:
       return value;
   }
@@ -235,6 +236,5 @@ function bytesFromText(text: string): Uint8Array | undefined {
   if (padding > 0 ? text.length % 4 !== 0 : text.length % 4 === 1) {
     return undefined;
   }
-  // Copied, because a small Buffer is part of a shared pool.
-  return new Uint8Array(Buffer.from(text, "base64"));
+  return decodeBase64(text);
 }

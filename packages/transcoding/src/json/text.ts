@@ -1,31 +1,9 @@
-import {
-  create,
-  fromJson,
-  ScalarType,
-  type DescField,
-  type DescMessage,
-  type JsonValue,
-  type Message,
-} from "@bufbuild/protobuf";
-import { isWrapperDesc, ListValueSchema, StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { fromJson, type DescField, type DescMessage, type JsonValue, type Message } from "@bufbuild/protobuf";
+import { ListValueSchema, StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { RequestError } from "../http/request-error.ts";
 import { parseJson } from "./parse.ts";
-import { expectedOf, toLocal, scalarFromText } from "./scalar.ts";
-import { textForms } from "./well-known.ts";
+import { withOptions, plainTextReading, type TextReading, type TextReader } from "./plain-text.ts";
 import { isObject } from "./wide-integer.ts";
-import { enumNames, fieldRule, type EnumNames } from "../schema/rules.ts";
-
-/** How a text (a parameter, a path variable, a header) is read as a field's value. */
-export type TextReader = {
-  /** Returns the value as the field has it in memory; undefined if the text is invalid. */
-  readonly read: (text: string) => unknown;
-  /** What the text must be, for error messages. */
-  readonly expected: string;
-  /** The text is JSON, which is allowed in a query, but not in a path or a header. */
-  readonly isJson: boolean;
-  /** The reason in the error for an invalid text, by the field's options. */
-  readonly reason: string | undefined;
-};
 
 /** For JSON in a parameter. The depth of a body is limited by an option. */
 const MAX_JSON_DEPTH = 100;
@@ -35,12 +13,8 @@ const MAX_JSON_DEPTH = 100;
  * form as text: for messages other than well-known types, and for Any.
  */
 export function createTextReader(field: DescField): TextReader | undefined {
-  const reader = readerOf(field);
-  if (reader === undefined) {
-    return undefined;
-  }
-  const { invalid } = fieldRule(field);
-  return { isJson: false, reason: invalid === "" ? undefined : invalid, ...reader };
+  const reading = plainTextReading(field) ?? (field.message === undefined ? undefined : jsonReading(field.message));
+  return reading === undefined ? undefined : withOptions(field, reading);
 }
 
 /** The error for an invalid text. `name` is the name of the parameter. */
@@ -48,54 +22,7 @@ export function invalidText(reader: TextReader, name: string, options?: { repeat
   return new RequestError(400, reader.reason, `${name}: must be ${reader.expected}`, options);
 }
 
-type Reader = Pick<TextReader, "read" | "expected"> & { readonly isJson?: boolean };
-
-function readerOf(field: DescField): Reader | undefined {
-  if (field.message !== undefined) {
-    return messageReaderOf(field, field.message);
-  }
-  if (field.enum !== undefined) {
-    return enumReaderOf(enumNames(field.enum), field.enum.open);
-  }
-  const { scalar } = field;
-  const local = toLocal(field);
-  return { read: (text) => local(scalarFromText(scalar, text)), expected: expectedOf[scalar] };
-}
-
-function enumReaderOf({ strict, numberOf, nameOf }: EnumNames, open: boolean): Reader {
-  return {
-    read(text) {
-      const number = numberOf.get(text);
-      if (number !== undefined || strict || !/^-?\d/.test(text)) {
-        return number;
-      }
-      const given = scalarFromText(ScalarType.INT32, text) as number | undefined;
-      // An open enum accepts numbers without a name.
-      return given !== undefined && (open || nameOf.has(given)) ? given : undefined;
-    },
-    expected: `one of ${[...numberOf.keys()].join(", ")}`,
-  };
-}
-
-function messageReaderOf(field: DescField, desc: DescMessage): Reader | undefined {
-  const form = textForms.get(desc.typeName);
-  if (form !== undefined) {
-    return { read: form.parse, expected: form.expected };
-  }
-  if (isWrapperDesc(desc)) {
-    const [value] = desc.fields;
-    const { scalar } = value;
-    const local = toLocal(value);
-    // protobuf-es represents a singular wrapper by its value, and in all other places as a message.
-    const isBare = field.fieldKind === "message" && field.oneof === undefined;
-    return {
-      read(text) {
-        const bare = local(scalarFromText(scalar, text));
-        return bare === undefined || isBare ? bare : create(desc, { value: bare });
-      },
-      expected: expectedOf[scalar],
-    };
-  }
+function jsonReading(desc: DescMessage): TextReading | undefined {
   switch (desc.typeName) {
     case StructSchema.typeName:
       return {

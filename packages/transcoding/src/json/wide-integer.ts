@@ -4,7 +4,7 @@ import { prependPath, ValueError } from "./value-error.ts";
 export class WideInteger {
   /** Without the fraction and the exponent that the literal may have. */
   readonly digits: string;
-  /** The place of the literal in the bytes of the document. */
+  /** The place of the literal in the text of the document. */
   readonly start: number;
   readonly end: number;
   /** It was read as a double, by `round`. */

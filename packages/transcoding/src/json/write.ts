@@ -20,12 +20,14 @@ import { compileMembersWriter, setOwn } from "./write-members.ts";
 /** Returns the JSON value of a message, or of a field's value. */
 export type JsonWriter = (value: unknown) => unknown;
 
+/** Which options of fields apply: none in the proto3 JSON mapping, and in a request also `required`, as the server expects it. */
+export type WriteDialect = "response" | "request" | "plain";
+
 /** What all writers of a context share. */
 type WriteOptions = {
   /** The messages that a google.protobuf.Any may have. */
   readonly registry: Registry;
-  /** By the proto3 JSON mapping alone, without the transcoder's field options. */
-  readonly plain: boolean;
+  readonly dialect: WriteDialect;
 };
 
 type Context = WriteOptions & {
@@ -34,18 +36,23 @@ type Context = WriteOptions & {
   readonly spellingOf: (desc: DescEnum) => EnumNames;
 };
 
-const contexts = { plain: new WeakMap<Registry, Context>(), own: new WeakMap<Registry, Context>() };
+const contexts: Readonly<Record<WriteDialect, WeakMap<Registry, Context>>> = {
+  response: new WeakMap(),
+  request: new WeakMap(),
+  plain: new WeakMap(),
+};
 
 function contextOf(options: WriteOptions): Context {
-  const known = options.plain ? contexts.plain : contexts.own;
+  const { dialect } = options;
+  const known = contexts[dialect];
   let context = known.get(options.registry);
   if (context === undefined) {
     const noRule = create(FieldRuleSchema);
     context = {
       ...options,
       known: new WeakMap(),
-      ruleOf: options.plain ? () => noRule : fieldRule,
-      spellingOf: options.plain ? protoEnumNames : enumNames,
+      ruleOf: dialect === "plain" ? () => noRule : fieldRule,
+      spellingOf: dialect === "plain" ? protoEnumNames : enumNames,
     };
     known.set(options.registry, context);
   }
@@ -56,8 +63,8 @@ function contextOf(options: WriteOptions): Context {
  * Returns the writer of a message, which is created once and when it is first used, because messages may be recursive. The
  * registry contains the messages that a google.protobuf.Any may have.
  */
-export function messageWriter(desc: DescMessage, registry: Registry, plain = false): JsonWriter {
-  return writerIn(contextOf({ registry, plain }), desc);
+export function messageWriter(desc: DescMessage, registry: Registry, dialect: WriteDialect = "response"): JsonWriter {
+  return writerIn(contextOf({ registry, dialect }), desc);
 }
 
 function writerIn(context: Context, desc: DescMessage): JsonWriter {
@@ -73,8 +80,8 @@ function writerIn(context: Context, desc: DescMessage): JsonWriter {
 }
 
 /** Returns the writer of a field's value: an array for a repeated field, null for an absent message. */
-export function fieldWriter(field: DescField, registry: Registry): JsonWriter {
-  return fieldWriterIn(contextOf({ registry, plain: false }), field);
+export function fieldWriter(field: DescField, registry: Registry, dialect: WriteDialect = "response"): JsonWriter {
+  return fieldWriterIn(contextOf({ registry, dialect }), field);
 }
 
 function fieldWriterIn(context: Context, field: DescField): JsonWriter {
@@ -158,9 +165,17 @@ function compileMessage(desc: DescMessage, context: Context): JsonWriter {
     return writeWellKnown(desc, context);
   }
   const writers = desc.fields.flatMap((field) => {
-    const { header, mediaType, always, inline, lenient } = context.ruleOf(field);
+    const { header, mediaType, always, required, inline, lenient } = context.ruleOf(field);
     return header === "" && mediaType === ""
-      ? [{ field, write: fieldWriterIn(context, field), always, inline, lenient }]
+      ? [
+          {
+            field,
+            write: fieldWriterIn(context, field),
+            always: always || (required && context.dialect === "request"),
+            inline,
+            lenient,
+          },
+        ]
       : [];
   });
   const [declared, inline] = [writers.filter((writer) => !writer.inline), writers.filter((writer) => writer.inline)];

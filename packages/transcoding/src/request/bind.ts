@@ -1,16 +1,14 @@
 import { create, type DescMethod, type Message, type Registry } from "@bufbuild/protobuf";
-import { routeName, type Route, type Variant } from "../routing/route.ts";
+import { boundFieldsOf, routeName, type Route, type Variant } from "../routing/route.ts";
 import { createBodyReader, type DeferBody } from "./body.ts";
 import { createPathVariablesReader } from "../routing/path-variables.ts";
 import { deferMessage, isDeferred, getEncodedRequest } from "./deferred.ts";
-import type { FieldPath } from "../schema/field-path.ts";
 import { createHeaderReader } from "./header.ts";
 import { createIfMatchReader } from "./if-match.ts";
 import type { ParameterOptions } from "./parameter-name.ts";
 import { createParameterReader } from "./parameters.ts";
 import type { TranscodingRequest } from "../http/request.ts";
-import { fieldRule, maxBodyBytesOf, methodRule } from "../schema/rules.ts";
-import { createBoundFields, type BindingSource, type BoundFields } from "../schema/bound-fields.ts";
+import { maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 
 /** Creates the message of an HTTP request. `pathVariables` are in the order of the template, still percent-encoded. */
 export type Binder = (request: TranscodingRequest, pathVariables: readonly string[]) => Message | Promise<Message>;
@@ -39,7 +37,7 @@ export function createBinder(route: Route, variant: Variant, options: BindOption
     parameters: {
       unknown: options.unknownQuery,
       bound: options.boundQuery,
-      boundFields: collectBoundFields(route, ""),
+      boundFields: boundFieldsOf(route, ""),
       maxDepth: options.maxDepth,
       registry: options.registry,
     },
@@ -99,7 +97,7 @@ export function createParameterFieldsReader(
     from: "query",
     unknown: methodRule(route.method).ignoreUnknown ? "ignore" : options.unknownQuery,
     bound: options.boundQuery,
-    boundFields: collectBoundFields(route, variant.body),
+    boundFields: boundFieldsOf(route, variant.body),
     maxDepth: options.maxDepth,
     registry: options.registry,
   });
@@ -119,21 +117,4 @@ export function createParameterFieldsReader(
       },
     };
   };
-}
-
-/** The fields that are bound to the path, a header or the body, and so can't be set by parameters. */
-function collectBoundFields({ method, pathFields }: Route, body: string): BoundFields {
-  if (body === "*") {
-    return "body";
-  }
-  const { fields } = method.input;
-  const sources: [FieldPath, BindingSource][] = pathFields.map((path) => [path, "path"]);
-  for (const field of fields) {
-    if (fieldRule(field).header !== "") {
-      sources.push([[field], "header"]);
-    } else if (field.name === body) {
-      sources.push([[field], "body"]);
-    }
-  }
-  return createBoundFields(sources);
 }

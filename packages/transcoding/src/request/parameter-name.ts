@@ -3,7 +3,8 @@ import { RequestError } from "../http/request-error.ts";
 import { expectedOf, scalarFromText } from "../json/scalar.ts";
 import { fieldRule } from "../schema/rules.ts";
 import { findBinding, type BoundFields } from "../schema/bound-fields.ts";
-import { createTextReader, type TextReader } from "../json/text.ts";
+import type { TextReader } from "../json/plain-text.ts";
+import { createTextReader } from "../json/text.ts";
 
 export type ParameterOptions = {
   /** The origin of the parameters. Fields with the `no_query` option are not bound to a query. */

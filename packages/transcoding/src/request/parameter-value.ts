@@ -2,7 +2,8 @@ import { create, type DescField, type DescMessage, type Message, type Registry }
 import { RequestError } from "../http/request-error.ts";
 import { createJsonReaders } from "../json/read.ts";
 import { parameterError, type Step, type Target } from "./parameter-name.ts";
-import { jsonFromText, invalidText, type TextReader } from "../json/text.ts";
+import type { TextReader } from "../json/plain-text.ts";
+import { jsonFromText, invalidText } from "../json/text.ts";
 
 type Fields = Message & Record<string, unknown>;
 

@@ -6,10 +6,9 @@ import type { Variant } from "../routing/route.ts";
 import { createEncodedBodyWriter } from "./encoded-field.ts";
 import { createHeaderWriter } from "./header.ts";
 import { createRepresentationChoice } from "./representation.ts";
-import { contentTypeOf, findRawBody, getField } from "../schema/http-body.ts";
+import { contentTypeOf, findRawBody } from "../schema/http-body.ts";
 import type { Scalar } from "../json/scalar.ts";
-import { asValue } from "../json/struct.ts";
-import { fieldWriter, messageWriter, type JsonWriter } from "../json/write.ts";
+import { createBodyWriter } from "../json/write-body.ts";
 import { findMatch, formatETag, tagOf } from "../http/etag.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { methodRule } from "../schema/rules.ts";
@@ -113,23 +112,6 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
     return compressed === undefined
       ? { status: variant.status, headers, body }
       : { status: variant.status, headers, body, compressed };
-  };
-}
-
-/** Compiles the JSON of a response body: the message, or the field that `name`, the response_body, names (null if unset). */
-export function createBodyWriter(desc: DescMessage, name: string, registry: Registry): JsonWriter {
-  if (name === "") {
-    const write = messageWriter(desc, registry);
-    return desc.typeName === "google.protobuf.Struct" ? (message) => write(asValue(desc, message)) : write;
-  }
-  const field = desc.fields.find((each) => each.name === name);
-  if (field === undefined) {
-    throw new Error(`${desc.typeName} has no field "${name}" that can be the response_body`);
-  }
-  const write = fieldWriter(field, registry);
-  return (message) => {
-    const value = getField(message as Message & Record<string, unknown>, field);
-    return value === undefined ? null : write(value);
   };
 }
 

@@ -1,7 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
 import type { FieldPath } from "../schema/field-path.ts";
-import { methodRule } from "../schema/rules.ts";
+import { createBoundFields, type BindingSource, type BoundFields } from "../schema/bound-fields.ts";
+import { fieldRule, methodRule } from "../schema/rules.ts";
 import { formatTemplate, type Template } from "./template.ts";
 
 /** One HTTP method and path template of an RPC: a route for its rule, and one for each of the additional bindings. */
@@ -19,6 +20,22 @@ export type Route = {
 /** An identifier of the route that is unique among the routes of its method, and the same in every process. */
 export function routeName({ httpMethod, template }: Route): string {
   return `${httpMethod} ${formatTemplate(template)}`;
+}
+
+/** The fields that are bound to the path, a header or the body, and so can't be parameters. */
+export function boundFieldsOf({ method, pathFields }: Pick<Route, "method" | "pathFields">, body: string): BoundFields {
+  if (body === "*") {
+    return "body";
+  }
+  const sources: [FieldPath, BindingSource][] = pathFields.map((path) => [path, "path"]);
+  for (const field of method.input.fields) {
+    if (fieldRule(field).header !== "") {
+      sources.push([[field], "header"]);
+    } else if (field.name === body) {
+      sources.push([[field], "body"]);
+    }
+  }
+  return createBoundFields(sources);
 }
 
 /** How a route maps the body and the response, for one value of the header that selects the variant. */

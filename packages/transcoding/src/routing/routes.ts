@@ -85,6 +85,12 @@ function selectRules(
   return { rules, optionsOf };
 }
 
+/** The rules that select a method. */
+export function rulesOf(method: DescMethod, rules: readonly Rule[]): Rule[] {
+  const name = `${method.parent.typeName}.${method.name}`;
+  return rules.filter(({ selector = "" }) => compileSelector(selector)(name));
+}
+
 /** Compiles a selector (google.api.http): the full name of a method, or a prefix such as "*", "acme.v1.*", "acme.v1.Things.*". */
 function compileSelector(selector: string): (fullName: string) => boolean {
   const [, prefix, name] = /^(?:((?:\w+\.)*)\*|(\w+(?:\.\w+)*))$/.exec(selector) ?? [];

@@ -32,6 +32,13 @@ export function createBoundFields(sources: Iterable<readonly [path: FieldPath, s
   return root;
 }
 
+/** Binds further top-level fields. */
+export function bindFields(boundFields: BoundFields, fields: readonly DescField[], source: BindingSource): BoundFields {
+  return typeof boundFields === "string"
+    ? boundFields
+    : new Map([...boundFields, ...fields.map((field) => [field, source] as const)]);
+}
+
 /**
  * The binding of a field: its own, that of the whole message, or that of another member of its oneof, since only one
  * member can be set. A map is returned if only some of its subfields are bound.

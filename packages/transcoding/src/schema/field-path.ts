@@ -30,6 +30,11 @@ export function isTextField(field: DescField): boolean {
   );
 }
 
+/** Whether a value of a field, or an item of a list or map, can be written as a parameter: as text, or as JSON. */
+export function hasParameterForm({ message }: DescField): boolean {
+  return message === undefined || (isWellKnown(message) && message.typeName !== "google.protobuf.Any");
+}
+
 /** Whether the JSON form is not an object of the message's fields; field paths don't descend into such messages. */
 function isWellKnown(message: DescMessage): boolean {
   return textMessages.has(message.typeName) || otherWellKnown.has(message.typeName);

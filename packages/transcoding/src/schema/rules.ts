@@ -71,6 +71,8 @@ export type EnumNames = {
   readonly numberOf: ReadonlyMap<string, number>;
   readonly nameOf: ReadonlyMap<number, string>;
   readonly rules: ReadonlyMap<number, EnumValueRule>;
+  /** The value for all other names; they are rejected if it is undefined. */
+  readonly unknown?: number;
 };
 
 const cache = new WeakMap<DescEnum, EnumNames>();
@@ -83,6 +85,13 @@ export function enumNames(desc: DescEnum): EnumNames {
     cache.set(desc, names);
   }
   return names;
+}
+
+/** The names of an enum's values for readers of responses: with and without the `name` option, and numbers. */
+export function anyEnumNames(desc: DescEnum): EnumNames {
+  const own = enumNames(desc);
+  const numberOf = new Map([...protoEnumNames(desc).numberOf, ...own.numberOf]);
+  return { ...own, strict: false, numberOf, unknown: desc.values[0]?.number ?? 0 };
 }
 
 /** The names of an enum's values in the proto3 JSON mapping. */

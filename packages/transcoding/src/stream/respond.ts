@@ -7,7 +7,7 @@ import type { Deadline } from "../call/deadline.ts";
 import { createHeaderWriter } from "../response/header.ts";
 import { contentTypeOf, findRawBody, type RawBody, type RawBodyTarget } from "../schema/http-body.ts";
 import type { TranscodingRequest } from "../http/request.ts";
-import { createBodyWriter } from "../response/respond.ts";
+import { createBodyWriter } from "../json/write-body.ts";
 import { methodRule } from "../schema/rules.ts";
 import { addVary } from "../http/vary.ts";
 import { frameMessages } from "./frames.ts";

@@ -1,0 +1,2 @@
+export { createRestTransport } from "./transport.ts";
+export type { RestTransportOptions } from "./options.ts";

@@ -1,0 +1,71 @@
+import type { DescMessage, Message, Registry } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { RequestError } from "../../http/request-error.ts";
+import { withWideIntegers } from "../../json/exact.ts";
+import { holdsInt64, messageHoldsInt64 } from "../../json/int64.ts";
+import { createJsonReaders } from "../../json/read.ts";
+import { setField } from "../../schema/http-body.ts";
+
+/** The JSON of one response message. */
+export type DocumentReader = {
+  /** Parses a document; throws a ConnectError if it is not JSON. */
+  readonly parse: (text: string) => unknown;
+  /** Reads a message from a parsed document; throws a ConnectError if it does not fit. */
+  readonly read: (document: unknown) => Message;
+};
+
+/** Compiles the reader of a response's JSON: the message, or the field that `responseBody` names. */
+export function createDocumentReader(
+  desc: DescMessage,
+  responseBody: string,
+  { registry, ignoreUnknown }: { readonly registry: Registry; readonly ignoreUnknown: boolean },
+): DocumentReader {
+  const readers = createJsonReaders({ registry, ignoreUnknown, isResponse: true });
+  const field = desc.fields.find(({ name }) => name === responseBody);
+  if (field === undefined) {
+    const read = readers.message(desc);
+    return { parse: createParser(messageHoldsInt64(desc)), read: (json) => explain(() => read(json, []) as Message) };
+  }
+  const read = readers.field(field);
+  return {
+    parse: createParser(holdsInt64(field)),
+    read: (json) =>
+      explain(() => {
+        const message = create(desc) as Message & Record<string, unknown>;
+        const value = read(json, [field.jsonName]);
+        if (value !== undefined) {
+          setField(message, field, value);
+        }
+        return message;
+      }),
+  };
+}
+
+/** Whether there may be an integer that JSON.parse rounds. */
+const wideInteger = /\d{16}|\d[eE]/;
+
+function createParser(exact: boolean): (text: string) => unknown {
+  return (text) => {
+    let document: unknown;
+    try {
+      document = JSON.parse(text);
+    } catch (cause) {
+      throw unreadable("it is not JSON", cause);
+    }
+    return exact && wideInteger.test(text) ? withWideIntegers(document, text) : document;
+  };
+}
+
+function explain(read: () => Message): Message {
+  try {
+    return read();
+  } catch (error) {
+    throw unreadable(error instanceof RequestError ? error.message : String(error), error);
+  }
+}
+
+/** The error for a response that is not one of the method. */
+export function unreadable(why: string, cause?: unknown): ConnectError {
+  return new ConnectError(`can't read the response: ${why}`, Code.Internal, undefined, undefined, cause);
+}

@@ -1,0 +1,130 @@
+import { createRegistry, toBinary, type JsonValue, type Registry } from "@bufbuild/protobuf";
+import { AnySchema, type Any } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorInfoSchema, file_google_rpc_error_details } from "../../../gen/google/rpc/error_details_pb.ts";
+import { codeOfStatus, nameOfCode } from "../../errors/codes.ts";
+import { createJsonReaders } from "../../json/read.ts";
+import { isObject } from "../../json/wide-integer.ts";
+import { createErrorMessageReader } from "./error-message.ts";
+
+/** Reads the JSON of an error, which may have any of the known formats. */
+export type ErrorReader = {
+  /** Of an error response; `document` is undefined if its body is not JSON. */
+  readonly fromResponse: (response: Response, text: string, document: unknown) => ConnectError;
+  /** Of an error within a stream. */
+  readonly fromStream: (document: unknown, response: Response) => ConnectError;
+};
+
+/**
+ * Creates the reader of the errors of a service: google.rpc.Status, as grpc-gateway and others send it; `{"error": {…}}`, as Google
+ * does; the formats of this package; the messages with its `error` option; and text.
+ */
+export function createErrorReader(registry: Registry, requestError: string): ErrorReader {
+  const types = createRegistry(registry, file_google_rpc_error_details);
+  const readErrorMessage = createErrorMessageReader(registry, requestError);
+  const readAny = createJsonReaders({ ignoreUnknown: true, registry: types, isResponse: true }).message(AnySchema);
+
+  const addDetail = (error: ConnectError, json: unknown): void => {
+    try {
+      const { typeUrl, value } = readAny(json, []) as Any;
+      error.details.push({ type: typeUrl.slice(typeUrl.lastIndexOf("/") + 1), value, debug: json as JsonValue });
+    } catch {
+      // A detail of an unknown type, which has no binary form.
+    }
+  };
+
+  const fromBody = (body: Body, status: number, fallback: string, header: Headers): ConnectError => {
+    const code = codeOf(body) ?? codeOfHttp(status);
+    const error = new ConnectError(textOf(body) ?? fallback, code, header);
+    for (const detail of Array.isArray(body["details"]) ? body["details"] : []) {
+      addDetail(error, detail);
+    }
+    const reason = body["code"];
+    if (typeof reason === "string" && codes.get(reason) === undefined) {
+      const value = toBinary(ErrorInfoSchema, {
+        $typeName: ErrorInfoSchema.typeName,
+        reason,
+        domain: "",
+        metadata: {},
+      });
+      error.details.push({ type: ErrorInfoSchema.typeName, value, debug: { reason } });
+    }
+    return error;
+  };
+
+  const fromDocument = (document: unknown, status: number, header: Headers): ConnectError | undefined => {
+    const declared = readErrorMessage(document, status, header);
+    if (declared !== undefined) {
+      const { desc, message, text } = declared;
+      const error = new ConnectError(text ?? httpText(status), codeOfHttp(status), header);
+      error.details.push({ type: desc.typeName, value: toBinary(desc, message) });
+      return error;
+    }
+    if (!isObject(document)) {
+      return undefined;
+    }
+    const { error: inner } = document;
+    return fromBody(isObject(inner) ? inner : document, status, httpText(status), header);
+  };
+
+  return {
+    fromResponse(response, text, document) {
+      const { status, headers } = response;
+      return (
+        fromDocument(document, status, headers) ??
+        new ConnectError(messageOf(response, text), codeOfHttp(status), headers)
+      );
+    },
+    fromStream: (document, { headers }) =>
+      fromDocument(document, 0, headers) ?? new ConnectError("the stream failed", Code.Unknown, headers),
+  };
+}
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** The names of codes: this package's, and those of google.rpc.Code. */
+const codes = new Map(
+  Object.values(Code)
+    .filter((code) => typeof code === "number")
+    .flatMap((code): [string, Code][] => [
+      [nameOfCode(code), code],
+      [nameOfCode(code).toUpperCase(), code],
+    ]),
+).set("CANCELLED", Code.Canceled);
+
+const numbers = new Map([...codes.values()].map((code): [number, Code] => [code, code]));
+
+/** The code that the body of an error contains; undefined if it has none. */
+function codeOf({ code, status }: Body): Code | undefined {
+  // Google sends the HTTP status as `code`, and the name of the RPC code as `status`.
+  const named = codes.get(String(status)) ?? codes.get(String(code));
+  if (named !== undefined || typeof code !== "number") {
+    return named;
+  }
+  return numbers.get(code);
+}
+
+/** The message of google.rpc.Status and most others, of RFC 9457, and of RFC 6749. */
+function textOf({ message, detail, title, error, error_description: description }: Body): string | undefined {
+  return [message, detail, description, title, error].find((each) => typeof each === "string" && each !== "") as
+    | string
+    | undefined;
+}
+
+/** The code for an HTTP status, or for 0 in a stream. */
+function codeOfHttp(status: number): Code {
+  // What a proxy sends if it can't reach the server.
+  return status === 502 ? Code.Unavailable : status < 400 ? Code.Unknown : codeOfStatus(status);
+}
+
+/** The maximum length of a message that is the text of a response. */
+const MAX_TEXT = 500;
+
+function messageOf({ status, statusText, headers }: Response, text: string): string {
+  const isText = headers.get("content-type")?.startsWith("text/plain") === true && text.trim() !== "";
+  return isText ? text.trim().slice(0, MAX_TEXT).toWellFormed() : `${httpText(status)} ${statusText}`.trim();
+}
+
+function httpText(status: number): string {
+  return status === 0 ? "the stream failed" : `HTTP ${status}`;
+}

@@ -1,0 +1,220 @@
+import { create, type DescMessage, type Message, type MessageShape } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type StreamRequest,
+  type StreamResponse,
+  type UnaryRequest,
+  type UnaryResponse,
+} from "@connectrpc/connect";
+import { formatTarget, type Choice, type Mapping, type Operation } from "./operation.ts";
+import type { CompleteOptions } from "./options.ts";
+import type { RequestBody } from "./request/body.ts";
+import { createParameterCheck } from "./parameter-check.ts";
+import { assertStreamingBodies, createBodyStream } from "./request/stream-body.ts";
+import { connectionLost, readChunks } from "./stream/read-chunks.ts";
+import { isJson } from "./response/unary.ts";
+
+/** Makes a call with one request message and one response message. */
+export async function sendUnary<I extends DescMessage, O extends DescMessage>(
+  operation: Operation,
+  request: UnaryRequest<I, O>,
+  options: CompleteOptions,
+): Promise<UnaryResponse<I, O>> {
+  const { service, method, message, header, signal } = request;
+  const { path, mapping } = operation.choose(message, header);
+  const sent = encode(() => prepare(mapping, path, message, header));
+  const response = await send(operation, options, { ...sent, signal });
+  return {
+    stream: false,
+    service,
+    method,
+    header: response.headers,
+    trailer: new Headers(),
+    message: (await readOne(response, mapping, signal)) as MessageShape<O>,
+  };
+}
+
+/** Makes a call that streams in one direction or both. Resolves when the server has responded. */
+export async function sendStream<I extends DescMessage, O extends DescMessage>(
+  operation: Operation,
+  request: StreamRequest<I, O>,
+  options: CompleteOptions,
+): Promise<StreamResponse<I, O>> {
+  const { method, header, signal } = request;
+  const messages: AsyncIterator<Message> = request.message[Symbol.asyncIterator]();
+  const { value, done } = await messages.next();
+  const first = done === true ? undefined : value;
+  if (first === undefined && method.methodKind === "server_streaming") {
+    throw new ConnectError("the call has no request message", Code.InvalidArgument);
+  }
+  const choice = operation.choose(first ?? create(method.input), header);
+  // Node decompresses a stream on another thread, and drops its end when the server aborts it after an error.
+  if (!header.has("accept-encoding")) {
+    header.set("accept-encoding", "identity");
+  }
+  const { mapping } = choice;
+  const response =
+    method.methodKind === "server_streaming" && first !== undefined
+      ? await send(operation, options, { ...encode(() => prepare(mapping, choice.path, first, header)), signal })
+      : await sendMessages(operation, options, { choice, first, messages, header, signal });
+  return {
+    ...request,
+    header: response.headers,
+    trailer: new Headers(),
+    message: (method.methodKind === "client_streaming"
+      ? iterableOfOne(() => readOne(response, mapping, signal))
+      : mapping.readStream(response, readChunks(response, signal))) as AsyncIterable<MessageShape<O>>,
+  };
+}
+
+type ClientStream = {
+  readonly choice: Choice;
+  readonly first: Message | undefined;
+  readonly messages: AsyncIterator<Message>;
+  readonly header: Headers;
+  readonly signal: AbortSignal;
+};
+
+/** Streams messages as the body. The first one has the path, the query and the headers. */
+async function sendMessages(
+  operation: Operation,
+  options: CompleteOptions,
+  { choice, first, messages, header, signal }: ClientStream,
+): Promise<Response> {
+  const { path, mapping } = choice;
+  assertStreamingBodies();
+  // The error of a body is not always that of fetch.
+  let failure: { readonly error: unknown } | undefined;
+  const remember = (error: unknown): never => {
+    failure = { error };
+    throw error;
+  };
+  const check = createParameterCheck(choice, first);
+  const write = (message: Message): Uint8Array => {
+    check(message);
+    return mapping.streamBody.encode(message);
+  };
+  const body = createBodyStream(
+    {
+      next: () => messages.next().catch(remember),
+      return: async () => (await messages.return?.()) ?? { done: true, value: undefined },
+    },
+    first,
+    (message) => {
+      try {
+        return encode(() => write(message));
+      } catch (error) {
+        return remember(error);
+      }
+    },
+  );
+  const query = first === undefined ? [] : encode(() => mapping.writeQuery(first));
+  setHeaders(mapping, first, header);
+  header.set("content-type", mapping.streamBody.contentTypeOf(first));
+  try {
+    return await send(operation, options, {
+      target: formatTarget(path, query),
+      httpMethod: mapping.httpMethod,
+      header,
+      body,
+      signal,
+    });
+  } catch (error) {
+    throw failure === undefined ? error : failure.error;
+  }
+}
+
+/** A request that is ready to be sent. */
+type Sent = {
+  readonly target: string;
+  readonly httpMethod: string;
+  readonly header: Headers;
+  readonly body: RequestBody["body"] | ReadableStream<Uint8Array> | undefined;
+};
+
+function prepare(mapping: Mapping, path: string, message: Message, header: Headers): Sent {
+  const content = mapping.writeBody(message);
+  setHeaders(mapping, message, header);
+  if (content === undefined) {
+    header.delete("content-type");
+  } else {
+    header.set("content-type", content.contentType);
+  }
+  return {
+    target: formatTarget(path, mapping.writeQuery(message)),
+    httpMethod: mapping.httpMethod,
+    header,
+    body: content?.body,
+  };
+}
+
+function setHeaders({ accept, variant, writeHeaders }: Mapping, message: Message | undefined, header: Headers): void {
+  if (accept !== undefined) {
+    header.set("accept", accept);
+  }
+  if (variant !== undefined) {
+    header.set(variant.header, variant.value);
+  }
+  if (message !== undefined) {
+    writeHeaders(message, header);
+  }
+}
+
+/** Converts an error of a writer, which a message causes that is not a valid one of its type. */
+function encode<T>(write: () => T): T {
+  try {
+    return write();
+  } catch (cause) {
+    throw cause instanceof ConnectError
+      ? cause
+      : new ConnectError(`can't encode the request: ${String(cause)}`, Code.Internal, undefined, undefined, cause);
+  }
+}
+
+/** Makes the HTTP request. Throws a ConnectError for a response that is not successful. */
+async function send(
+  { errors }: Operation,
+  { baseUrl, fetch }: CompleteOptions,
+  { target, httpMethod, header, body, signal }: Sent & { readonly signal: AbortSignal },
+): Promise<Response> {
+  try {
+    const response = await fetch(`${baseUrl}${target}`, {
+      method: httpMethod,
+      headers: header,
+      signal,
+      // A redirect may change the method, and send the headers to another server.
+      redirect: "manual",
+      ...(body !== undefined && { body }),
+      ...(body instanceof ReadableStream && { duplex: "half" }),
+    });
+    if (response.ok) {
+      return response;
+    }
+    const text = await response.text();
+    throw errors.fromResponse(response, text, isJson(response.headers.get("content-type")) ? parse(text) : undefined);
+  } catch (error) {
+    throw connectionLost(error, signal);
+  }
+}
+
+/** Undefined if the body is empty, or not JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function readOne(response: Response, { readUnary }: Mapping, signal: AbortSignal): Promise<Message> {
+  try {
+    return await readUnary(response);
+  } catch (error) {
+    throw connectionLost(error, signal);
+  }
+}
+
+async function* iterableOfOne<T>(produce: () => Promise<T>): AsyncGenerator<T> {
+  yield await produce();
+}

@@ -1,3 +1,4 @@
+import { decodeLatin1, decodeUtf8, encodeLatin1 } from "#platform/bytes";
 import { integerDigits } from "./scalar.ts";
 import { endOfNumber, endOfString } from "./tokens.ts";
 import { isObject, WideInteger } from "./wide-integer.ts";
@@ -19,8 +20,8 @@ export function wideIntegersOf(document: unknown): readonly WideInteger[] | unde
  * Returns the value of a document, as JSON.parse returned it, with a WideInteger in place of each integer that was rounded.
  * No string of the document may have a lone surrogate.
  */
-export function withWideIntegers(value: unknown, bytes: Buffer): unknown {
-  const integers = findWideIntegers(bytes.toString("latin1"));
+export function withWideIntegers(value: unknown, bytes: Uint8Array): unknown {
+  const integers = findWideIntegers(decodeLatin1(bytes));
   if (integers.length === 0) {
     return value;
   }
@@ -75,23 +76,22 @@ function revive(value: unknown, integers: readonly WideInteger[]): unknown {
   return value;
 }
 
-/** Returns the text of a document in which its wide integers are replaced. */
+/** Returns the text of a document, which must be valid, in which its wide integers are replaced. */
 export function replaceIntegers(
   bytes: Uint8Array,
   integers: readonly WideInteger[],
   textOf: (integer: WideInteger, index: number) => string,
 ): string {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (integers.length === 0) {
-    return buffer.toString("utf8");
+    return decodeUtf8(bytes) as string;
   }
   // With one character for each byte, positions in the text are those in the bytes.
-  const raw = buffer.toString("latin1");
+  const raw = decodeLatin1(bytes);
   let replaced = "";
   let from = 0;
   for (const [index, integer] of integers.entries()) {
     replaced += raw.slice(from, integer.start) + textOf(integer, index);
     from = integer.end;
   }
-  return Buffer.from(replaced + raw.slice(from), "latin1").toString("utf8");
+  return decodeUtf8(encodeLatin1(replaced + raw.slice(from))) as string;
 }

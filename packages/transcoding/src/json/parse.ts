@@ -1,4 +1,4 @@
-import { isUtf8 } from "node:buffer";
+import { decodeUtf8 } from "#platform/bytes";
 import { RequestError } from "../http/request-error.ts";
 import type { JsonPath } from "./path.ts";
 import { withWideIntegers } from "./exact.ts";
@@ -16,11 +16,10 @@ import { scanStructure } from "./structural-scan.ts";
  * with an error is the slow parser used, which finds the place.
  */
 export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = [], exact: boolean = false): unknown {
-  if (!isUtf8(bytes)) {
+  const text = decodeUtf8(bytes);
+  if (text === undefined) {
     throw new RequestError(400, "invalid_json", "the body is not valid UTF-8");
   }
-  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const text = buffer.toString("utf8");
   const { colons, depth, hasUnicodeEscape } = scanStructure(bytes);
   if (depth > maxDepth) {
     throw locateJsonError(text, maxDepth, root);
@@ -36,7 +35,7 @@ export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = 
   if (counts.keys !== colons || (hasUnicodeEscape && hasEscapedSurrogate(text) && !isWellFormed(value))) {
     throw locateJsonError(text, maxDepth, root);
   }
-  return exact && counts.hasUnsafeInteger ? withWideIntegers(value, buffer) : value;
+  return exact && counts.hasUnsafeInteger ? withWideIntegers(value, bytes) : value;
 }
 
 /** Whether there may be an escape from \uD800 to \uDFFF. Encoders that write ASCII use pairs of them, for emoji for example. */

@@ -1,4 +1,5 @@
 import { ScalarType, type DescField } from "@bufbuild/protobuf";
+import { decodeBase64, encodeBase64 } from "#platform/bytes";
 import { compile } from "./compile.ts";
 import { WideInteger } from "./wide-integer.ts";
 
@@ -127,7 +128,7 @@ export function scalarToJson(value: Scalar): string | number | boolean | object 
       }
       return Number.isFinite(value) ? value : String(value);
     case "object":
-      return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
+      return encodeBase64(value);
     default:
       return value;
   }
@@ -235,6 +236,5 @@ function bytesFromText(text: string): Uint8Array | undefined {
   if (padding > 0 ? text.length % 4 !== 0 : text.length % 4 === 1) {
     return undefined;
   }
-  // Copied, because a small Buffer is part of a shared pool.
-  return new Uint8Array(Buffer.from(text, "base64"));
+  return decodeBase64(text);
 }

@@ -8,6 +8,7 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import { isWrapperDesc, ListValueSchema, StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { encodeUtf8 } from "#platform/bytes";
 import { RequestError } from "../http/request-error.ts";
 import { parseJson } from "./parse.ts";
 import { expectedOf, toLocal, scalarFromText } from "./scalar.ts";
@@ -132,7 +133,7 @@ function messageReaderOf(field: DescField, desc: DescMessage): Reader | undefine
 /** Parses JSON, `exact` as in `parseJson`. Returns undefined if the text is not valid JSON. */
 export function jsonFromText(text: string, exact: boolean = false): unknown {
   try {
-    return parseJson(Buffer.from(text), MAX_JSON_DEPTH, [], exact);
+    return parseJson(encodeUtf8(text), MAX_JSON_DEPTH, [], exact);
   } catch (error) {
     if (error instanceof RequestError) {
       return undefined;

@@ -1,6 +1,7 @@
 import { createContextKey, createContextValues, type ConnectRouter } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { createFetchHandler, type FetchHandlerOptions } from "../../src/adapters/fetch/index.ts";
+import { takeEncodedRequest, type EncodedRequest } from "../../src/index.ts";
 import { StreamsService } from "../gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService } from "../gen/transcodingtest/v1/things_pb.ts";
 
@@ -105,7 +106,9 @@ test("the signal of a call is aborted with that of its request", async () => {
       router.service(ThingsService, {
         getHeaders: (_request, { signal }) => {
           called.resolve(signal);
-          return new Promise<never>((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+          return new Promise<never>((_resolve, reject) =>
+            signal.addEventListener("abort", () => reject(signal.reason)),
+          );
         },
       }),
   });
@@ -130,6 +133,26 @@ test("context values get the arguments that the server passes with the request",
   expect(await response.json()).toMatchObject({ id: "acme PUT" });
 });
 
+test("all headers of a request can be read, and posted to a thread with its encoded message", async () => {
+  const names = new Set<string>();
+  let encoded: EncodedRequest | undefined;
+  const handler = createFetchHandler({
+    deferred: [ThingsService.method.echoThing],
+    routes: (router) =>
+      router.service(ThingsService, {
+        echoThing(request, { requestHeader }) {
+          encoded = structuredClone(takeEncodedRequest(request));
+          requestHeader.forEach((_value, name) => names.add(name));
+          return {};
+        },
+      }),
+  });
+  const headers = new Headers({ ...json, "x-own": "1" });
+  await handler(createRequest("POST", "/things/echo", { headers, body: "{}" }));
+  expect([...names]).toEqual(["content-type", "x-own"]);
+  expect(encoded?.format).toMatchObject({ headers: { "content-type": "application/json", "x-own": "1" } });
+});
+
 test.each([
   ["of unknown length", {}],
   ["longer than its Content-Length", { "content-length": "2" }],
@@ -142,20 +165,23 @@ test.each([
   expect((await handler(createRequest("POST", "/things/echo", init))).status).toBe(413);
 });
 
-test.each([{}, { "content-length": "20" }])("a body that fails is 400, and one that was read is 500: %j", async (length) => {
-  const handler = createFetchHandler({
-    routes: (router) => router.service(ThingsService, { echoThing: ({ thing }) => ({ thing }) }),
-  });
-  const headers = { ...json, ...length };
-  const failing = new ReadableStream({ pull: (controller) => controller.error(new Error("the client has left")) });
-  const init = { headers, body: failing, duplex: "half" } as RequestInit;
-  const failed = await handler(createRequest("POST", "/things/echo", init));
-  expect([failed.status, await failed.json()]).toMatchObject([400, { code: "incomplete_body" }]);
-  const request = createRequest("POST", "/things/echo", { headers, body: "{}" });
-  await request.text();
-  const read = await handler(request);
-  expect([read.status, await read.json()]).toMatchObject([500, { code: "body_already_read" }]);
-});
+test.each([{}, { "content-length": "20" }])(
+  "a body that fails is 400, and one that was read is 500: %j",
+  async (length) => {
+    const handler = createFetchHandler({
+      routes: (router) => router.service(ThingsService, { echoThing: ({ thing }) => ({ thing }) }),
+    });
+    const headers = { ...json, ...length };
+    const failing = new ReadableStream({ pull: (controller) => controller.error(new Error("the client has left")) });
+    const init = { headers, body: failing, duplex: "half" } as RequestInit;
+    const failed = await handler(createRequest("POST", "/things/echo", init));
+    expect([failed.status, await failed.json()]).toMatchObject([400, { code: "incomplete_body" }]);
+    const request = createRequest("POST", "/things/echo", { headers, body: "{}" });
+    await request.text();
+    const read = await handler(request);
+    expect([read.status, await read.json()]).toMatchObject([500, { code: "body_already_read" }]);
+  },
+);
 
 test("the error of a failed stream contains nothing of the implementation's", async () => {
   const handler = serveStreams({

@@ -2,6 +2,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import { concatBytes } from "#platform/bytes";
 import type { RequestHeaders } from "../../http/request-headers.ts";
 import type { TranscodingRequest } from "../../http/request.ts";
+import { lazyHeaders } from "./headers.ts";
 import { bodyAlreadyRead, bodyTooLarge, incompleteBody } from "../body-errors.ts";
 
 /** A class, since one is created for each request: methods on the prototype need no closures. */
@@ -22,7 +23,7 @@ export class FetchTranscodingRequest implements TranscodingRequest {
     this.httpMethod = request.method;
     this.httpVersionMajor = httpVersionMajor;
     this.target = target;
-    this.headers = Object.fromEntries(request.headers);
+    this.headers = lazyHeaders(request.headers);
     this.#request = request;
     this.#contextValues = contextValues;
   }

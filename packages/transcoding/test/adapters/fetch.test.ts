@@ -13,7 +13,11 @@ function createRequest(method: string, path: string, init: RequestInit = {}): Re
 }
 
 /** A body whose chunks the test sends one by one. */
-function createBody(): { readonly stream: ReadableStream<Uint8Array>; send(text: string): void; end(): void } {
+function createBody(): {
+  readonly stream: ReadableStream<Uint8Array>;
+  readonly send: (text: string) => void;
+  readonly end: () => void;
+} {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
   return {

@@ -26,16 +26,21 @@ async function writePackage(folder: string): Promise<void> {
   const {
     private: _,
     exports,
+    imports,
     ...manifest
   } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Manifest;
   const compiled = Object.entries(exports).map(([entry, source]) => {
     const file = source.replace(/\.ts$/, "");
     return [entry, { types: `${file}.d.ts`, default: `${file}.js` }];
   });
-  await writeFile(
-    join(dist, "package.json"),
-    `${JSON.stringify({ ...manifest, exports: Object.fromEntries(compiled) }, null, 2)}\n`,
-  );
+  const published = {
+    ...manifest,
+    ...(imports && {
+      imports: mapValues(imports, (files) => mapValues(files, (file) => file.replace(/\.ts$/, ".js"))),
+    }),
+    exports: Object.fromEntries(compiled),
+  };
+  await writeFile(join(dist, "package.json"), `${JSON.stringify(published, null, 2)}\n`);
   await cp(join(root, "LICENSE"), join(dist, "LICENSE"));
   const written = ["README.md", ...manifest.files.filter((file) => !existsSync(join(dist, file)))];
   for (const file of written) {
@@ -43,8 +48,14 @@ async function writePackage(folder: string): Promise<void> {
   }
 }
 
+function mapValues<T, U>(object: Readonly<Record<string, T>>, map: (value: T) => U): Record<string, U> {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value)]));
+}
+
 type Manifest = {
   readonly private: true;
   readonly exports: Readonly<Record<string, string>>;
+  /** The internal imports that depend on the runtime: a file for each condition. */
+  readonly imports?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly files: readonly string[];
 };

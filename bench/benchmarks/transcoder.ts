@@ -36,6 +36,28 @@ export const get: Benchmark = {
     ]),
 };
 
+export const honoPost: Benchmark = {
+  name: "hono-post",
+  title: "REST: a small POST, by the transcoder's fetch handler in Hono on Node",
+  run: (effort) =>
+    compareInHono(
+      effort,
+      { path: "/things/echo", method: "POST", headers: json, body: Buffer.from(JSON.stringify(thing)) },
+      "REST small POST in Hono, of a Hono POST",
+    ),
+};
+
+export const honoGet: Benchmark = {
+  name: "hono-get",
+  title: "REST: a GET with a path variable and two query parameters, by the transcoder's fetch handler in Hono on Node",
+  run: (effort) =>
+    compareInHono(
+      effort,
+      { path: "/users/some-user?age=41&admin=true" },
+      "REST GET with parameters in Hono, of a Hono GET",
+    ),
+};
+
 function connectCall(method: string, message: object): Request {
   const path = `/transcodingtest.v1.ThingsService/${method}`;
   return { path, method: "POST", headers: json, body: Buffer.from(JSON.stringify(message)) };
@@ -66,4 +88,22 @@ function compareStacks(effort: Effort, rest: Request, connect: Request, ratios: 
     { open, ratios, normalize: (response, name) => (name === "stock Connect" ? undefined : jsonOf(response)) },
     effort,
   );
+}
+
+function compareInHono(effort: Effort, rest: Request, title: string) {
+  const open = async (): Promise<OpenContenders> => {
+    await using stack = new AsyncDisposableStack();
+    const peer = new URL("../peers/hono.ts", import.meta.url);
+    const transcoder = stack.use(await openServer(peer, ["transcoder"], effort));
+    const hono = stack.use(await openPeer("hono.ts", "hono"));
+    const all = stack.move();
+    return {
+      contenders: [
+        { name: "transcoder", server: transcoder, target: { ...load, ...rest } },
+        { name: "Hono", server: hono, target: { ...load, ...rest } },
+      ],
+      [Symbol.asyncDispose]: () => all.disposeAsync(),
+    };
+  };
+  return compare({ open, ratios: [{ title, of: "transcoder", by: "Hono", goal: 0.8 }], normalize: jsonOf }, effort);
 }

@@ -195,6 +195,6 @@ describe("a compressed response has its own entity tag", () => {
 
 test("an unknown encoding is rejected at start-up", () => {
   expect(() => createTranscoder({ ...flows(1), compression: { encodings: ["deflate" as never] } })).toThrow(
-    "compression: the encodings must be br, gzip or zstd, not deflate",
+    'the option compression.encodings must be an array of "zstd", "br", "gzip", not ["deflate"]',
   );
 });

@@ -13,7 +13,12 @@ import { createMethod, createRequest } from "./service.ts";
 
 const v2 = { ...json, "service-api-version": "v2" };
 
-function flows(rev = "r1", get: (context: HandlerContext) => void = () => {}) {
+function flows(rev?: string, get?: (context: HandlerContext) => void) {
+  const { routes } = recordFlows(rev, get);
+  return { routes };
+}
+
+function recordFlows(rev = "r1", get: (context: HandlerContext) => void = () => {}) {
   const deployed: SetFlowsRequest[] = [];
   return {
     deployed,
@@ -124,7 +129,7 @@ describe("If-Match", () => {
     ["*", undefined],
     [undefined, undefined],
   ])("%s sets the revision to %s", async (ifMatch, rev) => {
-    const { routes, deployed } = flows();
+    const { routes, deployed } = recordFlows();
     await using server = await serve({ routes });
     const headers = { ...json, ...(ifMatch === undefined ? {} : { "if-match": ifMatch }) };
     expect((await server.send("POST", "/flows", { headers, body: "[]" })).status).toBe(204);
@@ -138,7 +143,7 @@ describe("If-Match", () => {
     ["", 400, "invalid_argument", 'If-Match: must be an entity tag in double quotes, or "*"'],
     ['"r1', 400, "invalid_argument", 'If-Match: must be an entity tag in double quotes, or "*"'],
   ])("%s is %i, and nothing is deployed", async (ifMatch, status, code, message) => {
-    const { routes, deployed } = flows();
+    const { routes, deployed } = recordFlows();
     await using server = await serve({ routes });
     const reply = await post(server.send, ifMatch);
     expect([reply.status, JSON.parse(reply.body), deployed]).toEqual([status, { code, message }, []]);
@@ -178,7 +183,7 @@ describe("If-Match", () => {
   );
 
   test("must equal the field of the body", async () => {
-    const { routes, deployed } = flows();
+    const { routes, deployed } = recordFlows();
     await using server = await serve({ routes });
     const same = await post(server.send, '"r1"', "v2", '{"flows":[],"rev":"r1"}');
     const absent = await post(server.send, '"r1"', "v2", '{"flows":[]}');

@@ -175,7 +175,7 @@ describe("the format of an error", () => {
 
   test("with an unknown name is rejected at start-up", () => {
     expect(() => createTranscoder(failing(rich, { errors: "xml" as never }))).toThrow(
-      'errors must be "plain", "problem", "status" or a function, not xml',
+      'the option errors must be "plain", "problem", "status" or a function, not "xml"',
     );
   });
 });

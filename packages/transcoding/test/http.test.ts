@@ -19,7 +19,12 @@ import { form, json, serve } from "./serve.ts";
 
 const v2 = { "service-api-version": "v2" };
 
-function flows(implementation: Partial<Parameters<typeof withFlows>[0]> = {}): {
+function flows(implementation: Parameters<typeof withFlows>[0] = {}): { routes: (router: ConnectRouter) => void } {
+  const { routes } = recordFlows(implementation);
+  return { routes };
+}
+
+function recordFlows(implementation: Parameters<typeof withFlows>[0] = {}): {
   routes: (router: ConnectRouter) => void;
   deployed: SetFlowsRequest[];
 } {
@@ -96,7 +101,7 @@ describe("routing", () => {
 
 describe("variants", () => {
   test("differ in body, response_body and status", async () => {
-    const { routes, deployed } = flows();
+    const { routes, deployed } = recordFlows();
     await using server = await serve({ routes });
     expect(await server.send("GET", "/flows")).toMatchObject({
       status: 200,
@@ -117,7 +122,7 @@ describe("variants", () => {
   });
 
   test.each(["V1", "v3", "", "v1, v1", " v2x"])("%j is not a variant", async (version) => {
-    const { routes, deployed } = flows();
+    const { routes, deployed } = recordFlows();
     await using server = await serve({ routes });
     for (const method of ["GET", "POST"]) {
       const reply = await server.send(method, "/flows", { headers: { ...json, "service-api-version": version } });
@@ -130,7 +135,7 @@ describe("variants", () => {
   });
 
   test("a header value with ignore_body accepts any body, or none", async () => {
-    const { routes, deployed } = flows();
+    const { routes, deployed } = recordFlows();
     await using server = await serve({ routes });
     const headers = { "service-deployment-type": "reload" };
     expect(await server.send("POST", "/flows", { headers })).toMatchObject({ status: 204 });
@@ -167,7 +172,7 @@ describe("bodies", () => {
     ["zstd", zstdCompressSync],
     ["identity", (text: string) => Buffer.from(text)],
   ])("are decompressed: %s", async (encoding, compress) => {
-    const { routes, deployed } = flows();
+    const { routes, deployed } = recordFlows();
     await using server = await serve({ routes });
     const body = compress('[{"id":"a","type":"tab"}]');
     const reply = await server.send("POST", "/flows", { headers: { ...json, "content-encoding": encoding }, body });
@@ -262,7 +267,7 @@ describe("the gate", () => {
   };
 
   test("rejects before the body is read, and before the request is validated", async () => {
-    const { routes, deployed } = flows();
+    const { routes, deployed } = recordFlows();
     await using server = await serve({ routes, requestGate: refuse });
     const reply = await server.send("POST", "/flows", { headers: { ...json, "service-api-version": "v9" }, body: "{" });
     expect(reply).toMatchObject({

@@ -9,7 +9,8 @@ const document = await read("docs/reference.md");
 test("the reference has a row for every option, and for no other", async () => {
   const sources: [heading: string, file: string, type: string][] = [
     ["TranscoderOptions", "src/transcoder/options.ts", "TranscoderOptions"],
-    ["FastifyTranscodingPluginOptions", "src/adapters/fastify/plugin.ts", "FastifyTranscodingPluginOptions"],
+    ["AdapterOptions", "src/adapters/adapter.ts", "AdapterOptions"],
+    ["FetchHandlerOptions", "src/adapters/fetch/handler.ts", "FetchHandlerOptions"],
     ["CompressionOptions", "src/response/compression.ts", "CompressionOptions"],
     ["CorsOptions", "src/http/cors.ts", "CorsOptions"],
     ["OpenApiOptions", "src/openapi/openapi.ts", "OpenApiOptions"],
@@ -41,7 +42,7 @@ test("the presets that the document names are those that there are", async () =>
 
 /** The names of the properties of an object type, where it is declared. */
 function keysOf(source: string, type: string): string[] {
-  const start = source.indexOf(`export type ${type} =`);
+  const start = source.search(new RegExp(`^export type ${type}(?:<.*>)? =`, "m"));
   const body = source.slice(start, source.indexOf("\n};", start));
   const keys = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??[:(]/gm)].map(([, key = ""]) => key);
   expect({ type, keys }).not.toEqual({ type, keys: [] });

@@ -263,8 +263,8 @@ test("no input results in a 500 of a stream", async () => {
 
 /** Reads a body as far as possible: a stream is aborted after an in-band error. */
 async function read({ body }: TranscodingResponse): Promise<string> {
-  if (typeof body !== "object" || Buffer.isBuffer(body)) {
-    return String(body);
+  if (typeof body !== "object" || body instanceof Uint8Array) {
+    return typeof body === "object" ? Buffer.from(body).toString() : String(body);
   }
   let text = "";
   try {

@@ -71,7 +71,7 @@ describe.each([...(await Promise.all([findNode(22), findNode(24)])), thisNode])(
   ({ path, missing }) => {
     test.skipIf(missing !== undefined).each([
       ["the tutorial", "Tutorial", "server.ts"],
-      ["the example without Fastify", "Without Fastify", "node-http.ts"],
+      ["the example on node:http", "node:http", "node-http.ts"],
     ])("%s: the commands print the documented output", async (_name, heading, file) => {
       await using server = await openServer(path, stage.empty, file);
       for (const { command, response } of consoleBlocks(heading).flatMap(({ text }) => readCalls(text))) {

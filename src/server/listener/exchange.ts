@@ -56,7 +56,7 @@ export type ExchangeHandler = (exchange: Exchange, rejection: TranscodingRespons
 
 /** Sets Content-Length if it is known, and returns the fastest encoding for a text body. */
 export function describeBody({ status, headers, body, trailers }: TranscodingResponse, method: string): BufferEncoding {
-  if (typeof body === "string" || Buffer.isBuffer(body)) {
+  if (typeof body === "string" || body instanceof Uint8Array) {
     if (trailers !== undefined) {
       return "utf8";
     }

@@ -122,14 +122,14 @@ export class Http1Exchange implements Exchange {
       response.shouldKeepAlive = false;
     }
     response.writeHead(status, headers as OutgoingHttpHeaders);
-    if (body !== undefined && typeof body !== "string" && !Buffer.isBuffer(body)) {
+    if (body !== undefined && typeof body !== "string" && !(body instanceof Uint8Array)) {
       void sendStream(body, response, () => this.#addTrailers(trailers)).then(() => this.#drainBody());
       return;
     }
     if (trailers === undefined) {
-      if (Buffer.isBuffer(body) && body.length < smallBytes) {
+      if (body instanceof Uint8Array && body.length < smallBytes) {
         // Node writes a text body together with the head in one chunk. Latin-1 maps each byte to one character.
-        response.end(body.toString("latin1"), "latin1");
+        response.end(Buffer.from(body.buffer, body.byteOffset, body.length).toString("latin1"), "latin1");
       } else {
         response.end(body, encoding);
       }

@@ -153,7 +153,7 @@ export class Http2Exchange implements Exchange {
     } else {
       stream.respond(head, body === undefined ? { endStream: true } : undefined);
     }
-    if (body === undefined || typeof body === "string" || Buffer.isBuffer(body)) {
+    if (body === undefined || typeof body === "string" || body instanceof Uint8Array) {
       // Node has already ended the stream if the response can't have a body, and for HEAD.
       if (!stream.writableEnded) {
         stream.end(body, encoding);

@@ -1,6 +1,6 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues, type ContextValues, type HandlerContext } from "@connectrpc/connect";
-import type { IncomingHttpHeaders } from "node:http";
+import type { RequestHeaders } from "../http/request-headers.ts";
 import type { CallOrigin } from "../http/request.ts";
 import type { Deadline } from "./deadline.ts";
 
@@ -114,7 +114,7 @@ export class CallContext implements HandlerContext {
   }
 }
 
-function headersOf(incoming: IncomingHttpHeaders): Headers {
+function headersOf(incoming: RequestHeaders): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(incoming)) {
     // HTTP/2 pseudo-headers are omitted.

@@ -1,5 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { IncomingHttpHeaders } from "node:http";
+import type { RequestHeaders } from "../http/request-headers.ts";
 import { RequestError } from "../http/request-error.ts";
 
 /** The units of grpc-timeout, in ms. */
@@ -9,7 +9,7 @@ const units: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 10
  * Reads the timeout of a request, in ms: the smallest of its timeout headers, and at most `maxMs`. Returns undefined if
  * there are none, and a RequestError if one is malformed; it is not thrown because the request gate takes precedence.
  */
-export function readTimeout(headers: IncomingHttpHeaders, maxMs: number): number | RequestError | undefined {
+export function readTimeout(headers: RequestHeaders, maxMs: number): number | RequestError | undefined {
   const grpc = headers["grpc-timeout"];
   const connect = headers["connect-timeout-ms"];
   const server = headers["x-server-timeout"];

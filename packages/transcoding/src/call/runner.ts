@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import type { IncomingHttpHeaders } from "node:http";
+import type { RequestHeaders } from "../http/request-headers.ts";
 import type { TranscodingResponse } from "../http/response.ts";
 import { CallContext } from "./context.ts";
 import { createDeadline, type Deadline } from "./deadline.ts";
@@ -28,7 +28,7 @@ export type CallProtocol<Request extends TranscodingRequest> = {
   /** Called before the body is read; throws or rejects to reject the call. */
   readonly requestGate: ((context: HandlerContext) => void | Promise<void>) | undefined;
   /** Returns the request's timeout in ms. If it is malformed, returns an error, which is thrown after the gate. */
-  readonly readTimeout: (headers: IncomingHttpHeaders) => number | Error | undefined;
+  readonly readTimeout: (headers: RequestHeaders) => number | Error | undefined;
   /** Completes every response, including error responses. Must not throw or reject. */
   readonly complete: (
     request: Request,

@@ -1,6 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { Code } from "@connectrpc/connect";
-import { STATUS_CODES } from "node:http";
+import { statusPhrases } from "./status-phrases.ts";
 import { isHeaderValue, jsonResponse, type TranscodingResponse } from "../http/response.ts";
 
 /** An error to be formatted as an HTTP response. */
@@ -30,7 +30,7 @@ export type ErrorShape = {
   readonly status?: number;
   /** Added to those of the error, by lower-case name. */
   readonly headers?: Readonly<Record<string, string | string[]>>;
-  /** A string or Buffer is sent unchanged and requires a `content-type` header; any other value is sent as JSON. Absent: no body. */
+  /** A string or Uint8Array is sent unchanged and requires a `content-type` header; any other value is sent as JSON. Absent: no body. */
   readonly body?: unknown;
 };
 
@@ -59,15 +59,13 @@ export function createErrorFormatter(format: ErrorFormat): (error: TranscodingEr
         const { status, code, message, headers } = error;
         return jsonResponse(status, { ...headers }, { code, message, details: error.details() });
       };
-    default:
-      throw new Error(`errors must be "plain", "problem", "status" or a function, not ${String(format)}`);
   }
 }
 
 /** Formats application/problem+json (RFC 9457). The title of "about:blank" is the phrase of the status (section 4.2.1). */
 function problemResponse(error: TranscodingError): TranscodingResponse {
   const { status, reason, message } = error;
-  const title = STATUS_CODES[status] ?? (status === 499 ? "Client Closed Request" : "Error");
+  const title = statusPhrases[status] ?? "Error";
   const details = error.details();
   const problem = { type: "about:blank", title, status, detail: message, code: reason };
   const response = jsonResponse(status, { ...error.headers }, details.length === 0 ? problem : { ...problem, details });
@@ -84,7 +82,7 @@ function customResponse(
   }
   const own = Object.entries(headers).filter(([, value]) => [value].flat().every((each) => isHeaderValue(each)));
   const all = { ...error.headers, ...Object.fromEntries(own) };
-  if (body === undefined || typeof body === "string" || Buffer.isBuffer(body)) {
+  if (body === undefined || typeof body === "string" || body instanceof Uint8Array) {
     return { status, headers: all, body };
   }
   const type = all["content-type"] ?? "application/json";

@@ -1,10 +1,10 @@
 import type { ContextValues } from "@connectrpc/connect";
-import type { IncomingHttpHeaders } from "node:http";
+import type { RequestHeaders } from "./request-headers.ts";
 
 /** The HTTP request of a call, as far as the call's context uses it. The methods compute their result on demand. */
 export type CallOrigin = {
   readonly httpMethod: string;
-  readonly headers: IncomingHttpHeaders;
+  readonly headers: RequestHeaders;
   url(): string;
   contextValues(): ContextValues | undefined;
   /** Calls back when the client disconnects before the response is complete; immediately if it already has. */

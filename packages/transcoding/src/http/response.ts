@@ -7,15 +7,15 @@ export type TranscodingResponse = {
   /** By lower-case name. */
   readonly headers: Record<string, string | string[]>;
   /**
-   * A string is sent in one write with the header; a Buffer is for large bodies that are sent repeatedly. Of an iterable
+   * A string is sent in one write with the header; bytes are for large bodies that are sent repeatedly. Of an iterable
    * the server must call `return` when the client disconnects, and abort the connection or stream if it throws.
    * Undefined: no body.
    */
-  readonly body: string | Buffer | AsyncIterable<string | Uint8Array> | undefined;
+  readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array> | undefined;
   /** Trailer fields, sent after the body. For a streamed body they are complete only after it has ended. */
   readonly trailers?: Readonly<Record<string, string | string[]>>;
   /** Caches the compressed forms of a body that is sent repeatedly. Absent: the body is compressed for this response only. */
-  readonly compressed?: Map<ContentEncoding, Promise<Buffer>>;
+  readonly compressed?: Map<ContentEncoding, Promise<Uint8Array>>;
 };
 
 export function jsonResponse(

@@ -1,3 +1,4 @@
+import { decodeLatin1, decodeUtf8, encodeLatin1 } from "#platform/bytes";
 import { integerDigits } from "./scalar.ts";
 import { endOfNumber, endOfString } from "./tokens.ts";
 import { isObject, WideInteger } from "./wide-integer.ts";
@@ -84,7 +85,7 @@ function revive(value: unknown, integers: readonly WideInteger[]): unknown {
   return value;
 }
 
-/** Returns the text of a document in which its wide integers are replaced. */
+/** Returns the text of a document, which must be valid, in which its wide integers are replaced. */
 export function replaceIntegers(
   text: string,
   integers: readonly WideInteger[],

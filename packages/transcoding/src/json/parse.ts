@@ -1,4 +1,4 @@
-import { isUtf8 } from "node:buffer";
+import { decodeUtf8 } from "#platform/bytes";
 import { RequestError } from "../http/request-error.ts";
 import type { JsonPath } from "./path.ts";
 import { withWideIntegers } from "./exact.ts";
@@ -16,11 +16,10 @@ import { scanStructure } from "./structural-scan.ts";
  * with an error is the slow parser used, which finds the place.
  */
 export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = [], exact: boolean = false): unknown {
-  if (!isUtf8(bytes)) {
+  const text = decodeUtf8(bytes);
+  if (text === undefined) {
     throw new RequestError(400, "invalid_json", "the body is not valid UTF-8");
   }
-  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const text = buffer.toString("utf8");
   const { colons, depth, hasUnicodeEscape } = scanStructure(bytes);
   if (depth > maxDepth) {
     throw locateJsonError(text, maxDepth, root);

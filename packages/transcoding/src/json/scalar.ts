@@ -1,5 +1,5 @@
 import { ScalarType, type DescField } from "@bufbuild/protobuf";
-import { decodeBase64, encodeBase64 } from "./base64.ts";
+import { decodeBase64, encodeBase64 } from "#platform/bytes";
 import { compile } from "./compile.ts";
 import { WideInteger } from "./wide-integer.ts";
 

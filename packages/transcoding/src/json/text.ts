@@ -1,5 +1,6 @@
 import { fromJson, type DescField, type DescMessage, type JsonValue, type Message } from "@bufbuild/protobuf";
 import { ListValueSchema, StructSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
+import { encodeUtf8 } from "#platform/bytes";
 import { RequestError } from "../http/request-error.ts";
 import { parseJson } from "./parse.ts";
 import { withOptions, plainTextReading, type TextReading, type TextReader } from "./plain-text.ts";
@@ -59,7 +60,7 @@ function jsonReading(desc: DescMessage): TextReading | undefined {
 /** Parses JSON, `exact` as in `parseJson`. Returns undefined if the text is not valid JSON. */
 export function jsonFromText(text: string, exact: boolean = false): unknown {
   try {
-    return parseJson(Buffer.from(text), MAX_JSON_DEPTH, [], exact);
+    return parseJson(encodeUtf8(text), MAX_JSON_DEPTH, [], exact);
   } catch (error) {
     if (error instanceof RequestError) {
       return undefined;

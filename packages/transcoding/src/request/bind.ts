@@ -61,7 +61,9 @@ export function createBinder(route: Route, variant: Variant, options: BindOption
       return message;
     };
     const defer: DeferBody = (bytes, parse) => {
-      const { httpMethod, target, headers } = request;
+      const { httpMethod, target } = request;
+      // Copied, since an adapter's may be a proxy, which can't be posted to another thread.
+      const headers = { ...request.headers };
       const format = { kind: "http", route: name, httpMethod, target, headers, pathVariables } as const;
       return deferMessage(input, { bytes, format }, (each) => assign(parse(each)));
     };

@@ -1,42 +1,23 @@
-import { Readable, type Duplex } from "node:stream";
-import { promisify } from "node:util";
-import {
-  brotliDecompress,
-  createBrotliDecompress,
-  createGunzip,
-  createZstdDecompress,
-  gunzip,
-  zstdDecompress,
-} from "node:zlib";
+import { contentEncodings, decompress, decompressStream } from "#platform/compression";
+import type { ContentEncoding } from "../http/content-coding.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { decompressInSteps } from "./decompress-in-steps.ts";
 
-type Coding = {
-  readonly decompress: (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>;
-  readonly createStream: () => Duplex;
-};
-
-const gzip: Coding = { decompress: promisify(gunzip) as Coding["decompress"], createStream: createGunzip };
-
-const codings: ReadonlyMap<string, Coding> = new Map([
-  ["gzip", gzip],
-  ["x-gzip", gzip],
-  ["br", { decompress: promisify(brotliDecompress) as Coding["decompress"], createStream: createBrotliDecompress }],
-  ["zstd", { decompress: promisify(zstdDecompress) as Coding["decompress"], createStream: createZstdDecompress }],
-]);
+const supported = (["gzip", "br", "zstd"] as const).filter((encoding) => contentEncodings.includes(encoding));
 
 /** The content coding of a request; undefined for none. Throws a RequestError of status 415 if it is not supported. */
-function codingOf(request: TranscodingRequest): Coding | undefined {
+function codingOf(request: TranscodingRequest): ContentEncoding | undefined {
   const encoding = request.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   if (encoding === "identity" || encoding === "") {
     return undefined;
   }
-  const coding = codings.get(encoding);
+  const coding = supported.find((each) => each === encoding || (each === "gzip" && encoding === "x-gzip"));
   if (coding === undefined) {
+    const names = supported.join(", ");
     // RFC 9110, section 15.5.16: Accept-Encoding lists the supported codings.
-    throw new RequestError(415, "unsupported_media_type", "the Content-Encoding must be one of gzip, br, zstd", {
-      headers: { "accept-encoding": "gzip, br, zstd" },
+    throw new RequestError(415, "unsupported_media_type", `the Content-Encoding must be one of ${names}`, {
+      headers: { "accept-encoding": names },
     });
   }
   return coding;
@@ -51,22 +32,20 @@ export function readDecoded(request: TranscodingRequest, maxBytes: number): Prom
 
 async function decode(
   body: Promise<Uint8Array>,
-  coding: Coding,
+  coding: ContentEncoding,
   maxBytes: number,
   request: TranscodingRequest,
 ): Promise<Uint8Array> {
   const bytes = await body;
-  const decompress = async (maxOutputLength: number): Promise<Uint8Array> => {
+  const decompressTo = async (maxOutputLength: number): Promise<Uint8Array> => {
     try {
-      return await coding.decompress(bytes, { maxOutputLength });
+      return await decompress(bytes, coding, maxOutputLength);
     } catch (error) {
-      throw error instanceof RangeError
-        ? error
-        : new RequestError(400, "invalid_encoding", "the body does not match its Content-Encoding");
+      throw error instanceof RangeError ? error : invalidEncoding();
     }
   };
   try {
-    return await decompressInSteps(decompress, maxBytes, request);
+    return await decompressInSteps(decompressTo, maxBytes, request);
   } catch (error) {
     throw error instanceof RangeError
       ? new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes, decompressed`)
@@ -80,23 +59,9 @@ async function decode(
  */
 export function streamDecoded(request: TranscodingRequest): AsyncIterable<Uint8Array> {
   const coding = codingOf(request);
-  return coding === undefined ? request.streamBody() : decompressStream(request.streamBody(), coding.createStream());
+  return coding === undefined ? request.streamBody() : decompressStream(request.streamBody(), coding, invalidEncoding);
 }
 
-async function* decompressStream(body: AsyncIterable<Uint8Array>, stream: Duplex): AsyncGenerator<Uint8Array> {
-  const source = Readable.from(body, { objectMode: false });
-  let failure: unknown;
-  source.on("error", (error) => {
-    failure = error;
-    stream.destroy(error);
-  });
-  try {
-    yield* source.pipe(stream) as AsyncIterable<Uint8Array>;
-  } catch {
-    // An error of the source takes precedence over the decompression error that it causes.
-    throw failure ?? new RequestError(400, "invalid_encoding", "the body does not match its Content-Encoding");
-  } finally {
-    source.destroy();
-    stream.destroy();
-  }
+function invalidEncoding(): RequestError {
+  return new RequestError(400, "invalid_encoding", "the body does not match its Content-Encoding");
 }

@@ -1,5 +1,5 @@
 import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
-import type { IncomingHttpHeaders } from "node:http";
+import type { RequestHeaders } from "../http/request-headers.ts";
 
 /** A request message that is not decoded yet. It can be posted to another thread and decoded there. */
 export type EncodedRequest = {
@@ -17,7 +17,7 @@ export type HttpFormat = {
   readonly route: string;
   readonly httpMethod: string;
   readonly target: string;
-  readonly headers: IncomingHttpHeaders;
+  readonly headers: RequestHeaders;
   readonly pathVariables: readonly string[];
 };
 

@@ -1,4 +1,5 @@
 import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { decodeLatin1 } from "#platform/bytes";
 import type { ParameterOptions } from "./parameter-name.ts";
 import { createParameterReader } from "./parameters.ts";
 
@@ -20,7 +21,7 @@ export function createFormReader(desc: DescMessage, { ignoreUnknown, parameters 
   });
   return (bytes) => {
     const message = create(desc);
-    read(message, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1"), 0);
+    read(message, decodeLatin1(bytes), 0);
     return message;
   };
 }

@@ -1,5 +1,5 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
-import type { IncomingHttpHeaders } from "node:http";
+import type { RequestHeaders } from "../http/request-headers.ts";
 import { headerFields, isSingle } from "../schema/header-fields.ts";
 import { enumNames, fieldRule } from "../schema/rules.ts";
 import { createTextReader, invalidText } from "../json/text.ts";
@@ -15,7 +15,7 @@ export type HeaderFields = {
 const noHeaderFields: HeaderFields = { assignTo: () => {}, ignoreBody: false };
 
 /** Compiles the reader of the fields with the `header` option; the reader throws a RequestError for an invalid value. */
-export function createHeaderReader(desc: DescMessage): (headers: IncomingHttpHeaders) => HeaderFields {
+export function createHeaderReader(desc: DescMessage): (headers: RequestHeaders) => HeaderFields {
   const fields = headerFields(desc).map((field) => {
     const reader = isSingle(field) ? createTextReader(field) : undefined;
     if (reader === undefined || reader.isJson) {

@@ -1,12 +1,12 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { ScalarType } from "@bufbuild/protobuf";
-import type { IncomingHttpHeaders } from "node:http";
+import type { RequestHeaders } from "../http/request-headers.ts";
 import { parseETags, valueOf } from "../http/etag.ts";
 import { RequestError } from "../http/request-error.ts";
 import { methodRule } from "../schema/rules.ts";
 
 /** Sets the field of the `if_match` option, after all other fields. Throws a RequestError if If-Match can't be evaluated. */
-export type IfMatchReader = (headers: IncomingHttpHeaders, message: Message) => void;
+export type IfMatchReader = (headers: RequestHeaders, message: Message) => void;
 
 /**
  * Compiles the `if_match` option: a single strong entity tag becomes the field's value, `*` leaves the field unset.

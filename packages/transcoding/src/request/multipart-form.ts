@@ -1,4 +1,4 @@
-import { isUtf8 } from "node:buffer";
+import { decodeUtf8 } from "#platform/bytes";
 import { create, ScalarType, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
 import type { FormOptions } from "./form.ts";
@@ -81,10 +81,11 @@ function isTextPart({ filename, contentType = "text/plain" }: Part, field: DescF
 }
 
 function textOf({ name, contentType, data }: Part): string {
-  if ((contentType !== undefined && !isUtf8Charset(contentType)) || !isUtf8(data)) {
+  const text = contentType === undefined || isUtf8Charset(contentType) ? decodeUtf8(data) : undefined;
+  if (text === undefined) {
     throw new RequestError(400, undefined, `${name.slice(0, 100)}: text in UTF-8 was expected`, { repeatsInput: true });
   }
-  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("utf8");
+  return text;
 }
 
 function addFile(message: Message & Record<string, unknown>, field: DescField, part: Part): void {

@@ -1,4 +1,4 @@
-import { isUtf8 } from "node:buffer";
+import { decodeLatin1, decodeUtf8, encodeLatin1, indexOfBytes } from "#platform/bytes";
 import { RequestError } from "../http/request-error.ts";
 import { mediaTypeOf } from "../http/media-type.ts";
 
@@ -11,6 +11,7 @@ export type Part = {
   readonly data: Uint8Array;
 };
 
+const blankLine = encodeLatin1("\r\n\r\n");
 const MAX_PARTS = 1000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
@@ -18,33 +19,32 @@ const MAX_HEADER_BYTES = 16 * 1024;
  * Parses multipart/form-data (RFC 7578). Every part must have a name, and the closing delimiter is required. The preamble
  * and epilogue are discarded (RFC 2046, section 5.1.1). Throws a RequestError that names the invalid part.
  */
-export function parseMultipart(body: Uint8Array, contentType: string): Part[] {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+export function parseMultipart(bytes: Uint8Array, contentType: string): Part[] {
   const boundary = boundaryOf(contentType);
-  const delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
+  const delimiter = encodeLatin1(`\r\n--${boundary}`);
   // The first delimiter may be at the very start, without a line break before it.
-  const isFirst = bytes.subarray(0, delimiter.length - 2).equals(delimiter.subarray(2));
-  const begin = isFirst ? -2 : bytes.indexOf(delimiter);
+  const isFirst = startsWith(bytes, `--${boundary}`, 0);
+  const begin = isFirst ? -2 : indexOfBytes(bytes, delimiter);
   if (begin === -1) {
     throw malformed("the boundary was not found");
   }
   const parts: Part[] = [];
   let at = begin + delimiter.length;
-  while (!bytes.subarray(at, at + 2).equals(Buffer.from("--"))) {
+  while (!startsWith(bytes, "--", at)) {
     const label = `part ${parts.length + 1}`;
     if (parts.length === MAX_PARTS) {
       throw malformed(`more than ${MAX_PARTS} parts`);
     }
     at = skipPadding(bytes, at);
-    if (bytes.subarray(at, at + 2).toString("latin1") !== "\r\n") {
+    if (!startsWith(bytes, "\r\n", at)) {
       throw malformed(`${label}: a line break was expected after the boundary`);
     }
     // Searched from the line break before the first header, so that a part without headers is found too.
-    const headersEnd = bytes.subarray(0, at + MAX_HEADER_BYTES).indexOf("\r\n\r\n", at);
+    const headersEnd = indexOfBytes(bytes.subarray(0, at + MAX_HEADER_BYTES), blankLine, at);
     if (headersEnd === -1) {
       throw malformed(`${label}: the headers do not end, or exceed ${MAX_HEADER_BYTES} bytes`);
     }
-    const end = bytes.indexOf(delimiter, headersEnd + 4);
+    const end = indexOfBytes(bytes, delimiter, headersEnd + 4);
     if (end === -1) {
       throw malformed(`${label}: the closing boundary is missing`);
     }
@@ -55,14 +55,18 @@ export function parseMultipart(body: Uint8Array, contentType: string): Part[] {
     at = end + delimiter.length;
   }
   at = skipPadding(bytes, at + 2);
-  if (!/^(?:\r\n|$)/.test(bytes.subarray(at, at + 2).toString("latin1"))) {
+  if (at < bytes.length && !startsWith(bytes, "\r\n", at)) {
     throw malformed("a line break was expected after the closing boundary");
   }
   return parts;
 }
 
+function startsWith(bytes: Uint8Array, text: string, at: number): boolean {
+  return decodeLatin1(bytes.subarray(at, at + text.length)) === text;
+}
+
 /** Skips the transport padding: blanks after a delimiter (RFC 2046, section 5.1.1). */
-function skipPadding(bytes: Buffer, at: number): number {
+function skipPadding(bytes: Uint8Array, at: number): number {
   let end = at;
   while (bytes[end] === 0x20 || bytes[end] === 0x09) {
     end++;
@@ -79,12 +83,13 @@ function boundaryOf(contentType: string): string {
   return boundary;
 }
 
-function parsePartHeaders(bytes: Buffer, label: string): Omit<Part, "data"> {
-  if (!isUtf8(bytes)) {
+function parsePartHeaders(bytes: Uint8Array, label: string): Omit<Part, "data"> {
+  const text = decodeUtf8(bytes);
+  if (text === undefined) {
     throw malformed(`${label}: the headers are not valid UTF-8`);
   }
   const headers = new Map<string, string>();
-  for (const line of bytes.length === 0 ? [] : bytes.toString("utf8").split("\r\n")) {
+  for (const line of text === "" ? [] : text.split("\r\n")) {
     const [, name, value] = /^([\w!#$%&'*+.^`|~-]+):[\t ]*([\t -~\u0080-\uffff]*)$/.exec(line) ?? [];
     if (name === undefined || value === undefined || headers.has(name.toLowerCase())) {
       throw malformed(`${label}: a header is malformed or repeated`);

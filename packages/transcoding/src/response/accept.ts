@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { IncomingHttpHeaders } from "node:http";
+import type { RequestHeaders } from "../http/request-headers.ts";
 import type { Variant } from "../routing/route.ts";
 import type { Compressor } from "./compression.ts";
 import { RequestError } from "../http/request-error.ts";
@@ -17,7 +17,7 @@ export function createAcceptCheck(
   method: DescMethod,
   variant: Variant,
   compressor: Compressor | undefined,
-): (headers: IncomingHttpHeaders) => void {
+): (headers: RequestHeaders) => void {
   if (!variant.hasBody) {
     return () => {};
   }

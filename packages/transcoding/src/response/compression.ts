@@ -1,5 +1,5 @@
-import { promisify } from "node:util";
-import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib";
+import { encodeUtf8 } from "#platform/bytes";
+import { compress, openCompression } from "#platform/compression";
 import type { TranscodingResponse } from "../http/response.ts";
 import type { ContentEncoding } from "../http/content-coding.ts";
 import { RequestError } from "../http/request-error.ts";
@@ -28,15 +28,6 @@ export type Compressor = {
   ): TranscodingResponse | Promise<TranscodingResponse>;
 };
 
-const compressBrotli = promisify(brotliCompress);
-
-/** Brotli has quality 4, at which it is about as fast as gzip; the others their defaults. All run in libuv's thread pool. */
-const compressors: Readonly<Record<ContentEncoding, (bytes: Uint8Array) => Promise<Buffer>>> = {
-  br: (bytes) => compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
-  gzip: promisify(gzip),
-  zstd: promisify(zstdCompress),
-};
-
 /** The result of negotiating Accept-Encoding. */
 type Choice = {
   /** The preferred coding; undefined for identity. */
@@ -51,11 +42,7 @@ const noPreference: Choice = { encoding: undefined, identity: true };
 const MAX_CACHED_CHOICES = 100;
 
 export function createCompressor({ encodings, minBytes, streams }: Required<CompressionOptions>): Compressor {
-  for (const encoding of encodings) {
-    if (!Object.hasOwn(compressors, encoding)) {
-      throw new Error(`compression: the encodings must be br, gzip or zstd, not ${encoding}`);
-    }
-  }
+  const open = streams ? openCompression : undefined;
   const choices = new Map<string, Choice>();
   const choose = (acceptEncoding: string | undefined): Choice => {
     if (acceptEncoding === undefined) {
@@ -72,14 +59,26 @@ export function createCompressor({ encodings, minBytes, streams }: Required<Comp
     return choice;
   };
 
+  /** The preferred coding of a response that may be compressed; undefined for identity. */
+  const encodingOf = (
+    headers: TranscodingResponse["headers"],
+    acceptEncoding: string | undefined,
+  ): ContentEncoding | undefined => {
+    if (!mayCompress(headers)) {
+      return undefined;
+    }
+    addVary(headers, "Accept-Encoding");
+    return choose(acceptEncoding).encoding;
+  };
+
   const compressTo = async (
     response: TranscodingResponse,
-    body: string | Buffer,
+    body: string | Uint8Array,
     encoding: ContentEncoding,
   ): Promise<TranscodingResponse> => {
     let compressed = response.compressed?.get(encoding);
     if (compressed === undefined) {
-      compressed = compressors[encoding](typeof body === "string" ? Buffer.from(body) : body);
+      compressed = compress(typeof body === "string" ? encodeUtf8(body) : body, encoding);
       response.compressed?.set(encoding, compressed);
     }
     return { status: response.status, headers: encodedHeaders(response, encoding), body: await compressed };
@@ -94,24 +93,18 @@ export function createCompressor({ encodings, minBytes, streams }: Required<Comp
     },
     compress(response, acceptEncoding) {
       const { status, headers, body } = response;
-      const isWhole = typeof body === "string" || Buffer.isBuffer(body);
-      if (body === undefined || (!isWhole && !streams)) {
+      if (typeof body === "string" || body instanceof Uint8Array) {
+        const isSmall = body.length < minBytes && (acceptEncoding === undefined || choose(acceptEncoding).identity);
+        const encoding = isSmall ? undefined : encodingOf(headers, acceptEncoding);
+        return encoding === undefined ? response : compressTo(response, body, encoding);
+      }
+      if (body === undefined || open === undefined) {
         return response;
       }
-      if (isWhole && body.length < minBytes && (acceptEncoding === undefined || choose(acceptEncoding).identity)) {
-        return response;
-      }
-      if (!mayCompress(headers)) {
-        return response;
-      }
-      addVary(headers, "Accept-Encoding");
-      const { encoding } = choose(acceptEncoding);
-      if (encoding === undefined) {
-        return response;
-      }
-      return isWhole
-        ? compressTo(response, body, encoding)
-        : { status, headers: encodedHeaders(response, encoding), body: compressStream(body, encoding) };
+      const encoding = encodingOf(headers, acceptEncoding);
+      return encoding === undefined
+        ? response
+        : { status, headers: encodedHeaders(response, encoding), body: compressStream(body, () => open(encoding)) };
     },
   };
 }

@@ -1,4 +1,5 @@
 import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { concatBytes, encodeUtf8 } from "#platform/bytes";
 import type { JsonWriter } from "../json/write.ts";
 import { fieldRule } from "../schema/rules.ts";
 
@@ -15,21 +16,18 @@ export function setEncodedField<T extends Message>(message: T, localName: keyof 
 }
 
 /** Writes the JSON of a body that contains encoded fields; returns undefined for a message without any. */
-export type EncodedBodyWriter = (message: Message) => Buffer | undefined;
+export type EncodedBodyWriter = (message: Message) => Uint8Array | undefined;
 
 /** Compiles the writer of a body with encoded fields. `name` is the response_body; `write` writes the same body without them. */
 export function createEncodedBodyWriter(desc: DescMessage, name: string, write: JsonWriter): EncodedBodyWriter {
   if (name !== "") {
     const localName = desc.fields.find((field) => field.name === name)?.localName ?? name;
-    return (message) => {
-      const json = encoded.get(message)?.get(localName);
-      return json && asBuffer(json);
-    };
+    return (message) => encoded.get(message)?.get(localName);
   }
   const declared = desc.fields.filter((field) => !fieldRule(field).inline);
   return (message) => {
     const fields = encoded.get(message);
-    return fields && Buffer.concat([...writeMembers(declared, fields, write(withoutFields(desc, message, fields)))]);
+    return fields && concatBytes([...writeMembers(declared, fields, write(withoutFields(desc, message, fields)))]);
   };
 }
 
@@ -46,12 +44,12 @@ function* writeMembers(
   for (const name of names) {
     const json = byName.get(name);
     if (json !== undefined || Object.hasOwn(written, name)) {
-      yield Buffer.from(`${separator}${JSON.stringify(name)}:`);
-      yield json ?? Buffer.from(JSON.stringify(written[name]));
+      yield encodeUtf8(`${separator}${JSON.stringify(name)}:`);
+      yield json ?? encodeUtf8(JSON.stringify(written[name]));
       separator = ",";
     }
   }
-  yield Buffer.from("}");
+  yield encodeUtf8("}");
 }
 
 function withoutFields(desc: DescMessage, message: Message, omitted: ReadonlyMap<string, unknown>): Message {
@@ -65,8 +63,4 @@ function withoutFields(desc: DescMessage, message: Message, omitted: ReadonlyMap
     }
   }
   return rest;
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

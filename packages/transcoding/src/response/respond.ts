@@ -1,5 +1,6 @@
 import type { DescMessage, DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { decodeUtf8, encodeUtf8 } from "#platform/bytes";
 import { addHeaders, type TranscodingResponse } from "../http/response.ts";
 import { etagSuffix, type CompressionOptions } from "./compression.ts";
 import type { Variant } from "../routing/route.ts";
@@ -21,7 +22,7 @@ export type Responder = (
   responseHeader: Headers | undefined,
 ) => TranscodingResponse;
 
-/** Up to this length Node sends a string faster than a Buffer, since it writes it together with the header. */
+/** Up to this length Node sends a string faster than bytes, since it writes it together with the header. */
 const SMALL_CHARS = 16 * 1024;
 
 export type RespondOptions = {
@@ -49,10 +50,7 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
     let cached = cache.get(message);
     if (cached === undefined) {
       const json = writeEncoded(message) ?? JSON.stringify(write(message));
-      cached = {
-        body: json.length < SMALL_CHARS ? String(json) : typeof json === "string" ? Buffer.from(json) : json,
-        compressed: new Map(),
-      };
+      cached = { body: json.length < SMALL_CHARS ? asText(json) : asBytes(json), compressed: new Map() };
       cache.set(message, cached);
     }
     return cached;
@@ -97,7 +95,7 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
     if (raw !== undefined) {
       const rawBody = raw.unwrap(message);
       headers["content-type"] = contentTypeOf(rawBody);
-      return { status: variant.status, headers, body: bufferOf(rawBody?.data) };
+      return { status: variant.status, headers, body: rawBody?.data ?? new Uint8Array() };
     }
     if (choose !== undefined) {
       addVary(headers, "Accept");
@@ -115,9 +113,12 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
   };
 }
 
-/** A Buffer on the same memory. */
-function bufferOf(bytes: Uint8Array = new Uint8Array()): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+function asText(json: string | Uint8Array): string | Uint8Array {
+  return typeof json === "string" ? json : (decodeUtf8(json) ?? json);
+}
+
+function asBytes(json: string | Uint8Array): Uint8Array {
+  return typeof json === "string" ? encodeUtf8(json) : json;
 }
 
 /** Compiles the reader of the `etag` field as a string; empty if the field is not set. */

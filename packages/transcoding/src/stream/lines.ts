@@ -1,3 +1,4 @@
+import { concatBytes } from "#platform/bytes";
 import { RequestError } from "../http/request-error.ts";
 
 export type Line = {
@@ -27,7 +28,7 @@ export async function* readLines(
     pieces.push(piece);
   };
   const finish = (): Line => {
-    const bytes = pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces, length);
+    const bytes = pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : concatBytes(pieces);
     const line = { bytes, number };
     pieces = [];
     length = 0;

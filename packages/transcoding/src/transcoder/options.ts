@@ -1,4 +1,5 @@
 import type { DescMethod, Registry } from "@bufbuild/protobuf";
+import { contentEncodings } from "#platform/compression";
 import type { ConnectError, ConnectRouter, HandlerContext, Interceptor } from "@connectrpc/connect";
 import type { Rule } from "../routing/routes.ts";
 import type { CompressionOptions } from "../response/compression.ts";
@@ -106,16 +107,13 @@ export type CompleteOptions = Required<
   };
 };
 
-/** Readers and writers are recursive: a Struct in an Any exhausts the stack at a depth of about 900. */
-const MAX_DEPTH = 500;
-
 /** The maximum delay of a timer in Node; a longer one fires immediately. */
-const MAX_TIMER_MS = 2_147_483_647;
+export const MAX_TIMER_MS = 2_147_483_647;
 
-/** Applies the defaults and validates the options; throws a RangeError. `methods` are the registered ones. */
+/** Applies the defaults to options that were checked. `methods` are the registered ones. */
 export function completeOptions(options: TranscoderOptions, methods: readonly DescMethod[]): CompleteOptions {
   const compression = options.compression ?? true;
-  const complete: CompleteOptions = {
+  return {
     routes: options.routes,
     interceptors: options.interceptors ?? [],
     requestGate: options.requestGate,
@@ -138,7 +136,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
       compression === false
         ? undefined
         : {
-            encodings: ["zstd", "br", "gzip"],
+            encodings: contentEncodings,
             minBytes: 1024,
             streams: true,
             ...(compression === true ? {} : compression),
@@ -147,18 +145,4 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     cors: options.cors,
     errors: options.errors ?? "plain",
   };
-  requireNumber("maxBodyBytes", complete.maxBodyBytes, 0, Number.MAX_SAFE_INTEGER);
-  requireNumber("maxDepth", complete.maxDepth, 1, MAX_DEPTH);
-  requireNumber("maxTimeoutMs", complete.maxTimeoutMs, 1, MAX_TIMER_MS);
-  requireNumber("streams.heartbeatMs", complete.streams.heartbeatMs, 0, MAX_TIMER_MS);
-  if (complete.compression !== undefined) {
-    requireNumber("compression.minBytes", complete.compression.minBytes, 0, Number.MAX_SAFE_INTEGER);
-  }
-  return complete;
-}
-
-function requireNumber(name: string, value: number, min: number, max: number): void {
-  if (!(value >= min && value <= max)) {
-    throw new RangeError(`${name} must be a number from ${min} to ${max}, not ${value}`);
-  }
 }

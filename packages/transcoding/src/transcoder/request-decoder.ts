@@ -3,6 +3,8 @@ import { createBinder } from "../request/bind.ts";
 import { routeName, createSelector } from "../routing/route.ts";
 import { compileRoutes } from "../routing/routes.ts";
 import type { HttpFormat } from "../request/deferred.ts";
+import { checkOptions } from "./check-options.ts";
+import { transcoderOptionChecks } from "./option-checks.ts";
 import { completeOptions, type TranscoderOptions } from "./options.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 
@@ -17,7 +19,9 @@ export function createRequestDecoder(
   method: DescMethod,
   given: Omit<TranscoderOptions, "routes" | "deferred"> = {},
 ): RequestDecoder {
-  const options = completeOptions({ ...given, routes() {} }, [method]);
+  const all: TranscoderOptions = { ...given, routes() {} };
+  checkOptions(all, transcoderOptionChecks);
+  const options = completeOptions(all, [method]);
   const operations = new Map(
     compileRoutes([method], options).map((route) => [
       routeName(route),

@@ -1,4 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
+import { utf8Length } from "#platform/bytes";
 import type { TranscodingResponse } from "../http/response.ts";
 import type { Route } from "../routing/route.ts";
 import { methodError, compileRoutes } from "../routing/routes.ts";
@@ -9,6 +10,8 @@ import { RequestError } from "../http/request-error.ts";
 import { collectImplementations, type Implementation, type StreamImplementation } from "../call/implementations.ts";
 import { createRouter } from "../routing/router.ts";
 import { createOperation, type Operation, type OperationOptions } from "./operation.ts";
+import { checkOptions } from "./check-options.ts";
+import { transcoderOptionChecks } from "./option-checks.ts";
 import { completeOptions, type TranscoderOptions } from "./options.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import type { TranscodingRequest } from "../http/request.ts";
@@ -33,7 +36,7 @@ export type Transcoder = {
   /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
   readonly handle: (request: TranscodingRequest) => TranscodingResponse | Promise<TranscodingResponse>;
   /** Routes a request without responding to it. `target` is the request target as it was sent. */
-  match(httpMethod: string, target: string): TranscodingMatch;
+  readonly match: (httpMethod: string, target: string) => TranscodingMatch;
   /** All routes of the registered RPCs. */
   readonly routes: readonly Route[];
 };
@@ -43,6 +46,7 @@ export type Transcoder = {
  * not supported.
  */
 export function createTranscoder(given: TranscoderOptions): Transcoder {
+  checkOptions(given, transcoderOptionChecks);
   const implementations = collectImplementations(given.routes);
   const methods = implementations.map(({ method }) => method);
   const options = completeOptions(given, methods);
@@ -206,8 +210,9 @@ function createMatches(
 
 /** The response to HEAD: the headers of GET, including Content-Length (RFC 9110, section 9.3.2), without the body. */
 function withoutBody({ status, headers, body }: TranscodingResponse): TranscodingResponse {
-  if (typeof body === "string" || Buffer.isBuffer(body)) {
-    return { status, headers: { ...headers, "content-length": String(Buffer.byteLength(body)) }, body: undefined };
+  if (typeof body === "string" || body instanceof Uint8Array) {
+    const length = typeof body === "string" ? utf8Length(body) : body.length;
+    return { status, headers: { ...headers, "content-length": String(length) }, body: undefined };
   }
   // Releases the resources of a stream that will not be read.
   body?.[Symbol.asyncIterator]()

@@ -2,16 +2,19 @@ import { createRegistry } from "@bufbuild/protobuf";
 import type { FastifyError, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
 import { createErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
+import { checkOptions } from "../../transcoder/check-options.ts";
+import { transcoderOptionChecks } from "../../transcoder/option-checks.ts";
 import type { TranscoderOptions } from "../../transcoder/options.ts";
 
 /**
  * Creates a `frameworkErrors` option for Fastify, so that requests which Fastify rejects before routing, such as a path
  * with an invalid percent-escape, get errors in the same format. `errors` must be that of the plugin.
  */
-export function createFrameworkErrorHandler({ errors = "plain" }: Pick<TranscoderOptions, "errors"> = {}): NonNullable<
-  FastifyServerOptions["frameworkErrors"]
-> {
-  const responder = createErrorResponder(errors, createRegistry());
+export function createFrameworkErrorHandler(
+  options: Pick<TranscoderOptions, "errors"> = {},
+): NonNullable<FastifyServerOptions["frameworkErrors"]> {
+  checkOptions(options, { errors: transcoderOptionChecks.errors });
+  const responder = createErrorResponder(options.errors ?? "plain", createRegistry());
   return (error: FastifyError, _request: FastifyRequest, reply: FastifyReply): void => {
     const { statusCode: status = 500 } = error;
     const response =

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
 import { smallBodyBytes } from "../../http/request.ts";
-import { RequestError } from "../../http/request-error.ts";
+import { bodyTooLarge, incompleteBody } from "../body-errors.ts";
 import { createAccumulator } from "./accumulator.ts";
 
 /** The source of a request body: an HTTP/1.1 request, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
@@ -12,10 +12,10 @@ export async function* streamBody(source: BodySource): AsyncGenerator<Uint8Array
   try {
     yield* source.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
   } catch {
-    throw incomplete();
+    throw incompleteBody();
   }
   if (isAborted(source)) {
-    throw incomplete();
+    throw incompleteBody();
   }
 }
 
@@ -35,14 +35,12 @@ export function readBody(
   maxBytes: number,
   reservation?: BodyReservation,
 ): Promise<Uint8Array> {
-  const tooLarge = (): RequestError =>
-    new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes`);
   if (length !== undefined && Number(length) > maxBytes) {
-    return Promise.reject(tooLarge());
+    return Promise.reject(bodyTooLarge(maxBytes));
   }
   // A destroyed source emits no more events.
   if (source.destroyed) {
-    return Promise.reject(incomplete());
+    return Promise.reject(incompleteBody());
   }
   return new Promise((resolve, reject) => {
     // Copied chunk by chunk: copying at the end would block the event loop for 0.3 ms or more per MB.
@@ -56,7 +54,7 @@ export function readBody(
     const onData = (chunk: Buffer): void => {
       const needed = body.bytes + chunk.length;
       if (needed > maxBytes) {
-        stop(tooLarge());
+        stop(bodyTooLarge(maxBytes));
         return;
       }
       body.append(chunk);
@@ -74,14 +72,14 @@ export function readBody(
     const onEnd = (): void => {
       isEnded = true;
       if (isAborted(source)) {
-        reject(incomplete());
+        reject(incompleteBody());
       } else {
         resolve(body.take());
       }
     };
     const onClose = (): void => {
       if (!isEnded) {
-        reject(incomplete());
+        reject(incompleteBody());
       }
     };
     source.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose);
@@ -91,8 +89,4 @@ export function readBody(
 /** Whether an HTTP/2 stream was reset with NO_ERROR, for which Node emits `end` as for a complete body. */
 function isAborted(source: BodySource): boolean {
   return "sentHeaders" in source && source.closed && !source.headersSent;
-}
-
-function incomplete(): RequestError {
-  return new RequestError(400, "incomplete_body", "the connection was closed before the end of the body");
 }

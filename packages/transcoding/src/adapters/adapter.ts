@@ -1,0 +1,30 @@
+import type { ContextValues } from "@connectrpc/connect";
+import { aFunction, checkOptions, oneOf, type ChecksOf, type OptionChecks } from "../transcoder/check-options.ts";
+import { transcoderOptionChecks } from "../transcoder/option-checks.ts";
+import type { TranscoderOptions } from "../transcoder/options.ts";
+import { createTranscoder, type Transcoder } from "../transcoder/transcoder.ts";
+
+/** The options of an adapter for a server or framework. `Context` are the arguments that the server passes with a request. */
+export type AdapterOptions<Context extends readonly unknown[]> = TranscoderOptions & {
+  /** Creates the context values of a request's call, as the option of Connect's adapters does. Default: empty ones. */
+  contextValues?: (...context: Context) => ContextValues;
+  /**
+   * Whether a request whose path no template matches is rejected with 404, or passed on to the application. Another method of a
+   * known path is 405 in both cases. Default: "reject".
+   */
+  unknownPath?: "reject" | "pass";
+};
+
+type OwnOptions = Omit<AdapterOptions<never>, keyof TranscoderOptions>;
+
+const ownOptionChecks: ChecksOf<OwnOptions> = { contextValues: aFunction, unknownPath: oneOf("reject", "pass") };
+
+/**
+ * Creates the transcoder of an adapter. Throws an Error that names the option which is unknown, missing or has a wrong value.
+ * `more` are the checks of options that only this adapter has.
+ */
+export function createAdapterTranscoder(options: AdapterOptions<never>, more: OptionChecks = {}): Transcoder {
+  checkOptions(options, { ...transcoderOptionChecks, ...ownOptionChecks, ...more });
+  const ofTranscoder = Object.entries(options).filter(([name]) => Object.hasOwn(transcoderOptionChecks, name));
+  return createTranscoder(Object.fromEntries(ofTranscoder) as TranscoderOptions);
+}

@@ -1,0 +1,49 @@
+import { isUtf8 } from "node:buffer";
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** Decodes UTF-8; a byte order mark is kept. Undefined if the bytes are not valid UTF-8. */
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
+  return isUtf8(bytes) ? bufferOf(bytes).toString("utf8") : undefined;
+}
+
+/** Encodes a text in UTF-8; lone surrogates become U+FFFD. */
+export function encodeUtf8(text: string): Uint8Array {
+  return Buffer.from(text);
+}
+
+/** The number of bytes of a text in UTF-8. */
+export function utf8Length(text: string): number {
+  return Buffer.byteLength(text);
+}
+
+/** Decodes each byte to the character with this code. */
+export function decodeLatin1(bytes: Uint8Array): string {
+  return bufferOf(bytes).toString("latin1");
+}
+
+/** Encodes each character, up to U+00FF, as the byte with its code. */
+export function encodeLatin1(text: string): Uint8Array {
+  return Buffer.from(text, "latin1");
+}
+
+export function encodeBase64(bytes: Uint8Array): string {
+  return bufferOf(bytes).toString("base64");
+}
+
+/** Decodes base64 or base64url, which must be valid. */
+export function decodeBase64(text: string): Uint8Array {
+  // Copied, because a small Buffer is part of a shared pool.
+  return new Uint8Array(Buffer.from(text, "base64"));
+}
+
+export function concatBytes(chunks: readonly Uint8Array[]): Uint8Array {
+  return Buffer.concat(chunks);
+}
+
+/** The position of the first occurrence at or behind `from`; -1 if there is none. */
+export function indexOfBytes(bytes: Uint8Array, searched: Uint8Array, from: number = 0): number {
+  return bufferOf(bytes).indexOf(searched, from);
+}

@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import type { Answer, SendRequest } from "./clients.ts";
+import { bundleForEdge } from "./edge.ts";
+import { requests, type TestRequest } from "./requests.ts";
+import { servers, type TestServer } from "./servers.ts";
+
+const [reference, ...others] = servers;
+
+/** Sends all requests to one server, one after the other, as each of them is described by its answer. */
+async function sendAll(server: TestServer): Promise<Map<TestRequest, Answer>> {
+  await using running = await server.open();
+  return await collectAnswers(
+    running.send,
+    requests.filter((each) => !(server.isFetch && each.isNoFetchRequest)),
+  );
+}
+
+async function collectAnswers(send: SendRequest, all: readonly TestRequest[]): Promise<Map<TestRequest, Answer>> {
+  const answers = new Map<TestRequest, Answer>();
+  for (const request of all) {
+    answers.set(
+      request,
+      await send(request).catch((cause: unknown) => {
+        throw new Error(`there is no answer to ${request.name}`, { cause });
+      }),
+    );
+  }
+  return answers;
+}
+
+describe("the table of requests", async () => {
+  const expected = reference === undefined ? new Map<TestRequest, Answer>() : await sendAll(reference);
+
+  test.each(requests)("$name: $status", (request) => {
+    const { status, isAborted } = expected.get(request) ?? {};
+    expect({ status, isAborted }).toEqual({ status: request.status, isAborted: request.isAborted === true });
+  });
+
+  for (const server of others) {
+    const title = server.missing === undefined ? server.name : `${server.name} (skipped: ${server.missing})`;
+    test.skipIf(server.missing !== undefined)(`has the same answers: ${title}`, async () => {
+      const { normalize = (answer) => answer } = server;
+      const actual = await sendAll(server);
+      expect(actual.size).toBeGreaterThan(50);
+      for (const [request, answer] of actual) {
+        const same = expected.get(request) as Answer;
+        expect({ request: request.name, ...normalize(answer) }).toEqual({
+          request: request.name,
+          ...normalize(server.expect?.(request, same) ?? same),
+        });
+      }
+    });
+  }
+});
+
+test("an edge runtime loads no module of Node", async () => {
+  const { code, modules } = await bundleForEdge();
+  expect(modules.filter((each) => /^node:|browser-external/.test(each))).toEqual([]);
+  expect(modules.some((each) => each.endsWith("/platform/web/bytes.ts"))).toBe(true);
+  expect(code).not.toMatch(/\bfrom "node:|require\(/);
+});

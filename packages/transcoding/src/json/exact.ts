@@ -1,4 +1,3 @@
-import { decodeLatin1, decodeUtf8, encodeLatin1 } from "#platform/bytes";
 import { integerDigits } from "./scalar.ts";
 import { endOfNumber, endOfString } from "./tokens.ts";
 import { isObject, WideInteger } from "./wide-integer.ts";

@@ -1,3 +1,4 @@
+import type { OutputFormat } from "../output/output-format.ts";
 import { type Command, Option } from "commander";
 import { commandPath } from "../command-path.ts";
 import { usageFailure } from "../failure.ts";
@@ -15,8 +16,6 @@ export type ConnectionFlags = {
   readonly timeout?: string;
   readonly output?: OutputFormat;
 };
-
-export type OutputFormat = "json" | "yaml";
 
 const outputFlag = "output";
 

@@ -1,7 +1,7 @@
 import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import { styleText } from "node:util";
 import Table from "cli-table3";
-import type { OutputFormat } from "../client/connection-options.ts";
+import type { OutputFormat } from "./output-format.ts";
 import { printableLines } from "./printable.ts";
 
 /** Prints the results of commands on stdout. */

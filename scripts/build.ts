@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { workspaces } from "./workspaces.ts";
 
 const root = resolve(import.meta.dirname, "..");
@@ -15,9 +15,11 @@ execFileSync("tsc", ["--build", "tsconfig.build.json"], { cwd: root, stdio: "inh
 for (const folder of workspaces) {
   await writePackage(join(root, folder));
 }
-// Lets the built service use the built transcoder in this checkout.
+// Lets the built service use the built packages in this checkout.
 await mkdir(join(root, "dist/node_modules/@flowgate"), { recursive: true });
-await symlink("../../../packages/transcoding/dist", join(root, "dist/node_modules/@flowgate/transcoding"));
+for (const folder of workspaces) {
+  await symlink(`../../../${folder}/dist`, join(root, "dist/node_modules/@flowgate", basename(folder)));
+}
 
 async function writePackage(folder: string): Promise<void> {
   const dist = join(folder, "dist");

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { expectOutput, parseTranscript } from "./docs/transcript.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const readme = await readFile(join(root, "README.md"), "utf8");
@@ -29,7 +30,7 @@ async function createCheckout(): Promise<AsyncDisposable & { path: string }> {
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-type Running = AsyncDisposable & { run: (code: string) => Promise<string> };
+type Running = AsyncDisposable & { url: string; run: (code: string) => Promise<string> };
 
 /** Starts the service by the README's command, on free ports; `run` takes its shell code with these ports. */
 async function start(cwd: string, flags: string[]): Promise<Running> {
@@ -53,11 +54,14 @@ async function start(cwd: string, flags: string[]): Promise<Running> {
   const settings = await fetch(`http://127.0.0.1:${port}/settings`);
   const flowsPort =
     runtimePort ?? (settings.ok ? ((await settings.json()) as { runtime: { httpPort: number } }).runtime.httpPort : 0);
+  const url = `http://127.0.0.1:${port}`;
   return {
+    url,
     async run(code) {
       const ported = code.replaceAll(":8080", `:${port}`).replaceAll(":1880", `:${flowsPort}`);
-      const defaultUrl = ported.replaceAll("examples/deploy.ts", `examples/deploy.ts http://127.0.0.1:${port}`);
-      const { stdout } = await promisify(execFile)("bash", ["-euc", defaultUrl], { cwd });
+      const defaultUrl = ported.replaceAll("examples/deploy.ts", `examples/deploy.ts ${url}`);
+      const env = { ...process.env, FLOWGATE_SERVER: url };
+      const { stdout } = await promisify(execFile)("bash", ["-euc", defaultUrl], { cwd, env });
       return stdout;
     },
     async [Symbol.asyncDispose]() {
@@ -72,6 +76,22 @@ test("has one command to run and one to test, and they are scripts of this packa
   const shell = blocks("sh");
   expect(shell[0]).toBe("npm install && npm start\n");
   expect(shell.at(-1)).toBe("npm install && npm test\n");
+});
+
+test("looks as its beginning shows", async () => {
+  await using checkout = await createCheckout();
+  await using service = await start(checkout.path, []);
+  const deployed = block("sh", "flowgate deploy");
+  expect(await service.run(deployed)).toMatch(/^4 added, [^]* Its flows are running\.\nHello$/);
+
+  const [define = ""] = deployed.split("\n");
+  for (const { command, output } of parseTranscript(block("console", "$ flowgate deploy"))) {
+    const real = await service.run(`${define}\n${command}`);
+    const history = (await (await fetch(`${service.url}/revisions`)).json()) as { revisions: { rev: string }[] };
+    const revs = history.revisions.map(({ rev }) => rev);
+    expectOutput(output.trimEnd(), real.trimEnd(), revs);
+  }
+  expect(await service.run("curl http://127.0.0.1:1880/hello")).toBe("Hello");
 });
 
 test("deploys with curl", async () => {

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getAsset } from "node:sea";
 import type * as gateway from "../gateway.ts";
-import type * as copying from "./copy-store.ts";
+import type * as copying from "./service/copy-store.ts";
 import { launchArgument } from "../runtime/launch.ts";
 import { runCommandLine } from "./run.ts";
 import type * as migrating from "../store/migrate.ts";
 import type * as storing from "../store/open-store.ts";
-import { removeOtherPrograms, unpackProgram } from "./unpack.ts";
+import { removeOtherPrograms, unpackProgram } from "./service/unpack.ts";
 
 const [, , firstArgument, program] = process.argv;
 if (firstArgument === launchArgument && program !== undefined && isConfined()) {
@@ -26,7 +26,8 @@ if (firstArgument === launchArgument && program !== undefined && isConfined()) {
       removeOtherPrograms(folder);
       return opened;
     },
-    copyStore: (...copy) => withModule("cli/copy-store.js", (module) => (module as typeof copying).copyStore(...copy)),
+    copyStore: (...copy) =>
+      withModule("cli/service/copy-store.js", (module) => (module as typeof copying).copyStore(...copy)),
     migrateStore: (...migration) =>
       withModule("store/migrate.js", (module) => (module as typeof migrating).migrateStore(...migration)),
     verifyAudit: (...verify) =>

@@ -1,15 +1,30 @@
+/** What the exit code of a command tells. */
+export const exitCodes = {
+  /** Wrong usage included. */
+  error: 1,
+  /** The two sides of a comparison are not equal. */
+  differences: 2,
+  /** Another revision is active than the one that was expected. */
+  conflict: 3,
+  /** The configuration is deployed, but its flows do not run. */
+  notRunning: 4,
+} as const;
+
 /** An error that ends a command. Its message is printed without a stack. */
 export class CliFailure extends Error {
   readonly exitCode: number;
 
-  constructor(message: string, { exitCode = 1, cause }: { readonly exitCode?: number; readonly cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    { exitCode = exitCodes.error, cause }: { readonly exitCode?: number; readonly cause?: unknown } = {},
+  ) {
     super(message, { cause });
     this.name = "CliFailure";
     this.exitCode = exitCode;
   }
 }
 
-/** The failure for an invalid command line. */
-export function usageFailure(message: string): CliFailure {
-  return new CliFailure(`${message}\nSee flowgate --help for commands and flags.`, { exitCode: 2 });
+/** The failure for an invalid command line. `command` is the path of the command, such as `flowgate audit verify`. */
+export function usageFailure(message: string, command = "flowgate"): CliFailure {
+  return new CliFailure(`${message}\nSee ${command} --help.`);
 }

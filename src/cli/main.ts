@@ -20,7 +20,7 @@ await runCommandLine({
     setTimeout(release, 5_000).unref();
     return gateway;
   },
-  copyStore: async (...copy) => (await import("./copy-store.ts")).copyStore(...copy),
+  copyStore: async (...copy) => (await import("./service/copy-store.ts")).copyStore(...copy),
   migrateStore: async (...migration) => (await import("../store/migrate.ts")).migrateStore(...migration),
   verifyAudit: async (...verify) => (await import("../store/open-store.ts")).verifyAudit(...verify),
   beforeLoad: useCompileCache,

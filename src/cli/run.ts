@@ -1,36 +1,12 @@
-import type { migrateStore } from "../store/migrate.ts";
-import type { verifyAudit } from "../store/open-store.ts";
-import { parseArguments } from "./arguments.ts";
-import type { copyStore } from "./copy-store.ts";
-import { CliFailure } from "./failure.ts";
-import { hashPasswordCommand } from "./hash-password.ts";
-import { helpText } from "./help.ts";
-import { createFileWatch } from "./file-watch.ts";
-import { migrateCommand } from "./migrate.ts";
-import { configPathOf } from "./read-input.ts";
-import { readOptions } from "./read-options.ts";
-import { start } from "./start.ts";
-import { verifyAuditCommand } from "./verify-audit.ts";
-
-/** What the commands need of the program, which is either an npm package or a single-file executable. */
-export interface Program {
-  readonly version: () => string;
-  /** Loads the service. Only `start` calls it, so that the other commands are fast. */
-  readonly openGateway: Parameters<typeof start>[1];
-  /** Loads the database. */
-  readonly copyStore: typeof copyStore;
-  /** Loads the databases. */
-  readonly migrateStore: typeof migrateStore;
-  /** Loads the database. */
-  readonly verifyAudit: typeof verifyAudit;
-  /** Called with the data directory before the service is loaded. */
-  readonly beforeLoad?: (dataDir: string) => void;
-}
+import { type Command, CommanderError } from "commander";
+import { createCommandLine } from "./command-line.ts";
+import { CliFailure, usageFailure } from "./failure.ts";
+import type { Program } from "./program.ts";
 
 /** Runs the command of the command line. Reports failures on stderr and by the exit code. */
 export async function runCommandLine(program: Program): Promise<void> {
   try {
-    await run(program);
+    await run(createCommandLine(program), process.argv.slice(2));
   } catch (error) {
     if (!(error instanceof CliFailure)) {
       throw error;
@@ -42,41 +18,62 @@ export async function runCommandLine(program: Program): Promise<void> {
   }
 }
 
-async function run({ version, openGateway, copyStore, migrateStore, verifyAudit, beforeLoad }: Program): Promise<void> {
-  const command = parseArguments(process.argv.slice(2));
-  switch (command.kind) {
-    case "help":
-      process.stdout.write(helpText);
-      return;
-    case "version":
-      process.stdout.write(`${version()}\n`);
-      return;
-    case "backup":
-    case "restore":
-      await copyStore(command.kind, command.file, await readOptions(command.flags, process.env));
-      return;
-    case "migrate":
-      await migrateCommand(command.flags, process.env, migrateStore);
-      return;
-    case "audit-verify":
-      await verifyAuditCommand(command.head, await readOptions(command.flags, process.env), verifyAudit);
-      return;
-    case "hash-password":
-      await hashPasswordCommand();
-      return;
-    case "start": {
-      const { flags } = command;
-      const path = configPathOf(flags, process.env);
-      // Before the file is read, so that no change is missed.
-      const watch = path === undefined ? undefined : await createFileWatch(path);
-      const options = await readOptions(flags, process.env, beforeLoad);
-      await start(options, openGateway, { read: () => readOptions(flags, process.env), watch });
-      // Everything is closed. The process must not wait for output that is not read.
-      setTimeout(() => {
-        // The log's listener would wait for the output to be read.
-        process.removeAllListeners("exit");
-        process.exit();
-      }, 1000).unref();
+async function run(commandLine: Command, argv: readonly string[]): Promise<void> {
+  let words = argv;
+  try {
+    const { operands, unknown } = commandLine.parseOptions([...argv]);
+    const isBare = operands.length === 0 && !unknown.some((flag) => flag === "--help" || flag === "-h");
+    if (isBare) {
+      assertNoCommand(commandLine, unknown);
+      words = ["serve", ...argv];
+    }
+    await commandLine.parseAsync([...words], { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      end(error, pathOf(commandLine, words));
+    } else {
+      throw error;
     }
   }
+}
+
+/** Flags without a command are those of `serve`. */
+function assertNoCommand(commandLine: Command, words: readonly string[]): void {
+  const position = words.findIndex((word, index) => !(words[index - 1] ?? "").startsWith("--") && isCommand(word));
+  const command = words[position];
+  if (command !== undefined) {
+    const flags = words.slice(0, position).join(" ");
+    throw usageFailure(
+      `Write the flags of a command after its name: flowgate ${command} ${flags}`,
+      `flowgate ${command}`,
+    );
+  }
+
+  function isCommand(word: string): boolean {
+    return commandLine.commands.some((each) => each.name() === word || each.aliases().includes(word));
+  }
+}
+
+/** Help and versions, which commander has printed, are no failures. */
+function end({ exitCode, code, message }: CommanderError, command: string): void {
+  if (exitCode === 0) return;
+  // A group of commands without a command: commander has printed its help.
+  if (code === "commander.help") throw new CliFailure("");
+  const [first = "", ...rest] = message.replace(/^error: /, "").split("\n");
+  const hints = rest.map((line) => ` ${line.replace(/^\((.*)\)$/, "$1")}`);
+  const problem = `${first.charAt(0).toUpperCase()}${first.slice(1)}`.replace(/\.?$/, ".");
+  throw usageFailure(`${problem}${hints.join("")}`, command);
+}
+
+/** The path of the command that the words name, such as `flowgate audit verify`. */
+function pathOf(root: Command, words: readonly string[]): string {
+  let command = root;
+  const path = [root.name()];
+  for (const word of words) {
+    const found = command.commands.find((each) => each.name() === word || each.aliases().includes(word));
+    if (found === undefined) continue;
+    command = found;
+    path.push(found.name());
+  }
+  return path.join(" ");
 }

@@ -16,7 +16,7 @@ export function decryptCredentials(secret: string | undefined, encrypted: string
       "can't be decrypted without a configured credentialSecret: configure the one that was used to encrypt them, or send credentials by node id",
     );
   }
-  const parsed = parseJson(decipher(secret, encrypted));
+  const parsed = decryptJson(secret, encrypted);
   if (parsed === undefined) {
     // CTR is not authenticated: with a wrong secret the result is not valid JSON.
     throw invalidCredentials(
@@ -28,6 +28,11 @@ export function decryptCredentials(secret: string | undefined, encrypted: string
     throw invalidCredentials("must contain an object of objects of strings, by node id and name");
   }
   return sets;
+}
+
+/** Decrypts the `$` format without a check of the content. Returns undefined with a wrong secret, or for text in another format. */
+export function decryptJson(secret: string, encrypted: string): JsonValue | undefined {
+  return parseJson(decipher(secret, encrypted));
 }
 
 /** Encrypts credentials in Node-RED's `$` format. */

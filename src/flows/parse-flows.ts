@@ -28,33 +28,44 @@ export function parseFlows(nodes: readonly Node[]): ParsedFlows {
  * besides them. Throws `invalid_flows` with the JSON path of the first violation in document order.
  */
 export function parseNodes(located: readonly LocatedNode[], others: readonly FlowNode[] = []): ParsedFlows {
-  const containers = others.filter(isContained);
-  const containment = readContainment([...containers, ...located.map(({ node }) => toContained(node))]);
-  const paths = findTakenIds(located, others);
+  for (const violation of findViolations(located, others)) {
+    throw invalidFlows(violation);
+  }
   const inline = new Map<string, ReadonlyMap<string, string>>();
-
-  const flows = located.map(({ node, path }): FlowNode => {
-    const violation = findNodeViolation(node, paths) ?? containment.findViolation(toContained(node));
-    if (violation !== undefined) {
-      throw invalidFlows({ path: [...path, ...violation.path], message: violation.message });
-    }
-    paths.set(node.id, path);
+  const flows = located.map(({ node }): FlowNode => {
     if (node.credentials !== undefined) {
       inline.set(node.id, new Map(Object.entries(node.credentials.values)));
     }
     return flatten(node);
   });
+  return { flows, inline };
+}
+
+/** Finds the first violation of each node in document order. */
+export function* findViolations(
+  located: readonly LocatedNode[],
+  others: readonly FlowNode[] = [],
+): Generator<Violation> {
+  const containers = others.filter(isContained);
+  const containment = readContainment([...containers, ...located.map(({ node }) => toContained(node))]);
+  const paths = findTakenIds(located, others);
+
+  for (const { node, path } of located) {
+    const violation = findNodeViolation(node, paths) ?? containment.findViolation(toContained(node));
+    if (violation !== undefined) {
+      yield { path: [...path, ...violation.path], message: violation.message };
+    }
+    if (!paths.has(node.id)) {
+      paths.set(node.id, path);
+    }
+  }
   // A new subflow contains the nodes that refer to its id already.
   for (const other of containers) {
     const violation = containment.findViolation(other);
     if (violation !== undefined) {
-      throw invalidFlows({
-        path: ["flow"],
-        message: `the unchanged node ${quoteInput(other.id)}: ${violation.message}`,
-      });
+      yield { path: ["flow"], message: `the unchanged node ${quoteInput(other.id)}: ${violation.message}` };
     }
   }
-  return { flows, inline };
 }
 
 /** The paths of the ids so far; undefined for the id of a node that is not in the request. */

@@ -2,7 +2,7 @@ import { mkdir, mkdtempDisposable, rename, rm, symlink, writeFile } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createFileWatch } from "../../src/cli/file-watch.ts";
+import { createFileWatch } from "../../src/cli/service/file-watch.ts";
 
 const pollIntervalMs = 50;
 

@@ -1,6 +1,6 @@
 // A process that starts a stub gateway, which opens on command and stops at once or never.
 import { CliFailure } from "../../src/cli/failure.ts";
-import { start } from "../../src/cli/start.ts";
+import { start } from "../../src/cli/service/start.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 
 const mode = process.argv[2];

@@ -27,6 +27,20 @@ test.each([
   expect(found).toEqual(packages);
 });
 
+test.each([
+  ["help", ["--help"]],
+  ["a call", ["whoami", "--server", "http://127.0.0.1:1"]],
+  ["a list of contexts", ["context", "list"]],
+])("%s loads nothing of the service", async (_, args) => {
+  const { stderr } = await runCli(args, { env: { NODE_OPTIONS: `--import ${listing}` } });
+  const loaded = [...stderr.matchAll(/\/src\/(\S+\.ts)$/gm)]
+    .map(([, path = ""]) => path)
+    .filter((path) => !path.startsWith("cli/"));
+  expect(stderr).toContain("/src/cli/run.ts");
+  expect(loaded.filter((path) => !["loopback.ts", "index.ts", "retry.ts"].includes(path))).toEqual([]);
+  expect(stderr).not.toMatch(/\/src\/cli\/service\/(?!flags|settings)/);
+});
+
 test("puts the compile cache in the data directory", async () => {
   await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
   await runCli([...start, "--data-dir", directory.path], { env });

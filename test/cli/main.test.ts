@@ -4,64 +4,147 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
+import type { Command } from "commander";
+import { createCommandLine } from "../../src/cli/command-line.ts";
 import { exitCode, mainPath, runCli } from "./run-cli.ts";
+import { unusedProgram } from "./unused-program.ts";
 
-test.each([["--help"], ["-h"], ["help"], ["start", "--help"], ["backup", "--help"]])(
-  "%s %s teaches how to use it",
-  async (...args) => {
-    const { code, stdout, stderr } = await runCli(args);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    for (const part of ["hash-password", "--data-dir <path>", "FLOWGATE_RUNTIME_PORT", "adminAuth:", "curl "]) {
-      expect(stdout).toContain(part);
-    }
+test.each([
+  [["--help"], ["hash-password", "flowgate status", "Run the service:"]],
+  [["-h"], ["Connect:"]],
+  [["help"], ["Connect:"]],
+  [
+    ["serve", "--help"],
+    ["--data-dir <path>", "FLOWGATE_RUNTIME_PORT", "adminAuth:"],
+  ],
+  [["help", "serve"], ["--data-dir <path>"]],
+  [
+    ["backup", "--help"],
+    ["--data-dir <path>", "Examples:"],
+  ],
+  [
+    ["audit", "verify", "--help"],
+    ["--server <url>", "--data-dir <path>"],
+  ],
+])("%j teaches how to use it", async (args, parts) => {
+  const { code, stdout, stderr } = await runCli(args);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  for (const part of parts) expect(stdout).toContain(part);
+});
+
+/** The words of all commands. */
+const commandLine = createCommandLine(unusedProgram);
+const paths = (command: Command, path: readonly string[] = []): (readonly string[])[] =>
+  command.commands
+    .filter((each) => each.name() !== "complete")
+    .flatMap((each) => [[...path, each.name()], ...paths(each, [...path, each.name()])]);
+
+test.each(paths(commandLine).map((path) => [path.join(" ")]))(
+  "the help of %s has examples and a description",
+  (path) => {
+    const command = path
+      .split(" ")
+      .reduce((found, name) => found.commands.find((each) => each.name() === name) ?? found, commandLine);
+    let help = "";
+    command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+    expect(help).toContain(`\nExamples:\n  `);
+    expect(help).toContain(path);
+    expect(command.summary()).toMatch(/^[a-z].*[^.]$/);
+    expect(command.description()).toMatch(/^[A-Z][^]*\.$/);
   },
 );
+
+test("shows the flags of the connection where a server is called only", async () => {
+  const [status, serve, list] = await Promise.all([
+    runCli(["status", "--help"]),
+    runCli(["serve", "--help"]),
+    runCli(["context", "list", "--help"]),
+  ]);
+  expect(status.stdout).toContain("--server <url>");
+  expect(serve.stdout).not.toMatch(/--server|--output/);
+  expect(list.stdout).not.toContain("--server");
+  expect(list.stdout).toContain("--output");
+});
 
 test("--version prints the version of the package", async () => {
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
   expect(await runCli(["--version"])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
 });
 
-const hint = "flowgate: See flowgate --help for commands and flags.";
-
 test.each([
-  [["strat"], "Unknown command strat. Did you mean start?"],
-  [["hash"], "Unknown command hash. Did you mean hash-password?"],
-  [["version"], "Unknown command version. Did you mean --version?"],
-  [["frobnicate"], "Unknown command frobnicate."],
-  [["--prot", "1"], "Unknown flag --prot. Did you mean --port?"],
-  [["-x"], "Unknown flag -x."],
-  [["--port"], "--port requires a value."],
-  [["--port="], "--port requires a value."],
-  [["--config", "--help"], "--config requires a value."],
-  [["--help=yes"], "--help takes no value."],
-  [["restore", "file.db", "--bar", "x"], "Unknown flag --bar."],
-  [["backup", "file.db", "--port", "1"], "Unknown flag --port."],
-  [["--dat-dir", "x", "restore", "file.db"], "Unknown flag --dat-dir. Did you mean --data-dir?"],
-  [["backup"], "backup requires the path of one file."],
-  [["restore", "one", "two"], "restore requires the path of one file."],
-  [["audit"], "audit requires verify, and optionally a head that it printed earlier."],
-  [["audit", "verify", "one", "two"], "audit requires verify, and optionally a head that it printed earlier."],
+  [["strat"], "Unknown command 'strat'. Did you mean start?"],
+  [["contxt"], "Unknown command 'contxt'. Did you mean context?"],
+  [["frobnicate"], "Unknown command 'frobnicate'."],
+  [["audit", "verfy"], "Unknown command 'verfy'. Did you mean verify?", "audit"],
+  [["--prot", "1"], "Unknown option '--prot'. Did you mean --port?", "serve"],
+  [["-x"], "Unknown option '-x'.", "serve"],
+  [["--port"], "Option '--port <number>' argument missing.", "serve"],
+  [["--port="], "--port requires a value.", "serve"],
+  [["restore", "file.db", "--bar", "x"], "Unknown option '--bar'.", "restore"],
+  [["backup", "file.db", "--port", "1"], "Unknown option '--port'.", "backup"],
   [
-    ["audit", "verify", "12"],
-    "audit verify takes a head as it printed it earlier: a number, a colon and 64 hexadecimal digits.",
+    ["--data-dir", "x", "restore", "file.db"],
+    "Write the flags of a command after its name: flowgate restore --data-dir x",
+    "restore",
   ],
-  [["audit", "verify", "--port", "1"], "Unknown flag --port."],
-  [["migrate"], "migrate requires --from, --to or both: the URLs of the stores."],
-  [["migrate", "sqlite:a", "sqlite:b"], "migrate takes no arguments other than flags."],
-  [["migrate", "--from", "sqlite:a", "--store", "sqlite:b"], "Unknown flag --store."],
-  [["--from", "sqlite:a"], "Unknown flag --from."],
+  [["backup"], "Missing required argument 'file'.", "backup"],
+  [["restore", "one", "two"], "Too many arguments for 'restore'. Expected 1 argument but got 2: one, two.", "restore"],
+  [
+    ["audit", "verify", "one", "--store", "sqlite:a"],
+    "audit verify takes a head as it printed it earlier: a number, a colon and 64 hexadecimal digits.",
+    "audit verify",
+  ],
+  [
+    ["audit", "verify", "--store", "sqlite:a", "--server", "http://localhost"],
+    "audit verify checks a server or a store: specify --server and --context, or --config, --data-dir and --store.",
+    "audit verify",
+  ],
+  [["audit", "verify", "--port", "1"], "Unknown option '--port'.", "audit verify"],
+  [
+    ["audit", "list", "--since", "yesterday"],
+    "Option '--since <time>' argument 'yesterday' is invalid. It must be a time such as 2026-03-01T09:30:00Z, or a duration before now such as 24h.",
+    "audit list",
+  ],
+  [
+    ["token", "list", "--limit", "0"],
+    "Option '--limit <number>' argument '0' is invalid. It must be a whole number from 1 to 9999999.",
+    "token list",
+  ],
+  [
+    ["token", "create", "ci", "--expires-in", "soon"],
+    "Option '--expires-in <duration>' argument 'soon' is invalid. It must be a duration such as 30d, 12h, 15m or 90s.",
+    "token create",
+  ],
+  [["token", "revoke"], "token revoke requires ids, --user or --all, and only one of them.", "token revoke"],
+  [["migrate"], "migrate requires --from, --to or both: the URLs of the stores.", "migrate"],
+  [["migrate", "--from", "sqlite:a", "--store", "sqlite:b"], "Unknown option '--store'.", "migrate"],
   [
     ["migrate", "--from", "sqlite:a", "--to", "sqlite:a"],
     "--from and --to are the same store. The one that is left out is the configured store.",
+    "migrate",
   ],
-  [["start", "now"], "start takes no arguments other than flags."],
+  [["start", "now"], "Too many arguments for 'serve'. Expected 0 arguments but got 1: now.", "serve"],
+  [["serve", "--server", "x"], "serve takes no --server, since it connects to no server.", "serve"],
+  [["version", "-o", "json"], "version takes no --output, since it connects to no server.", "version"],
+  [["context", "list", "--timeout", "1"], "list takes no --timeout, since it connects to no server.", "context list"],
+  [["status", "--timeout", "soon"], "--timeout: must be a number of seconds up to 86400, such as 30."],
+  [
+    ["status", "-o", "xml"],
+    "Option '-o, --output <format>' argument 'xml' is invalid. Allowed choices are json, yaml.",
+    "status",
+  ],
+  [
+    ["status", "--server", "http://a", "--context", "b"],
+    "--server and --context both name a server: specify one of them.",
+  ],
   [
     ["hash-password", "hunter2"],
     "hash-password takes no arguments, as other users of this machine could see them. It prompts, or reads a line from stdin.",
+    "hash-password",
   ],
-])("rejects %j with a hint", async (args, message) => {
-  expect(await runCli(args)).toEqual({ code: 2, stdout: "", stderr: `flowgate: ${message}\n${hint}\n` });
+])("rejects %j with a hint", async (args, message, command?: string) => {
+  const hint = `See ${["flowgate", command].filter(Boolean).join(" ")} --help.`;
+  expect(await runCli(args)).toEqual({ code: 1, stdout: "", stderr: `flowgate: ${message}\nflowgate: ${hint}\n` });
 });
 
 const range = "must be a whole number from 0 to 65535";

@@ -1,21 +1,15 @@
 // A process that migrates a store, until it is interrupted.
 import { once } from "node:events";
 import { runCommandLine } from "../../src/cli/run.ts";
-
-const unused = (): never => {
-  throw new Error("only migrate is expected");
-};
+import { unusedProgram } from "./unused-program.ts";
 
 await runCommandLine({
-  version: unused,
-  openGateway: unused,
-  copyStore: unused,
-  verifyAudit: unused,
+  ...unusedProgram,
   async migrateStore({ signal }) {
     // Keeps the process alive, like a connection.
     const alive = setInterval(() => {}, 60_000);
     process.stdout.write("copying");
-    await once(signal ?? unused(), "abort");
+    if (signal !== undefined) await once(signal, "abort");
     clearInterval(alive);
     throw signal?.reason;
   },

@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { createProgressBar } from "../../src/cli/progress-bar.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { exitCode, runCli } from "./run-cli.ts";
 
@@ -63,31 +62,4 @@ test.each([
     exit: code,
     stderr: "flowgate: The migration failed: it was interrupted, and nothing was copied\n",
   });
-});
-
-function draw(isTTY: boolean, environment: Record<string, string>): string {
-  let written = "";
-  const bar = createProgressBar({ isTTY, write: (part: string) => (written += part) !== "" }, environment);
-  bar.show({ phase: "copying", done: 500, total: 1500 });
-  bar.show({ phase: "copying", done: 500, total: 1500 });
-  bar.show({ phase: "checking", done: 1500, total: 1500 });
-  bar.clear();
-  return written;
-}
-
-test("draws a bar at a terminal, and removes it at the end", () => {
-  const lines = [
-    "Copying  [##########--------------------]  33% of 1500 rows",
-    "Checking [##############################] 100% of 1500 rows",
-  ];
-  expect(draw(true, { NO_COLOR: "" })).toBe(
-    `${lines.map((line) => `\r${line}`).join("")}\r${" ".repeat(lines[1]?.length ?? 0)}\r`,
-  );
-});
-
-test.each([
-  [false, {}],
-  [true, { NO_COLOR: "1" }],
-])("draws nothing without a terminal (%s), and with %j", (isTTY, environment) => {
-  expect(draw(isTTY, environment)).toBe("");
 });

@@ -7,7 +7,13 @@ export const mainPath = fileURLToPath(new URL("../../src/cli/main.ts", import.me
 
 export type Outcome = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
-/** Runs flowgate with this stdin, and without FLOWGATE variables of the environment. */
+/** Without FLOWGATE variables, and without the configuration of the user who runs the tests. */
+export function cliEnvironment(env: Readonly<Record<string, string>> = {}): Record<string, string | undefined> {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, NODE_COMPILE_CACHE, XDG_CONFIG_HOME: "/nonexistent", ...env };
+}
+
+/** Runs flowgate with this stdin. */
 export async function runCli(
   args: readonly string[],
   {
@@ -16,8 +22,7 @@ export async function runCli(
     ...as
   }: { input?: string | Buffer; env?: Record<string, string>; cwd?: string; uid?: number; gid?: number } = {},
 ): Promise<Outcome> {
-  const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const child = spawn(process.execPath, [mainPath, ...args], { env: { PATH, NODE_COMPILE_CACHE, ...env }, ...as });
+  const child = spawn(process.execPath, [mainPath, ...args], { env: cliEnvironment(env), ...as });
   child.stdin.end(input);
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exitCode(child)]);
   return { code, stdout, stderr };

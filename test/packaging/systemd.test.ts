@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { parseArguments } from "../../src/cli/arguments.ts";
-import { settings } from "../../src/cli/settings.ts";
+import { settings } from "../../src/cli/service/settings.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { root } from "./stage.ts";
 
@@ -55,8 +54,7 @@ function valuesOf(key: string): string[] {
 }
 
 test("the paths and commands of the unit exist", () => {
-  const [, ...args] = valuesOf("ExecStart")[0]?.split(" ") ?? [];
-  expect(parseArguments(args)).toMatchObject({ kind: "start" });
+  expect(valuesOf("ExecStart")).toEqual(["/usr/local/bin/flowgate serve"]);
   const variables = valuesOf("Environment").flatMap((line) => line.split(" ").map((pair) => pair.split("=")));
   const known = ["FLOWGATE_CONFIG", ...settings.map(({ variable }) => variable)];
   expect(variables.filter(([name = ""]) => !known.includes(name))).toEqual([]);

@@ -1,17 +1,62 @@
 // The services, and an interceptor that retries calls, to be used with a Connect transport
-export { AuditKind, AuditService } from "../gen/flowgate/v1/audit_pb.ts";
-export { AuthService } from "../gen/flowgate/v1/auth_pb.ts";
 export {
+  type AuditEntry,
+  AuditKind,
+  AuditKindSchema,
+  AuditService,
+  ListAuditEntriesResponseSchema,
+  VerifyAuditResponseSchema,
+} from "../gen/flowgate/v1/audit_pb.ts";
+export { FlowsDiffSchema, NodeChangeSchema } from "../gen/flowgate/v1/diff_pb.ts";
+export { AuthService, type Prompt } from "../gen/flowgate/v1/auth_pb.ts";
+export {
+  type ConcurrentChange,
+  type Credentials,
   DeploymentErrorReason,
   DeploymentErrorSchema,
   DeploymentOutcome,
+  DeploymentOutcomeSchema,
   DeploymentType,
+  DeploymentTypeSchema,
+  type Flow,
+  FlowSchema,
   FlowsService,
+  GetFlowsResponseSchema,
+  type Node,
   OnFailure,
+  type PlanFlowsResponse,
+  PlanFlowsResponseSchema,
+  type Revision,
   RevisionCause,
+  RevisionCauseSchema,
+  RevisionSchema,
+  type SetFlowsResponse,
+  SetFlowsResponseSchema,
 } from "../gen/flowgate/v1/flows_pb.ts";
-export { RevisionsService, RevisionView } from "../gen/flowgate/v1/revisions_pb.ts";
-export { RuntimeService } from "../gen/flowgate/v1/runtime_pb.ts";
-export { SettingsService } from "../gen/flowgate/v1/settings_pb.ts";
-export { TokensService } from "../gen/flowgate/v1/tokens_pb.ts";
+export {
+  type DiffRevisionResponse,
+  DiffRevisionResponseSchema,
+  ListRevisionsResponseSchema,
+  RevisionsService,
+  RevisionView,
+} from "../gen/flowgate/v1/revisions_pb.ts";
+export { RestartRuntimeResponseSchema, RuntimeService } from "../gen/flowgate/v1/runtime_pb.ts";
+export {
+  type GetSettingsResponse,
+  GetSettingsResponseSchema,
+  type Replica,
+  RuntimeMode,
+  RuntimeModeSchema,
+  RuntimeState,
+  RuntimeStateSchema,
+  SettingsService,
+  UserSchema,
+} from "../gen/flowgate/v1/settings_pb.ts";
+export {
+  CreateTokenResponseSchema,
+  ListTokensResponseSchema,
+  type Token,
+  TokensService,
+} from "../gen/flowgate/v1/tokens_pb.ts";
+export { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 export { retryInterceptor, type RetryOptions } from "./retry.ts";

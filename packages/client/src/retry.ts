@@ -1,6 +1,5 @@
-import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { Code, ConnectError, type Interceptor, type UnaryRequest } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 
 export type RetryOptions = {
@@ -20,7 +19,8 @@ export type RetryOptions = {
  *
  * - any call that no server has begun to process: the connection could not be established, an HTTP/2 server refused the
  *   stream (RFC 9113, section 8.7), or Flowgate is overloaded, which it reports before processing a call;
- * - calls without side effects (`idempotency_level`) also if the server is UNAVAILABLE or the connection was lost.
+ * - calls that can be repeated also if the server is UNAVAILABLE or the connection was lost: those without side effects or
+ *   idempotent ones (`idempotency_level`), and deployments with an `idempotency_key`.
  *
  * Delays are random with full jitter, so that clients do not retry simultaneously, but at least the `Retry-After` of the
  * response (in seconds). The deadline and the signal of a call end its retries. Streams are not retried, since only the
@@ -37,12 +37,7 @@ export function retryInterceptor(options: RetryOptions = {}): Interceptor {
         return await next(request);
       } catch (error) {
         const minDelayMs = retryAfterMs(error) ?? 0;
-        if (
-          attempt >= attempts ||
-          request.signal.aborted ||
-          minDelayMs > maxDelayMs ||
-          !isRetryable(error, request.method)
-        ) {
+        if (attempt >= attempts || request.signal.aborted || minDelayMs > maxDelayMs || !isRetryable(error, request)) {
           throw error;
         }
         const backoffMs = Math.min(maxDelayMs, baseDelayMs * 2 ** (attempt - 1));
@@ -68,15 +63,19 @@ function delay(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-function isRetryable(error: unknown, method: DescMethod): boolean {
+function isRetryable(error: unknown, request: UnaryRequest): boolean {
   if (!(error instanceof ConnectError)) {
     return false;
   }
   if (wasNeverProcessed(error)) {
     return true;
   }
-  const isSafe = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
-  return isSafe && (error.code === Code.Unavailable || isConnectionLost(error));
+  return isRepeatable(request) && (error.code === Code.Unavailable || isConnectionLost(error));
+}
+
+function isRepeatable({ method, message }: UnaryRequest): boolean {
+  const isIdempotent = method.idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
+  return isIdempotent || Boolean("idempotencyKey" in message && message.idempotencyKey);
 }
 
 function wasNeverProcessed(error: ConnectError): boolean {

@@ -115,6 +115,15 @@ test("retries a read if the server is unavailable, but not a write", async () =>
   expect(other.calls).toEqual(["setFlows"]);
 });
 
+test("retries a write that has an idempotency key if its outcome is unknown", async () => {
+  const unavailable = (at: number): ConnectError | undefined =>
+    at === 1 ? new ConnectError("the outcome is unknown", Code.Unavailable) : undefined;
+  await using peer = await openPeer(() => false, unavailable);
+  const { flows } = connect(peer.url, quick);
+  await flows.setFlows({ idempotencyKey: "k" });
+  expect(peer.calls).toEqual(["setFlows", "setFlows"]);
+});
+
 test("retries a read if its connection was lost, but not a write", async () => {
   const breakFirst: Refusal = (stream, at) => {
     if (at > 1) {

@@ -5,6 +5,7 @@ import { nameOf, subflowOf } from "../node-role.ts";
 import type { ContainerDiff, CredentialNames, FlowsDiff, NodeDiff, PropertyChange } from "./flows-diff.ts";
 import { formatChangedValue, formatValue, printable } from "./format-value.ts";
 import { formatWires } from "./format-wires.ts";
+import { createLineComparer } from "./line-changes.ts";
 
 /** The nodes of the base and the target of a diff, which provide the names of nodes that did not change. */
 export type DiffSides = { readonly base: readonly FlowNode[]; readonly target: readonly FlowNode[] };
@@ -19,17 +20,20 @@ export function formatDiff(diff: FlowsDiff, { base, target }: DiffSides): string
     const node = nodes.get(id);
     return node === undefined ? `(${printable(id)})` : formatNode({ id, type: node.type, name: nameOf(node) });
   };
+  const context: Context = { refer, compareLines: createLineComparer() };
   const instances = Map.groupBy(target, (node) => subflowOf(node) ?? "");
   const sections = diff.containers.map((container) =>
     [
       formatHeader(container, instances.get(container.id)?.length ?? 0),
-      ...container.nodes.flatMap((node) => formatNodeDiff(node, node.id === container.id, refer)),
+      ...container.nodes.flatMap((node) => formatNodeDiff(node, node.id === container.id, context)),
     ].join("\n"),
   );
   return `${[summarize(diff), ...sections].join("\n\n")}\n`;
 }
 
 type Refer = (id: string) => string;
+
+type Context = { readonly refer: Refer; readonly compareLines: ReturnType<typeof createLineComparer> };
 
 function summarize({ containers }: FlowsDiff): string {
   const nodes = containers.flatMap((container) => container.nodes);
@@ -51,14 +55,15 @@ function formatHeader({ kind, id, name, nodes }: ContainerDiff, instances: numbe
 const symbols: Readonly<Record<NodeDiff["change"], string>> = { added: "+", removed: "-", changed: "~" };
 
 /** The container's own changes are below its header, without a line for the node itself. */
-function formatNodeDiff(node: NodeDiff, isContainer: boolean, refer: Refer): string[] {
+function formatNodeDiff(node: NodeDiff, isContainer: boolean, context: Context): string[] {
   const notes = [
     ...(node.aspects.includes("position") ? ["moved"] : []),
     ...(node.aspects.includes("order") ? ["reordered"] : []),
   ].join(", ");
   const line = `  ${symbols[node.change]} ${formatNode(node)}${notes === "" ? "" : `: ${notes}`}`;
   const lines = isContainer && notes === "" ? [] : [line];
-  const details = node.change === "changed" ? node.properties.flatMap((each) => formatProperty(node, each, refer)) : [];
+  const details =
+    node.change === "changed" ? node.properties.flatMap((each) => formatProperty(node, each, context)) : [];
   return [...lines, ...[...details, ...formatCredentials(node.credentials)].map((detail) => `      ${detail}`)];
 }
 
@@ -66,7 +71,11 @@ function formatNode({ id, type, name }: Pick<NodeDiff, "id" | "type" | "name">):
   return `${printable(type)} ${name === undefined ? "" : `${formatValue(name)} `}(${printable(id)})`;
 }
 
-function formatProperty(node: NodeDiff, { path, before, after }: PropertyChange, refer: Refer): string[] {
+function formatProperty(
+  node: NodeDiff,
+  { path, before, after }: PropertyChange,
+  { refer, compareLines }: Context,
+): string[] {
   const [key] = path;
   const isPosition =
     ["x", "y"].includes(String(path.at(-1))) || (node.type === "group" && (key === "w" || key === "h"));
@@ -81,7 +90,7 @@ function formatProperty(node: NodeDiff, { path, before, after }: PropertyChange,
       `${key === "z" ? "container" : "group"}: ${formatReference(before, refer)} -> ${formatReference(after, refer)}`,
     ];
   }
-  const [first, ...more] = formatChangedValue(before, after);
+  const [first, ...more] = formatChangedValue(before, after, compareLines);
   return [`${printable(formatPath(path))}: ${first}`, ...more.map((line) => `  ${line}`)];
 }
 

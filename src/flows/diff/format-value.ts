@@ -1,15 +1,21 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import type { LineChange } from "./line-changes.ts";
 
 const maxValueChars = 80;
 const maxLines = 12;
+const maxLineChanges = 10;
 
 /**
  * Formats how a value changed: `1 -> 2`, or for text of several lines the lines that differ, up to a maximum. The first line
  * follows the name of the property.
  */
-export function formatChangedValue(before: JsonValue | undefined, after: JsonValue | undefined): string[] {
+export function formatChangedValue(
+  before: JsonValue | undefined,
+  after: JsonValue | undefined,
+  compareLines: (before: string, after: string) => readonly LineChange[],
+): string[] {
   if (typeof before === "string" && typeof after === "string" && (before.includes("\n") || after.includes("\n"))) {
-    return formatChangedLines(before.split("\n"), after.split("\n"));
+    return formatChangedLines(compareLines(before, after));
   }
   return [`${formatValue(before)} -> ${formatValue(after)}`];
 }
@@ -31,26 +37,21 @@ export function printable(text: string): string {
   );
 }
 
-function formatChangedLines(before: readonly string[], after: readonly string[]): string[] {
-  const isSame = (index: number): boolean => before.at(index) === after.at(index);
-  const shorter = Math.min(before.length, after.length);
-  let start = 0;
-  while (start < shorter && isSame(start)) {
-    start++;
-  }
-  let end = 0;
-  while (end < shorter - start && isSame(-1 - end)) {
-    end++;
-  }
-  return [
-    `from line ${start + 1}`,
-    ...formatLines("-", before.slice(start, before.length - end)),
-    ...formatLines("+", after.slice(start, after.length - end)),
-  ];
+function formatChangedLines(changes: readonly LineChange[]): string[] {
+  const shown = changes
+    .slice(0, maxLineChanges)
+    .flatMap(({ line, removed, added }) => [
+      `from line ${line}`,
+      ...formatLines("-", removed),
+      ...formatLines("+", added),
+    ]);
+  return changes.length <= maxLineChanges ? shown : [...shown, `... (${changes.length - maxLineChanges} more changes)`];
 }
 
 function formatLines(symbol: string, lines: readonly string[]): string[] {
-  const shown = lines.slice(0, maxLines).map((line) => `${symbol} ${shortenLine(printable(line))}`);
+  const shown = lines
+    .slice(0, maxLines)
+    .map((line) => `${symbol} ${shortenLine(printable(line.replaceAll("\t", "  ")))}`);
   return lines.length <= maxLines ? shown : [...shown, `${symbol} ... (${lines.length - maxLines} more lines)`];
 }
 

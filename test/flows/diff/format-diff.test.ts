@@ -83,6 +83,34 @@ test("says that nothing changed", () => {
   expect(format(base, base, none)).toBe("No changes.\n");
 });
 
+test("shows each change of a text with several lines, also if other lines are between them", () => {
+  const [before, after] = [
+    "const a = 1;\nif (a) {\n\tb();\n}\nreturn msg;\n",
+    "const a = 2;\nif (a) {\n\tb();\n\tc();\n}\nreturn msg;\n",
+  ];
+  const withCode = (func: string): FlowNode[] => base.map((node) => (node.id === "f" ? { ...node, func } : node));
+  expect(format(withCode(before), withCode(after), none)).toContain(`
+      func: from line 1
+        - const a = 1;
+        + const a = 2;
+        from line 4
+        +   c();
+`);
+});
+
+test("shows a text that differs in very many lines as one change", () => {
+  const withCode = (prefix: string): FlowNode[] =>
+    base.map((node) =>
+      node.id === "f"
+        ? { ...node, func: ["// head", ...Array.from({ length: 200 }, (_, n) => prefix + n)].join("\n") }
+        : node,
+    );
+  const text = format(withCode("a"), withCode("b"), none);
+  expect(text).toContain("func: from line 2\n        - a0\n");
+  expect(text).toContain("        + ... (188 more lines)\n");
+  expect(text.match(/from line/g)).toHaveLength(1);
+});
+
 test("shortens long values and escapes control characters", () => {
   const target: FlowNode[] = base.map((node) =>
     node.id === "c" ? { ...node, name: "\u{1b}[31m\u{202e}", text: "x".repeat(200), code: "line\n".repeat(40) } : node,

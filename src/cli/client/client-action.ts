@@ -1,0 +1,41 @@
+import type { Command } from "commander";
+import type { Output } from "../output/output.ts";
+import type { Progress } from "../output/progress.ts";
+import type { Connection } from "./connection.ts";
+import type { ConnectionFlags } from "./connection-options.ts";
+import type { Session } from "./session.ts";
+
+/** What the action of a client command works with. */
+export type ClientContext = {
+  readonly connection: Connection;
+  readonly session: Session;
+  readonly output: Output;
+  /** Each call has one already. */
+  readonly progress: Progress;
+};
+
+/** The action of a command that calls a server, with the arguments and then the options of the command. */
+export function clientAction<A extends readonly unknown[]>(
+  run: (context: ClientContext, ...args: A) => Promise<void>,
+): (...args: [...A, Command]) => Promise<void> {
+  return async (...all) => {
+    const command = all.at(-1) as Command;
+    const args = all.slice(0, -1) as unknown as A;
+    const flags = command.optsWithGlobals<ConnectionFlags>();
+    const { resolveConnection } = await import("./resolve-connection.ts");
+    const connection = await resolveConnection(flags, process.env);
+    const [{ openSession }, { createOutput }, { createProgress }] = await Promise.all([
+      import("./session.ts"),
+      import("../output/output.ts"),
+      import("../output/progress.ts"),
+    ]);
+    const progress = createProgress();
+    try {
+      const session = openSession(connection, progress);
+      await run({ connection, session, output: await createOutput(flags.output), progress }, ...args);
+    } catch (error) {
+      const { explainError } = await import("./explain-error.ts");
+      throw explainError(error, connection);
+    }
+  };
+}

@@ -1,0 +1,80 @@
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { CliFailure } from "../failure.ts";
+import { type ClientConfig, clientConfigPath, parseClientConfig } from "./config.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads the configuration of the client. It is empty if there is no file. */
+export async function readClientConfig(environment: Environment): Promise<ClientConfig> {
+  const path = clientConfigPath(environment);
+  if (!(await isPrivateFile(path))) return { contexts: {}, tokens: {} };
+  // Loads the YAML parser only if there is a file.
+  const { readConfigFile } = await import("../config-file.ts");
+  const { content } = await readConfigFile(path, path);
+  return parseClientConfig(content, path);
+}
+
+/** A place in the file, and its new value; undefined: it is removed. */
+export type ConfigChange = { readonly path: readonly string[]; readonly value: unknown };
+
+/** Changes the file, without its comments being lost. Only this user can read it, since it contains tokens. */
+export async function changeClientConfig(environment: Environment, changes: readonly ConfigChange[]): Promise<void> {
+  const path = clientConfigPath(environment);
+  const { parseDocument } = await import("yaml");
+  const exists = await isPrivateFile(path);
+  const document = parseDocument(exists ? await readFile(path, "utf8") : "");
+  for (const change of changes) {
+    if (change.value !== undefined) {
+      document.setIn(change.path, document.createNode(change.value));
+    } else if (document.hasIn(change.path)) {
+      document.deleteIn(change.path);
+    }
+  }
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    // A symbolic link stays one.
+    await replace(exists ? await realpath(path) : path, document.toString());
+  } catch (error) {
+    throw new CliFailure(`${path} cannot be written: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** A reader sees the previous content or the whole new one, also after a power failure. */
+async function replace(path: string, content: string): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString("hex")}`;
+  try {
+    const file = await open(temporary, "wx", 0o600);
+    try {
+      await file.writeFile(content);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await chmod(temporary, 0o600);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** Whether the file exists. Throws a CliFailure if other users can read it, or could have written it. */
+async function isPrivateFile(path: string): Promise<boolean> {
+  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
+    throw new CliFailure(`${path} cannot be read: ${error.message}`, { cause: error });
+  });
+  if (stats === undefined) return false;
+  const user = process.getuid?.();
+  if (user !== undefined && (stats.mode & 0o077) !== 0) {
+    throw new CliFailure(
+      `${path} is open to other users of this machine, and may contain tokens. Protect it with: chmod 600 '${path}'`,
+    );
+  }
+  if (user !== undefined && user !== 0 && stats.uid !== user) {
+    throw new CliFailure(`${path} belongs to another user of this machine.`);
+  }
+  return true;
+}

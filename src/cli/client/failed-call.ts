@@ -1,0 +1,21 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import type { Interceptor } from "@connectrpc/connect";
+
+const failed = new WeakMap<object, DescMethod>();
+
+/** Remembers which call an error belongs to. */
+export const noteCall: Interceptor = (next) => async (request) => {
+  try {
+    return await next(request);
+  } catch (error) {
+    if (typeof error === "object" && error !== null) failed.set(error, request.method);
+    throw error;
+  }
+};
+
+/** Whether the call that failed with this error would have changed something. */
+export function isChange(error: object): boolean {
+  const method = failed.get(error);
+  return method !== undefined && method.idempotency === MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
+}

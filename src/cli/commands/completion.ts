@@ -1,0 +1,42 @@
+import { Argument, type Command } from "commander";
+import { withoutServer } from "../client/connection-options.ts";
+import { examples } from "../examples.ts";
+
+const shells = ["bash", "zsh", "fish"] as const;
+
+/** What the script uses of the package bash-completion, which not all systems have. */
+const bashFallback = `declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
+  words=("\${COMP_WORDS[@]}") cword=$COMP_CWORD cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]}
+}
+`;
+
+export function defineCompletion(root: Command): void {
+  withoutServer(root.command("completion"))
+    .summary("print a script that completes commands")
+    .description("Print a script with which a shell completes commands, flags, and the names of contexts.")
+    .addArgument(new Argument("<shell>", "the shell").choices(shells))
+    .addHelpText(
+      "after",
+      examples(
+        ['eval "$(flowgate completion bash)"', "in ~/.bashrc"],
+        ['eval "$(flowgate completion zsh)"', "in ~/.zshrc, after compinit"],
+        ["flowgate completion fish > ~/.config/fish/completions/flowgate.fish", "once"],
+      ),
+    )
+    .action(async (shell: string) => {
+      const { script } = await import("@bomb.sh/tab");
+      if (shell === "bash") process.stdout.write(bashFallback);
+      script(shell, "flowgate", "flowgate");
+    });
+
+  // Called by these scripts.
+  root
+    .command("complete", { hidden: true })
+    .argument("[words...]")
+    .allowUnknownOption()
+    .helpOption(false)
+    .action(async (words: readonly string[]) => {
+      const { complete } = await import("../completion/complete.ts");
+      await complete(root, words);
+    });
+}

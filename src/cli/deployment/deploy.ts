@@ -1,0 +1,54 @@
+import { create } from "@bufbuild/protobuf";
+import { type PlanFlowsResponse, SetFlowsResponseSchema } from "@flowgate/client";
+import type { ClientContext } from "../client/client-action.ts";
+import { stylePlan } from "../output/changes.ts";
+import { shortRev } from "../revisions/find-revision.ts";
+import { confirmDeployment } from "./confirm.ts";
+import { deploymentFields } from "./fields.ts";
+import { finishDeployment } from "./finish.ts";
+import type { DeploymentFlags } from "./flags.ts";
+import { hasChanges, planFlows } from "./plan.ts";
+import { showPreview } from "./preview.ts";
+import { printResponse } from "./print-response.ts";
+import type { FlowsInput } from "./read-flows.ts";
+
+export type DeployFlags = DeploymentFlags & { readonly merge?: true };
+
+/** Plans a deployment, asks, and deploys. Flows that are active already are not deployed again. */
+export async function deployFlows(context: ClientContext, input: FlowsInput, flags: DeployFlags): Promise<void> {
+  const { output } = context;
+  const plan = await planFlows(context, input, flags);
+  if (!hasChanges(plan)) {
+    const response = create(SetFlowsResponseSchema, { rev: plan.rev });
+    await printResponse(output, response, `No changes: revision ${shortRev(plan.rev)} remains active.`);
+    return;
+  }
+  await deployPlanned(context, input, plan, flags);
+}
+
+/** Reads the flows from the store again and restarts all nodes. */
+export async function reloadFlows(context: ClientContext, flags: DeployFlags): Promise<void> {
+  const input = { flows: [] };
+  await deployPlanned(context, input, await planFlows(context, input, flags), flags);
+}
+
+async function deployPlanned(
+  context: ClientContext,
+  { flows, rev, credentials }: FlowsInput,
+  plan: PlanFlowsResponse,
+  flags: DeployFlags,
+): Promise<void> {
+  const { session, output, connection } = context;
+  showPreview(output, `${stylePlan(plan.text, output)}\n`);
+  await confirmDeployment(`Deploy this to ${connection.server}?`, flags);
+  const isMerge = flags.merge === true;
+  const request = {
+    ...deploymentFields(flags),
+    flows: [...flows],
+    ...(credentials !== undefined && { credentials }),
+    // What was planned is what is deployed: nothing else can have been deployed in the meantime.
+    rev: isMerge ? (rev ?? plan.rev) : plan.rev,
+    merge: isMerge,
+  };
+  await finishDeployment(context, () => session.flows.setFlows(request), flags);
+}

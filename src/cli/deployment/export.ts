@@ -1,0 +1,30 @@
+import { parseFlows } from "../../flows/parse-flows.ts";
+import type { ClientContext } from "../client/client-action.ts";
+import { exportFile } from "../flow-files/export-file.ts";
+import { exportFolder } from "../flow-files/folder/export-folder.ts";
+import { formatNodes } from "../flow-files/format-nodes.ts";
+import { findRevision, shortRev } from "../revisions/find-revision.ts";
+
+/** Writes the flows of a revision, by default the active one, to stdout, a file or a folder. */
+export async function exportFlows(
+  { session, output }: ClientContext,
+  path: string | undefined,
+  name: string | undefined,
+): Promise<void> {
+  const wanted = name === undefined ? "" : (await findRevision(session, name)).rev;
+  const { flows: messages, rev } = await session.flows.getFlows({ rev: wanted });
+  const { flows } = parseFlows(messages);
+  const { format } = output;
+  if (path === undefined || path === "-") {
+    process.stdout.write(formatNodes(flows, format ?? "json"));
+    return;
+  }
+  const exported = `Exported revision ${shortRev(rev)}, ${flows.length} nodes, to ${path}`;
+  if (/\.(?:json|ya?ml)$/i.test(path)) {
+    await exportFile(path, flows, format);
+    process.stderr.write(`${exported}\n`);
+  } else {
+    const { written, removed } = await exportFolder(path, flows, format);
+    process.stderr.write(`${exported}: ${written.length} files written, ${removed.length} removed\n`);
+  }
+}

@@ -1,0 +1,36 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+
+/** The flags of all commands that deploy. */
+export type DeploymentFlags = {
+  readonly type?: string;
+  readonly message?: string;
+  readonly wait?: number;
+  readonly undoOnFailure?: true;
+  readonly yes?: true;
+};
+
+export type DeploymentTypeName = "full" | "nodes" | "flows" | "reload";
+
+/** Adds these flags, of which `types` are the values of `--type`, the default first. */
+export function addDeploymentFlags(command: Command, types?: readonly DeploymentTypeName[]): Command {
+  return addTypeFlag(command, types)
+    .option("-m, --message <text>", "comment to keep with the revision")
+    .option("--wait <seconds>", "end when the flows have run without failure for this time", parseSeconds)
+    .option("--undo-on-failure", "deploy the previous flows again if these fail within --wait (by default 10 seconds)")
+    .option("-y, --yes", "do not ask");
+}
+
+export function addTypeFlag(
+  command: Command,
+  types: readonly DeploymentTypeName[] = ["full", "nodes", "flows"],
+): Command {
+  const description = "which nodes restart: all, the changed ones, or also those that are wired to them";
+  return command.addOption(new Option("--type <type>", `${description}; by default ${types[0]}`).choices(types));
+}
+
+function parseSeconds(text: string): number {
+  if (!/^\d{1,3}$/.test(text) || Number(text) > 600) {
+    throw new InvalidArgumentError("It is a number of seconds, from 0 to 600.");
+  }
+  return Number(text);
+}

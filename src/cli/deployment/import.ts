@@ -1,0 +1,71 @@
+import { readFile } from "node:fs/promises";
+import type { ClientContext } from "../client/client-action.ts";
+import { CliFailure } from "../failure.ts";
+import { explainReadError } from "../flow-files/read-file.ts";
+import { MissingSecretFailure } from "../node-red/credentials.ts";
+import { formatInstall } from "../node-red/modules.ts";
+import { type NodeRedImport, type NodeRedSource, readUserFolder } from "../node-red/user-folder.ts";
+import type { Output } from "../output/output.ts";
+import { printableLines } from "../output/printable.ts";
+import { deployFlows } from "./deploy.ts";
+import type { DeploymentFlags } from "./flags.ts";
+import { showPreview } from "./preview.ts";
+import { printFlowsPlan } from "./print-plan.ts";
+
+export type ImportFlags = DeploymentFlags & {
+  readonly flowFile?: string;
+  readonly credentialSecretFile?: string;
+  readonly dryRun?: true;
+};
+
+/** Deploys the flows and credentials of a Node-RED, and prints what else has to be done. */
+export async function importFolder(context: ClientContext, folder: string, flags: ImportFlags): Promise<void> {
+  const { flowFile, credentialSecretFile, dryRun, ...deployment } = flags;
+  const credentialSecret = await readSecret(credentialSecretFile);
+  const imported = await readWithSecret({ folder, flowFile, credentialSecret });
+  showPreview(context.output, printableLines(formatReport(imported, context.output)));
+  await (dryRun === true
+    ? printFlowsPlan(context, imported, deployment)
+    : deployFlows(context, { flows: imported.flows, credentials: imported.credentials }, deployment));
+}
+
+async function readSecret(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined) {
+    return process.env["NODE_RED_CREDENTIAL_SECRET"] || undefined;
+  }
+  const text = await readFile(file, "utf8").catch((error: unknown) => {
+    throw explainReadError(error, file);
+  });
+  return text.replace(/\r?\n$/, "");
+}
+
+/** Asks for the secret if there is none, and a person to ask. */
+async function readWithSecret(source: NodeRedSource): Promise<NodeRedImport> {
+  try {
+    return await readUserFolder(source);
+  } catch (error) {
+    if (!(error instanceof MissingSecretFailure)) throw error;
+    const { askSecret, canAsk } = await import("../prompts.ts");
+    if (source.credentialSecret !== undefined || !canAsk()) {
+      throw new CliFailure(
+        `${error.message}.\nThe secret can be in the file of --credential-secret-file, or in NODE_RED_CREDENTIAL_SECRET.`,
+        { cause: error },
+      );
+    }
+    return readUserFolder({ ...source, credentialSecret: await askSecret("credentialSecret of Node-RED") });
+  }
+}
+
+function formatReport({ flowsFile, flows, credentials, users, modules, notes }: NodeRedImport, output: Output): string {
+  const withCredentials = Object.keys(credentials?.nodes ?? {}).length;
+  const section = (title: string, text: string): string[] => [output.style("bold", title), text, ""];
+  return [
+    `${flowsFile}: ${flows.length} nodes, ${withCredentials} of them with credentials`,
+    "",
+    ...(users === undefined ? [] : section("For flowgate.yaml, the users:", users.trimEnd())),
+    ...(modules.length === 0
+      ? []
+      : section("To be run before in the data directory of the service:", formatInstall(modules, "runtime"))),
+    ...(notes.length === 0 ? [] : section("Not imported:", output.style("yellow", notes.join("\n")))),
+  ].join("\n");
+}

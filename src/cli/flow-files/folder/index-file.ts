@@ -1,0 +1,84 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Document, visit } from "yaml";
+import { formatYaml } from "../../yaml/format-yaml.ts";
+import { parseSource } from "../source.ts";
+import { FlowFilesFailure } from "../failure.ts";
+
+/** What the files of the nodes don't say about the configuration in a folder. */
+export type FolderIndex = {
+  /** The files that an export has written: tabs and subflows in their order, then the global configuration nodes. */
+  readonly files: readonly string[];
+  /** Where nodes are in the order of the configuration if not at their usual place: the id of the node before each, "" for none. */
+  readonly moved: ReadonlyMap<string, string>;
+};
+
+export const indexName = "index.yaml";
+
+/** The name of a file by the folder's layout, which can't lead out of the folder. */
+const fileName = /^(?:(?:tabs|subflows)\/(?!\.)[^/\\]+|global)\.(?:yaml|yml|json)$/i;
+
+const comment = `# Written by "flowgate export", and read with the files beside it. The order of the tabs and subflows is that of their files here.
+# A tab can be added or removed with its file alone.
+`;
+
+export function formatIndex({ files, moved }: FolderIndex): string {
+  const document = new Document({
+    flowgateExport: 1,
+    files,
+    ...(moved.size > 0 && { moved: Array.from(moved, ([node, after]) => ({ node, after })) }),
+  });
+  visit(document, {
+    Map(_key, map, path) {
+      map.flow = path.length > 1;
+    },
+  });
+  return comment + formatYaml(document);
+}
+
+/** Returns undefined if the folder has no index. Throws a FlowFilesFailure if the file is not an index, or invalid. */
+export async function readIndex(folder: string): Promise<FolderIndex | undefined> {
+  const file = join(folder, indexName);
+  let bytes: Uint8Array;
+  try {
+    bytes = await readFile(file);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") {
+      return undefined;
+    }
+    throw error;
+  }
+  const source = parseSource(file, bytes);
+  const fail = (path: readonly (string | number)[], message: string): FlowFilesFailure =>
+    new FlowFilesFailure([{ file, ...source.positionOf(path), message }]);
+
+  const { flowgateExport, files, moved = [] } = Object(source.value) as Readonly<Record<string, unknown>>;
+  if (flowgateExport === undefined) {
+    throw fail([], 'is not an index that "flowgate export" has written: rename the file, or use another folder');
+  }
+  if (flowgateExport !== 1) {
+    throw fail(["flowgateExport"], "was written by another version of Flowgate: use that version or a newer one");
+  }
+  if (!Array.isArray(files)) {
+    throw fail(["files"], "files: must be an array of file names");
+  }
+  for (const [index, name] of files.entries()) {
+    if (typeof name !== "string" || !fileName.test(name)) {
+      throw fail(
+        ["files", index],
+        'must be the name of a file such as "tabs/a.yaml", "subflows/a.yaml" or "global.yaml"',
+      );
+    }
+  }
+  if (!Array.isArray(moved) || !moved.every(isMove)) {
+    throw fail(["moved"], "moved: must be an array of objects with the ids node and after");
+  }
+  return { files: files as string[], moved: new Map(moved.map(({ node, after }) => [node, after])) };
+}
+
+type Move = { readonly node: string; readonly after: string };
+
+function isMove(value: unknown): value is Move {
+  const { node, after } = Object(value) as Partial<Move>;
+  return typeof node === "string" && typeof after === "string";
+}

@@ -1,0 +1,96 @@
+import { parseJson, RequestError } from "@flowgate/transcoding/json";
+import type { JsonPath } from "@flowgate/transcoding/json-path";
+import { type Position, type Problem, parseYaml, type YamlDocument } from "../yaml/parse-yaml.ts";
+import { type FileProblem, FlowFilesFailure } from "./failure.ts";
+import { splitPath } from "./split-path.ts";
+
+/** A file of flows, parsed but not validated. */
+export type FlowSource = {
+  /** Its path as the user knows it, or `<stdin>`. */
+  readonly file: string;
+  readonly value: unknown;
+  /** The position of a value, or of its nearest ancestor in the file. */
+  positionOf(path: JsonPath): Position;
+};
+
+/** Deeper than any valid node. Bounds the recursion of the parser. */
+const maxDepth = 100;
+
+/**
+ * Parses JSON or YAML. A file that has neither of their extensions is JSON if it begins as an array or an object. Throws a
+ * FlowFilesFailure with all syntax errors, duplicate keys and integers that a double can't represent.
+ */
+export function parseSource(file: string, bytes: Uint8Array): FlowSource {
+  const text = decode(file, bytes);
+  if (text.trim() === "") {
+    throw failure(file, [{ line: 1, column: 1, message: "is empty: it must contain an array of nodes, [] for none" }]);
+  }
+  let yaml: YamlDocument | undefined;
+  const document = (): YamlDocument => (yaml ??= parseYaml(text));
+  return {
+    file,
+    value: isJson(file, text) ? parseJsonText(file, text, document) : parseYamlText(file, document()),
+    positionOf: (path) => document().positionOf(path),
+  };
+}
+
+function isJson(file: string, text: string): boolean {
+  return /\.json$/i.test(file) || (!/\.ya?ml$/i.test(file) && /^\s*[[{]/.test(text));
+}
+
+function decode(file: string, bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch (error) {
+    if (error instanceof TypeError) {
+      throw failure(file, [{ line: 1, column: 1, message: "is not UTF-8: save it as UTF-8" }]);
+    }
+    throw error;
+  }
+}
+
+/** The YAML parser, which is much slower, is used only to find positions. */
+function parseJsonText(file: string, text: string, document: () => YamlDocument): unknown {
+  let value: unknown;
+  try {
+    value = parseJson(Buffer.from(text), maxDepth);
+  } catch (error) {
+    if (error instanceof RequestError) {
+      throw failure(file, [locate(error.message, document)]);
+    }
+    throw error;
+  }
+  // Integers that may have been rounded.
+  if (/[^\w"]\d{16}/.test(text) && document().problems.length > 0) {
+    throw failure(file, document().problems);
+  }
+  return value;
+}
+
+function locate(message: string, document: () => YamlDocument): Problem {
+  const [, what, line, column] = /^the body is not valid JSON: (.*) \(line (\d+), column (\d+)\)$/.exec(message) ?? [];
+  if (what !== undefined) {
+    return { line: Number(line), column: Number(column), message: `is not valid JSON: ${what}` };
+  }
+  const { path } = splitPath(message);
+  return { ...document().positionOf(path), message };
+}
+
+function parseYamlText(file: string, { problems, toValue }: YamlDocument): unknown {
+  if (problems.length > 0) {
+    throw failure(file, problems);
+  }
+  try {
+    return toValue();
+  } catch (error) {
+    // The parser limits the expansion of aliases.
+    if (error instanceof ReferenceError) {
+      throw failure(file, [{ line: 1, column: 1, message: "its aliases expand to too many values" }]);
+    }
+    throw error;
+  }
+}
+
+function failure(file: string, problems: readonly Problem[]): FlowFilesFailure {
+  return new FlowFilesFailure(problems.map((problem): FileProblem => ({ file, ...problem })));
+}

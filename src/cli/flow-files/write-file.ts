@@ -1,0 +1,55 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { CliFailure } from "../failure.ts";
+
+/** Writes a file, and its folder if there is none. Readers see the old content or the new one. Returns false if it has that content. */
+export async function writeTextFile(path: string, text: string): Promise<boolean> {
+  try {
+    if ((await readIfExists(path)) === text) {
+      return false;
+    }
+    await mkdir(dirname(path), { recursive: true });
+    const temporary = join(dirname(path), `.${randomUUID()}.tmp`);
+    try {
+      await writeFile(temporary, text, { flag: "wx", flush: true });
+      await rename(temporary, path);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    }
+    return true;
+  } catch (error) {
+    throw explainWriteError(error, path);
+  }
+}
+
+async function readIfExists(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+function explainWriteError(error: unknown, path: string): unknown {
+  if (!(error instanceof Error && "code" in error)) {
+    return error;
+  }
+  switch (error.code) {
+    case "EACCES":
+    case "EPERM":
+    case "EROFS":
+      return new CliFailure(`${path}: this user may not write it: change the permissions, or choose another place`);
+    case "EISDIR":
+      return new CliFailure(`${path}: is a folder: remove it, or choose another place`);
+    case "ENOTDIR":
+    case "EEXIST":
+      return new CliFailure(`${path}: a part of this path is a file: remove it, or choose another place`);
+    default:
+      return new CliFailure(`${path}: can't be written (${String(error.code)})`);
+  }
+}

@@ -1,0 +1,44 @@
+import type { FlowNode } from "../../flows/configuration.ts";
+import { findRequiredModules } from "../../flows/plan/required-modules.ts";
+
+/** A module that the flows need besides Node-RED, as in package.json. */
+export type Module = { readonly name: string; readonly version: string | undefined };
+
+/**
+ * Finds the modules of a user folder that flows need. `manifest` is its package.json; `registry` is its .config.nodes.json, which
+ * lists the node types of each module. A module that it does not list may be needed.
+ */
+export function findModules(flows: readonly FlowNode[], manifest: unknown, registry: unknown): Module[] {
+  const types = new Set<unknown>(flows.map(({ type }) => type));
+  const isUnused = (name: string): boolean => {
+    const sets = Object.values(membersOf(membersOf(membersOf(registry)[name])["nodes"]));
+    const provided = sets.flatMap((set) => membersOf(set)["types"]);
+    return provided.length > 0 && !provided.some((type) => types.has(type));
+  };
+  const modules = new Map<string, string | undefined>();
+  for (const [name, version] of Object.entries(membersOf(membersOf(manifest)["dependencies"]))) {
+    if (!isUnused(name)) {
+      modules.set(name, String(version));
+    }
+  }
+  for (const { name, version } of findRequiredModules(flows)) {
+    modules.set(name, modules.get(name) ?? version);
+  }
+  return Array.from(modules, ([name, version]) => ({ name, version })).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/** The command that installs modules for the flows. `directory` is the runtime's directory of the service. */
+export function formatInstall(modules: readonly Module[], directory: string): string {
+  const specs = modules.map(({ name, version }) =>
+    version === undefined || version === "" ? name : `${name}@${version}`,
+  );
+  return ["npm", "install", "--prefix", ...[directory, ...specs].map(quoteForShell)].join(" ");
+}
+
+function quoteForShell(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}

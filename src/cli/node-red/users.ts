@@ -1,0 +1,104 @@
+import { parsePasswordHash } from "../../auth/passwords.ts";
+import { isPermission } from "../../auth/permissions.ts";
+import { permissions as knownPermissions } from "../../services/routes.ts";
+import { memberOf, type Setting, textOf } from "./settings.ts";
+
+/** The option `adminAuth` of Flowgate, as far as it can be imported. */
+export type AdminAuth = {
+  readonly users: readonly {
+    readonly username: string;
+    readonly password: string;
+    readonly permissions: Permissions;
+  }[];
+  readonly default?: { readonly permissions: Permissions };
+  readonly tokenLifetimeSeconds?: number;
+};
+
+type Permissions = string | readonly string[];
+
+/** Reports that a setting can't be imported, and why. */
+export type Report = (name: string, setting: Setting, reason: string) => void;
+
+/** Converts the users of Node-RED's setting `adminAuth`. Undefined: there are none. */
+export function readAdminAuth(adminAuth: Setting, report: Report): AdminAuth | undefined {
+  const type = memberOf(adminAuth, "type");
+  if (adminAuth.kind !== "object" || (type !== undefined && textOf(type) !== "credentials")) {
+    report("adminAuth", type ?? adminAuth, explain(type ?? adminAuth, "only users with passwords can be imported"));
+    return undefined;
+  }
+  const users = memberOf(adminAuth, "users");
+  if (users === undefined || users.kind === "code") {
+    report("adminAuth.users", users ?? adminAuth, explain(users, "it is missing"));
+    return undefined;
+  }
+  const items = users.kind === "list" ? users.items : [users];
+  const imported = items.flatMap((user, index) => readUser(user, `adminAuth.users[${index}]`, report));
+  if (imported.length === 0) {
+    return undefined;
+  }
+  for (const name of ["authenticate", "tokens"]) {
+    const code = memberOf(adminAuth, name);
+    if (code !== undefined) {
+      report(`adminAuth.${name}`, code, explain(code, "Flowgate has no such option"));
+    }
+  }
+  const defaults = memberOf(adminAuth, "default");
+  const permissions =
+    defaults && readPermissions(memberOf(defaults, "permissions"), defaults, "adminAuth.default.permissions", report);
+  const lifetime = memberOf(adminAuth, "sessionExpiryTime");
+  return {
+    users: imported,
+    ...(permissions !== undefined && { default: { permissions } }),
+    ...(lifetime?.kind === "value" &&
+      Number.isSafeInteger(lifetime.value) && { tokenLifetimeSeconds: lifetime.value as number }),
+  };
+}
+
+function readUser(user: Setting, path: string, report: Report): AdminAuth["users"] {
+  const name = memberOf(user, "username");
+  const username = textOf(name);
+  if (username === undefined || username === "") {
+    report(`${path}.username`, name ?? user, explain(name ?? user, "it is not text"));
+    return [];
+  }
+  const hash = memberOf(user, "password");
+  const password = textOf(hash);
+  if (password === undefined || parsePasswordHash(password) === undefined) {
+    const reason = "it is not a bcrypt hash: create one with flowgate hash-password";
+    report(`${path}.password`, hash ?? user, explain(hash ?? user, reason));
+    return [];
+  }
+  const permissions = readPermissions(memberOf(user, "permissions"), user, `${path}.permissions`, report);
+  return permissions === undefined ? [] : [{ username, password, permissions }];
+}
+
+/** Returns undefined if there is no permission that Flowgate has too. */
+function readPermissions(
+  permissions: Setting | undefined,
+  parent: Setting,
+  path: string,
+  report: Report,
+): Permissions | undefined {
+  const items = permissions?.kind === "list" ? permissions.items : permissions === undefined ? [] : [permissions];
+  const names = items.flatMap((item) => {
+    const name = textOf(item);
+    if (name === undefined || !isPermission(name, knownPermissions)) {
+      report(path, item, explain(item, "it is no permission of Flowgate"));
+      return [];
+    }
+    return [name];
+  });
+  if (names.length === 0) {
+    report(
+      path,
+      permissions ?? parent,
+      "no permission is left: choose from *, read, and those of docs/configuration.md",
+    );
+    return undefined;
+  }
+  return names.length === 1 ? names[0] : names;
+}
+
+function explain(setting: Setting | undefined, otherwise: string): string {
+  return setting?.kind === "code" ? setting.reason : otherwise;
+}

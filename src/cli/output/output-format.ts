@@ -1,0 +1,2 @@
+/** What -o prints for programs. */
+export type OutputFormat = "json" | "yaml";

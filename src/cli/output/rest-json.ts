@@ -1,0 +1,26 @@
+import { createRegistry, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { createJsonEncoder } from "@flowgate/transcoding";
+import { file_flowgate_v1_audit } from "../../../gen/flowgate/v1/audit_pb.ts";
+import { file_flowgate_v1_diff } from "../../../gen/flowgate/v1/diff_pb.ts";
+import { file_flowgate_v1_flows } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { file_flowgate_v1_revisions } from "../../../gen/flowgate/v1/revisions_pb.ts";
+import { file_flowgate_v1_runtime } from "../../../gen/flowgate/v1/runtime_pb.ts";
+import { file_flowgate_v1_settings } from "../../../gen/flowgate/v1/settings_pb.ts";
+import { file_flowgate_v1_tokens } from "../../../gen/flowgate/v1/tokens_pb.ts";
+
+/** The contract with the options that the descriptors of @flowgate/client lack. */
+const registry = createRegistry(
+  file_flowgate_v1_audit,
+  file_flowgate_v1_diff,
+  file_flowgate_v1_flows,
+  file_flowgate_v1_revisions,
+  file_flowgate_v1_runtime,
+  file_flowgate_v1_settings,
+  file_flowgate_v1_tokens,
+);
+
+/** The JSON value of a message as the REST API has it. */
+export function toRestJson(schema: DescMessage, message: Message): unknown {
+  const desc = registry.getMessage(schema.typeName) ?? schema;
+  return JSON.parse(new TextDecoder().decode(createJsonEncoder(desc)(message)));
+}

@@ -1,0 +1,14 @@
+import type { Revision } from "@flowgate/client";
+import { printable } from "../output/printable.ts";
+import { formatTime } from "../output/time.ts";
+import { shortRev } from "./find-revision.ts";
+
+/** `revision 4fGx0aQz ("new invoices", by ada, 2026-03-01 09:30:00)` */
+export function describeRevision({ rev, message, user, createTime }: Revision): string {
+  const parts = [
+    message === "" ? undefined : JSON.stringify(message),
+    user === "" ? undefined : `by ${user}`,
+    formatTime(createTime),
+  ].filter((part) => part !== undefined);
+  return printable(`revision ${shortRev(rev)} (${parts.join(", ")})`);
+}

@@ -1,0 +1,25 @@
+import { DeploymentOutcome, DeploymentOutcomeSchema, RestartRuntimeResponseSchema } from "@flowgate/client";
+import type { ClientContext } from "../client/client-action.ts";
+import { CliFailure, exitCodes } from "../failure.ts";
+import { enumWord } from "../output/enum-word.ts";
+import { printable } from "../output/printable.ts";
+
+/** Restarts the runtime. Throws a CliFailure if the flows do not run then. */
+export async function restartRuntime({ session, output, progress }: ClientContext): Promise<void> {
+  const response = await progress.during("Restarting the runtime", () => session.runtime.restartRuntime({}));
+  const { outcome, rev, missingTypes } = response;
+  const isRunning = outcome === DeploymentOutcome.RUNNING;
+  if (isRunning || output.format !== undefined) {
+    output.message(RestartRuntimeResponseSchema, response, () =>
+      output.style("green", `The flows of revision ${printable(rev)} are running in a new process.`),
+    );
+  }
+  if (!isRunning) {
+    const missing =
+      missingTypes.length === 0 ? "" : ` These node types are not installed: ${printable(missingTypes.join(", "))}.`;
+    throw new CliFailure(
+      `The runtime was restarted, but its flows do not run (${enumWord(DeploymentOutcomeSchema, outcome)}).${missing} See flowgate status.`,
+      { exitCode: exitCodes.notRunning },
+    );
+  }
+}

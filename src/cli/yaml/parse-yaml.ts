@@ -1,0 +1,132 @@
+import {
+  type Document,
+  type ErrorCode,
+  LineCounter,
+  type Node,
+  type Scalar,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  parseDocument,
+  visit,
+} from "yaml";
+
+/** Both begin with 1. */
+export type Position = { readonly line: number; readonly column: number };
+
+/** What is wrong at a place in a text. */
+export type Problem = Position & { readonly message: string };
+
+export type YamlDocument = {
+  readonly contents: Document.Parsed["contents"];
+  /** Syntax errors and duplicate keys. They contain nothing of the text. */
+  readonly problems: readonly Problem[];
+  /** Throws a ReferenceError if the aliases expand to too many values. */
+  readonly toValue: () => unknown;
+  /** The position of a key or an element, or of its nearest ancestor in the text. Of duplicate keys, that of the last one. */
+  positionOf(path: readonly (string | number)[]): Position;
+};
+
+/** Parses YAML 1.2, and JSON, which is a part of it. */
+export function parseYaml(text: string): YamlDocument {
+  const lines = new LineCounter();
+  // Pretty errors would contain the lines around an error, which may have secrets.
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  const positionAt = (offset: number): Position => {
+    const { line, col } = lines.linePos(offset);
+    return { line: Math.max(1, line), column: Math.max(1, col) };
+  };
+  const errors = [
+    ...[...document.errors, ...document.warnings].map(({ pos, code }) => ({
+      at: pos[0],
+      message: messages[code] ?? invalid,
+    })),
+    ...findFaults(document),
+  ];
+  return {
+    contents: document.contents,
+    problems: errors
+      // What follows the first such error is mostly a consequence of it.
+      .filter(
+        ({ message }, index) => message !== invalid || index === errors.findIndex((each) => each.message === invalid),
+      )
+      .map(({ at, message }) => ({ ...positionAt(at), message })),
+    toValue: () => document.toJS() as unknown,
+    positionOf: (path) => positionAt(offsetOf(document, path)),
+  };
+}
+
+const invalid = "this is not valid YAML";
+
+/** Replaces the parser's messages, which may contain a part of the file, and thus a secret. */
+const messages: Partial<Record<ErrorCode, string>> & { readonly BAD_ALIAS: string } = {
+  BAD_ALIAS: "an alias without an anchor; text that begins with * needs quotes",
+  BAD_DQ_ESCAPE: "an unknown escape in double quotes; in single quotes, a backslash is literal",
+  BAD_INDENT: "the indentation does not match the lines above",
+  BAD_SCALAR_START: "text that begins with this character needs quotes",
+  BLOCK_AS_IMPLICIT_KEY: "keys and values must be on lines of their own; text with a colon needs quotes",
+  DUPLICATE_KEY: "this key occurs twice",
+  MISSING_CHAR: "a quote, a bracket or a comma is missing",
+  NON_STRING_KEY: "keys must be text",
+  MULTIPLE_DOCS: "the file must have only one document",
+  TAB_AS_INDENT: "indent with spaces, not with tabs",
+  TAG_RESOLVE_FAILED: "tags are not supported; text that begins with ! needs quotes",
+};
+
+type Fault = { readonly at: number; readonly message: string };
+
+/** What the parser itself reports only when it converts to values, or not at all. */
+function findFaults(document: Document.Parsed): Fault[] {
+  const faults: Fault[] = [];
+  visit(document, {
+    Alias(_key, alias) {
+      if (alias.resolve(document) === undefined) {
+        faults.push({ at: start(alias), message: messages.BAD_ALIAS });
+      }
+    },
+    Scalar(_key, scalar) {
+      if (isRounded(scalar)) {
+        faults.push({ at: start(scalar), message: "must be an integer that a double can represent, or a string" });
+      }
+    },
+  });
+  return faults;
+}
+
+/** Whether the value is neither the integer in the text nor the double that is written so, which may be the nearest to it. */
+function isRounded({ value, source = "" }: Scalar): boolean {
+  if (!Number.isInteger(value) || Number.isSafeInteger(value) || !/^[-+]?\d+$/.test(source)) {
+    return false;
+  }
+  const digits = source.replace("+", "");
+  return digits !== String(value) && BigInt(digits) !== BigInt(value as number);
+}
+
+/** The offset of a key, or of its nearest ancestor in the file. */
+function offsetOf(document: Document.Parsed, path: readonly (string | number)[]): number {
+  let node: unknown = document.contents;
+  let offset = isNode(node) ? start(node) : 0;
+  for (const step of path) {
+    const parent: unknown = isAlias(node) ? node.resolve(document) : node;
+    if (isMap(parent)) {
+      const pair = parent.items.findLast(({ key }) => isScalar(key) && String(key.value) === String(step));
+      if (pair === undefined) {
+        break;
+      }
+      offset = isNode(pair.key) ? start(pair.key) : offset;
+      node = pair.value;
+    } else if (isSeq(parent) && typeof step === "number") {
+      node = parent.items[step];
+      offset = isNode(node) ? start(node) : offset;
+    } else {
+      break;
+    }
+  }
+  return offset;
+}
+
+function start(node: Node): number {
+  return node.range?.[0] ?? 0;
+}

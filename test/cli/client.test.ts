@@ -1,0 +1,232 @@
+import { mkdtempDisposable, readFile, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { deploy } from "../e2e/deploy.ts";
+import { functionNode, tab } from "../e2e/flow-builders.ts";
+import { bearer } from "../e2e/rest.ts";
+import { type Service, startService } from "../e2e/service.ts";
+import { login, passwordOf, user } from "../e2e/users.ts";
+import { type Outcome, runCli } from "./run-cli.ts";
+import { atTerminal, hasTerminal } from "./terminal.ts";
+
+let service: Service;
+let folder: AsyncDisposable & { readonly path: string };
+let configPath: string;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  folder = await mkdtempDisposable(join(tmpdir(), "flowgate-cli-"));
+  service = await startService({
+    config: { adminAuth: { type: "credentials", users: [user("ada", "*"), user("bob", ["settings.read"])] } },
+  });
+  env = { XDG_CONFIG_HOME: folder.path };
+  configPath = join(folder.path, "flowgate/config.yaml");
+  await succeed(["context", "add", "local", "--server", `${service.url}/`]);
+  await succeed(["login", "-u", "ada", "--password-stdin"], { input: `${passwordOf("ada")}\n` });
+});
+afterAll(async () => {
+  await service?.[Symbol.asyncDispose]();
+  await folder?.[Symbol.asyncDispose]();
+});
+
+const run = (args: readonly string[], options: { input?: string; env?: Record<string, string> } = {}) =>
+  runCli(args, { ...options, env: { ...env, ...options.env } });
+
+async function succeed(args: readonly string[], options: Parameters<typeof run>[1] = {}): Promise<string> {
+  const { code, stdout, stderr } = await run(args, options);
+  expect({ args, code, stderr }).toMatchObject({ code: 0 });
+  return stdout;
+}
+
+async function json(args: readonly string[]): Promise<Record<string, unknown>> {
+  return JSON.parse(await succeed([...args, "-o", "json"])) as Record<string, unknown>;
+}
+
+/** The REST API's answer to the same user. */
+async function rest(path: string, headers: Record<string, string> = {}): Promise<unknown> {
+  const reply = await service.send("GET", path, {
+    headers: { ...bearer(await login(service, { username: "ada" })), ...headers },
+  });
+  return reply.json();
+}
+
+const failure = (message: string, code = 1): Outcome => ({ code, stdout: "", stderr: `flowgate: ${message}\n` });
+
+test("keeps the token in a file that only this user can read", async () => {
+  const content = await readFile(configPath, "utf8");
+  expect(content).toContain(`${service.url}:\n    token: `);
+  expect((await stat(configPath)).mode & 0o777).toBe(0o600);
+  expect((await stat(join(folder.path, "flowgate"))).mode & 0o777).toBe(0o700);
+});
+
+test("shows what runs, for people and for programs", async () => {
+  const text = await succeed(["status"]);
+  expect(text).toMatch(/^Flows {2,}running$/m);
+  expect(text).toMatch(/^User {2,}ada$/m);
+  expect(text).not.toContain("\x1b");
+  const { settings, revision } = await json(["status"]);
+  expect(settings).toEqual(await rest("/settings"));
+  expect(revision).toMatchObject({ active: true, outcome: "running" });
+});
+
+test("exits with 4 if the flows do not run, and shows why", async () => {
+  const headers = bearer(await login(service, { username: "ada" }));
+  await deploy(
+    service,
+    { flows: [tab("t"), { id: "n", type: "no such type", z: "t", x: 1, y: 1, wires: [] }] },
+    "full",
+    headers,
+  );
+  const { code, stdout } = await run(["status"]);
+  expect(code).toBe(4);
+  expect(stdout).toMatch(/^Flows {2,}failed$/m);
+  expect(stdout).toMatch(/^Missing types {2,}no such type$/m);
+  const restart = await run(["runtime", "restart"]);
+  expect(restart.code).toBe(4);
+  expect(restart.stderr).toContain("no such type");
+});
+
+test("reads flows, one flow, a revision and settings", async () => {
+  const headers = bearer(await login(service, { username: "ada" }));
+  const flows = [
+    { ...tab("one"), label: "\x1b]0;owned\x07One" },
+    functionNode("f", { z: "one", name: "\x1b[2Jclear" }),
+  ];
+  const rev = await deploy(service, { flows }, "full", headers);
+  expect(await json(["get", "flows"])).toEqual(await rest("/flows", { "service-api-version": "v2" }));
+  expect(await json(["get", "flow", "one"])).toEqual(await rest("/flow/one"));
+  expect(await json(["get", "revision", rev])).toEqual(await rest(`/revisions/${rev}`));
+  expect(await json(["get", "settings"])).toEqual(await rest("/settings"));
+  // What a name contains can't reach the terminal.
+  expect(await succeed(["get", "flows"])).toMatch(/^one {2,}tab {2,}\\x1b\]0;owned\\x07One {2,}1$/m);
+  expect(await succeed(["get", "flow", "one"])).toMatch(/^f {2,}function {2,}\\x1b\[2Jclear$/m);
+  expect(await succeed(["runtime", "restart"])).toBe(`The flows of revision ${rev} are running in a new process.\n`);
+  expect(await run(["get", "flow", "none"])).toEqual(failure('There is no flow "none": no tab has this id.'));
+});
+
+test("prints YAML", async () => {
+  expect(await succeed(["whoami", "-o", "yaml"])).toBe('username: ada\npermissions:\n  - "*"\n');
+});
+
+test("creates, lists and revokes tokens, and shows a token once", async () => {
+  const { stdout, stderr } = await run(["token", "create", "ci", "--scope", "settings.read", "--expires-in", "1d"]);
+  expect(stdout).toMatch(/^\S{30,}\n$/);
+  const [, id = ""] = /created token (\S+), valid until/.exec(stderr) ?? [];
+  const token = { FLOWGATE_TOKEN: stdout };
+  expect(await succeed(["whoami"], { env: token })).toMatch(/^Permissions {2,}settings.read$/m);
+  expect(await run(["audit", "list"], { env: token })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("lacks the permission audit.read."),
+  });
+  expect(await succeed(["token", "list"])).toMatch(new RegExp(`^${id} +ci +ada +settings.read `, "m"));
+  expect(await run(["token", "list", "--limit", "1"])).toMatchObject({
+    code: 0,
+    stderr: "flowgate: only the first 1 are shown: use a larger --limit.\n",
+  });
+  expect(await succeed(["token", "revoke", id])).toBe("Revoked 1 token.\n");
+  expect(await run(["whoami"], { env: token })).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/rejects the token in FLOWGATE_TOKEN\. .* unset it and log in with: flowgate login/),
+  });
+  expect(await run(["token", "revoke", "--user", "bob"])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("confirm with --yes"),
+  });
+  expect(await succeed(["token", "revoke", "--user", "bob", "--yes"])).toBe("Revoked 0 tokens of bob.\n");
+});
+
+test("lists and verifies the audit log, at the server and in the store", async () => {
+  const list = await succeed(["audit", "list", "--kind", "sign_in", "--user", "ada", "--since", "1h", "--limit", "1"]);
+  expect(list).toMatch(/^SEQ +TIME +KIND .*\n\d+ +\S+ \S+ +sign in +ada +127\.0\.0\.1/);
+  const intact = await succeed(["audit", "verify"]);
+  const [, head = ""] = /^The audit log is intact: \d+ entries\. Head: (\d+:[0-9a-f]{64})\n$/.exec(intact) ?? [];
+  expect(await succeed(["audit", "verify", head, "--data-dir", service.dataDir])).toContain("intact");
+  expect(await run(["audit", "verify", head.replace(/.{4}$/, "ffff")])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("The audit log was changed"),
+  });
+  expect(await run(["audit", "list", "--kind", "nothing"])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("there is no kind nothing, only sign_in, sign_in_failed"),
+  });
+});
+
+test("sends the token to the server of the login only", async () => {
+  const other = service.url.replace("127.0.0.1", "localhost");
+  expect(await run(["whoami", "--server", other])).toEqual(
+    failure(`${other} requires a login. Log in with: flowgate login --server ${other}`),
+  );
+  const variables = { FLOWGATE_TOKEN: "secret", FLOWGATE_SERVER: "http://localhost:1" };
+  expect((await run(["whoami", "--server", other], { env: variables })).stderr).toContain(
+    "FLOWGATE_TOKEN was not sent, since it belongs to FLOWGATE_SERVER",
+  );
+});
+
+test("works over the Unix socket", async () => {
+  const socket = `unix:${service.dataDir}/flowgate.sock`;
+  await succeed(["login", "-u", "bob", "--password-stdin", "-s", socket], { input: passwordOf("bob") });
+  expect(await succeed(["whoami", "-s", socket])).toContain(`Server       ${socket}\n`);
+  // Without the permission to read revisions, the rest is shown.
+  expect(await succeed(["status", "-s", socket])).toMatch(/^Flows {2,}/m);
+  expect(await succeed(["logout", "-s", socket])).toBe(`Logged out of ${socket}.\n`);
+  expect((await run(["status", "-s", "unix:/nowhere.sock"])).stderr).toContain("There is no socket /nowhere.sock.");
+});
+
+test("switches between contexts", async () => {
+  await succeed(["context", "add", "secure", "--server", "https://flows.example.com", "--tls-server-name", "flows"]);
+  expect(await run(["context", "add", "local", "--server", "http://a"])).toMatchObject({ code: 1, stdout: "" });
+  expect(await succeed(["context", "list"])).toBe(
+    `   NAME    SERVER                     USER\n*  local   ${service.url.padEnd(27)}ada\n   secure  https://flows.example.com\n`,
+  );
+  expect(await succeed(["context", "show", "secure"])).toBe(
+    "Name             secure\nServer           https://flows.example.com\nTLS server name  flows\n",
+  );
+  expect((await run(["status", "--context", "none"])).stderr).toContain("There are: local, secure.");
+  await succeed(["context", "use", "secure"]);
+  expect(await succeed(["whoami", "--context", "local"])).toContain("ada");
+  expect(await succeed(["whoami"], { env: { FLOWGATE_CONTEXT: "local" } })).toContain("ada");
+  await succeed(["context", "remove", "secure"]);
+  await succeed(["context", "use", "local"]);
+});
+
+test("keeps the comments of the configuration file", async () => {
+  await writeFile(configPath, `# mine\n${await readFile(configPath, "utf8")}`);
+  await succeed(["context", "use", "local"]);
+  expect(await readFile(configPath, "utf8")).toMatch(/^# mine\n/);
+});
+
+test.skipIf(!hasTerminal)("logs in and out at a terminal, in colours, and revokes the token", async () => {
+  const fresh = { XDG_CONFIG_HOME: join(folder.path, "fresh"), FLOWGATE_SERVER: service.url };
+  const { code, shown } = await atTerminal(
+    ["login"],
+    [
+      ["Username", "ada\r"],
+      ["Password", `${passwordOf("ada")}\r`],
+    ],
+    fresh,
+  );
+  expect({ code, shown }).toMatchObject({
+    code: 0,
+    shown: expect.stringContaining(`Logged in to ${service.url} as ada.`),
+  });
+  expect(shown).not.toContain(passwordOf("ada"));
+  const [, token = ""] =
+    /token: (\S+)/.exec(await readFile(join(fresh.XDG_CONFIG_HOME, "flowgate/config.yaml"), "utf8")) ?? [];
+  const status = await atTerminal(["status"], [], fresh);
+  expect(status.shown).toContain("\x1b[1mFlows\x1b[22m");
+  expect((await atTerminal(["status"], [], { ...fresh, NO_COLOR: "1" })).shown).not.toContain("\x1b");
+  expect(await runCli(["logout"], { env: fresh })).toEqual({
+    code: 0,
+    stdout: `Logged out of ${service.url}.\n`,
+    stderr: "",
+  });
+  expect((await runCli(["whoami"], { env: fresh })).stderr).toContain("requires a login");
+  expect((await service.send("GET", "/settings", { headers: bearer(token) })).status).toBe(401);
+});
+
+test("a wrong password, and no terminal to ask at, are explained", async () => {
+  const wrong = await run(["login", "-u", "ada", "--password-stdin"], { input: "guess" });
+  expect(wrong).toEqual(failure("The username or the password is wrong."));
+  expect((await run(["login"])).stderr).toContain("specify --username, and pass the password with --password-stdin.");
+});

@@ -1,0 +1,339 @@
+import { cp, mkdtempDisposable, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type Node, tab } from "../e2e/flow-builders.ts";
+import { eventually, type Service, startService } from "../e2e/service.ts";
+import { openTcpProxy } from "../tcp-proxy.ts";
+import { type Outcome, runCli } from "./run-cli.ts";
+import { type Answer, atTerminal, hasTerminal } from "./terminal.ts";
+
+let service: Service;
+let folder: Awaited<ReturnType<typeof mkdtempDisposable>>;
+
+const fn = (func: string): Node => ({
+  id: "f",
+  type: "function",
+  z: "T",
+  x: 1,
+  y: 1,
+  name: "price",
+  func,
+  wires: [[]],
+});
+const base: Node[] = [
+  tab("T"),
+  fn("msg.payload = 1;\nreturn msg;"),
+  tab("U"),
+  { id: "d", type: "debug", z: "U", x: 1, y: 1, wires: [] },
+];
+const changed: Node[] = base.map((node) => (node.id === "f" ? fn("msg.payload = 2;\nreturn msg;") : node));
+const missing: Node[] = [...base, { id: "n", type: "not-installed", z: "U", x: 1, y: 1, wires: [] }];
+
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service?.[Symbol.asyncDispose]());
+beforeEach(async (context) => {
+  folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+  context.onTestFinished(() => folder[Symbol.asyncDispose]());
+  await deploy(base);
+});
+
+const env = () => ({ FLOWGATE_SERVER: service.url });
+const flowgate = (...args: string[]): Promise<Outcome> => runCli(args, { env: env(), cwd: folder.path });
+const inTerminal = (args: string[], ...answers: Answer[]) => atTerminal(args, answers, env());
+
+/** By another client. Returns the rev. */
+async function deploy(flows: readonly Node[]): Promise<string> {
+  const headers = { "content-type": "application/json", "service-api-version": "v2" };
+  const reply = await service.send("POST", "/flows", { headers, body: JSON.stringify({ flows }) });
+  expect(reply.status).toBe(200);
+  return (reply.json() as { rev: string }).rev;
+}
+
+async function active(): Promise<{ flows: Node[]; rev: string }> {
+  const headers = { "service-api-version": "v2" };
+  return (await service.send("GET", "/flows", { headers })).json() as { flows: Node[]; rev: string };
+}
+
+async function file(flows: unknown, name = "flows.json"): Promise<string> {
+  await writeFile(join(folder.path, name), typeof flows === "string" ? flows : JSON.stringify(flows));
+  return name;
+}
+
+const path = async (flows: unknown): Promise<string> => join(folder.path, await file(flows));
+
+const priceChange = `0 added, 0 removed, 1 changed
+
+tab "tab T" (T)
+  ~ function "price" (f)
+      func: from line 1
+        - msg.payload = 1;
+        + msg.payload = 2;
+`;
+
+test("validates files without a server", async () => {
+  const offline = { cwd: folder.path, env: { FLOWGATE_SERVER: "http://127.0.0.1:1" } };
+  expect(await runCli(["validate", await file(base)], offline)).toEqual({
+    code: 0,
+    stdout: "The flows are valid.\n",
+    stderr: "",
+  });
+  await file('[\n  {"id": "T", "type": "tab"},\n  {"id": "T", "type": 7}\n]', "bad.json");
+  expect(await runCli(["validate", "bad.json"], offline)).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/^flowgate: bad\.json:3:\d+: type: .*\n$/),
+  });
+});
+
+test("shows differences, with exit code 2", async () => {
+  expect(await flowgate("diff", await file(changed))).toEqual({ code: 2, stdout: priceChange, stderr: "" });
+  expect(await flowgate("diff", await file(base))).toEqual({ code: 0, stdout: "No changes.\n", stderr: "" });
+  const { code, stdout } = await flowgate("diff", await file(changed), "-o", "json");
+  expect(code).toBe(2);
+  expect(JSON.parse(stdout)).toMatchObject({
+    containers: [{ kind: "tab", id: "T", nodes: [{ id: "f", change: "changed" }] }],
+  });
+});
+
+test("compares a file with an earlier revision, and two revisions", async () => {
+  const rev = await deploy(changed);
+  expect(await flowgate("diff", await file(changed), "--base", "@~1")).toMatchObject({ code: 2, stdout: priceChange });
+  expect(await flowgate("diff", "--rev", rev.slice(0, 10))).toMatchObject({ code: 2, stdout: priceChange });
+  expect(await flowgate("diff", "--rev", "@", "--base", "active")).toMatchObject({ code: 0, stdout: "No changes.\n" });
+});
+
+test("plans a deployment without deploying it", async () => {
+  const { rev } = await active();
+  expect(await flowgate("plan", "--type", "nodes", await file(changed))).toEqual({
+    code: 0,
+    stdout: `${priceChange}\nnodes to start: 0, to stop: 0, to restart: 1\n`,
+    stderr: "",
+  });
+  expect(await flowgate("plan", await file(missing))).toMatchObject({
+    code: 4,
+    stdout: expect.stringContaining("missing type: not-installed, of n; no node starts\n"),
+    stderr: "flowgate: The flows would not run: install the modules of the missing types first.\n",
+  });
+  expect((await active()).rev).toBe(rev);
+});
+
+test("deploys a file, with a message, and not again if nothing has changed", async () => {
+  const first = await flowgate("deploy", await file(changed), "-m", "new price");
+  expect(first).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^0 added, .*\n\nDeployed revision \S{8}\. Its flows are running\.\n$/s),
+    stderr: "",
+  });
+  const { rev, flows } = await active();
+  expect(flows).toEqual(changed);
+  expect((await service.send("GET", `/revisions/${rev}`)).json()).toMatchObject({ message: "new price" });
+
+  expect(await flowgate("deploy", "flows.json")).toEqual({
+    code: 0,
+    stdout: `No changes: revision ${rev.slice(0, 8)} remains active.\n`,
+    stderr: "",
+  });
+  expect((await active()).rev).toBe(rev);
+});
+
+test("deploys flows and credentials from several sources", async () => {
+  const secret = { ...tab("T"), id: "s", type: "mqtt-broker", name: "main", port: 1883 };
+  await file([secret], "broker.json");
+  await file({ s: { user: "u", password: "p" } }, "credentials.json");
+  const outcome = await runCli(["deploy", "-", "broker.json", "--credentials", "credentials.json"], {
+    input: JSON.stringify(base),
+    env: env(),
+    cwd: folder.path,
+  });
+  expect(outcome).toMatchObject({ code: 0, stdout: expect.stringContaining("credentials: + password, + user\n") });
+  expect((await active()).flows).toEqual([...base, secret]);
+});
+
+test("prints the response for programs", async () => {
+  const { code, stdout, stderr } = await flowgate("deploy", await file(changed), "-o", "json");
+  expect({ code, response: JSON.parse(stdout) }).toEqual({
+    code: 0,
+    response: { rev: (await active()).rev, outcome: "running" },
+  });
+  expect(stderr).toContain("nodes to start");
+});
+
+test("exits with 4 and the reason if the flows do not run", async () => {
+  const outcome = await flowgate("deploy", await file(missing));
+  const { rev } = await active();
+  expect(outcome).toMatchObject({
+    code: 4,
+    stderr: `flowgate: Deployed revision ${rev.slice(0, 8)}, but its flows do not run: missing node types: not-installed
+flowgate: Correct them and deploy again, or deploy the previous ones with flowgate undo.
+`,
+  });
+});
+
+test("says that a deployment was undone", async () => {
+  const outcome = await flowgate("deploy", await file(missing), "--undo-on-failure");
+  const { rev, flows } = await active();
+  expect(flows).toEqual(base);
+  expect(outcome).toMatchObject({
+    code: 4,
+    stderr: expect.stringMatching(
+      new RegExp(`^flowgate: The flows of revision \\S{8} do not run: missing node types: not-installed
+flowgate: The previous ones were deployed again, as revision ${rev.slice(0, 8)}\\.
+$`),
+    ),
+  });
+});
+
+test("does not deploy over another revision than --rev, but merges", async () => {
+  const renamed = base.map((node) => (node.id === "d" ? { ...node, name: "log" } : node));
+  const rev = await deploy(renamed);
+  const args = ["deploy", await file(changed), "--rev", "@~1"];
+  expect(await flowgate(...args)).toEqual({
+    code: 3,
+    stdout: "",
+    stderr: expect.stringMatching(
+      new RegExp(`^flowgate: Conflict: revision ${rev.slice(0, 8)} \\(.*\\) is active\\. Nothing was deployed\\.
+flowgate: See what changed with flowgate show ${rev}\\. Then repeat with --merge .*
+$`),
+    ),
+  });
+  expect(await flowgate(...args, "--merge")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`, merged with ${rev.slice(0, 8)}. Its flows are running.`),
+  });
+  expect((await active()).flows).toEqual(changed.map((node) => (node.id === "d" ? { ...node, name: "log" } : node)));
+});
+
+test.each([
+  [
+    ["deploy"],
+    "flowgate: Name the files or folders to deploy, or - for stdin.\nflowgate: See flowgate deploy --help.\n",
+  ],
+  [["deploy", "none.json"], "flowgate: none.json: there is no such file or folder: correct the path\n"],
+  [
+    ["sync", "none"],
+    "flowgate: none: is not a folder. Deploy files with flowgate deploy.\nflowgate: See flowgate sync --help.\n",
+  ],
+  [["diff"], "flowgate: Name either files or, with --rev, a revision.\nflowgate: See flowgate diff --help.\n"],
+])("rejects %j", async (args, stderr) => {
+  expect(await flowgate(...args)).toEqual({ code: 1, stdout: "", stderr });
+});
+
+test("an export synchronizes without a change; a change of one file deploys that change", async () => {
+  expect(await flowgate("export", "out/")).toMatchObject({ code: 0, stderr: expect.stringContaining("written") });
+  const { rev } = await active();
+  expect(await flowgate("sync", "out")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^No changes/) });
+  expect((await active()).rev).toBe(rev);
+
+  const paths = (await readdir(join(folder.path, "out"), { recursive: true })).filter((path) => path.includes("tabs/"));
+  expect(paths).toHaveLength(2);
+  const [path = ""] = paths.filter((name) => name.includes("tab-t"));
+  const before = await readFile(join(folder.path, "out", path), "utf8");
+  await writeFile(join(folder.path, "out", path), before.replace("payload = 1", "payload = 2"));
+  expect(await flowgate("sync", "out", "--check")).toEqual({ code: 2, stdout: priceChange, stderr: "" });
+  expect(await flowgate("sync", "out")).toMatchObject({ code: 0, stdout: expect.stringContaining(priceChange) });
+  expect((await active()).flows).toEqual(changed);
+
+  // What others change on the server shows as drift, and an export takes it over.
+  await deploy(base);
+  expect(await flowgate("sync", "out", "--check")).toMatchObject({ code: 2 });
+  await flowgate("export", "out");
+  expect(await readFile(join(folder.path, "out", path), "utf8")).toBe(before);
+  expect(await flowgate("sync", "out", "--check")).toMatchObject({ code: 0 });
+});
+
+test("exports to stdout and to a file, which deploy to the same flows", async () => {
+  const { stdout } = await flowgate("export", "--rev", "@");
+  expect(JSON.parse(stdout)).toEqual(base);
+  await flowgate("export", "flows.yaml");
+  expect(await flowgate("diff", "flows.yaml")).toMatchObject({ code: 0 });
+});
+
+test("removes a tab whose file is removed", async () => {
+  await flowgate("export", "out", "-o", "json");
+  await cp(join(folder.path, "out"), join(folder.path, "kept"), { recursive: true });
+  await rm(join(folder.path, "out", "tabs", "tab-u.json"));
+  const { stdout } = await flowgate("sync", "out");
+  expect(stdout).toContain('tab "tab U" (U): removed\n  - debug (d)\n');
+  expect((await active()).flows.map(({ id }) => id)).toEqual(["T", "f"]);
+});
+
+test("a deployment whose response was lost is made once", async () => {
+  await using proxy = await openTcpProxy(service.port);
+  const { rev } = await active();
+  const deployed = runCli(["deploy", await file(changed), "--wait", "2"], {
+    env: { FLOWGATE_SERVER: `http://127.0.0.1:${proxy.port}` },
+    cwd: folder.path,
+  });
+  // The response is sent two seconds after the commit.
+  const committed = await eventually(async () => {
+    const now = (await active()).rev;
+    expect(now).not.toBe(rev);
+    return now;
+  });
+  proxy.cut();
+  expect(await deployed).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`Deployed revision ${committed.slice(0, 8)}. Its flows are running.`),
+  });
+  expect((await active()).rev).toBe(committed);
+});
+
+test.skipIf(!hasTerminal)("asks at a terminal, and deploys nothing without a yes", async () => {
+  const { rev } = await active();
+  const { code, shown } = await inTerminal(["deploy", await path(changed)], ["Deploy this to", "n"]);
+  expect(code).toBe(1);
+  expect(shown).toContain('\x1b[33m  ~ function "price" (f)\x1b[39m\r\n');
+  expect(shown).toContain(
+    "\x1b[31m        - msg.payload = 1;\x1b[39m\r\n\x1b[32m        + msg.payload = 2;\x1b[39m\r\n",
+  );
+  expect(shown).toContain("flowgate: Nothing was deployed.");
+  expect((await active()).rev).toBe(rev);
+
+  const cancelled = await inTerminal(["deploy", join(folder.path, "flows.json")], ["Deploy this to", "\x03"]);
+  expect({ code: cancelled.code, rev: (await active()).rev }).toEqual({ code: 130, rev });
+
+  expect(await inTerminal(["deploy", join(folder.path, "flows.json")], ["Deploy this to", "y"])).toMatchObject({
+    code: 0,
+    shown: expect.stringMatching(/Deployed revision \S{8}\. Its flows are running\./),
+  });
+  expect((await active()).flows).toEqual(changed);
+});
+
+test.skipIf(!hasTerminal)("exits with 3 if somebody else deploys while it asks", async () => {
+  const renamed = base.map((node) => (node.id === "f" ? { ...node, name: "tariff" } : node));
+  let rev = "";
+  const { code, shown } = await inTerminal(
+    ["deploy", await path(changed)],
+    [
+      "Deploy this to",
+      async () => {
+        rev = await deploy(renamed);
+        return "y";
+      },
+    ],
+  );
+  expect(code).toBe(3);
+  expect(shown).toContain(`flowgate: Conflict: revision ${rev.slice(0, 8)} (`);
+  expect(shown).toContain('flowgate:   function "price" (f): changed by you, changed by others');
+  expect((await active()).flows).toEqual(renamed);
+});
+
+test.skipIf(!hasTerminal)("shows progress while it waits, and no colours with NO_COLOR", async () => {
+  const shown = await inTerminal(["deploy", await path(changed), "--yes", "--wait", "2"]);
+  expect(shown).toMatchObject({ code: 0, shown: expect.stringContaining("Deploying") });
+  const plain = await atTerminal(["deploy", await path(base), "--yes", "--wait", "2"], [], { ...env(), NO_COLOR: "1" });
+  expect(plain).toMatchObject({ code: 0, shown: expect.not.stringContaining("\x1b") });
+  expect(plain.shown).not.toContain("Deploying");
+});
+
+test.skipIf(!hasTerminal)("escape sequences of flows do not reach the terminal", async () => {
+  const evil = "\x1b[2J\x1b]0;owned\x07\r\u202e";
+  const flows = base.map((node) => (node.id === "d" ? { ...node, name: evil, [`${evil}p`]: evil } : node));
+  const { code, shown } = await inTerminal(["plan", await path(flows)]);
+  expect(code).toBe(0);
+  const colours = new RegExp(String.raw`\x1b\[\d+m|\r\n`, "g");
+  expect(shown.replaceAll(colours, "")).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u);
+});

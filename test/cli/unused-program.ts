@@ -1,0 +1,14 @@
+import type { Program } from "../../src/cli/program.ts";
+
+const unused = (): never => {
+  throw new Error("this is not expected to be called");
+};
+
+/** For what uses the definitions of the commands only. */
+export const unusedProgram: Program = {
+  version: () => "0.0.0",
+  openGateway: unused,
+  copyStore: unused,
+  migrateStore: unused,
+  verifyAudit: unused,
+};

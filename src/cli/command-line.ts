@@ -28,7 +28,7 @@ import { defineWhoami } from "./commands/whoami.ts";
 import { addConnectionOptions } from "./client/connection-options.ts";
 import { examples } from "./examples.ts";
 import { helpConfiguration, helpOutput } from "./help.ts";
-import type { Program } from "./program.ts";
+import type { Program } from "./service/program.ts";
 
 /** All commands of `flowgate`. Their actions load what they need. */
 export function createCommandLine(program: Program): Command {

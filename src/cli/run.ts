@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from "commander";
 import { createCommandLine } from "./command-line.ts";
 import { CliFailure, usageFailure } from "./failure.ts";
-import type { Program } from "./program.ts";
+import type { Program } from "./service/program.ts";
 
 /** Runs the command of the command line. Reports failures on stderr and by the exit code. */
 export async function runCommandLine(program: Program): Promise<void> {

@@ -4,7 +4,7 @@ import { examples } from "../examples.ts";
 import { usageFailure } from "../failure.ts";
 import type { AuditFlags } from "../audit/audit.ts";
 import { parseLimit, parseTime } from "../parse-values.ts";
-import type { Program } from "../program.ts";
+import type { Program } from "../service/program.ts";
 import { addSettings, readFlags } from "../service/flags.ts";
 import { storeSettings } from "./store.ts";
 

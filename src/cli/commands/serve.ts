@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { withoutServer } from "../client/connection-options.ts";
 import { examples } from "../examples.ts";
-import type { Program } from "../program.ts";
+import type { Program } from "../service/program.ts";
 import { addSettings, readFlags } from "../service/flags.ts";
 
 const details = `

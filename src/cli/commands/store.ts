@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { withoutServer } from "../client/connection-options.ts";
 import { usageFailure } from "../failure.ts";
 import { examples } from "../examples.ts";
-import type { Program } from "../program.ts";
+import type { Program } from "../service/program.ts";
 import { addSettings, readFlags } from "../service/flags.ts";
 
 /** The settings of commands that open the store only. */

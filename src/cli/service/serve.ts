@@ -1,4 +1,4 @@
-import type { Program } from "../program.ts";
+import type { Program } from "./program.ts";
 import { createFileWatch } from "./file-watch.ts";
 import type { Flags } from "./flags.ts";
 import { configPathOf } from "./read-input.ts";

@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from "node:util";
 import type { Command } from "commander";
 import { commandPath } from "../src/cli/command-path.ts";
 import { createCommandLine } from "../src/cli/command-line.ts";
-import type { Program } from "../src/cli/program.ts";
+import type { Program } from "../src/cli/service/program.ts";
 
 export const pageUrl = new URL("../docs/cli.md", import.meta.url);
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { createCommandLine } from "../../src/cli/command-line.ts";
-import type { Program } from "../../src/cli/program.ts";
+import type { Program } from "../../src/cli/service/program.ts";
 import { root } from "../packaging/stage.ts";
 
 const documents = [

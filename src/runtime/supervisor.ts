@@ -16,6 +16,7 @@ import {
   running,
 } from "./deployment.ts";
 import { readFlowRuntime } from "./flow-runtime.ts";
+import { lowerPriority } from "./lower-priority.ts";
 import { type RuntimeOptions, completeOptions } from "./options.ts";
 import { createRenewals } from "./renewals.ts";
 import { type InstanceExit, type RuntimeInstance, prepareInstance } from "./runtime-instance.ts";
@@ -219,9 +220,11 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       return waiter.result;
     },
     distrust(reason) {
+      if (!renewals.distrust(reason, 0) || instance === undefined || reporter.state === "stopped") return;
+      // Its flows would take the CPU from the operators and from the next process.
+      if (instance.processId !== undefined) lowerPriority(instance.processId);
       // Once: it may exit, for example because there is not enough memory.
-      if (renewals.distrust(reason, 0) && instance !== undefined && reporter.state !== "stopped")
-        prepared ??= prepare();
+      prepared ??= prepare();
     },
     processStats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
     processId: () => instance?.processId,

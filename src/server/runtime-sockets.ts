@@ -17,7 +17,7 @@ export type RuntimeProcess = {
 const pauseFactor = 2;
 
 /** A lookup that had to wait for other work does not delay the next one for as long. */
-const maxPauseMs = 250;
+const maxPauseMs = 100;
 
 /** How long a lookup goes on before other work gets as much time. */
 const sliceMs = 2;

@@ -1,4 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
+import { getPriority } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { DeploymentType, FlowNode } from "../../src/flows/configuration.ts";
@@ -94,6 +95,16 @@ test("flows that keep operators from the API get no time to stop, unlike those o
   expect(runtime.entries).not.toContainEqual(stops);
   await runtime.restart(revision(2, [node("b")]));
   expect(runtime.entries).toContainEqual(stops);
+});
+
+test.runIf(process.platform === "linux")("they have a lower priority until then than those after it", async () => {
+  await using runtime = await running();
+  const priority = (): number => getPriority(runtime.processId());
+  const before = priority();
+  runtime.distrust("it is a test");
+  expect(priority()).toBeGreaterThan(before);
+  expect(await isRenewed(runtime, "nodes")).toBe(true);
+  expect(priority()).toBe(before);
 });
 
 describe.runIf(process.platform === "linux")("the process of a deployment after distrust", () => {

@@ -28,7 +28,7 @@ const suspicionMs = 10_000;
  * wait behind thousands until it is accepted. Randomized, so that they do not all connect at the same time.
  */
 const minHoldMs = 1_000;
-const maxHeldPerMs = 1;
+const maxHeldPerMs = 0.5;
 
 export type Connections = {
   readonly open: ReadonlySet<AcceptedConnection>;

@@ -11,8 +11,6 @@ import { freePort } from "../../../../test/free-port.ts";
 
 const module = "github.com/grpc-ecosystem/grpc-gateway/v2";
 const version = "v2.33.0";
-/** The gateway of the example listens on this port only. */
-const port = 8080;
 const root = join(import.meta.dirname, "../../../..");
 
 /** grpc-gateway's example: a gateway that its own generator has written, and the gRPC service behind it. */
@@ -28,24 +26,23 @@ export async function openGrpcGateway(): Promise<GrpcGateway | string> {
   if (go === undefined) {
     return "Go is not installed";
   }
-  if (await isListening(port)) {
-    return `port ${port} is in use`;
+  const downloaded = spawnSync(go, ["mod", "download", "-json", `${module}@${version}`], { encoding: "utf8" });
+  if (downloaded.status !== 0) {
+    return "the module can't be downloaded";
   }
+  const { Dir } = JSON.parse(downloaded.stdout) as { Dir: string };
   const bin = join(root, "node_modules/.cache/grpc-gateway", version);
-  const commands = ["example-gateway-server", "example-grpc-server"];
-  const install = commands.map((name) => `${module}/examples/internal/cmd/${name}@${version}`);
-  const built = spawnSync(go, ["install", ...install], { env: { ...process.env, GOBIN: bin } });
-  if (built.status !== 0) {
-    return `the module can't be built: ${String(built.stderr).split("\n").at(-2)}`;
+  const failure = await buildPrograms(go, Dir, bin);
+  if (failure !== undefined) {
+    return `the module can't be built: ${failure}`;
   }
-  const { Dir } = JSON.parse(
-    execFileSync(go, ["mod", "download", "-json", `${module}@${version}`], { encoding: "utf8" }),
-  ) as { Dir: string };
   const types = await buildTypes(Dir);
-  const grpcPort = await freePort();
+  const [grpcPort, port] = [await freePort(), await freePort()];
   const children = [
     spawn(join(bin, "example-grpc-server"), ["-addr", `127.0.0.1:${grpcPort}`], { stdio: "ignore" }),
-    spawn(join(bin, "example-gateway-server"), ["-endpoint", `127.0.0.1:${grpcPort}`], { stdio: "ignore" }),
+    spawn(join(bin, "example-gateway-server"), ["-endpoint", `127.0.0.1:${grpcPort}`, "-addr", `127.0.0.1:${port}`], {
+      stdio: "ignore",
+    }),
   ];
   while (!(await isListening(grpcPort)) || !(await isListening(port))) {
     if (children.some(({ exitCode }) => exitCode !== null)) {
@@ -54,6 +51,28 @@ export async function openGrpcGateway(): Promise<GrpcGateway | string> {
     await delay(20);
   }
   return { baseUrl: `http://127.0.0.1:${port}`, types, [Symbol.asyncDispose]: () => stop(children) };
+}
+
+/** The gateway listens on port 8080 of all interfaces, unless a flag is added to its source. Returns why it can't be built. */
+async function buildPrograms(go: string, module: string, bin: string): Promise<string | undefined> {
+  const copy = await mkdtemp(join(tmpdir(), "grpc-gateway-"));
+  try {
+    // The module cache is read-only.
+    execFileSync("cp", ["-r", "--no-preserve=mode", `${module}/.`, copy]);
+    const main = join(copy, "examples/internal/cmd/example-gateway-server/main.go");
+    const source = await readFile(main, "utf8");
+    const flag = 'var addr = flag.String("addr", "", "address to listen on")';
+    await writeFile(
+      main,
+      source.replace(/Addr: +":8080"/, "Addr: *addr").replace("func main() {", `${flag}\n\nfunc main() {`),
+    );
+    await mkdir(bin, { recursive: true });
+    const programs = ["example-gateway-server", "example-grpc-server"].map((name) => `./examples/internal/cmd/${name}`);
+    const { status, stderr } = spawnSync(go, ["build", "-o", `${bin}/`, ...programs], { cwd: copy, encoding: "utf8" });
+    return status === 0 ? undefined : stderr.split("\n").at(-2);
+  } finally {
+    await rm(copy, { recursive: true });
+  }
 }
 
 async function stop(children: readonly ChildProcess[]): Promise<void> {

@@ -25,6 +25,7 @@ async function writePackage(folder: string): Promise<void> {
   const dist = join(folder, "dist");
   const {
     private: _,
+    bin,
     exports,
     imports,
     ...manifest
@@ -35,8 +36,9 @@ async function writePackage(folder: string): Promise<void> {
   });
   const published = {
     ...manifest,
+    ...(bin && { bin: mapValues(bin, compiledFile) }),
     ...(imports && {
-      imports: mapValues(imports, (files) => mapValues(files, (file) => file.replace(/\.ts$/, ".js"))),
+      imports: mapValues(imports, (files) => mapValues(files, compiledFile)),
     }),
     exports: Object.fromEntries(compiled),
   };
@@ -48,12 +50,17 @@ async function writePackage(folder: string): Promise<void> {
   }
 }
 
+function compiledFile(source: string): string {
+  return source.replace(/\.ts$/, ".js");
+}
+
 function mapValues<T, U>(object: Readonly<Record<string, T>>, map: (value: T) => U): Record<string, U> {
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value)]));
 }
 
 type Manifest = {
   readonly private: true;
+  readonly bin?: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string>>;
   /** The internal imports that depend on the runtime: a file for each condition. */
   readonly imports?: Readonly<Record<string, Readonly<Record<string, string>>>>;

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { presets } from "../src/index.ts";
 
 const read = (file: string): Promise<string> => readFile(join(import.meta.dirname, "..", file), "utf8");
-const document = await read("docs/reference.md");
+const document = (await Promise.all(["docs/reference.md", "docs/openapi.md"].map(read))).join("\n");
 
 test("the reference has a row for every option, and for no other", async () => {
   const sources: [heading: string, file: string, type: string][] = [
@@ -14,6 +14,8 @@ test("the reference has a row for every option, and for no other", async () => {
     ["CompressionOptions", "src/response/compression.ts", "CompressionOptions"],
     ["CorsOptions", "src/http/cors.ts", "CorsOptions"],
     ["OpenApiOptions", "src/openapi/openapi.ts", "OpenApiOptions"],
+    ["Parameters", "src/plugin/parameters.ts", "Parameters"],
+    ["ConfigFile", "src/plugin/options.ts", "ConfigFile"],
     ["RestTransportOptions", "src/client/options.ts", "RestTransportOptions"],
     ["TranscodingRequest", "src/http/request.ts", "TranscodingRequest"],
     ["TranscodingError", "src/errors/format.ts", "TranscodingError"],
@@ -42,7 +44,7 @@ test("the presets that the document names are those that there are", async () =>
 
 /** The names of the properties of an object type, where it is declared. */
 function keysOf(source: string, type: string): string[] {
-  const start = source.search(new RegExp(`^export type ${type}(?:<.*>)? =`, "m"));
+  const start = source.search(new RegExp(`^(?:export )?type ${type}(?:<.*>)? =`, "m"));
   const body = source.slice(start, source.indexOf("\n};", start));
   const keys = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??[:(]/gm)].map(([, key = ""]) => key);
   expect({ type, keys }).not.toEqual({ type, keys: [] });

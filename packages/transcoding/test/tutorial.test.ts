@@ -4,13 +4,17 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { buildPackages } from "../../../test/packaging/build.ts";
 import { findNode, thisNode } from "../../../test/packaging/nodes.ts";
 import { openStage, root, type Stage } from "../../../test/packaging/stage.ts";
+import type { OpenApiDocument } from "../src/index.ts";
 
 const document = (
   await Promise.all(
-    ["README.md", "docs/reference.md"].map((file) => readFile(join(import.meta.dirname, "..", file), "utf8")),
+    ["README.md", "docs/reference.md", "docs/openapi.md"].map((file) =>
+      readFile(join(import.meta.dirname, "..", file), "utf8"),
+    ),
   )
 ).join("\n");
 
@@ -70,6 +74,7 @@ describe.each([...(await Promise.all([findNode(22), findNode(24)])), thisNode])(
   "on Node $major",
   ({ path, missing }) => {
     test.skipIf(missing !== undefined).each([
+      ["the introduction", "@flowgate/transcoding", "server.ts"],
       ["the tutorial", "Tutorial", "server.ts"],
       ["the example on node:http", "node:http", "node-http.ts"],
     ])("%s: the commands print the documented output", async (_name, heading, file) => {
@@ -91,6 +96,31 @@ test("the project of the tutorial has no type errors", async () => {
   await expect(execute(join(root, "node_modules/.bin/tsc"), ["-p", "."], stage.empty)).resolves.toBe("");
 });
 
+test("the plugin of the package describes the project as its server does", async () => {
+  await using server = await openServer(process.execPath, stage.empty, "server.ts");
+  const served = (await (await fetch(`${server.url}/openapi.json`)).json()) as OpenApiDocument;
+  const written = parse(await readFile(join(stage.empty, "library.openapi.yaml"), "utf8")) as OpenApiDocument;
+  expect(written.info).toEqual(served.info);
+  expect(written.tags).toEqual([{ name: "LibraryService", description: "A library of books." }]);
+  expect(withoutDescriptions(written.components)).toEqual(withoutDescriptions(served.components));
+  expect(withoutDescriptions(written.paths)).toEqual(withoutDescriptions(served.paths));
+});
+
+test("the plugin reads the configuration of the documentation", async () => {
+  const local = "protoc-gen-flowgate-openapi";
+  const opt = ["config=openapi.config.json", "output=configured.json"];
+  const template = JSON.stringify({ version: "v2", plugins: [{ local, strategy: "all", out: ".", opt }] });
+  await execute("npx", ["buf", "generate", "--template", template], stage.empty);
+  const text = await readFile(join(stage.empty, "configured.json"), "utf8");
+  expect(JSON.parse(text)).toMatchObject({
+    info: { title: "Library", license: { name: "MIT" } },
+    paths: {
+      "/v1/books": { get: { security: [] }, post: { security: [{ bearer: [] }] } },
+      "/books/{id}": { delete: { operationId: "LibraryService_DeleteBook" } },
+    },
+  });
+});
+
 test("the package installs no other packages", async () => {
   const folder = join(stage.other, "alone");
   await mkdir(folder);
@@ -100,10 +130,18 @@ test("the package installs no other packages", async () => {
   expect(new Set(names)).toEqual(new Set(["@bufbuild/protobuf", "@connectrpc/connect", "@flowgate/transcoding"]));
 });
 
+/** Without what comments become: generated code has none. */
+function withoutDescriptions(value: object): unknown {
+  return JSON.parse(
+    JSON.stringify(value, (key, each: unknown) => (key === "description" || key === "summary" ? undefined : each)),
+  );
+}
+
 /** Returns the console blocks of a section, including its subsections. */
 function consoleBlocks(heading: string): Block[] {
   const [, level = "", rest = ""] = new RegExp(`^(#+) ${heading}$(.*)`, "ms").exec(document) ?? [];
-  const section = rest.split(new RegExp(`^#{1,${level.length}} `, "m"), 1)[0] ?? "";
+  // The title has the part before the first heading.
+  const section = rest.split(new RegExp(`^#{1,${Math.max(2, level.length)}} `, "m"), 1)[0] ?? "";
   const found = blocks.filter(({ language, text }) => language === "console" && section.includes(text));
   expect(found).not.toEqual([]);
   return found;

@@ -1,0 +1,50 @@
+import type { StreamJson } from "../openapi/stream.ts";
+import type { presets } from "../transcoder/presets.ts";
+
+/** The parameter of the plugin: what `opt` of buf and `--flowgate-openapi_opt` of protoc set. */
+export type Parameters = {
+  readonly output?: string;
+  readonly title?: string;
+  readonly version?: string;
+  readonly description?: string;
+  /** URLs; can be repeated. */
+  readonly servers?: readonly string[];
+  /** Can be repeated. */
+  readonly services?: readonly string[];
+  readonly preset?: keyof typeof presets;
+  readonly errors?: "plain" | "problem" | "status";
+  readonly streams?: StreamJson;
+  /** A JSON file with further options. */
+  readonly config?: string;
+};
+
+const lists = new Set(["servers", "services"]);
+
+/**
+ * Parses `name=value,…`. protoc and buf join parameters with commas and don't escape those of values, so what begins with a
+ * blank or has no `=` continues the value before it. The result is to be checked.
+ */
+export function parseParameter(text: string): Parameters {
+  const parts: string[] = [];
+  for (const part of text === "" ? [] : text.split(",")) {
+    const last = parts.pop();
+    if (last !== undefined && (/^\s/.test(part) || !part.includes("="))) {
+      parts.push(`${last},${part}`);
+    } else {
+      parts.push(...(last === undefined ? [] : [last]), part);
+    }
+  }
+  const values = new Map<string, string[]>();
+  for (const part of parts) {
+    const [name = "", ...rest] = part.split("=");
+    if (rest.length === 0) {
+      throw new Error(`the option ${name} has no value: options are name=value`);
+    }
+    const before = values.get(name) ?? [];
+    if (before.length > 0 && !lists.has(name)) {
+      throw new Error(`the option ${name} is given twice`);
+    }
+    values.set(name, [...before, rest.join("=")]);
+  }
+  return Object.fromEntries([...values].map(([name, each]) => [name, lists.has(name) ? each : each[0]])) as Parameters;
+}

@@ -34,6 +34,7 @@ COPY --from=build /build/dist/src dist/src
 COPY --from=build /build/dist/gen dist/gen
 # Where node_modules links to.
 COPY --from=build /build/packages/transcoding/dist packages/transcoding
+COPY --from=build /build/packages/client/dist packages/client
 COPY docs-page docs-page
 COPY package.json openapi.json LICENSE ./
 

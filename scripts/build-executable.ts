@@ -29,6 +29,8 @@ try {
       mainFormat: "module",
       output,
       disableExperimentalSEAWarning: true,
+      // Compiling the bundle takes a quarter of the time of `flowgate --help`.
+      useCodeCache: true,
       // Node flags are not read from the environment, where they could be used to run other code.
       execArgvExtension: "cli",
       // A few large assets, because the time to find one grows with their number.

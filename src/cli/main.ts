@@ -5,7 +5,8 @@ import { limitYoungGeneration } from "./young-generation.ts";
 
 // Must run before other modules are loaded.
 const release = limitYoungGeneration();
-const { useCompileCache } = await import("./compile-cache.ts");
+const { useCompileCache, useUserCompileCache } = await import("./compile-cache.ts");
+if (!startsService(process.argv[2])) useUserCompileCache(process.env);
 const { runCommandLine } = await import("./run.ts");
 
 await runCommandLine({
@@ -25,3 +26,9 @@ await runCommandLine({
   verifyAudit: async (...verify) => (await import("../store/open-store.ts")).verifyAudit(...verify),
   beforeLoad: useCompileCache,
 });
+
+/** Whether these are the arguments of `serve`, whose compile cache is in its data directory. A bare command has its flags. */
+function startsService(first = "serve"): boolean {
+  const isFlag = first.startsWith("-") && !["--help", "-h", "--version", "-V"].includes(first);
+  return isFlag || first === "serve" || first === "start";
+}

@@ -1,11 +1,11 @@
-import { mkdtempDisposable, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtempDisposable, readFile, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { deploy } from "../e2e/deploy.ts";
 import { functionNode, tab } from "../e2e/flow-builders.ts";
 import { bearer } from "../e2e/rest.ts";
-import { type Service, startService } from "../e2e/service.ts";
+import { eventually, type Service, startService } from "../e2e/service.ts";
 import { login, passwordOf, user } from "../e2e/users.ts";
 import { type Outcome, runCli } from "./run-cli.ts";
 import { atTerminal, hasTerminal } from "./terminal.ts";
@@ -136,6 +136,28 @@ test("creates, lists and revokes tokens, and shows a token once", async () => {
   expect(await succeed(["token", "revoke", "--user", "bob", "--yes"])).toBe("Revoked 0 tokens of bob.\n");
 });
 
+test("explains a token that has expired", async () => {
+  const config = { XDG_CONFIG_HOME: join(folder.path, "expired") };
+  await mkdir(join(folder.path, "expired/flowgate"), { recursive: true });
+  const token = (await succeed(["token", "create", "short", "--expires-in", "1s"])).trim();
+  const tokens = { [service.url]: { token, user: "ada", expireTime: "2026-03-01T00:00:00Z" } };
+  await writeFile(join(folder.path, "expired/flowgate/config.yaml"), JSON.stringify({ tokens }), { mode: 0o600 });
+  const outcomes = await eventually(async () => {
+    const variables = await run(["whoami", "-s", service.url], { env: { FLOWGATE_TOKEN: token } });
+    expect(variables.code).toBe(1);
+    return [variables, await runCli(["whoami", "-s", service.url], { env: config })];
+  });
+  const reason = "The access token is unknown, expired or revoked; issue another one.";
+  expect(outcomes).toEqual([
+    failure(
+      `${service.url} rejects the token in FLOWGATE_TOKEN. ${reason} Set a valid one, or unset it and log in with: flowgate login --server ${service.url}`,
+    ),
+    failure(
+      `The login at ${service.url} has ended. ${reason} Log in again with: flowgate login --server ${service.url}`,
+    ),
+  ]);
+});
+
 test("lists and verifies the audit log, at the server and in the store", async () => {
   const list = await succeed(["audit", "list", "--kind", "sign_in", "--user", "ada", "--since", "1h", "--limit", "1"]);
   expect(list).toMatch(/^SEQ +TIME +KIND .*\n\d+ +\S+ \S+ +sign in +ada +127\.0\.0\.1/);
@@ -229,4 +251,16 @@ test("a wrong password, and no terminal to ask at, are explained", async () => {
   const wrong = await run(["login", "-u", "ada", "--password-stdin"], { input: "guess" });
   expect(wrong).toEqual(failure("The username or the password is wrong."));
   expect((await run(["login"])).stderr).toContain("specify --username, and pass the password with --password-stdin.");
+});
+
+test.skipIf(!hasTerminal)("revokes all tokens only after a yes at a terminal", async () => {
+  const revoke = (answer: string) =>
+    atTerminal(["token", "revoke", "--all"], [["Revoke all tokens of all users", answer]], env);
+  expect(await revoke("n")).toMatchObject({ code: 1, shown: expect.stringContaining("Nothing was revoked.") });
+  expect(await succeed(["whoami"])).toContain("ada");
+  expect(await revoke("y")).toMatchObject({
+    code: 0,
+    shown: expect.stringMatching(/Revoked \d+ tokens of all users\./),
+  });
+  expect((await run(["whoami"])).stderr).toContain(`The login at ${service.url} has ended.`);
 });

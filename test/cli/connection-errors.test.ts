@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createAuthority, daysFromNow, issueServer } from "../certificates.ts";
 import { runCli } from "./run-cli.ts";
+import { atTerminal, hasTerminal } from "./terminal.ts";
 
 async function listen(server: Server): Promise<{ port: number; [Symbol.dispose](): void }> {
   server.listen(0, "127.0.0.1");
@@ -96,6 +97,54 @@ test("explains certificates that are not valid", async () => {
   });
   expect(await fails(get(1, "--ca-file", "/nowhere.pem"))).toContain("--ca-file: /nowhere.pem cannot be read");
   expect(await fails(["whoami", "--server", "http://a", "--ca-file", caFile])).toContain("http://a has no TLS");
+});
+
+test("presents the certificate of the client, and explains a server that rejects it", async () => {
+  await using folder = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+  const [authority, otherAuthority] = [createAuthority(), createAuthority("Other authority")];
+  const client = authority.issue();
+  const files = { ca: authority.cert, cert: client.cert, key: client.key, other: otherAuthority.issue().cert };
+  const path = (name: keyof typeof files) => join(folder.path, `${name}.pem`);
+  await Promise.all(Object.entries(files).map(([name, pem]) => writeFile(path(name as keyof typeof files), pem)));
+  const strict = { ...issueServer(authority), ca: authority.cert, requestCert: true };
+  using server = await listen(createTlsServer(strict, answer(200, { "content-type": "application/proto" }, "")));
+  const call = ["whoami", "--server", `https://127.0.0.1:${server.port}`, "--ca-file", path("ca")];
+  const [cert, key] = [
+    ["--cert-file", path("cert")],
+    ["--key-file", path("key")],
+  ] as const;
+  expect(await runCli([...call, ...cert, ...key])).toMatchObject({ code: 0, stderr: "" });
+  expect(await fails(call)).toContain(
+    "requires a certificate of the client. Name one with --cert-file and --key-file.",
+  );
+  expect(await fails([...call, ...cert])).toContain("--cert-file needs --key-file too");
+  expect(await fails([...call, "--cert-file", path("other"), ...key])).toContain("These certificates cannot be used");
+  const foreign = otherAuthority.issue();
+  await writeFile(path("cert"), foreign.cert);
+  await writeFile(path("key"), foreign.key);
+  expect(await fails([...call, ...cert, ...key])).toContain(
+    "was lost. Check that it accepts the certificate of the client: some servers close the connection if not.",
+  );
+});
+
+test.skipIf(!hasTerminal)("shows at a terminal that a call takes longer than a second", async () => {
+  let respond = (): void => {};
+  using server = await listen(
+    createServer((_, response) => {
+      respond = () => {
+        response.writeHead(200, { "content-type": "application/proto", connection: "close" }).end();
+      };
+    }),
+  );
+  const call = ["whoami", "--server", `http://127.0.0.1:${server.port}`];
+  const waiting = `Waiting for http://127.0.0.1:${server.port}`;
+  const { code, shown } = await atTerminal(call, [[waiting, () => respond()]]);
+  expect(code).toBe(0);
+  // The line is removed, and the cursor is shown again, before the result is printed.
+  const [, result = ""] = shown.split("\x1b[?25h");
+  expect(shown.indexOf(waiting)).toBeGreaterThan(0);
+  expect(result).toContain("No user:");
+  expect(result).not.toContain("Waiting");
 });
 
 test("does not send a token unencrypted to another machine", async () => {

@@ -120,6 +120,36 @@ test("plans a deployment without deploying it", async () => {
   expect((await active()).rev).toBe(rev);
 });
 
+test("does not plan for another revision than --rev, but a merge with the active one", async () => {
+  const rev = await deploy(base.map((node) => (node.id === "d" ? { ...node, name: "log" } : node)));
+  expect(await flowgate("plan", await file(changed), "--rev", "@~1")).toEqual({
+    code: 3,
+    stdout: "",
+    stderr: expect.stringContaining(`flowgate: Conflict: revision ${rev.slice(0, 8)} (`),
+  });
+  expect(await flowgate("plan", "flows.json", "--rev", "@~1", "--merge")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(priceChange),
+  });
+  expect((await active()).rev).toBe(rev);
+});
+
+test("reads the flows again, and restarts all nodes", async () => {
+  const { rev, flows } = await active();
+  expect(await flowgate("deploy", "--type", "reload")).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(
+      /^No changes\.\n\nnodes to start: 0, to stop: 0, to restart: 2\n\nDeployed revision \S{8}\. Its flows are running\.\n$/,
+    ),
+    stderr: "",
+  });
+  expect(await active()).toMatchObject({ flows, rev });
+  expect(await flowgate("deploy", "--type", "reload", await file(base))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("--type reload takes no files."),
+  });
+});
+
 test("deploys a file, with a message, and not again if nothing has changed", async () => {
   const first = await flowgate("deploy", await file(changed), "-m", "new price");
   expect(first).toEqual({
@@ -222,7 +252,10 @@ test.each([
 });
 
 test("an export synchronizes without a change; a change of one file deploys that change", async () => {
-  expect(await flowgate("export", "out/")).toMatchObject({ code: 0, stderr: expect.stringContaining("written") });
+  expect(await flowgate("export", "out/")).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(/^Exported revision \S{8}, 4 nodes, to out\/: \d files written, 0 removed\n$/),
+  });
   const { rev } = await active();
   expect(await flowgate("sync", "out")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^No changes/) });
   expect((await active()).rev).toBe(rev);
@@ -239,7 +272,7 @@ test("an export synchronizes without a change; a change of one file deploys that
   // What others change on the server shows as drift, and an export takes it over.
   await deploy(base);
   expect(await flowgate("sync", "out", "--check")).toMatchObject({ code: 2 });
-  await flowgate("export", "out");
+  expect((await flowgate("export", "out")).stderr).toMatch(/: 1 file written, 0 removed\n$/);
   expect(await readFile(join(folder.path, "out", path), "utf8")).toBe(before);
   expect(await flowgate("sync", "out", "--check")).toMatchObject({ code: 0 });
 });

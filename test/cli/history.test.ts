@@ -143,10 +143,16 @@ test("undoes a deployment, and restores an earlier one", async () => {
     revision: { cause: "undo", message: "wrong price", deploymentType: "nodes", restoredRev: revs[1] },
   });
 
+  expect((await flowgate("show", "@")).stdout).toContain(`\nCause     undo, back to ${revs[1]}\n`);
+
   const restored = await flowgate("rollback", revs[0]?.slice(0, 10) ?? "", "-o", "json");
   expect(restored.code).toBe(0);
   expect(JSON.parse(restored.stdout)).toMatchObject({ outcome: "running" });
   expect(await active()).toEqual(withPrice(1));
+  const { stdout: history } = await flowgate("history", "--limit", "2");
+  expect(history).toMatch(
+    new RegExp(`  restore of ${revs[0]?.slice(0, 8)}  .*\n.*  undo, back to ${revs[1]?.slice(0, 8)}  `),
+  );
   expect((await flowgate("rollback", revs[0] ?? "")).stdout).toMatch(/^No changes: revision \S{8} remains active\.\n$/);
 });
 

@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtempDisposable, readdir, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtempDisposable, readdir, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -39,6 +39,27 @@ test.each([
   expect(stderr).toContain("/src/cli/run.ts");
   expect(loaded.filter((path) => !["loopback.ts", "index.ts", "retry.ts"].includes(path))).toEqual([]);
   expect(stderr).not.toMatch(/\/src\/cli\/service\/(?!flags|settings)/);
+});
+
+const filesIn = async (folder: string) =>
+  (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
+
+test("puts the compile cache of other commands than the service in the cache folder of the user", async () => {
+  await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+  const cached = { ...env, XDG_CACHE_HOME: join(directory.path, "cache") };
+  await runCli(start, { env: cached });
+  expect(await readdir(directory.path)).toEqual([]);
+  await runCli(["--help"], { env: cached });
+  const folder = join(directory.path, "cache/flowgate/compile-cache");
+  expect((await filesIn(folder)).length).toBeGreaterThan(10);
+  expect((await stat(folder)).mode & 0o777).toBe(0o700);
+});
+
+test("does not use a compile cache whose folder others could replace", async () => {
+  await using directory = await mkdtempDisposable(join(tmpdir(), "flowgate-"));
+  await chmod(directory.path, 0o777);
+  const { code } = await runCli(["--help"], { env: { ...env, HOME: directory.path } });
+  expect({ code, files: await filesIn(directory.path) }).toEqual({ code: 0, files: [] });
 });
 
 test("puts the compile cache in the data directory", async () => {

@@ -34,9 +34,10 @@ export async function atTerminal(
     if (mark !== undefined && shown.includes(mark, from)) {
       from = shown.length;
       left.shift();
-      void Promise.resolve(typeof typed === "function" ? typed() : typed).then((text) =>
-        terminal.stdin.write(text ?? ""),
-      );
+      void Promise.resolve(typeof typed === "function" ? typed() : typed).then((text) => {
+        // A command to which nothing is typed may have ended.
+        if (typeof text === "string") terminal.stdin.write(text);
+      });
     }
   });
   const code = await exitCode(terminal);

@@ -4,6 +4,7 @@ import { stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { cliEnvironment } from "../cli/run-cli.ts";
 import { deploy } from "../e2e/deploy.ts";
 import { endpoint } from "../e2e/flow-builders.ts";
 import { bearer } from "../e2e/rest.ts";
@@ -95,6 +96,13 @@ test("the built image runs the service as its user, as process 1, and on a read-
   for (const page of ["/docs/start.js", "/docs/swagger-ui-bundle.js"]) {
     expect((await service.send("GET", page)).status).toBe(200);
   }
+
+  const program = join(image.root, "opt/flowgate/dist/src/cli/main.js");
+  const whoami = [program, "whoami", "--server", service.url];
+  const { stdout } = await promisify(execFile)(process.execPath, whoami, {
+    env: cliEnvironment({ FLOWGATE_TOKEN: await login(service, { username: "admin" }) }),
+  });
+  expect(stdout).toContain("admin");
 
   const health = JSON.parse((last(image.stage, "HEALTHCHECK") ?? "").replace(/^.*?CMD /, "")) as string[];
   const ask = (port: number) =>

@@ -32,8 +32,10 @@ function start(options: ServiceOptions = {}): Promise<Service> {
   return startService({ command: [executable], cwd: stage.empty, dataDir, env, ...options });
 }
 
-async function runExecutable(args: readonly string[]) {
-  return promisify(execFile)(executable, args, { cwd: stage.empty, env: {} }).catch((error: unknown) => error);
+async function runExecutable(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  // Without the configuration of the user who runs the tests.
+  const environment = { XDG_CONFIG_HOME: "/nonexistent", ...env };
+  return promisify(execFile)(executable, args, { cwd: stage.empty, env: environment }).catch((error: unknown) => error);
 }
 
 /** The folder of the unpacked files. */
@@ -47,7 +49,7 @@ test("prints its version, help and errors without unpacking anything", async () 
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
   expect(await runExecutable(["--version"])).toMatchObject({ stdout: `${version}\n` });
   expect(await runExecutable(["--help"])).toMatchObject({
-    stdout: expect.stringContaining("hash-password") as unknown,
+    stdout: expect.stringMatching(/^ {2}status .*^ {2}validate .*^ {2}hash-password /ms) as unknown,
   });
   expect(await runExecutable(["--port", "x"])).toMatchObject({
     code: 1,
@@ -56,12 +58,28 @@ test("prints its version, help and errors without unpacking anything", async () 
   expect(await readdir(stage.empty)).toEqual([]);
 });
 
-test("is the complete service: logins, deployments, flows, its pages, and an orderly shutdown", async () => {
+test("validates flows without unpacking anything", async () => {
+  await writeFile(join(stage.other, "flows.yaml"), "- { id: T, type: tab }\n- { id: T, type: tab }\n");
+  expect(await runExecutable(["validate", join(stage.other, "flows.yaml")])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("flows.yaml:2:") as unknown,
+  });
+  expect(await readdir(stage.empty)).toEqual([]);
+});
+
+test("is the complete service and its client: logins, deployments, flows, pages, and an orderly shutdown", async () => {
   await using service = await start({ config: { adminAuth: { users: [user("admin", "*")] } } });
   // A bcrypt hash, which is verified on a worker thread.
   const authorization = bearer(await login(service, { username: "admin" }));
   await deploy(service, { flows: endpoint("/hello", "msg.payload = `Hello`") }, "full", authorization);
   expect(await service.get("/hello", authorization)).toBe("Hello");
+  const client = { FLOWGATE_SERVER: service.url, FLOWGATE_TOKEN: authorization.authorization.slice("Bearer ".length) };
+  expect(await runExecutable(["status"], client)).toMatchObject({
+    stdout: expect.stringMatching(/^Flows {2,}running$/m) as unknown,
+  });
+  expect(await runExecutable(["whoami", "-o", "yaml"], client)).toMatchObject({
+    stdout: 'username: admin\npermissions:\n  - "*"\n',
+  });
   for (const page of ["/openapi.json", "/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js"]) {
     expect(await service.send("GET", page)).toMatchObject({ status: 200 });
   }
@@ -120,9 +138,9 @@ test("does not run the runtime program without the permission model", async () =
   await writeFile(join(stage.other, "program.cjs"), `console.log("it ran")`);
   const program = join(stage.other, "program.cjs");
   expect(await runExecutable(["flow-runtime", program])).toMatchObject({
-    code: 2,
+    code: 1,
     stdout: "",
-    stderr: expect.stringContaining("Unknown command flow-runtime.") as unknown,
+    stderr: expect.stringContaining("Unknown command 'flow-runtime'.") as unknown,
   });
   expect(
     await runExecutable([`--node-options=--permission --allow-fs-read=${program}`, "flow-runtime", program]),

@@ -1,12 +1,13 @@
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, mkdtempDisposable, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { settings } from "../../src/cli/service/settings.ts";
 import { parseOptions } from "../../src/options/parse.ts";
+import { runCli } from "../cli/run-cli.ts";
 import { root } from "./stage.ts";
 
 const unit = readFileSync(join(root, "deploy/systemd/flowgate.service"), "utf8");
@@ -53,13 +54,35 @@ function valuesOf(key: string): string[] {
   return [...unit.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].map(([, value = ""]) => value);
 }
 
-test("the paths and commands of the unit exist", () => {
-  expect(valuesOf("ExecStart")).toEqual(["/usr/local/bin/flowgate serve"]);
-  const variables = valuesOf("Environment").flatMap((line) => line.split(" ").map((pair) => pair.split("=")));
+const environment = valuesOf("Environment").flatMap((line) =>
+  line.split(" ").map((pair) => pair.split("=") as [name: string, value: string]),
+);
+
+test("the command of the unit starts the service with its configuration", async () => {
+  const [program, ...args] = valuesOf("ExecStart")[0]?.split(" ") ?? [];
+  expect(program).toBe("/usr/local/bin/flowgate");
+  await using credentials = await mkdtempDisposable(join(tmpdir(), "flowgate-unit-"));
+  // The service reads this file, and rejects it.
+  await writeFile(join(credentials.path, "flowgate.yaml"), "port: many");
+  const specifiers = { d: credentials.path, S: credentials.path };
+  const env = Object.fromEntries(
+    environment.map(([name, value]) => [
+      name,
+      value.replaceAll(/%([dS])/g, (_, letter: "d" | "S") => specifiers[letter]),
+    ]),
+  );
+  expect(await runCli(args, { env })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `flowgate: ${credentials.path}/flowgate.yaml:1: port: must be a whole number from 0 to 65535\n`,
+  });
+});
+
+test("the paths and variables of the unit exist", () => {
   const known = ["FLOWGATE_CONFIG", ...settings.map(({ variable }) => variable)];
-  expect(variables.filter(([name = ""]) => !known.includes(name))).toEqual([]);
+  expect(environment.filter(([name]) => !known.includes(name))).toEqual([]);
   const [credential] = valuesOf("LoadCredential")[0]?.split(":") ?? [];
-  expect(Object.fromEntries(variables)).toEqual({
+  expect(Object.fromEntries(environment)).toEqual({
     FLOWGATE_CONFIG: `%d/${credential}`,
     FLOWGATE_DATA_DIR: `%S/${valuesOf("StateDirectory")[0]}`,
   });

@@ -6,14 +6,18 @@ import { type StructuralScan, scanStructure } from "../src/json/structural-scan.
 function expected(bytes: Uint8Array): StructuralScan {
   let [colons, commas, containers, open, depth] = [0, 0, 0, 0, 0];
   let [isInside, isEscaped, hasUnicodeEscape] = [false, false, false];
+  let [hasEscape, hasEscapedKey] = [false, false];
   for (const byte of bytes) {
     const character = String.fromCharCode(byte);
     hasUnicodeEscape ||= isEscaped && character === "u";
     if (character === '"' && !isEscaped) {
       isInside = !isInside;
+      hasEscape &&= !isInside;
     }
     isEscaped = isInside && character === "\\" && !isEscaped;
+    hasEscape ||= isEscaped;
     if (!isInside) {
+      hasEscapedKey ||= character === ":" && hasEscape;
       colons += Number(character === ":");
       commas += Number(character === ",");
       containers += Number("[{".includes(character));
@@ -21,7 +25,7 @@ function expected(bytes: Uint8Array): StructuralScan {
       depth = Math.max(depth, open);
     }
   }
-  return { colons, commas, containers, depth, hasUnicodeEscape };
+  return { colons, commas, containers, depth, hasUnicodeEscape, hasEscapedKey };
 }
 
 test("counts colons, commas, containers and depth outside of strings, whatever escapes the strings contain", () => {
@@ -39,6 +43,11 @@ test("counts colons, commas, containers and depth outside of strings, whatever e
   );
 });
 
+test("distinguishes keys with escapes from values", () => {
+  expect(scanStructure(Buffer.from(String.raw`{"a":"\n","b":"\""}`)).hasEscapedKey).toBe(false);
+  expect(scanStructure(Buffer.from(String.raw`{"a":"\n","\"" :1}`)).hasEscapedKey).toBe(true);
+});
+
 test("counts each document from zero", () => {
   expect(scanStructure(Buffer.from('[[[{"a":"\\u0061'))).toEqual({
     colons: 1,
@@ -46,6 +55,7 @@ test("counts each document from zero", () => {
     containers: 4,
     depth: 4,
     hasUnicodeEscape: true,
+    hasEscapedKey: false,
   });
   expect(scanStructure(Buffer.from('{"b":1}'))).toEqual({
     colons: 1,
@@ -53,6 +63,7 @@ test("counts each document from zero", () => {
     containers: 1,
     depth: 1,
     hasUnicodeEscape: false,
+    hasEscapedKey: false,
   });
   expect(scanStructure(new Uint8Array())).toEqual({
     colons: 0,
@@ -60,5 +71,6 @@ test("counts each document from zero", () => {
     containers: 0,
     depth: 0,
     hasUnicodeEscape: false,
+    hasEscapedKey: false,
   });
 });

@@ -25,7 +25,7 @@ function isForeign({ rawMessage }: ConnectError): boolean {
   return /^HTTP \d{3}$|^unsupported content type|content-type|cannot decode|^Unexpected token|JSON/i.test(rawMessage);
 }
 
-function explainCode(code: string, error: ConnectError, { server, socketPath }: Connection): string {
+function explainCode(code: string, error: ConnectError, { server, socketPath, tls }: Connection): string {
   switch (code) {
     case "ECONNREFUSED":
       return socketPath === undefined
@@ -46,7 +46,7 @@ function explainCode(code: string, error: ConnectError, { server, socketPath }: 
     case "ECONNRESET":
     case "EPIPE":
     case "ERR_STREAM_PREMATURE_CLOSE":
-      return `The connection to ${server} was lost.`;
+      return `The connection to ${server} was lost.${tls.cert === undefined ? "" : certificateHint}`;
     case "EPROTO":
     case "ERR_SSL_WRONG_VERSION_NUMBER":
     case "ERR_SSL_PACKET_LENGTH_TOO_LONG":
@@ -56,6 +56,10 @@ function explainCode(code: string, error: ConnectError, { server, socketPath }: 
       return explainCertificate(code, server) ?? `${server}: ${printable(error.rawMessage)} (${code}).`;
   }
 }
+
+/** With TLS 1.3, the server checks the certificate after the client has begun to send. Node's servers send no alert then. */
+const certificateHint =
+  " Check that it accepts the certificate of the client: some servers close the connection if not.";
 
 function notHttp(server: string): string {
   return server.startsWith("http:")

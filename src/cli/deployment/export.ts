@@ -19,12 +19,14 @@ export async function exportFlows(
     process.stdout.write(formatNodes(flows, format ?? "json"));
     return;
   }
-  const exported = `Exported revision ${shortRev(rev)}, ${flows.length} nodes, to ${path}`;
+  const nodes = flows.length === 1 ? "node" : "nodes";
+  const exported = `Exported revision ${shortRev(rev)}, ${flows.length} ${nodes}, to ${path}`;
   if (/\.(?:json|ya?ml)$/i.test(path)) {
     await exportFile(path, flows, format);
     process.stderr.write(`${exported}\n`);
   } else {
     const { written, removed } = await exportFolder(path, flows, format);
-    process.stderr.write(`${exported}: ${written.length} files written, ${removed.length} removed\n`);
+    const files = written.length === 1 ? "file" : "files";
+    process.stderr.write(`${exported}: ${written.length} ${files} written, ${removed.length} removed\n`);
   }
 }

@@ -1,17 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import {
-  DeploymentOutcomeSchema,
-  ListRevisionsResponseSchema,
-  type Revision,
-  RevisionCauseSchema,
-} from "@flowgate/client";
+import { DeploymentOutcomeSchema, ListRevisionsResponseSchema, type Revision } from "@flowgate/client";
 import { collectPages, noteMore } from "../output/pages.ts";
 import { printable } from "../output/printable.ts";
 import type { ClientContext } from "../client/client-action.ts";
-import { enumValue, enumWord } from "../output/enum-word.ts";
+import { enumValue } from "../output/enum-word.ts";
 import type { Output } from "../output/output.ts";
 import { formatTime } from "../output/time.ts";
+import { describeCause } from "./describe-cause.ts";
 import { shortRev } from "./find-revision.ts";
 import { styleOutcome } from "./style-outcome.ts";
 
@@ -49,15 +45,18 @@ function formatRevisions(revisions: readonly Revision[], output: Output): string
   }
   return output.table(
     ["", "REV", "TIME", "USER", "CAUSE", "OUTCOME", "NODES", "MESSAGE"],
-    revisions.map(({ rev, active, createTime, user, cause, restoredRev, outcome, nodeCount, pinned, message }) => [
-      active ? "*" : "",
-      shortRev(rev),
-      formatTime(createTime),
-      printable(user),
-      `${enumWord(RevisionCauseSchema, cause)}${restoredRev === "" ? "" : ` of ${shortRev(restoredRev)}`}`,
-      styleOutcome(outcome, output),
-      String(nodeCount),
-      `${pinned ? output.style("cyan", "[pinned] ") : ""}${printable(message)}`,
-    ]),
+    revisions.map((revision) => {
+      const { rev, active, createTime, user, outcome, nodeCount, pinned, message } = revision;
+      return [
+        active ? "*" : "",
+        shortRev(rev),
+        formatTime(createTime),
+        printable(user),
+        describeCause(revision, shortRev),
+        styleOutcome(outcome, output),
+        String(nodeCount),
+        `${pinned ? output.style("cyan", "[pinned] ") : ""}${printable(message)}`,
+      ];
+    }),
   );
 }

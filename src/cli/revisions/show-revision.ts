@@ -3,7 +3,6 @@ import {
   type DiffRevisionResponse,
   DiffRevisionResponseSchema,
   type Revision,
-  RevisionCauseSchema,
   RevisionSchema,
 } from "@flowgate/client";
 import { printable } from "../output/printable.ts";
@@ -12,6 +11,7 @@ import { styleDiff } from "../output/changes.ts";
 import { enumWord } from "../output/enum-word.ts";
 import type { Output } from "../output/output.ts";
 import { formatTime } from "../output/time.ts";
+import { describeCause } from "./describe-cause.ts";
 import { findRevision } from "./find-revision.ts";
 import { styleOutcome } from "./style-outcome.ts";
 
@@ -31,14 +31,14 @@ async function toValue(revision: Revision, diff: DiffRevisionResponse): Promise<
 }
 
 function formatRevision(revision: Revision, output: Output): string {
-  const { rev, active, pinned, parent, restoredRev, createTime, user, clientAddress, protocol, message } = revision;
+  const { rev, active, pinned, parent, createTime, user, clientAddress, protocol, message } = revision;
   const marks = [...(active ? ["active"] : []), ...(pinned ? ["pinned"] : [])].join(", ");
   return [
     output.style("bold", `revision ${rev}${marks === "" ? "" : ` (${marks})`}`),
     output.fields([
       ["Deployed", formatTime(createTime)],
       ["By", joinParts(", ", printable(user), clientAddress, protocol)],
-      ["Cause", joinParts(" of ", enumWord(RevisionCauseSchema, revision.cause), restoredRev)],
+      ["Cause", describeCause(revision)],
       ["Type", enumWord(DeploymentTypeSchema, revision.deploymentType)],
       ["Outcome", joinParts(": ", styleOutcome(revision.outcome, output), printable(revision.outcomeMessage))],
       ["Parent", parent],

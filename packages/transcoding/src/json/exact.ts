@@ -16,17 +16,17 @@ export function wideIntegersOf(document: unknown): readonly WideInteger[] | unde
 }
 
 /**
- * Returns the value of a document, as JSON.parse returned it, with a WideInteger in place of each integer that was rounded.
+ * Returns the value of a document, as `parse` returned it, with a WideInteger in place of each integer that was rounded.
  * No string of the document may have a lone surrogate.
  */
-export function withWideIntegers(value: unknown, text: string): unknown {
+export function withWideIntegers(value: unknown, text: string, parse: (text: string) => unknown): unknown {
   const integers = findWideIntegers(text);
   if (integers.length === 0) {
     return value;
   }
   // A placeholder begins with a lone surrogate, as no other string does.
   const marked = replaceIntegers(text, integers, (_integer, index) => `"\\udc00${index}"`);
-  const document = revive(JSON.parse(marked), integers);
+  const document = revive(parse(marked), integers);
   exactDocuments.set(document as object, integers);
   return document;
 }

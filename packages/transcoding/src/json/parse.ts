@@ -3,6 +3,7 @@ import { RequestError } from "../http/request-error.ts";
 import type { JsonPath } from "./path.ts";
 import { withWideIntegers } from "./exact.ts";
 import { locateJsonError } from "./locate-error.ts";
+import { parseEscapedKeys } from "./parse-escaped-keys.ts";
 import { scanStructure } from "./structural-scan.ts";
 
 /**
@@ -20,13 +21,14 @@ export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = 
   if (text === undefined) {
     throw new RequestError(400, "invalid_json", "the body is not valid UTF-8");
   }
-  const { colons, depth, hasUnicodeEscape } = scanStructure(bytes);
+  const { colons, depth, hasUnicodeEscape, hasEscapedKey } = scanStructure(bytes);
   if (depth > maxDepth) {
     throw locateJsonError(text, maxDepth, root);
   }
+  const parse = hasEscapedKey ? parseEscapedKeys : JSON.parse;
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parse(text);
   } catch {
     throw locateJsonError(text, maxDepth, root);
   }
@@ -35,7 +37,7 @@ export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = 
   if (counts.keys !== colons || (hasUnicodeEscape && hasEscapedSurrogate(text) && !isWellFormed(value))) {
     throw locateJsonError(text, maxDepth, root);
   }
-  return exact && counts.hasUnsafeInteger ? withWideIntegers(value, text) : value;
+  return exact && counts.hasUnsafeInteger ? withWideIntegers(value, text, parse) : value;
 }
 
 /** Whether there may be an escape from \uD800 to \uDFFF. Encoders that write ASCII use pairs of them, for emoji for example. */

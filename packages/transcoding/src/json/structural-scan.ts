@@ -20,6 +20,8 @@ export type StructuralScan = {
   readonly depth: number;
   /** Some string has an escape `\u`. */
   readonly hasUnicodeEscape: boolean;
+  /** Some key has an escape. */
+  readonly hasEscapedKey: boolean;
 };
 
 export function scanStructure(bytes: Uint8Array): StructuralScan {
@@ -30,18 +32,24 @@ export function scanStructure(bytes: Uint8Array): StructuralScan {
   let open = 0;
   let depth = 0;
   let hasUnicodeEscape = false;
+  let hasEscapedKey = false;
+  /** Whether the last string has an escape. */
+  let isEscaped = false;
   for (let at = 0; at < length; at++) {
     switch (bytes[at]) {
       case QUOTE:
+        isEscaped = false;
         for (at++; at < length && bytes[at] !== QUOTE; at++) {
           if (bytes[at] === BACKSLASH) {
             at++;
+            isEscaped = true;
             hasUnicodeEscape ||= bytes[at] === LOWER_U;
           }
         }
         break;
       case COLON:
         colons++;
+        hasEscapedKey ||= isEscaped;
         break;
       case COMMA:
         commas++;
@@ -61,5 +69,5 @@ export function scanStructure(bytes: Uint8Array): StructuralScan {
       default:
     }
   }
-  return { colons, commas, containers, depth, hasUnicodeEscape };
+  return { colons, commas, containers, depth, hasUnicodeEscape, hasEscapedKey };
 }

@@ -53,7 +53,7 @@ function createParser(exact: boolean): (text: string) => unknown {
     } catch (cause) {
       throw unreadable("it is not JSON", cause);
     }
-    return exact && wideInteger.test(text) ? withWideIntegers(document, text) : document;
+    return exact && wideInteger.test(text) ? withWideIntegers(document, text, JSON.parse) : document;
   };
 }
 

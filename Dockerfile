@@ -44,7 +44,10 @@ VOLUME /var/lib/flowgate
 USER 65532:65532
 
 # All interfaces: then it does not start without a configuration that says who may come in.
+# MALLOC_…: memory goes back to the system after large deployments.
 ENV FLOWGATE_HOST=0.0.0.0 \
+    MALLOC_ARENA_MAX=2 \
+    MALLOC_TRIM_THRESHOLD_=131072 \
     FLOWGATE_DATA_DIR=/var/lib/flowgate \
     FLOWGATE_CONFIG=/etc/flowgate/flowgate.yaml
 EXPOSE 8080 1880

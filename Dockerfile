@@ -59,4 +59,4 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
 # As process 1 it handles its signals itself, and stops in order.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["node", "/opt/flowgate/dist/src/cli/main.js"]
-CMD ["start"]
+CMD ["serve"]

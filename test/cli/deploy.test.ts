@@ -251,6 +251,15 @@ test("exports to stdout and to a file, which deploy to the same flows", async ()
   expect(await flowgate("diff", "flows.yaml")).toMatchObject({ code: 0 });
 });
 
+test("does not export to an empty path, such as that of an unset variable", async () => {
+  expect(await flowgate("export", "")).toEqual({
+    code: 1,
+    stdout: "",
+    stderr:
+      "flowgate: The path is empty: specify a file or a folder, or omit it for stdout.\nflowgate: See flowgate export --help.\n",
+  });
+});
+
 test("removes a tab whose file is removed", async () => {
   await flowgate("export", "out", "-o", "json");
   await cp(join(folder.path, "out"), join(folder.path, "kept"), { recursive: true });

@@ -28,6 +28,9 @@ export type Session = {
 /** How long a read may take unless `--timeout` says otherwise. A deployment has no limit, since its flows have to start. */
 const readTimeoutMs = 60_000;
 
+/** More than the flows of any server. Bounds the memory that a response takes, also when it is compressed. */
+const maxResponseBytes = 256 * 1024 * 1024;
+
 /** Clients of all services of a server. Nothing is sent until the first call. */
 export function openSession(
   { server, baseUrl, socketPath, token, tls, timeoutMs }: Connection,
@@ -36,6 +39,7 @@ export function openSession(
   const transport = createConnectTransport({
     httpVersion: "1.1",
     baseUrl,
+    readMaxBytes: maxResponseBytes,
     interceptors: [
       (next) => (request) => progress.during(`Waiting for ${server}`, () => next(request)),
       noteCall,

@@ -269,6 +269,16 @@ test("removes a tab whose file is removed", async () => {
   expect((await active()).flows.map(({ id }) => id)).toEqual(["T", "f"]);
 });
 
+test("ends although the server has not read flows that are too large", async () => {
+  const [node] = base;
+  await file([{ ...node, info: "x".repeat(40_000_000) }]);
+  expect(await flowgate("deploy", "flows.json")).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "flowgate: The request message is larger than 16777216 bytes.\n",
+  });
+});
+
 test("a deployment whose response was lost is made once", async () => {
   await using proxy = await openTcpProxy(service.port);
   const { rev } = await active();

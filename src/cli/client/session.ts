@@ -1,3 +1,5 @@
+import { globalAgent as httpAgent } from "node:http";
+import { globalAgent as httpsAgent } from "node:https";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -59,6 +61,12 @@ export function openSession(
     settings: createClient(SettingsService, transport),
     tokens: createClient(TokensService, transport),
   };
+}
+
+/** Closes all connections. One whose request was rejected before it was sent completely would keep the process alive. */
+export function closeConnections(): void {
+  httpAgent.destroy();
+  httpsAgent.destroy();
 }
 
 function authorize(token: string): Interceptor {

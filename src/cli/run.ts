@@ -1,10 +1,13 @@
 import { type Command, CommanderError } from "commander";
 import { createCommandLine } from "./command-line.ts";
 import { CliFailure, usageFailure } from "./failure.ts";
+import { handleOutputErrors } from "./output/output-errors.ts";
+import { printableLines } from "./output/printable.ts";
 import type { Program } from "./service/program.ts";
 
 /** Runs the command of the command line. Reports failures on stderr and by the exit code. */
 export async function runCommandLine(program: Program): Promise<void> {
+  handleOutputErrors();
   try {
     await run(createCommandLine(program), process.argv.slice(2));
   } catch (error) {
@@ -12,7 +15,7 @@ export async function runCommandLine(program: Program): Promise<void> {
       throw error;
     }
     if (error.message !== "") {
-      process.stderr.write(`${error.message.replaceAll(/^/gm, "flowgate: ")}\n`);
+      process.stderr.write(`${printableLines(error.message).replaceAll(/^/gm, "flowgate: ")}\n`);
     }
     process.exitCode = error.exitCode;
   }

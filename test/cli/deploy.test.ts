@@ -284,6 +284,15 @@ test("exports to stdout and to a file, which deploy to the same flows", async ()
   expect(await flowgate("diff", "flows.yaml")).toMatchObject({ code: 0 });
 });
 
+test("does not export to an empty path, such as that of an unset variable", async () => {
+  expect(await flowgate("export", "")).toEqual({
+    code: 1,
+    stdout: "",
+    stderr:
+      "flowgate: The path is empty: specify a file or a folder, or omit it for stdout.\nflowgate: See flowgate export --help.\n",
+  });
+});
+
 test("removes a tab whose file is removed", async () => {
   await flowgate("export", "out", "-o", "json");
   await cp(join(folder.path, "out"), join(folder.path, "kept"), { recursive: true });
@@ -291,6 +300,16 @@ test("removes a tab whose file is removed", async () => {
   const { stdout } = await flowgate("sync", "out");
   expect(stdout).toContain('tab "tab U" (U): removed\n  - debug (d)\n');
   expect((await active()).flows.map(({ id }) => id)).toEqual(["T", "f"]);
+});
+
+test("ends although the server has not read flows that are too large", async () => {
+  const [node] = base;
+  await file([{ ...node, info: "x".repeat(40_000_000) }]);
+  expect(await flowgate("deploy", "flows.json")).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "flowgate: The request message is larger than 16777216 bytes.\n",
+  });
 });
 
 test("a deployment whose response was lost is made once", async () => {

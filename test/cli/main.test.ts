@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, readFile } from "node:fs/promises";
+import { mkdtemp, open, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import type { Command } from "commander";
@@ -64,6 +65,24 @@ test("shows the flags of the connection where a server is called only", async ()
   expect(serve.stdout).not.toMatch(/--server|--output/);
   expect(list.stdout).not.toContain("--server");
   expect(list.stdout).toContain("--output");
+});
+
+test("a reader that closes its pipe early is no failure", async () => {
+  const child = spawn(process.execPath, [mainPath, "--version"], { stdio: ["ignore", "pipe", "pipe"] });
+  child.stdout.destroy();
+  const [stderr, code] = await Promise.all([text(child.stderr), exitCode(child)]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+});
+
+test.runIf(process.platform === "linux")("a full disk is a failure", async () => {
+  const disk = await open("/dev/full", "w");
+  const child = spawn(process.execPath, [mainPath, "--version"], { stdio: ["ignore", disk.fd, "pipe"] });
+  const [stderr, code] = await Promise.all([text(child.stderr as Readable), exitCode(child)]);
+  await disk.close();
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: "flowgate: stdout cannot be written: ENOSPC: no space left on device, write\n",
+  });
 });
 
 test("--version prints the version of the package", async () => {

@@ -24,7 +24,7 @@ export function clientAction<A extends readonly unknown[]>(
     const flags = command.optsWithGlobals<ConnectionFlags>();
     const { resolveConnection } = await import("./resolve-connection.ts");
     const connection = await resolveConnection(flags, process.env);
-    const [{ openSession }, { createOutput }, { createProgress }] = await Promise.all([
+    const [{ openSession, closeConnections }, { createOutput }, { createProgress }] = await Promise.all([
       import("./session.ts"),
       import("../output/output.ts"),
       import("../output/progress.ts"),
@@ -36,6 +36,8 @@ export function clientAction<A extends readonly unknown[]>(
     } catch (error) {
       const { explainError } = await import("./explain-error.ts");
       throw explainError(error, connection);
+    } finally {
+      closeConnections();
     }
   };
 }

@@ -1,3 +1,5 @@
+import { globalAgent as httpAgent } from "node:http";
+import { globalAgent as httpsAgent } from "node:https";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -28,6 +30,9 @@ export type Session = {
 /** How long a read may take unless `--timeout` says otherwise. A deployment has no limit, since its flows have to start. */
 const readTimeoutMs = 60_000;
 
+/** More than the flows of any server. Bounds the memory that a response takes, also when it is compressed. */
+const maxResponseBytes = 256 * 1024 * 1024;
+
 /** Clients of all services of a server. Nothing is sent until the first call. */
 export function openSession(
   { server, baseUrl, socketPath, token, tls, timeoutMs }: Connection,
@@ -36,6 +41,7 @@ export function openSession(
   const transport = createConnectTransport({
     httpVersion: "1.1",
     baseUrl,
+    readMaxBytes: maxResponseBytes,
     interceptors: [
       (next) => (request) => progress.during(`Waiting for ${server}`, () => next(request)),
       noteCall,
@@ -55,6 +61,12 @@ export function openSession(
     settings: createClient(SettingsService, transport),
     tokens: createClient(TokensService, transport),
   };
+}
+
+/** Closes all connections. One whose request was rejected before it was sent completely would keep the process alive. */
+export function closeConnections(): void {
+  httpAgent.destroy();
+  httpsAgent.destroy();
 }
 
 function authorize(token: string): Interceptor {

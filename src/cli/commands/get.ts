@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/client-action.ts";
 import { examples } from "../examples.ts";
+import { revisionArgument, revisionNames } from "../revisions/revision-argument.ts";
 
 export function defineGet(root: Command): void {
   const get = root
@@ -20,7 +21,7 @@ export function defineGet(root: Command): void {
     .command("flows")
     .summary("the active flows")
     .description("Read the active flows, or those of a revision. Credentials are never part of them.")
-    .option("--rev <rev>", "revision to read (default: the active one)")
+    .option("--rev <rev>", `revision to read: ${revisionNames} (default: the active one)`)
     .addHelpText("after", examples(["flowgate get flows", "list the tabs and subflows"]))
     .action(clientAction(async (context, flags: { readonly rev?: string }) => (await load()).getFlows(context, flags)));
 
@@ -43,7 +44,7 @@ export function defineGet(root: Command): void {
     .command("revision")
     .summary("one deployment of the history")
     .description("Read who deployed a revision, when, and with which result.")
-    .argument("<rev>", "revision")
+    .addArgument(revisionArgument())
     .option("--flows", "read its flows too, for -o")
     .addHelpText("after", examples(["flowgate get revision 4fGx0aQz --flows -o json", "with its flows"]))
     .action(

@@ -1,5 +1,6 @@
 import { parseFlows } from "../../flows/parse-flows.ts";
 import type { ClientContext } from "../client/client-action.ts";
+import { usageFailure } from "../failure.ts";
 import { exportFile } from "../flow-files/export-file.ts";
 import { exportFolder } from "../flow-files/folder/export-folder.ts";
 import { formatNodes } from "../flow-files/format-nodes.ts";
@@ -11,6 +12,9 @@ export async function exportFlows(
   path: string | undefined,
   name: string | undefined,
 ): Promise<void> {
+  if (path === "") {
+    throw usageFailure("The path is empty: specify a file or a folder, or omit it for stdout.", "flowgate export");
+  }
   const wanted = name === undefined ? "" : (await findRevision(session, name)).rev;
   const { flows: messages, rev } = await session.flows.getFlows({ rev: wanted });
   const { flows } = parseFlows(messages);

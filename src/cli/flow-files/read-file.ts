@@ -46,6 +46,10 @@ export function explainReadError(error: unknown, path: string): unknown {
       return new CliFailure(`${path}: there is no such file or folder: correct the path`);
     case "EACCES":
       return new CliFailure(`${path}: this user may not read it: change its permissions`);
+    case "ENOTDIR":
+      return new CliFailure(`${path}: a part of this path is a file: specify a folder`);
+    case "EISDIR":
+      return new CliFailure(`${path}: is a folder, and must be a file: remove or rename it`);
     default:
       return new CliFailure(`${path}: can't be read (${String(error.code)})`);
   }

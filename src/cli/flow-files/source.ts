@@ -29,7 +29,7 @@ export function parseSource(file: string, bytes: Uint8Array): FlowSource {
   const document = (): YamlDocument => (yaml ??= parseYaml(text));
   return {
     file,
-    value: isJson(file, text) ? parseJsonText(file, text, document) : parseYamlText(file, document()),
+    value: isJson(file, text) ? parseJsonText(file, text, document) : parseYamlText(file, text, document()),
     positionOf: (path) => document().positionOf(path),
   };
 }
@@ -56,7 +56,7 @@ function parseJsonText(file: string, text: string, document: () => YamlDocument)
     value = parseJson(Buffer.from(text), maxDepth);
   } catch (error) {
     if (error instanceof RequestError) {
-      throw failure(file, [locate(error.message, document)]);
+      throw failure(file, explainSyntax(text, [locate(error.message, document)]));
     }
     throw error;
   }
@@ -76,9 +76,9 @@ function locate(message: string, document: () => YamlDocument): Problem {
   return { ...document().positionOf(path), message };
 }
 
-function parseYamlText(file: string, { problems, toValue }: YamlDocument): unknown {
+function parseYamlText(file: string, text: string, { problems, toValue }: YamlDocument): unknown {
   if (problems.length > 0) {
-    throw failure(file, problems);
+    throw failure(file, explainSyntax(text, problems));
   }
   try {
     return toValue();
@@ -89,6 +89,16 @@ function parseYamlText(file: string, { problems, toValue }: YamlDocument): unkno
     }
     throw error;
   }
+}
+
+/** Returns the syntax errors of a text, or the conflict of a merge that causes them. */
+function explainSyntax(text: string, problems: readonly Problem[]): readonly Problem[] {
+  const marker = /^<{7} /m.exec(text);
+  if (marker === null) {
+    return problems;
+  }
+  const line = text.slice(0, marker.index).split("\n").length;
+  return [{ line, column: 1, message: "has a merge conflict: edit the lines from <<<<<<< to >>>>>>>" }];
 }
 
 function failure(file: string, problems: readonly Problem[]): FlowFilesFailure {

@@ -1,24 +1,37 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { CliFailure } from "../failure.ts";
 
 /** Writes a file, and its folder if there is none. Readers see the old content or the new one. Returns false if it has that content. */
 export async function writeTextFile(path: string, text: string): Promise<boolean> {
   try {
-    if ((await readIfExists(path)) === text) {
+    const existing = await readIfExists(path);
+    if (existing === text) {
       return false;
     }
     await mkdir(dirname(path), { recursive: true });
     const temporary = join(dirname(path), `.${randomUUID()}.tmp`);
     try {
       await writeFile(temporary, text, { flag: "wx", flush: true });
+      if (existing !== undefined) {
+        await chmod(temporary, (await stat(path)).mode & 0o777);
+      }
       await rename(temporary, path);
     } catch (error) {
       await rm(temporary, { force: true });
       throw error;
     }
     return true;
+  } catch (error) {
+    throw explainWriteError(error, path);
+  }
+}
+
+/** Removes a file. */
+export async function removeFile(path: string): Promise<void> {
+  try {
+    await rm(path, { force: true });
   } catch (error) {
     throw explainWriteError(error, path);
   }

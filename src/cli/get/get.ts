@@ -13,10 +13,12 @@ import type { ClientContext } from "../client/client-action.ts";
 import { enumWord } from "../output/enum-word.ts";
 import { printable } from "../output/printable.ts";
 import { formatTime } from "../output/time.ts";
+import { findRevision } from "../revisions/find-revision.ts";
 import { listNodes, listTabs } from "./list-nodes.ts";
 
 export async function getFlows({ session, output }: ClientContext, { rev }: { readonly rev?: string }): Promise<void> {
-  const response = await session.flows.getFlows(rev === undefined ? {} : { rev });
+  const named = rev === undefined ? undefined : await findRevision(session, rev);
+  const response = await session.flows.getFlows({ rev: named?.rev ?? "" });
   output.message(GetFlowsResponseSchema, response, () => {
     const tabs = listTabs(response.flows);
     return tabs.length === 0
@@ -61,9 +63,10 @@ export async function getSettings({ session, output }: ClientContext): Promise<v
 
 export async function getRevision(
   { session, output }: ClientContext,
-  rev: string,
+  name: string,
   { flows = false }: { readonly flows?: boolean },
 ): Promise<void> {
+  const { rev } = await findRevision(session, name);
   const view = flows ? RevisionView.FULL : RevisionView.BASIC;
   const revision = await session.revisions.getRevision({ rev, view });
   output.message(RevisionSchema, revision, () =>

@@ -17,7 +17,7 @@ export async function logIn({ connection, session, output }: ClientContext, flag
   const { server } = connection;
   const { type, prompts } = await session.auth.getLogin({});
   if (type === "") {
-    process.stdout.write(`${server} requires no login.\n`);
+    output.value({ server }, () => `${server} requires no login.`);
     return;
   }
   if (type !== "credentials") {

@@ -5,7 +5,7 @@ import { CliFailure } from "../failure.ts";
 
 /** Revokes the token of the login, and forgets it. With `local`, it is only forgotten. */
 export async function logOut(
-  { connection, session }: ClientContext,
+  { connection, session, output }: ClientContext,
   { local = false }: { readonly local?: boolean },
 ): Promise<void> {
   const { server, token, tokenOrigin } = connection;
@@ -15,13 +15,13 @@ export async function logOut(
     );
   }
   if (token === undefined) {
-    process.stdout.write(`There is no login at ${server}.\n`);
+    output.value({ server }, () => `There is no login at ${server}.`);
     return;
   }
   if (!local) await revoke(session, token, server);
   await changeClientConfig(process.env, [{ path: ["tokens", server], value: undefined }]);
-  process.stdout.write(
-    local ? `Forgot the login at ${server}, whose token stays valid there.\n` : `Logged out of ${server}.\n`,
+  output.value({ server }, () =>
+    local ? `Forgot the login at ${server}, whose token stays valid there.` : `Logged out of ${server}.`,
   );
 }
 

@@ -18,7 +18,7 @@ export function findModules(flows: readonly FlowNode[], manifest: unknown, regis
   const modules = new Map<string, string | undefined>();
   for (const [name, version] of Object.entries(membersOf(membersOf(manifest)["dependencies"]))) {
     if (!isUnused(name)) {
-      modules.set(name, String(version));
+      modules.set(name, typeof version === "string" ? version : undefined);
     }
   }
   for (const { name, version } of findRequiredModules(flows)) {
@@ -36,7 +36,8 @@ export function formatInstall(modules: readonly Module[], directory: string): st
   const specs = modules.map(({ name, version }) =>
     version === undefined || version === "" ? name : `${name}@${version}`,
   );
-  return ["npm", "install", "--prefix", ...[directory, ...specs].map(quoteForShell)].join(" ");
+  // What follows "--" is no option of npm, whatever the folder contains.
+  return ["npm", "install", "--prefix", ...[directory, "--", ...specs].map(quoteForShell)].join(" ");
 }
 
 function quoteForShell(word: string): string {

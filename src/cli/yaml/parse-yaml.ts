@@ -80,13 +80,19 @@ type Fault = { readonly at: number; readonly message: string };
 /** What the parser itself reports only when it converts to values, or not at all. */
 function findFaults(document: Document.Parsed): Fault[] {
   const faults: Fault[] = [];
+  const anchors = new Set<string | undefined>();
   visit(document, {
     Alias(_key, alias) {
-      if (alias.resolve(document) === undefined) {
+      // Resolving each alias would take a time that grows with the square of their number.
+      if (!anchors.has(alias.source)) {
         faults.push({ at: start(alias), message: messages.BAD_ALIAS });
       }
     },
+    Collection(_key, { anchor }) {
+      anchors.add(anchor);
+    },
     Scalar(_key, scalar) {
+      anchors.add(scalar.anchor);
       if (isRounded(scalar)) {
         faults.push({ at: start(scalar), message: "must be an integer that a double can represent, or a string" });
       }

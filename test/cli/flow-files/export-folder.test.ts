@@ -1,9 +1,10 @@
-import { mkdir, mkdtempDisposable, readFile, rename, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdir, mkdtempDisposable, readFile, rename, stat, symlink, writeFile } from "node:fs/promises";
 import { globSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { checkFlows } from "../../../src/cli/flow-files/check-flows.ts";
+import { exportFile } from "../../../src/cli/flow-files/export-file.ts";
 import { exportFolder } from "../../../src/cli/flow-files/folder/export-folder.ts";
 import { readFlowFiles } from "../../../src/cli/flow-files/read-files.ts";
 import type { FlowNode } from "../../../src/flows/configuration.ts";
@@ -222,4 +223,40 @@ test.each([
   expect(await failureOf(folder.path, exportFolder(folder.path, flows))).toBe(message);
   expect(filesOf(folder.path)).toEqual([name]);
   expect(await readFile(join(folder.path, name), "utf8")).toBe(text);
+});
+
+test("does not follow a symbolic link out of the folder", async () => {
+  await using folder = await openFolder();
+  await put(folder.path, "other/mine.yaml", "- {id: a, type: tab}\n");
+  await put(folder.path, "flows/index.yaml", "flowgateExport: 1\nfiles:\n  - tabs/mine.yaml\n");
+  await symlink("../other", join(folder.path, "flows/tabs"));
+  expect(await failureOf(folder.path, exportFolder(join(folder.path, "flows"), []))).toBe(
+    "flows/tabs: is a symbolic link, which an export does not follow: replace it by a folder",
+  );
+  expect(filesOf(folder.path)).toEqual(["flows/index.yaml", "other/mine.yaml"]);
+});
+
+test("rejects a file as the folder, and a folder as the index", async () => {
+  await using folder = await openFolder();
+  await put(folder.path, "file", "");
+  await mkdir(join(folder.path, "flows/index.yaml"), { recursive: true });
+  const failures = ["file", "flows"].map((name) =>
+    failureOf(folder.path, exportFolder(join(folder.path, name), [tab("a", "A")])),
+  );
+  expect(await Promise.all(failures)).toEqual([
+    "file/tabs/a.yaml: a part of this path is a file: remove it, or choose another place",
+    "flows/index.yaml: is a folder, and must be a file: remove or rename it",
+  ]);
+});
+
+test("keeps the permissions of a file, and a link to it", async () => {
+  await using folder = await openFolder();
+  const [file, link] = ["private.yaml", "link.yaml"].map((name) => join(folder.path, name)) as [string, string];
+  await writeFile(file, "[]");
+  await chmod(file, 0o600);
+  await symlink("private.yaml", link);
+  await exportFile(link, [tab("a", "A")]);
+  expect(await readFile(file, "utf8")).toBe("- id: a\n  type: tab\n  label: A\n");
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect((await lstat(link)).isSymbolicLink()).toBe(true);
 });

@@ -1,4 +1,4 @@
-import { mkdir, mkdtempDisposable, writeFile } from "node:fs/promises";
+import { mkdir, mkdtempDisposable, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -95,6 +95,26 @@ describe("reports", () => {
     ["a repeated key in YAML", { "a.yaml": "- id: a\n  type: t\n  id: b\n" }, "a.yaml:3:3: this key occurs twice"],
     ["a tab in YAML", { "a.yaml": "- id: a\n\ttype: t\n" }, "a.yaml:2:2: this is not valid YAML"],
     [
+      "a merge conflict in YAML",
+      { "a.yaml": "- id: a\n<<<<<<< HEAD\n  type: t\n=======\n  type: u\n>>>>>>> other\n" },
+      "a.yaml:2:1: has a merge conflict: edit the lines from <<<<<<< to >>>>>>>",
+    ],
+    [
+      "a merge conflict in JSON",
+      { "a.json": '[\n<<<<<<< HEAD\n  {"id": "a"}\n=======\n>>>>>>> other\n]' },
+      "a.json:2:1: has a merge conflict: edit the lines from <<<<<<< to >>>>>>>",
+    ],
+    [
+      "aliases without anchors, and before their anchors",
+      { "a.yaml": "- *a\n- &a {id: a, type: t}\n- *b\n" },
+      "a.yaml:1:3: an alias without an anchor; text that begins with * needs quotes\na.yaml:3:3: an alias without an anchor; text that begins with * needs quotes",
+    ],
+    [
+      "control characters in names and keys, which are escaped",
+      { "a\x1b[2J.json": '{"flows": [], "\x1b[2J": 1}'.replace("\x1b", "\\u001b"), "b.json": '{"a\\u001b": ' },
+      "a\\x1b[2J.json:1:15: is not a known key: beside flows, only rev and credentials are\nb.json:1:13: is not valid JSON: it ends too early",
+    ],
+    [
       "an integer that would be rounded, in YAML",
       { "a.yaml": "- id: a\n  type: t\n  n: 9007199254740993\n" },
       "a.yaml:3:6: must be an integer that a double can represent, or a string",
@@ -152,6 +172,28 @@ describe("reports", () => {
   test("syntax errors of all files", async () => {
     expect(await problemsOf({ "a.json": "[", "b.yaml": "- id: a\n  id: b\n" })).toBe(
       "a.json:1:2: is not valid JSON: it ends too early\nb.yaml:2:3: this key occurs twice",
+    );
+  });
+
+  test("the first of many problems", async () => {
+    const nodes = Array.from({ length: 100 }, (_, index) => `- id: ${index}\n`).join("");
+    const lines = (await problemsOf({ "a.yaml": nodes })).split("\n");
+    expect(lines).toHaveLength(21);
+    expect(lines.at(-1)).toBe("and 80 more problems");
+  });
+
+  test("many aliases, in a time that does not grow with their square", async () => {
+    const nodes = Array.from({ length: 3_000 }, () => "- *a\n").join("");
+    expect(await problemsOf({ "a.yaml": `- &a {id: a, type: t}\n${nodes}` })).toBe(
+      "a.yaml:1:1: its aliases expand to too many values",
+    );
+  });
+
+  test("a device in a folder, which is not read", async () => {
+    await using folder = await createFiles({});
+    await symlink("/dev/null", join(folder.path, "a.yaml"));
+    await expect(readFlowFiles([folder.path], noStdin)).rejects.toThrow(
+      `${folder.path}/a.yaml: is not a regular file: remove it`,
     );
   });
 

@@ -1,15 +1,17 @@
-import { rm } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import type { FlowNode } from "../../../flows/configuration.ts";
 import { diffOrder } from "../../../flows/diff/order.ts";
+import { CliFailure } from "../../failure.ts";
 import { formatOf } from "../export-file.ts";
 import { type FileProblem, FlowFilesFailure } from "../failure.ts";
 import { type FileFormat, formatNodes } from "../format-nodes.ts";
-import { collectProblems, readFlowFile } from "../read-file.ts";
-import { writeTextFile } from "../write-file.ts";
+import { collectProblems } from "../read-file.ts";
+import { removeFile, writeTextFile } from "../write-file.ts";
 import { formatIndex, indexName, readIndex } from "./index-file.ts";
-import { listFlowFiles } from "./list-files.ts";
+import { listFlowFiles, subfolders } from "./list-files.ts";
 import { sortAsEditor } from "./order.ts";
+import { readFolderFile } from "./read-folder-file.ts";
 import { type PlannedFile, planFiles } from "./plan-files.ts";
 
 /** The names of the files of a folder that an export has changed, relative to it. */
@@ -20,13 +22,15 @@ export type FolderExport = { readonly written: readonly string[]; readonly remov
  * their order, which includes how the nodes of different tabs are interleaved, because it is a part of a revision. Files of an
  * earlier export are removed if their tab or subflow is. Without a format, that of the folder is kept, or is YAML.
  *
- * Throws a FlowFilesFailure, before anything is written, if the folder has other files of flows at the places of the export.
+ * Throws a CliFailure, before anything is written, if the folder has other files of flows at the places of the export, or would be
+ * left by symbolic links.
  */
 export async function exportFolder(
   folder: string,
   flows: readonly FlowNode[],
   format?: FileFormat,
 ): Promise<FolderExport> {
+  await assertContained(folder);
   const index = await readIndex(folder);
   const listed = new Set(index?.files);
   const existing = await readExisting(folder);
@@ -46,17 +50,28 @@ export async function exportFolder(
   const names = new Set(files.map(({ name }) => name));
   const removed = [...existing.keys()].filter((name) => !names.has(name));
   for (const name of removed) {
-    await rm(join(folder, name), { force: true });
+    await removeFile(join(folder, name));
   }
   // Written last: if the export is interrupted, the next one recognizes the files of this one by their content.
   await write(indexName, formatIndex({ files: [...names], moved: findMoves(flows, files) }));
   return { written, removed };
 }
 
+/** Rejects links, by which a folder of someone else could have files outside of it written or removed. */
+async function assertContained(folder: string): Promise<void> {
+  for (const name of subfolders) {
+    const path = join(folder, name);
+    const stats = await lstat(path).catch(() => undefined);
+    if (stats?.isSymbolicLink() === true) {
+      throw new CliFailure(`${path}: is a symbolic link, which an export does not follow: replace it by a folder`);
+    }
+  }
+}
+
 async function readExisting(folder: string): Promise<Map<string, Set<string>>> {
   const names = await listFlowFiles(folder, true);
   const contents = await collectProblems(names, async (name) => {
-    const { nodes } = await readFlowFile(join(folder, name));
+    const { nodes } = await readFolderFile(folder, name);
     return nodes.map(({ value }) => String((Object(value) as { readonly id?: unknown }).id));
   });
   return new Map(names.map((name, index) => [name, new Set(contents[index])]));

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Document, visit } from "yaml";
 import { formatYaml } from "../../yaml/format-yaml.ts";
+import { explainReadError } from "../read-file.ts";
 import { parseSource } from "../source.ts";
 import { FlowFilesFailure } from "../failure.ts";
 
@@ -43,10 +44,10 @@ export async function readIndex(folder: string): Promise<FolderIndex | undefined
   try {
     bytes = await readFile(file);
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") {
+    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")) {
       return undefined;
     }
-    throw error;
+    throw explainReadError(error, file);
   }
   const source = parseSource(file, bytes);
   const fail = (path: readonly (string | number)[], message: string): FlowFilesFailure =>

@@ -1,9 +1,10 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { explainReadError } from "../read-file.ts";
 import { indexName } from "./index-file.ts";
 
 /** The folders of a folder of flows, and what they contain. */
-const subfolders = ["tabs", "subflows"] as const;
+export const subfolders = ["tabs", "subflows"] as const;
 
 /**
  * Lists the files of flows in a folder: `tabs/*`, `subflows/*` and `global.*`; without an index all files at the top too. Their
@@ -29,6 +30,6 @@ async function list(folder: string): Promise<string[]> {
     if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")) {
       return [];
     }
-    throw error;
+    throw explainReadError(error, folder);
   }
 }

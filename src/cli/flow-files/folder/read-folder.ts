@@ -1,11 +1,11 @@
-import { join } from "node:path";
 import type { FlowNode } from "../../../flows/configuration.ts";
 import { CliFailure } from "../../failure.ts";
 import { FlowFilesFailure } from "../failure.ts";
 import type { FileValue, FlowFiles } from "../flow-files.ts";
-import { collectProblems, readFlowFile } from "../read-file.ts";
+import { collectProblems } from "../read-file.ts";
 import { readIndex } from "./index-file.ts";
 import { listFlowFiles } from "./list-files.ts";
+import { readFolderFile } from "./read-folder-file.ts";
 import { applyMoves, sortAsEditor } from "./order.ts";
 
 /**
@@ -23,7 +23,7 @@ export async function readFolder(folder: string): Promise<FlowFiles> {
   const ranks = new Map(index?.files.map((name, rank) => [name, rank]));
   const sorted = names.toSorted((a, b) => (ranks.get(a) ?? ranks.size) - (ranks.get(b) ?? ranks.size));
   const contents = await collectProblems(sorted, async (name) => {
-    const content = await readFlowFile(join(folder, name));
+    const content = await readFolderFile(folder, name);
     const other = content.rev ?? content.credentials;
     if (other !== undefined) {
       const message = "only the nodes of a file in a folder are read: keep only the array of nodes";

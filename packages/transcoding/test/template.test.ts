@@ -137,7 +137,7 @@ describe("a path can be made", () => {
     ["/a/{x=**}", { x: "b//c" }, "/a/b//c"],
     ["/a/{x=**}:go", { x: "b:c" }, "/a/b%3Ac:go"],
     ["/{x=o/**/end}/{y=z}", { x: "o/end", y: "z" }, "/o/end/z"],
-    ["/{x=**}", { x: "a%2Fb" }, "/a%2Fb"],
+    ["/{x=**}", { x: "a%2Fb/50%" }, "/a%252Fb/50%25"],
     ["/{x}", { x: "a/b!'()*" }, "/a%2Fb%21%27%28%29%2A"],
     ["/{x=a%20b/*}", { x: "a b/c" }, "/a%20b/c"],
   ])("of %s with %j", (template, values, path) => {

@@ -1,4 +1,5 @@
 import { createRegistry, type DescMessage, type MessageShape, type Registry } from "@bufbuild/protobuf";
+import { formatJson } from "./well-formed.ts";
 import { messageWriter } from "./write.ts";
 
 /**
@@ -10,5 +11,5 @@ export function createJsonEncoder<Desc extends DescMessage>(
   registry: Registry = createRegistry(),
 ): (message: MessageShape<Desc>) => Uint8Array<ArrayBuffer> {
   const write = messageWriter(desc, registry);
-  return (message) => new TextEncoder().encode(JSON.stringify(write(message)));
+  return (message) => new TextEncoder().encode(formatJson(write(message)));
 }

@@ -2,6 +2,7 @@ import { isFieldSet, ScalarType, type DescField, type Message } from "@bufbuild/
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { getField } from "../schema/http-body.ts";
 import { compile, literal } from "./compile.ts";
+import { setOwn } from "./own-property.ts";
 import { plainCondition } from "./scalar.ts";
 
 /** How one field of a message is written. */
@@ -16,6 +17,9 @@ export type FieldWriter = {
   readonly lenient: boolean;
 };
 
+/** What the writer of a map returns if it is empty: to find that out beforehand is as slow as to enumerate all keys of a large one. */
+export const emptyMap: Record<string, unknown> = {};
+
 type JsonObject = Record<string, unknown>;
 
 /** Returns a new object with a member for each field that is written. */
@@ -27,10 +31,13 @@ export type MembersWriter = (message: Message & Record<string, unknown>) => Json
  */
 export function compileMembersWriter(writers: readonly FieldWriter[]): MembersWriter {
   const assign = compileAssign(writers);
-  const scope: Record<string, unknown> = { assign, isEmpty, setOwn };
+  const scope: Record<string, unknown> = { assign, emptyMap, setOwn };
   const statements = writers.map((writer, at) => {
     scope[`write${at}`] = writer.write;
     const { value, condition } = fieldCode(writer);
+    if (writer.field.fieldKind === "map") {
+      return `{ const map = write${at}(${value}); if (${condition}) ${settingCode(writer, "map")}; }`;
+    }
     return `if (${condition}) ${settingCode(writer, writingCode(writer.field, value, `write${at}`))};`;
   });
   return compile(scope, `return (m) => { const object = {}; ${statements.join("\n")} return object; };`, (message) => {
@@ -75,20 +82,8 @@ function compileAssign(writers: readonly FieldWriter[]): (target: JsonObject, so
   );
 }
 
-/** Assigns a property. A map may have a key that would set the prototype. */
-export function setOwn(target: JsonObject, key: string, value: unknown): void {
-  if (key === "__proto__") {
-    Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
-  } else {
-    target[key] = value;
-  }
-}
-
 /** The code that writes a value. */
 function writingCode({ fieldKind, scalar }: DescField, value: string, write: string): string {
-  if (fieldKind === "scalar" && (scalar === ScalarType.STRING || scalar === ScalarType.BOOL)) {
-    return value;
-  }
   const isPlain = fieldKind === "scalar" ? plainCondition(scalar, value) : undefined;
   return isPlain === undefined ? `${write}(${value})` : `${isPlain} ? ${value} : ${write}(${value})`;
 }
@@ -118,7 +113,7 @@ function isSetCode(field: DescField, value: string): string {
     case "list":
       return `${value}.length !== 0`;
     case "map":
-      return `!isEmpty(${value})`;
+      return "map !== emptyMap";
     case "message":
       return `${value} !== undefined`;
     default:
@@ -153,11 +148,4 @@ function isNotZeroCode(type: ScalarType, value: string): string {
     default:
       return `${value} !== 0`;
   }
-}
-
-function isEmpty(map: object): boolean {
-  for (const _key in map) {
-    return false;
-  }
-  return true;
 }

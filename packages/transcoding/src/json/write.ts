@@ -13,9 +13,10 @@ import { hasCustomJsonRepresentation, isWrapperDesc, type FieldMask, type Timest
 import { FieldRuleSchema, type FieldRule } from "../../gen/transcoding/v1/annotations_pb.ts";
 import { enumNames, fieldRule, protoEnumNames, type EnumNames } from "../schema/rules.ts";
 import { createAnyWriter } from "./any.ts";
-import { plainItemsCheck, scalarToJson, type Scalar } from "./scalar.ts";
+import { setOwn } from "./own-property.ts";
+import { plainEntriesCount, plainItemsCheck, scalarFromText, scalarToJson, type Scalar } from "./scalar.ts";
 import { formatTimestamp } from "./well-known.ts";
-import { compileMembersWriter, setOwn } from "./write-members.ts";
+import { compileMembersWriter, emptyMap } from "./write-members.ts";
 
 /** Returns the JSON value of a message, or of a field's value. */
 export type JsonWriter = (value: unknown) => unknown;
@@ -113,9 +114,19 @@ function fieldWriterIn(context: Context, field: DescField): JsonWriter {
     }
     case "map": {
       const item = itemWriter(field, context);
+      const { mapKey } = field;
+      const countPlain = mapKey === ScalarType.STRING ? plainEntriesCount(field.scalar) : () => -1;
       return (value) => {
-        const result: Record<string, unknown> = {};
-        for (const key of Object.keys(value as object)) {
+        const plain = countPlain(value as object);
+        if (plain !== -1) {
+          return plain === 0 ? emptyMap : value;
+        }
+        let result = emptyMap;
+        for (const key in value as Record<string, unknown>) {
+          if (mapKey !== ScalarType.STRING && scalarFromText(mapKey, key) === undefined) {
+            reject(field, key);
+          }
+          result = result === emptyMap ? {} : result;
           setOwn(result, key, item((value as Record<string, unknown>)[key]));
         }
         return result;
@@ -131,25 +142,14 @@ function itemWriter(field: DescField & { fieldKind: "list" | "map" }, context: C
   return field.enum === undefined ? scalarWriter(field) : enumWriter(field.enum, context);
 }
 
-const writeScalar: JsonWriter = (value) => scalarToJson(value as Scalar);
-
 function scalarWriter(field: DescField & { scalar: ScalarType }): JsonWriter {
-  switch (field.scalar) {
-    case ScalarType.INT32:
-    case ScalarType.SINT32:
-    case ScalarType.SFIXED32:
-      return (value) => (value === ((value as number) | 0) ? value : reject(field, value));
-    case ScalarType.UINT32:
-    case ScalarType.FIXED32:
-      return (value) => (value === (value as number) >>> 0 ? value : reject(field, value));
-    default:
-      return writeScalar;
-  }
+  return (value) => scalarToJson(field, value) ?? reject(field, value);
 }
 
-/** NaN and fractions have the type `number` too. In JSON, readers of an integer or an enum would reject them. */
+/** Values of another type, which the types of TypeScript don't exclude, such as NaN in an integer. Readers would reject them. */
 function reject(desc: DescField | DescEnum, value: unknown): never {
-  throw new RangeError(`${desc.toString()} can't hold ${String(value)}`);
+  const shown = typeof value === "number" || typeof value === "bigint" ? String(value) : `this ${typeof value}`;
+  throw new RangeError(`${desc.toString()} can't hold ${shown}`);
 }
 
 function enumWriter(desc: DescEnum, { spellingOf }: Context): JsonWriter {

@@ -1,5 +1,6 @@
 import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { concatBytes, encodeUtf8 } from "#platform/bytes";
+import { formatJson } from "../json/well-formed.ts";
 import type { JsonWriter } from "../json/write.ts";
 import { fieldRule } from "../schema/rules.ts";
 
@@ -45,7 +46,7 @@ function* writeMembers(
     const json = byName.get(name);
     if (json !== undefined || Object.hasOwn(written, name)) {
       yield encodeUtf8(`${separator}${JSON.stringify(name)}:`);
-      yield json ?? encodeUtf8(JSON.stringify(written[name]));
+      yield json ?? encodeUtf8(formatJson(written[name]));
       separator = ",";
     }
   }

@@ -9,6 +9,7 @@ import { createHeaderWriter } from "./header.ts";
 import { createRepresentationChoice } from "./representation.ts";
 import { contentTypeOf, findRawBody } from "../schema/http-body.ts";
 import type { Scalar } from "../json/scalar.ts";
+import { formatJson } from "../json/well-formed.ts";
 import { createBodyWriter } from "../json/write-body.ts";
 import { findMatch, formatETag, tagOf } from "../http/etag.ts";
 import type { TranscodingRequest } from "../http/request.ts";
@@ -45,11 +46,11 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
   /** Encodes a message; the result for a frozen one is cached. */
   const encode = (message: Message): Pick<TranscodingResponse, "body" | "compressed"> => {
     if (!Object.isFrozen(message)) {
-      return { body: writeEncoded(message) ?? JSON.stringify(write(message)) };
+      return { body: writeEncoded(message) ?? formatJson(write(message)) };
     }
     let cached = cache.get(message);
     if (cached === undefined) {
-      const json = writeEncoded(message) ?? JSON.stringify(write(message));
+      const json = writeEncoded(message) ?? formatJson(write(message));
       cached = { body: json.length < SMALL_CHARS ? asText(json) : asBytes(json), compressed: new Map() };
       cache.set(message, cached);
     }

@@ -206,11 +206,14 @@ export function expandTemplate(template: Template, values: Readonly<Record<strin
   return `/${parts.join("/")}${verb === "" ? "" : `:${verb}`}`;
 }
 
-/** The encoded path segments of a variable's value; undefined if the value does not match the variable. */
+/**
+ * The encoded path segments of a variable's value. As http.proto specifies, the slashes of a value of several segments separate
+ * them, and "%" is always encoded, so that a server decodes the same value. Undefined if the value
+ * does not match the variable.
+ */
 function expandVariable({ segments }: Template, variable: TemplateVariable, value: string): string[] | undefined {
   const own = segments.slice(variable.start, variable.end);
   const decode = variable.multi ? decodeSegments : decodeURIComponent;
-  const encode = variable.multi ? encodeSegments : encodeSegment;
   const parts = variable.multi && value !== "" ? value.split("/") : value === "" ? [] : [value];
   const multi = own.findIndex(({ kind }) => kind === "**");
   if (multi === -1 ? parts.length !== own.length : parts.length < own.length - 1) {
@@ -221,20 +224,12 @@ function expandVariable({ segments }: Template, variable: TemplateVariable, valu
     const part = parts[multi === -1 || index < multi ? index : index + surplus];
     return segment.kind === "literal" ? part === decode(segment.text) : segment.kind === "**" || part !== "";
   });
-  return matches ? parts.map(encode) : undefined;
+  return matches ? parts.map(encodeSegment) : undefined;
 }
 
 /** Escapes all but the unreserved characters of RFC 3986, so that a colon does not start a verb. */
 function encodeSegment(text: string): string {
   return encodeURIComponent(text).replaceAll(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
-}
-
-/** Encodes a segment of a multi-segment value, in which "%2F" represents an escaped slash. The inverse of `decodeSegments`. */
-function encodeSegments(text: string): string {
-  return text
-    .split(/(%2f)/i)
-    .map((part, index) => (index % 2 === 0 ? encodeSegment(part) : part))
-    .join("");
 }
 
 /** Decodes a multi-segment value, except for "%2F". Throws a URIError for an invalid escape. */

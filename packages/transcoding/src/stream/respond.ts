@@ -7,6 +7,7 @@ import type { Deadline } from "../call/deadline.ts";
 import { createHeaderWriter } from "../response/header.ts";
 import { contentTypeOf, findRawBody, type RawBody, type RawBodyTarget } from "../schema/http-body.ts";
 import type { TranscodingRequest } from "../http/request.ts";
+import { formatJson } from "../json/well-formed.ts";
 import { createBodyWriter } from "../json/write-body.ts";
 import { methodRule } from "../schema/rules.ts";
 import { addVary } from "../http/vary.ts";
@@ -58,7 +59,7 @@ export function createStreamResponder(
       // Encoded here, so that a message that can't be encoded is treated like an error of the implementation.
       const lines = mapMessages(responses, (message) => {
         firstMessage ??= message;
-        return JSON.stringify(write(message));
+        return formatJson(write(message));
       });
       const { source, first } = await openStream(lines, request, deadline);
       const headers = responseHeadersOf(context);

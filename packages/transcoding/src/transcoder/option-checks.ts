@@ -80,6 +80,7 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   boundQuery: oneOf("reject", "ignore"),
   maxBodyBytes: bytes,
   maxDepth: aNumber(1, MAX_DEPTH),
+  protoKeys: oneOf("accept", "reject"),
   deferred: arrayOf("methods of protobuf-es", (item) => isObject(item) && item["kind"] === "rpc"),
   maxTimeoutMs: aNumber(1, MAX_TIMER_MS),
   streams: anObject(streams),

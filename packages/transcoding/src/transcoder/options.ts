@@ -5,6 +5,7 @@ import type { Rule } from "../routing/routes.ts";
 import type { CompressionOptions } from "../response/compression.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import type { ErrorFormat } from "../errors/format.ts";
+import type { ProtoKeys } from "../json/parse.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import type { StreamFormats } from "../stream/framing.ts";
 
@@ -49,6 +50,11 @@ export type TranscoderOptions = {
    * 500. Default: 100, the limit of binary decoders.
    */
   maxDepth?: number;
+  /**
+   * Whether the key `__proto__` of a map or a Struct in a JSON body is data, kept as an own property, or rejected with 400
+   * for implementations that copy objects by assigning their properties. Default: "accept".
+   */
+  protoKeys?: ProtoKeys;
   /**
    * Methods whose request messages are decoded on the first access to a field. An implementation can then decode them on
    * another thread: `takeEncodedRequest` returns the encoded request, and `createRequestDecoder` decodes it with the same checks.
@@ -124,6 +130,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     boundQuery: options.boundQuery ?? "reject",
     maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,
     maxDepth: options.maxDepth ?? 100,
+    protoKeys: options.protoKeys ?? "accept",
     deferred: options.deferred ?? [],
     maxTimeoutMs: options.maxTimeoutMs ?? MAX_TIMER_MS,
     streams: {

@@ -108,6 +108,7 @@ function createStreamReader(route: Route, variant: Variant, options: OperationOp
     ignoreUnknown,
     maxBytes: maxBodyBytesOf(route.method, options.maxBodyBytes),
     maxDepth: options.maxDepth,
+    protoKeys: options.protoKeys,
     registry: options.registry,
   });
   // The chunks of a raw body form one document: only the first message has the fields of path and query.

@@ -10,7 +10,7 @@ const routes: TranscoderOptions["routes"] = (router) => router.service(ThingsSer
 
 const known =
   "routes, interceptors, requestGate, mapError, rules, strictTemplates, unknownQuery, boundQuery, maxBodyBytes, maxDepth, " +
-  "protoKeys, deferred, maxTimeoutMs, streams, compression, registry, cors, errors";
+  "protoKeys, deferred, maxTimeoutMs, streams, compression, registry, jsonOptions, cors, errors";
 
 describe("a misspelt option", () => {
   test.each([

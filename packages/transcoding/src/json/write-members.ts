@@ -8,9 +8,13 @@ import { plainCondition } from "./scalar.ts";
 /** How one field of a message is written. */
 export type FieldWriter = {
   readonly field: DescField;
+  /** Its key in JSON. */
+  readonly key: string;
   readonly write: (value: unknown) => unknown;
   /** It is written even if it has its zero value. */
   readonly always: boolean;
+  /** It is written as null if it is not set. */
+  readonly orNull: boolean;
   /** Its keys are added to those of the message. */
   readonly inline: boolean;
   /** As in the field's options. */
@@ -42,15 +46,15 @@ export function compileMembersWriter(writers: readonly FieldWriter[]): MembersWr
   });
   return compile(scope, `return (m) => { const object = {}; ${statements.join("\n")} return object; };`, (message) => {
     const object: JsonObject = {};
-    for (const { field, write, always, inline } of writers) {
+    for (const { field, key, write, always, orNull, inline } of writers) {
       const value = getField(message, field);
-      if (always ? value === undefined : !isFieldSet(message, field)) {
+      if (!orNull && (always ? value === undefined : !isFieldSet(message, field))) {
         continue;
       }
       if (inline) {
         assign(object, write(value) as object);
       } else {
-        setOwn(object, field.jsonName, write(value));
+        setOwn(object, key, write(value));
       }
     }
     return object;
@@ -88,23 +92,22 @@ function writingCode({ fieldKind, scalar }: DescField, value: string, write: str
   return isPlain === undefined ? `${write}(${value})` : `${isPlain} ? ${value} : ${write}(${value})`;
 }
 
-function settingCode({ field, inline }: FieldWriter, written: string): string {
+function settingCode({ key, inline }: FieldWriter, written: string): string {
   if (inline) {
     return `assign(object, ${written})`;
   }
-  const key = literal(field.jsonName);
-  return field.jsonName === "__proto__" ? `setOwn(object, ${key}, ${written})` : `object[${key}] = ${written}`;
+  return key === "__proto__" ? `setOwn(object, ${literal(key)}, ${written})` : `object[${literal(key)}] = ${written}`;
 }
 
 /** The code of a field's value in a message `m`, and of the condition under which it is written. */
-function fieldCode({ field, always }: FieldWriter): { value: string; condition: string } {
+function fieldCode({ field, always, orNull }: FieldWriter): { value: string; condition: string } {
   const { oneof, localName } = field;
   if (oneof !== undefined) {
     const choice = `m[${literal(oneof.localName)}]`;
     return { value: `${choice}.value`, condition: `${choice}.case === ${literal(localName)}` };
   }
   const value = `m[${literal(localName)}]`;
-  return { value, condition: always ? `${value} !== undefined` : isSetCode(field, value) };
+  return { value, condition: orNull ? "true" : always ? `${value} !== undefined` : isSetCode(field, value) };
 }
 
 /** `isFieldSet` of protobuf-es as code, for a field that is in no oneof. */

@@ -13,6 +13,7 @@ import { hasCustomJsonRepresentation, isWrapperDesc, type FieldMask, type Timest
 import { FieldRuleSchema, type FieldRule } from "../../gen/transcoding/v1/annotations_pb.ts";
 import { enumNames, fieldRule, protoEnumNames, type EnumNames } from "../schema/rules.ts";
 import { createAnyWriter } from "./any.ts";
+import { canonicalJson, isEmitted, isEmittedAsNull, jsonKey, type CompleteJsonOptions } from "./json-options.ts";
 import { setOwn } from "./own-property.ts";
 import { plainEntriesCount, plainItemsCheck, scalarFromText, scalarToJson, type Scalar } from "./scalar.ts";
 import { formatTimestamp } from "./well-known.ts";
@@ -29,6 +30,7 @@ type WriteOptions = {
   /** The messages that a google.protobuf.Any may have. */
   readonly registry: Registry;
   readonly dialect: WriteDialect;
+  readonly json: CompleteJsonOptions;
 };
 
 type Context = WriteOptions & {
@@ -37,15 +39,15 @@ type Context = WriteOptions & {
   readonly spellingOf: (desc: DescEnum) => EnumNames;
 };
 
-const contexts: Readonly<Record<WriteDialect, WeakMap<Registry, Context>>> = {
-  response: new WeakMap(),
-  request: new WeakMap(),
-  plain: new WeakMap(),
-};
+/** By dialect and options. */
+const contexts = new Map<string, WeakMap<Registry, Context>>();
 
 function contextOf(options: WriteOptions): Context {
-  const { dialect } = options;
-  const known = contexts[dialect];
+  const { dialect, json } = options;
+  const { alwaysEmitImplicit, emitUnsetMessages, enumAsInteger, useProtoFieldName } = json;
+  const key = [dialect, alwaysEmitImplicit, emitUnsetMessages, enumAsInteger, useProtoFieldName].join(" ");
+  const known = contexts.get(key) ?? new WeakMap<Registry, Context>();
+  contexts.set(key, known);
   let context = known.get(options.registry);
   if (context === undefined) {
     const noRule = create(FieldRuleSchema);
@@ -64,8 +66,13 @@ function contextOf(options: WriteOptions): Context {
  * Returns the writer of a message, which is created once and when it is first used, because messages may be recursive. The
  * registry contains the messages that a google.protobuf.Any may have.
  */
-export function messageWriter(desc: DescMessage, registry: Registry, dialect: WriteDialect = "response"): JsonWriter {
-  return writerIn(contextOf({ registry, dialect }), desc);
+export function messageWriter(
+  desc: DescMessage,
+  registry: Registry,
+  dialect: WriteDialect = "response",
+  json: CompleteJsonOptions = canonicalJson,
+): JsonWriter {
+  return writerIn(contextOf({ registry, dialect, json }), desc);
 }
 
 function writerIn(context: Context, desc: DescMessage): JsonWriter {
@@ -81,8 +88,13 @@ function writerIn(context: Context, desc: DescMessage): JsonWriter {
 }
 
 /** Returns the writer of a field's value: an array for a repeated field, null for an absent message. */
-export function fieldWriter(field: DescField, registry: Registry, dialect: WriteDialect = "response"): JsonWriter {
-  return fieldWriterIn(contextOf({ registry, dialect }), field);
+export function fieldWriter(
+  field: DescField,
+  registry: Registry,
+  dialect: WriteDialect = "response",
+  json: CompleteJsonOptions = canonicalJson,
+): JsonWriter {
+  return fieldWriterIn(contextOf({ registry, dialect, json }), field);
 }
 
 function fieldWriterIn(context: Context, field: DescField): JsonWriter {
@@ -152,11 +164,11 @@ function reject(desc: DescField | DescEnum, value: unknown): never {
   throw new RangeError(`${desc.toString()} can't hold ${shown}`);
 }
 
-function enumWriter(desc: DescEnum, { spellingOf }: Context): JsonWriter {
+function enumWriter(desc: DescEnum, { spellingOf, json }: Context): JsonWriter {
   if (desc.typeName === "google.protobuf.NullValue") {
     return () => null;
   }
-  const { nameOf } = spellingOf(desc);
+  const nameOf = json.enumAsInteger ? new Map<number, string>() : spellingOf(desc).nameOf;
   return (value) => nameOf.get(value as number) ?? (value === ((value as number) | 0) ? value : reject(desc, value));
 }
 
@@ -170,8 +182,10 @@ function compileMessage(desc: DescMessage, context: Context): JsonWriter {
       ? [
           {
             field,
+            key: jsonKey(field, context.json),
             write: fieldWriterIn(context, field),
-            always: always || (required && context.dialect === "request"),
+            always: always || isEmitted(field, context.json) || (required && context.dialect === "request"),
+            orNull: !inline && isEmittedAsNull(field, context.json),
             inline,
             lenient,
           },

@@ -1,6 +1,7 @@
 import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import { contentEncodings } from "#platform/compression";
 import type { CorsOptions } from "../http/cors.ts";
+import type { JsonOptions } from "../json/json-options.ts";
 import type { CompressionOptions } from "../response/compression.ts";
 import {
   aBoolean,
@@ -55,6 +56,13 @@ const streams: ChecksOf<NonNullable<TranscoderOptions["streams"]>> = {
   json: oneOf("array", "results", "lines"),
 };
 
+const jsonOptions: ChecksOf<JsonOptions> = {
+  alwaysEmitImplicit: aBoolean,
+  emitUnsetMessages: aBoolean,
+  enumAsInteger: aBoolean,
+  useProtoFieldName: aBoolean,
+};
+
 const anything: OptionCheck = { allowed: "any value", accepts: () => true };
 
 /** A rule is a google.api.HttpRule, or its initializer, with the options of the method. */
@@ -86,6 +94,7 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   streams: anObject(streams),
   compression: either(aBoolean, anObject(compression)),
   registry,
+  jsonOptions: anObject(jsonOptions),
   cors: anObject(cors),
   errors: either(oneOf("plain", "problem", "status"), aFunction),
 };

@@ -5,6 +5,7 @@ import type { Rule } from "../routing/routes.ts";
 import type { CompressionOptions } from "../response/compression.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import type { ErrorFormat } from "../errors/format.ts";
+import { canonicalJson, type CompleteJsonOptions, type JsonOptions } from "../json/json-options.ts";
 import type { ProtoKeys } from "../json/parse.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import type { StreamFormats } from "../stream/framing.ts";
@@ -89,6 +90,11 @@ export type TranscoderOptions = {
    * imports, and the well-known types.
    */
   registry?: Registry;
+  /**
+   * How responses are written as JSON, with the names of protobuf-es: `alwaysEmitImplicit`, `enumAsInteger`, `useProtoFieldName`;
+   * and `emitUnsetMessages`. They also apply to error details. Default: none, as in the proto3 JSON mapping.
+   */
+  jsonOptions?: JsonOptions;
   /** The CORS policy. Default: no CORS headers are sent, and OPTIONS responds with Allow only. */
   cors?: CorsOptions;
   /**
@@ -101,10 +107,11 @@ export type TranscoderOptions = {
 
 /** The options with all defaults applied. */
 export type CompleteOptions = Required<
-  Omit<TranscoderOptions, "requestGate" | "mapError" | "cors" | "compression" | "streams">
+  Omit<TranscoderOptions, "requestGate" | "mapError" | "cors" | "compression" | "streams" | "jsonOptions">
 > & {
   readonly requestGate: TranscoderOptions["requestGate"];
   readonly mapError: TranscoderOptions["mapError"];
+  readonly jsonOptions: CompleteJsonOptions;
   readonly cors: CorsOptions | undefined;
   /** Undefined if compression is off. */
   readonly compression: Required<CompressionOptions> | undefined;
@@ -149,6 +156,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
             ...(compression === true ? {} : compression),
           },
     registry: options.registry ?? createReachableRegistry(methods),
+    jsonOptions: { ...canonicalJson, ...options.jsonOptions },
     cors: options.cors,
     errors: options.errors ?? "plain",
   };

@@ -155,6 +155,7 @@ function createNegotiation(
   const negotiate = createStreamResponder(method, variant, {
     ...options.streams,
     registry: options.registry,
+    jsonOptions: options.jsonOptions,
     onlyNdjson,
   });
   const compressor = options.compression?.streams === true ? options.compressor : undefined;

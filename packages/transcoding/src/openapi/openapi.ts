@@ -130,7 +130,8 @@ function routesOf(source: OpenApiSource): readonly Route[] {
     return source;
   }
   const methods = collectImplementations(source.routes).map(({ method }) => method);
-  return compileRoutes(methods, { rules: source.rules ?? [], strictTemplates: source.strictTemplates ?? false });
+  const { rules = [], strictTemplates = false, googleTemplates = false } = source;
+  return compileRoutes(methods, { rules, strictTemplates, googleTemplates });
 }
 
 type ListedOperation = { readonly route: Route; readonly httpMethod: string; readonly operationId: string };

@@ -84,6 +84,7 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   mapError: aFunction,
   rules: arrayOf("rules", isObject, rule),
   strictTemplates: aBoolean,
+  googleTemplates: aBoolean,
   unknownQuery: oneOf("reject", "ignore"),
   boundQuery: oneOf("reject", "ignore"),
   maxBodyBytes: bytes,

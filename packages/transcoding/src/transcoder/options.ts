@@ -35,6 +35,11 @@ export type TranscoderOptions = {
    */
   strictTemplates?: boolean;
   /**
+   * Accepts templates with `*`, or a variable of one segment, behind `**`, which the grammar in http.proto forbids. Google's APIs
+   * have a few, such as `/v1/{parent=documents/**}/{collection_id}` of Firestore. Default: false.
+   */
+  googleTemplates?: boolean;
+  /**
    * Whether a query parameter that matches no field is rejected with 400 or ignored. Default: "reject", so that a misspelled
    * filter is not silently dropped.
    */
@@ -133,6 +138,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     mapError: options.mapError,
     rules: options.rules ?? [],
     strictTemplates: options.strictTemplates ?? false,
+    googleTemplates: options.googleTemplates ?? false,
     unknownQuery: options.unknownQuery ?? "reject",
     boundQuery: options.boundQuery ?? "reject",
     maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,

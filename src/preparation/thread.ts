@@ -40,9 +40,10 @@ async function prepare({ source, typeName, current }: PreparationCall): Promise<
 }
 
 function createDecoder(method: DescMethodUnary): (source: EncodedRequest) => Message | Promise<Message> {
-  const decodeHttp = createRequestDecoder(method);
+  const decodeHttp = createRequestDecoder(method, { protoKeys: "reject" });
   const decodeRpc = {
-    json: createJsonCodec(method, maxDepth, createReachableRegistry([method])).decode,
+    json: createJsonCodec(method, { maxDepth, registry: createReachableRegistry([method]), protoKeys: "reject" })
+      .decode,
     proto: createProtoDecoder(method),
   };
   return ({ bytes, format }) => {

@@ -85,6 +85,7 @@ export function createHandlers(
       return failure;
     },
     maxBodyBytes: bodyBytes,
+    protoKeys: "reject",
     deferred,
     maxTimeoutMs: deadlineMs,
   });

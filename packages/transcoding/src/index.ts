@@ -2,6 +2,7 @@ export { createTranscoder, type Transcoder, type TranscodingMatch } from "./tran
 export type { TranscoderOptions } from "./transcoder/options.ts";
 export type { Rule } from "./routing/routes.ts";
 export { presets } from "./transcoder/presets.ts";
+export type { JsonOptions } from "./json/json-options.ts";
 export type { CompressionOptions } from "./response/compression.ts";
 export type { ContentEncoding } from "./http/content-coding.ts";
 export { headersOf, type CorsOptions } from "./http/cors.ts";

@@ -41,6 +41,9 @@ const codings: [string, (bytes: Buffer) => Buffer][] = [
   ["", (bytes) => bytes],
 ];
 
+/** Bytes behind the end of the compressed data. */
+const behind = Buffer.from("xx");
+
 describe("a streamed body", () => {
   const ndjson = { "content-type": "application/x-ndjson" };
   const lines = Buffer.from('{"count":1}\n'.repeat(10_000));
@@ -60,6 +63,9 @@ describe("a streamed body", () => {
     ["gzip", Buffer.from('{"count":1}\n'), 400, { code: "invalid_encoding" }],
     ["gzip", gzipSync(lines).subarray(0, -100), 400, { code: "invalid_encoding" }],
     ["zstd", detectsTruncatedZstd ? zstdCompressSync(lines).subarray(0, -9) : lines, 400, { code: "invalid_encoding" }],
+    ["gzip", Buffer.concat([gzipSync(lines), behind]), 400, { code: "invalid_encoding" }],
+    ["br", Buffer.concat([brotliCompressSync(lines), behind]), 400, { code: "invalid_encoding" }],
+    ["zstd", Buffer.concat([zstdCompressSync(lines), behind]), 400, { code: "invalid_encoding" }],
     ["gzip", gzipSync(Buffer.alloc(50_000_000, " ")), 413, { message: "line 1: longer than 1000 bytes" }],
     ["deflate", deflateSync(lines), 415, { message: "the Content-Encoding must be one of gzip, br, zstd" }],
   ])("that does not match %s is rejected", async (encoding, body, status, expected) => {

@@ -1,7 +1,9 @@
 import {
   create,
   createFileRegistry,
+  fromBinary,
   fromJson,
+  toBinary,
   type DescMessage,
   type Message,
   type MessageInitShape,
@@ -16,21 +18,23 @@ import {
   StructSchema,
   ValueSchema,
 } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { BodiesSchema, QueryMsgSchema, type EnumValue, type QueryMsg } from "./gen/t/v1/vectors_pb.ts";
-import { ExactMessageSchema, ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
-import { RequestError } from "../src/index.ts";
+import { ExactMessageSchema, OpenThingResponseSchema, ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
+import { createTranscoder, RequestError } from "../src/index.ts";
 import { messageHoldsInt64 } from "../src/json/int64.ts";
 import { parseJson } from "../src/json/parse.ts";
 import { createJsonReaders } from "../src/json/read.ts";
+import { formatJson } from "../src/json/well-formed.ts";
 import { messageWriter } from "../src/json/write.ts";
 import { createReachableRegistry } from "../src/schema/registry.ts";
-import { call, createEcho, createRequest } from "./service.ts";
+import { call, createEcho, createMethod, createRequest } from "./service.ts";
 
 const registry = createReachableRegistry([]);
 const read = (text: string, desc: DescMessage = QueryMsgSchema): Message =>
   createJsonReaders({ ignoreUnknown: false, registry }).message(desc)(
-    parseJson(Buffer.from(text), 100, [], messageHoldsInt64(desc)),
+    parseJson(Buffer.from(text), 100, { exact: messageHoldsInt64(desc) }),
     [],
   ) as Message;
 const write = (message: Message, desc: DescMessage = QueryMsgSchema): string =>
@@ -236,9 +240,57 @@ test.each([
   expect(write(read(text))).toBe(written);
 });
 
-test("a key that would set a prototype is written, wherever it came from", () => {
-  const labels = Object.fromEntries([["__proto__", "x"]]);
-  expect(write(create(BodiesSchema, { labels }), BodiesSchema)).toBe('{"labels":{"__proto__":"x"}}');
+describe("__proto__ as a key is data", () => {
+  test.each([
+    '{"mapValue":{"__proto__":"x","a":"b"}}',
+    '{"mapValue":{"a":"b","__proto__":"x"}}',
+    '{"mapValue2":{"__proto__":1}}',
+    '{"structValue":{"__proto__":{"__proto__":[{"__proto__":null}]}}}',
+    '{"structValueValue":{"__proto__":{"a":1}}}',
+    '{"listValue":[{"__proto__":"x"}]}',
+    '{"int64Value":"9007199254740993","structValue":{"__proto__":1}}',
+  ])("%s", (text) => {
+    const message = read(text);
+    expect(write(message)).toBe(text);
+    expect(write(fromBinary(QueryMsgSchema, toBinary(QueryMsgSchema, message as QueryMsg)))).toBe(text);
+    expect(Object.getPrototypeOf((message as QueryMsg).mapValue)).toBe(Object.prototype);
+  });
+
+  test("in a document with integers beyond 2^53, and in an inline field", () => {
+    expect(write(read('{"int64Value":9007199254740993,"structValue":{"__proto__":1}}'))).toBe(
+      '{"int64Value":"9007199254740993","structValue":{"__proto__":1}}',
+    );
+    const text = '{"id":"a","tags":[],"__proto__":{"b":1}}';
+    expect(write(read(text, OpenThingResponseSchema), OpenThingResponseSchema)).toBe(text);
+  });
+
+  test.each([
+    ["GET", "/q?map_value[__proto__]=x", undefined],
+    ["GET", `/q?map_value=${encodeURIComponent('{"__proto__":"x"}')}`, undefined],
+    ["POST", "/f", "map_value[__proto__]=x"],
+  ])("%s %s %s", async (method, target, body) => {
+    const echo = createEcho(
+      QueryMsgSchema,
+      {
+        pattern: { case: "get", value: "/q" },
+        additionalBindings: [{ pattern: { case: "post", value: "/f" }, body: "*" }],
+      },
+      {},
+      { consumes: ["application/x-www-form-urlencoded"] },
+    );
+    const request = createRequest(method, target, body, "application/x-www-form-urlencoded");
+    expect(JSON.stringify(await call(echo, request))).toBe('{"status":200,"body":{"mapValue":{"__proto__":"x"}}}');
+  });
+
+  test("unless the option forbids it", async () => {
+    const rule = { pattern: { case: "post", value: "/q" }, body: "*" } as const;
+    const echo = createEcho(QueryMsgSchema, rule, { protoKeys: "reject" });
+    expect(await call(echo, createRequest("POST", "/q", '{"mapValue":{"__proto__":"x"}}'))).toEqual({
+      status: 400,
+      body: { code: "invalid_json", message: "mapValue.__proto__: this key is not allowed" },
+    });
+    expect(echo.seen).toEqual([]);
+  });
 });
 
 test("a Struct that is a whole request or response is a message", async () => {
@@ -272,6 +324,45 @@ test.each<[init: MessageInitShape<typeof QueryMsgSchema>, message: string]>([
   [{ enumValue: Number.NaN as EnumValue }, "t.v1.EnumValue can't hold NaN"],
 ])("an implementation's number that is none of its field is its mistake: %j", (init, message) => {
   expect(() => write(create(QueryMsgSchema, init))).toThrow(message);
+});
+
+test.each<[field: string, value: unknown, message: string]>([
+  ["int64Value", 5, "field t.v1.QueryMsg.int64_value can't hold 5"],
+  ["int64Value", "5", "field t.v1.QueryMsg.int64_value can't hold this string"],
+  ["int64Value", 2n ** 63n, "field t.v1.QueryMsg.int64_value can't hold 9223372036854775808"],
+  ["uint64Value", -1n, "field t.v1.QueryMsg.uint64_value can't hold -1"],
+  ["stringValue", 5, "field t.v1.QueryMsg.string_value can't hold 5"],
+  ["stringValue", "\ud800", "stringValue: a string with a lone surrogate"],
+  ["boolValue", "true", "field t.v1.QueryMsg.bool_value can't hold this string"],
+  ["bytesValue", "AAAA", "field t.v1.QueryMsg.bytes_value can't hold this string"],
+  ["doubleValue", 5n, "field t.v1.QueryMsg.double_value can't hold 5"],
+  ["floatValue", 1e39, "field t.v1.QueryMsg.float_value can't hold 1e+39"],
+  ["repeatedValue", ["a", 5], "field t.v1.QueryMsg.repeated_value can't hold 5"],
+  ["repeatedValue", ["a", "\udc00"], "repeatedValue[1]: a string with a lone surrogate"],
+  ["mapValue", { a: 5 }, "field t.v1.QueryMsg.map_value can't hold 5"],
+  ["mapValue", { "\ud83d": "a" }, "mapValue['\\ud83d']: a string with a lone surrogate"],
+  ["mapValue15", { yes: "a" }, "field t.v1.QueryMsg.map_value15 can't hold this string"],
+  ["structValue", { a: [{ b: "\udfff" }] }, "structValue.a[0].b: a string with a lone surrogate"],
+  ["wrapperStringValue", 5, "field google.protobuf.StringValue.value can't hold 5"],
+])("an implementation's %s of %o is 500", async (field, value, message) => {
+  let cause: unknown;
+  const transcoder = createTranscoder({
+    routes: (router) =>
+      router.rpc(createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/q" } }), () =>
+        Object.assign(create(QueryMsgSchema), { [field]: value }),
+      ),
+    mapError(error) {
+      cause = error;
+      return ConnectError.from(error, Code.Internal);
+    },
+  });
+  expect(await call({ transcoder }, createRequest("GET", "/q"))).toMatchObject({ status: 500 });
+  expect(cause).toEqual(new RangeError(message));
+});
+
+test("pairs of surrogates and escapes that look like a lone one are written", () => {
+  const text = JSON.stringify({ stringValue: "😀 C:\\ud83d \\\\ud83d" });
+  expect(formatJson(messageWriter(QueryMsgSchema, registry)(read(text)))).toBe(text);
 });
 
 test("a JSON name goes before another field's own", async () => {

@@ -386,7 +386,10 @@ describe("a response", () => {
       "application/json": { schema: { type: "array", items: item } },
     });
     const chat = document.paths["/streams/chat"]?.["post"] as OperationObject;
-    expect(Object.keys(chat.requestBody?.content ?? {})).toEqual(["application/x-ndjson"]);
+    expect(chat.requestBody?.content).toMatchObject({
+      "application/x-ndjson": { "x-itemSchema": { $ref: expect.any(String) } },
+      "application/json": { schema: { type: "array", items: { $ref: expect.any(String) } } },
+    });
     expect(Object.keys(chat.responses["200"]?.content ?? {})).toEqual(["application/x-ndjson"]);
     const download = document.paths["/streams/download/{name}"]?.["get"] as OperationObject;
     expect(Object.keys(download.responses["200"]?.content ?? {})).toEqual(["*/*"]);

@@ -9,8 +9,8 @@ import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
 const routes: TranscoderOptions["routes"] = (router) => router.service(ThingsService, {});
 
 const known =
-  "routes, interceptors, requestGate, mapError, rules, strictTemplates, unknownQuery, boundQuery, maxBodyBytes, maxDepth, " +
-  "deferred, maxTimeoutMs, streams, compression, registry, cors, errors";
+  "routes, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, maxBodyBytes, maxDepth, " +
+  "protoKeys, deferred, maxTimeoutMs, streams, compression, registry, jsonOptions, cors, errors";
 
 describe("a misspelt option", () => {
   test.each([

@@ -143,7 +143,7 @@ describe("a query", () => {
     ['map_value={"a":1}', "map_value.a: must be a string"],
     ["map_value2[a]=x", "map_value2[a]: must be a 32-bit integer"],
     ["map_value15[1]=x", "map_value15: the key must be true or false"],
-    ["map_value[__proto__]=x", "map_value: this key is not allowed"],
+    ["map_value[__proto__]=x&map_value[__proto__]=y", "map_value[__proto__]: has a repeated key"],
     ["any_value=1", "any_value: can't be set by a query"],
     ["any_value.type_url=1", "any_value: can't be set by a query"],
     ["struct_value=1", "struct_value: must be a JSON object"],

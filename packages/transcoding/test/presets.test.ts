@@ -6,9 +6,13 @@ import { StreamsService } from "./gen/transcodingtest/v1/streams_pb.ts";
 import { serve } from "./serve.ts";
 
 test.each([
-  ["grpcGateway", "application/json", '{"result":{"text":"a"}}\n{"result":{"text":"b"}}\n'],
+  [
+    "grpcGateway",
+    "application/json",
+    '{"result":{"shelf":"","text":"a","count":0}}\n{"result":{"shelf":"","text":"b","count":0}}\n',
+  ],
   ["envoy", "application/json", '[{"text":"a"},{"text":"b"}]'],
-  ["vanguard", "application/x-ndjson", '{"text":"a"}\n{"text":"b"}\n'],
+  ["vanguard", "application/x-ndjson", '{"shelf":"","text":"a","count":0}\n{"shelf":"","text":"b","count":0}\n'],
 ] as const)("%s: a stream is %s", async (name, contentType, body) => {
   await using server = await serve({
     ...presets[name],

@@ -12,7 +12,7 @@ type RouteRow = readonly [id: string, httpMethod: string, template: string];
 function matcherOf(...rows: readonly RouteRow[]): Router<{ id: string; template: Template }> {
   return createRouter(
     rows.map(([id, httpMethod, source]) => {
-      const template = parseTemplate(source);
+      const template = parseTemplate(source, { google: true });
       return { httpMethod, template, name: `rpc ${id}`, value: { id, template } };
     }),
   );
@@ -324,6 +324,29 @@ describe("any templates", () => {
         expect(look(router, "GET", path)?.vars).toEqual(vars);
       }),
     );
+  });
+});
+
+describe("a wildcard behind **", () => {
+  const router = matcherOf(
+    ["list", "GET", "/v1/{parent=documents/**}/{collection}"],
+    ["create", "POST", "/v1/{parent=documents/**}/{collection}"],
+    ["get", "GET", "/v1/{name=documents/**}"],
+    ["query", "GET", "/v1/{parent=documents/**}/special"],
+    ["session", "GET", "/v1/{name=**/botSessions/*}"],
+  );
+  test.each<[string, object | undefined]>([
+    ["/v1/documents/a", { route: "list", vars: { parent: "documents", collection: "a" } }],
+    ["/v1/documents/a/b%2Fc/d%2Fe", { route: "list", vars: { parent: "documents/a/b%2Fc", collection: "d/e" } }],
+    ["/v1/documents/a/special", { route: "query", vars: { parent: "documents/a" } }],
+    ["/v1/documents", { route: "get", vars: { name: "documents" } }],
+    ["/v1/documents/a/", { route: "get", vars: { name: "documents/a/" } }],
+    ["/v1/botSessions/x", { route: "session", vars: { name: "botSessions/x" } }],
+    ["/v1/a/b/botSessions/x", { route: "session", vars: { name: "a/b/botSessions/x" } }],
+    ["/v1/a/botSessions", undefined],
+    ["/v1/a/botSessions/", undefined],
+  ])("%s", (path, expected) => {
+    expect(look(router, "GET", path)).toEqual(expected);
   });
 });
 

@@ -21,7 +21,7 @@ const compile = (method: DescMethod, rule: Rule): string[] =>
   lines([method], [{ ...rule, selector: `${method.parent.typeName}.${method.name}` }]);
 
 function lines(methods: readonly DescMethod[], rules: readonly Rule[]): string[] {
-  return compileRoutes(methods, { rules, strictTemplates: false }).map(
+  return compileRoutes(methods, { rules, strictTemplates: false, googleTemplates: false }).map(
     ({ method, httpMethod, template, pathFields, variants: [{ body, responseBody }] }) =>
       [
         `${method.name}: ${httpMethod} ${formatTemplate(template)}`,
@@ -162,8 +162,8 @@ describe("rules outside of the .proto", () => {
 
 test("strictTemplates accepts the grammar of http.proto only", () => {
   const rules = [get("/a/**/b", { selector: "*" })];
-  expect(compileRoutes([call], { rules, strictTemplates: false })).toHaveLength(1);
-  expect(() => compileRoutes([call], { rules, strictTemplates: true })).toThrow(
+  expect(compileRoutes([call], { rules, strictTemplates: false, googleTemplates: false })).toHaveLength(1);
+  expect(() => compileRoutes([call], { rules, strictTemplates: true, googleTemplates: false })).toThrow(
     new Error(
       `can't serve ${call.toString()} over HTTP: the template "/a/**/b" is invalid at character 7: "**" must be the last segment`,
     ),

@@ -463,7 +463,8 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
   });
 
   test.each([
-    [{ "content-type": "application/json" }, 415],
+    [{ "content-type": "text/plain" }, 415],
+    [{ "content-type": "application/json; charset=utf-16" }, 415],
     [{ "content-type": "application/x-ndjson; charset=utf-16" }, 415],
     [{ "content-type": "application/jsonl; charset=UTF-8" }, 200],
     [{}, 415],
@@ -472,8 +473,72 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     const response = await server.request("POST", "/streams/sum", { headers, body: "{}" });
     expect([response.status, response.headers["accept-post"]]).toEqual([
       status,
-      status === 415 ? "application/x-ndjson" : undefined,
+      status === 415 ? "application/x-ndjson, application/json" : undefined,
     ]);
+  });
+
+  const json = { "content-type": "application/json" };
+
+  test.each([
+    ['[{"count":1},{"count":2}]', { count: 3 }],
+    [' \n[ {"count":1}\r\n,\t{"text":"],[}{\\",\\\\"} ] \n', { count: 1, text: '],[}{",\\' }],
+    ["[]", {}],
+    [" [ ] ", {}],
+    [" ", {}],
+    ['[{"text":"\u00fc"}]', { text: "\u00fc" }],
+  ])("reads a message from each item of a JSON array: %j", async (body, expected) => {
+    await using server = await serve(version, sum);
+    expect(await send(server, body, json)).toEqual([200, expected]);
+    // Independent of how the body is chunked.
+    const bytes = Array.from(Buffer.from(body), (byte) => Buffer.of(byte));
+    expect(await send(server, bytes, json)).toEqual([200, expected]);
+  });
+
+  test.each([
+    ['[{"count":1},\n{"count":"x"}]', "item 2: count: must be a 32-bit integer"],
+    [
+      '[{"count":1} {"count":2}]',
+      "item 1: not valid JSON: more follows behind the end of the document (line 1, column 13)",
+    ],
+    ["[,{}]", "item 1: empty; a JSON document was expected"],
+    ["[{},]", "item 2: empty; a JSON document was expected"],
+    ["[{]}]", "item 1: not valid JSON: a key in double quotes was expected (line 1, column 2)"],
+    ['[{"count":1}', "the body is not valid JSON: it ends too early"],
+    ["[{}] []", "the body is not valid JSON: more follows behind the end of the array"],
+    ['{"count":1}', "the body is not valid JSON: a JSON array was expected"],
+  ])("has the item in the error of an invalid array: %j", async (body, message) => {
+    await using server = await serve(version, sum);
+    expect(await send(server, body, json)).toEqual([400, { code: expect.any(String), message }]);
+  });
+
+  test("has a size limit for each item of an array, not in total", async () => {
+    await using server = await serve(version, sum, { maxBodyBytes: 20 });
+    expect(await send(server, `[${Array(100).fill('{"count":1}').join(", ")}]`, json)).toEqual([200, { count: 100 }]);
+    expect(await send(server, `[{"count":1},{"text":"${"x".repeat(20)}"}]`, json)).toEqual([
+      413,
+      { code: "payload_too_large", message: "item 2: longer than 20 bytes" },
+    ]);
+  });
+
+  test("passes on an item of an array before the next one arrives", async () => {
+    const received = Promise.withResolvers<void>();
+    await using server = await serve(version, {
+      async sum(requests) {
+        let count = 0;
+        for await (const request of requests) {
+          count += request.count;
+          received.resolve();
+        }
+        return { count };
+      },
+    });
+    async function* body() {
+      yield Buffer.from('[{"count":1},');
+      await received.promise;
+      yield Buffer.from('{"count":2}]');
+    }
+    const response = await server.request("POST", "/streams/sum", { headers: json, body: body() });
+    expect((await response.read()).body).toBe('{"count":3}');
   });
 
   test("takes no query, and responds like a unary call", async () => {
@@ -687,7 +752,7 @@ test.each([
   [NoContentStreamService, /NoContentStreamService.*a server stream must have a response body/],
   [
     FormStreamService,
-    /FormStreamService.*a stream of requests must be application\/x-ndjson, not application\/x-www-form-urlencoded/,
+    /FormStreamService.*a stream of requests must be application\/x-ndjson or application\/json, not application\/x-www-form-urlencoded/,
   ],
 ])("rejects at start-up %s", (service, problem) => {
   expect(() => createTranscoder({ routes: (router) => router.service(service, {}) })).toThrow(problem);

@@ -79,6 +79,15 @@ test.each([
   );
 });
 
+test.each([
+  ["/{parent=documents/*/**}/{collection_id}", {}],
+  ["/{name=**/botSessions/*}:go", {}],
+])("%s is a template of Google's", (template) => {
+  expect(formatTemplate(parseTemplate(template, { google: true }))).toBe(template);
+  expect(() => parseTemplate(template, { google: true, strict: true })).toThrow('"**" must be the last segment');
+  expect(() => parseTemplate("/**/*/**", { google: true })).toThrow(`"**" can occur only once`);
+});
+
 test("the root is a template, as an extension of http.proto", () => {
   expect(parseTemplate("/")).toEqual({ segments: [], variables: [], verb: "" });
   expect(() => parseTemplate("/", { strict: true })).toThrow(
@@ -137,11 +146,12 @@ describe("a path can be made", () => {
     ["/a/{x=**}", { x: "b//c" }, "/a/b//c"],
     ["/a/{x=**}:go", { x: "b:c" }, "/a/b%3Ac:go"],
     ["/{x=o/**/end}/{y=z}", { x: "o/end", y: "z" }, "/o/end/z"],
-    ["/{x=**}", { x: "a%2Fb" }, "/a%2Fb"],
+    ["/{x=**}", { x: "a%2Fb/50%" }, "/a%252Fb/50%25"],
+    ["/{x=**/b/*}", { x: "a/b/c" }, "/a/b/c"],
     ["/{x}", { x: "a/b!'()*" }, "/a%2Fb%21%27%28%29%2A"],
     ["/{x=a%20b/*}", { x: "a b/c" }, "/a%20b/c"],
   ])("of %s with %j", (template, values, path) => {
-    expect(expandTemplate(parseTemplate(template), values)).toBe(path);
+    expect(expandTemplate(parseTemplate(template, { google: true }), values)).toBe(path);
   });
 
   test.each<[string, Record<string, string>, string]>([

@@ -96,7 +96,7 @@ export function compileOperation(method: DescMethod, options: CompleteOptions): 
 
 function routesOf(method: DescMethod, { rules }: CompleteOptions): Route[] {
   try {
-    return compileRoutes([method], { rules: rulesOf(method, rules), strictTemplates: false });
+    return compileRoutes([method], { rules: rulesOf(method, rules), strictTemplates: false, googleTemplates: true });
   } catch (error) {
     throw new ConnectError((error as Error).message, Code.Unimplemented, undefined, undefined, error);
   }

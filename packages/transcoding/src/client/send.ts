@@ -91,9 +91,9 @@ async function sendMessages(
     throw error;
   };
   const check = createParameterCheck(choice, first);
-  const write = (message: Message): Uint8Array => {
+  const write = (message: Message, isFirst: boolean): Uint8Array => {
     check(message);
-    return mapping.streamBody.encode(message);
+    return mapping.streamBody.encode(message, isFirst);
   };
   const body = createBodyStream(
     {
@@ -101,12 +101,15 @@ async function sendMessages(
       return: async () => (await messages.return?.()) ?? { done: true, value: undefined },
     },
     first,
-    (message) => {
-      try {
-        return encode(() => write(message));
-      } catch (error) {
-        return remember(error);
-      }
+    {
+      encode(message, isFirst) {
+        try {
+          return encode(() => write(message, isFirst));
+        } catch (error) {
+          return remember(error);
+        }
+      },
+      end: mapping.streamBody.end,
     },
   );
   const query = first === undefined ? [] : encode(() => mapping.writeQuery(first));

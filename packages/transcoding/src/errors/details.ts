@@ -2,13 +2,17 @@ import { create, createRegistry, fromBinary, toBinary, type JsonValue, type Regi
 import type { ConnectError } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 import { writeTyped } from "../json/any.ts";
+import type { CompleteJsonOptions } from "../json/json-options.ts";
 import { messageWriter } from "../json/write.ts";
 
 /**
  * Compiles the writer of error details as JSON of google.protobuf.Any. A detail received from another service is
  * binary: it is written if its type is in the registry or in google.rpc, and omitted otherwise.
  */
-export function createDetailsWriter(known: Registry): (details: ConnectError["details"]) => JsonValue[] {
+export function createDetailsWriter(
+  known: Registry,
+  jsonOptions: CompleteJsonOptions,
+): (details: ConnectError["details"]) => JsonValue[] {
   const registry = createRegistry(known, file_google_rpc_error_details);
   return (details) =>
     details.flatMap((detail) => {
@@ -20,7 +24,9 @@ export function createDetailsWriter(known: Registry): (details: ConnectError["de
         // Local details are encoded too, which rejects values that are not valid messages of their type.
         const bytes = "desc" in detail ? toBinary(desc, create(desc, detail.value)) : detail.value;
         const typeUrl = `type.googleapis.com/${desc.typeName}`;
-        return [writeTyped(typeUrl, desc, fromBinary(desc, bytes), messageWriter(desc, registry))];
+        return [
+          writeTyped(typeUrl, desc, fromBinary(desc, bytes), messageWriter(desc, registry, "response", jsonOptions)),
+        ];
       } catch {
         // Invalid bytes, or a nested Any of an unknown type: omit the detail, but send the error.
         return [];

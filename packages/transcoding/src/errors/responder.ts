@@ -7,6 +7,7 @@ import { createDetailsWriter } from "./details.ts";
 import { createErrorFormatter, type ErrorFormat } from "./format.ts";
 import type { RequestError } from "../http/request-error.ts";
 import { createHeaderWriter } from "../response/header.ts";
+import { canonicalJson, type CompleteJsonOptions } from "../json/json-options.ts";
 import { messageWriter } from "../json/write.ts";
 import { enumNames, errorRule, fieldRule } from "../schema/rules.ts";
 
@@ -23,11 +24,15 @@ export type ErrorResponder = {
   detailResponderOf(desc: DescMessage): DetailResponder | undefined;
 };
 
-/** Throws an Error for an unknown format. `registry` has the types of error details and of Any messages in them. */
-export function createErrorResponder(format: ErrorFormat, registry: Registry): ErrorResponder {
+/** `registry` has the types of error details and of Any messages in them, and `jsonOptions` how they are written. */
+export function createErrorResponder(
+  format: ErrorFormat,
+  registry: Registry,
+  jsonOptions: CompleteJsonOptions = canonicalJson,
+): ErrorResponder {
   const formatError = createErrorFormatter(format);
-  const writeDetails = createDetailsWriter(registry);
-  const detailResponderOf = createDetailResponders(registry);
+  const writeDetails = createDetailsWriter(registry, jsonOptions);
+  const detailResponderOf = createDetailResponders(registry, jsonOptions);
   const respondToConnectError = (error: ConnectError): TranscodingResponse => {
     const headers: Record<string, string | string[]> = {};
     addHeaders(headers, error.metadata);
@@ -131,19 +136,26 @@ type DetailResponder = {
 };
 
 /** Compiles the responder of each message type on first use. */
-function createDetailResponders(registry: Registry): ErrorResponder["detailResponderOf"] {
+function createDetailResponders(
+  registry: Registry,
+  jsonOptions: CompleteJsonOptions,
+): ErrorResponder["detailResponderOf"] {
   const responders = new WeakMap<DescMessage, DetailResponder | false>();
   return (desc) => {
     let responder = responders.get(desc);
     if (responder === undefined) {
-      responder = compileDetailResponder(desc, registry) ?? false;
+      responder = compileDetailResponder(desc, registry, jsonOptions) ?? false;
       responders.set(desc, responder);
     }
     return responder === false ? undefined : responder;
   };
 }
 
-function compileDetailResponder(desc: DescMessage, registry: Registry): DetailResponder | undefined {
+function compileDetailResponder(
+  desc: DescMessage,
+  registry: Registry,
+  jsonOptions: CompleteJsonOptions,
+): DetailResponder | undefined {
   const rule = errorRule(desc);
   if (rule === undefined) {
     return undefined;
@@ -152,7 +164,7 @@ function compileDetailResponder(desc: DescMessage, registry: Registry): DetailRe
   const setHeaders = createHeaderWriter(desc);
   const reasonField = desc.fields.find((field) => field.name === rule.reason);
   const reasonRules = reasonField?.fieldKind === "enum" ? enumNames(reasonField.enum).rules : undefined;
-  const write = messageWriter(desc, registry);
+  const write = messageWriter(desc, registry, "response", jsonOptions);
   return {
     respond(message, codeStatus, headers) {
       const fields = message as Message & Record<string, unknown>;

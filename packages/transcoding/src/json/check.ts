@@ -28,7 +28,7 @@ export function createJsonCheck(
   const exact = messageHoldsInt64(method.input);
   return (bytes) => {
     try {
-      const document = parseJson(bytes, maxDepth, [], exact);
+      const document = parseJson(bytes, maxDepth, { exact });
       read(document, []);
       const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
       return replaceIntegers(text, wideIntegersOf(document) ?? [], ({ digits, isRounded }) =>

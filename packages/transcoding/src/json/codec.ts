@@ -1,8 +1,9 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
 import { messageHoldsInt64 } from "./int64.ts";
-import { parseJson } from "./parse.ts";
+import { parseJson, type ProtoKeys } from "./parse.ts";
 import { createJsonReaders } from "./read.ts";
+import { formatJson } from "./well-formed.ts";
 import { messageWriter } from "./write.ts";
 import { methodRule } from "../schema/rules.ts";
 
@@ -13,16 +14,22 @@ export type JsonCodec = {
   readonly encode: (message: Message) => string;
 };
 
-/** `registry` contains the messages that a google.protobuf.Any may have. */
-export function createJsonCodec(method: DescMethod, maxDepth: number, registry: Registry): JsonCodec {
+export type JsonCodecOptions = {
+  readonly maxDepth: number;
+  /** The messages that a google.protobuf.Any may have. */
+  readonly registry: Registry;
+  readonly protoKeys: ProtoKeys;
+};
+
+export function createJsonCodec(method: DescMethod, { maxDepth, registry, protoKeys }: JsonCodecOptions): JsonCodec {
   const { invalid, ignoreUnknown } = methodRule(method);
   const read = createJsonReaders({ ignoreUnknown, registry, plain: true }).message(method.input);
-  const exact = messageHoldsInt64(method.input);
+  const parsing = { exact: messageHoldsInt64(method.input), protoKeys };
   const write = messageWriter(method.output, registry, "plain");
   return {
     decode(bytes) {
       try {
-        return read(parseJson(bytes, maxDepth, [], exact), []) as Message;
+        return read(parseJson(bytes, maxDepth, parsing), []) as Message;
       } catch (error) {
         if (error instanceof RequestError && error.reason === undefined) {
           throw new RequestError(error.status, invalid === "" ? "invalid_argument" : invalid, error.message);
@@ -30,6 +37,6 @@ export function createJsonCodec(method: DescMethod, maxDepth: number, registry: 
         throw error;
       }
     },
-    encode: (message) => JSON.stringify(write(message)),
+    encode: (message) => formatJson(write(message)),
   };
 }

@@ -1,5 +1,6 @@
 import { RequestError } from "../http/request-error.ts";
-import { formatPath, type JsonPath } from "./path.ts";
+import type { ParseOptions } from "./parse.ts";
+import { formatPath } from "./path.ts";
 import { endOfNumber, endOfString, endOfWord, skipSpace } from "./tokens.ts";
 
 /** An object or an array whose end has not been reached. */
@@ -15,7 +16,7 @@ type Level = {
  * Returns the first error that `parseJson` reports for a document, which must have one. To find the line, the column and
  * the path, it parses the whole grammar, which takes several times as long as JSON.parse.
  */
-export function locateJsonError(text: string, maxDepth: number, root: JsonPath): RequestError {
+export function locateJsonError(text: string, maxDepth: number, { root = [], protoKeys }: ParseOptions): RequestError {
   const levels: Level[] = [];
   const path = (): string => formatPath([...root, ...levels.map((level) => level.at)]);
   const malformed = (at: number, what: string): RequestError => {
@@ -39,7 +40,7 @@ export function locateJsonError(text: string, maxDepth: number, root: JsonPath):
       }
       const key = stringAt(text, at, end);
       level.at = key;
-      if (key === "__proto__") {
+      if (key === "__proto__" && protoKeys === "reject") {
         return rejected("this key is not allowed");
       }
       if (!key.isWellFormed()) {

@@ -5,39 +5,55 @@ import { withWideIntegers } from "./exact.ts";
 import { locateJsonError } from "./locate-error.ts";
 import { parseEscapedKeys } from "./parse-escaped-keys.ts";
 import { scanStructure } from "./structural-scan.ts";
+import { findLoneSurrogate } from "./well-formed.ts";
+
+/** How `__proto__` as a key is treated, which code that copies objects may take for the prototype. */
+export type ProtoKeys = "accept" | "reject";
+
+export type ParseOptions = {
+  /** The path of the document in its surroundings. Default: none. */
+  readonly root?: JsonPath;
+  /** The value has a WideInteger for each integer that a double can't represent; `wideIntegersOf` returns them. Default: false. */
+  readonly exact?: boolean;
+  /** Default: "accept". */
+  readonly protoKeys?: ProtoKeys;
+};
 
 /**
- * Parses JSON (RFC 8259) strictly: valid UTF-8, no repeated key, no `__proto__` key, no lone surrogate, no number beyond the
- * range of a double, at most `maxDepth` levels. `root` is the path of the document in its surroundings. Throws a RequestError
- * `invalid_json` that describes what is wrong and where, without repeating a value. With `exact`, the value has a WideInteger
- * for each integer that a double cannot represent, and `wideIntegersOf` returns them.
+ * Parses JSON (RFC 8259) strictly: valid UTF-8, no repeated key, no lone surrogate, no number beyond the range of a double, at
+ * most `maxDepth` levels. Throws a RequestError `invalid_json` that describes what is wrong and where, without repeating a
+ * value. A key `__proto__` is an own property of its object.
  *
  * JSON.parse accepts most of that silently. A document has a repeated key if it has more colons outside of strings than its
  * value has keys. The other errors show in the structural scan, or in the keys and numbers of the value. Only for a document
  * with an error is the slow parser used, which finds the place.
  */
-export function parseJson(bytes: Uint8Array, maxDepth: number, root: JsonPath = [], exact: boolean = false): unknown {
+export function parseJson(bytes: Uint8Array, maxDepth: number, options: ParseOptions = {}): unknown {
   const text = decodeUtf8(bytes);
   if (text === undefined) {
     throw new RequestError(400, "invalid_json", "the body is not valid UTF-8");
   }
+  const locate = (): RequestError => locateJsonError(text, maxDepth, options);
   const { colons, depth, hasUnicodeEscape, hasEscapedKey } = scanStructure(bytes);
   if (depth > maxDepth) {
-    throw locateJsonError(text, maxDepth, root);
+    throw locate();
   }
   const parse = hasEscapedKey ? parseEscapedKeys : JSON.parse;
   let value: unknown;
   try {
     value = parse(text);
   } catch {
-    throw locateJsonError(text, maxDepth, root);
+    throw locate();
   }
-  const counts: Counts = { keys: 0, hasUnsafeInteger: false };
+  const counts: Counts = { keys: 0, hasUnsafeInteger: false, rejectsProto: options.protoKeys === "reject" };
   count(value, counts);
-  if (counts.keys !== colons || (hasUnicodeEscape && hasEscapedSurrogate(text) && !isWellFormed(value))) {
-    throw locateJsonError(text, maxDepth, root);
+  if (
+    counts.keys !== colons ||
+    (hasUnicodeEscape && hasEscapedSurrogate(text) && findLoneSurrogate(value) !== undefined)
+  ) {
+    throw locate();
   }
-  return exact && counts.hasUnsafeInteger ? withWideIntegers(value, text, parse) : value;
+  return options.exact === true && counts.hasUnsafeInteger ? withWideIntegers(value, text, parse) : value;
 }
 
 /** Whether there may be an escape from \uD800 to \uDFFF. Encoders that write ASCII use pairs of them, for emoji for example. */
@@ -45,29 +61,12 @@ function hasEscapedSurrogate(text: string): boolean {
   return text.includes("\\ud") || text.includes("\\uD");
 }
 
-/** Whether no string and no key has a lone surrogate. */
-function isWellFormed(value: unknown): boolean {
-  if (typeof value === "string") {
-    return value.isWellFormed();
-  }
-  if (Array.isArray(value)) {
-    return value.every(isWellFormed);
-  }
-  if (typeof value === "object" && value !== null) {
-    for (const key in value) {
-      if (!key.isWellFormed() || !isWellFormed((value as Record<string, unknown>)[key])) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
 type Counts = {
-  /** The keys of all objects; NaN if a key is `__proto__`, or a number is not finite. */
+  /** The keys of all objects; NaN if a key is rejected, or a number is not finite. */
   keys: number;
   /** Some number is an integer beyond 2^53, which may have been rounded. */
   hasUnsafeInteger: boolean;
+  readonly rejectsProto: boolean;
 };
 
 function count(value: unknown, counts: Counts): void {
@@ -85,7 +84,7 @@ function count(value: unknown, counts: Counts): void {
   } else if (typeof value === "object" && value !== null) {
     let keys = 0;
     for (const key in value) {
-      keys += key === "__proto__" ? Number.NaN : 1;
+      keys += counts.rejectsProto && key === "__proto__" ? Number.NaN : 1;
       const item = (value as Record<string, unknown>)[key];
       if (typeof item === "object") {
         count(item, counts);

@@ -3,7 +3,8 @@ import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import type { EnumNames } from "../schema/rules.ts";
 import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { createEnumReader } from "./read-enum.ts";
-import { expectedOf, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
+import { setOwn } from "./own-property.ts";
+import { expectedOf, plainEntriesCount, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
 import { isObject } from "./wide-integer.ts";
 
 /** What the readers of all fields share. */
@@ -55,15 +56,19 @@ export function createFieldReader(desc: DescField, context: FieldContext): Read 
     case "map": {
       const item = createItemReader(desc, context);
       const { mapKey } = desc;
+      const countPlain = mapKey === ScalarType.STRING ? plainEntriesCount(desc.scalar) : () => -1;
       return (value) => {
         if (!isObject(value)) {
           throw new ValueError("must be an object", reason);
+        }
+        if (countPlain(value) !== -1) {
+          return value;
         }
         const result: Record<string, unknown> = {};
         for (const name in value) {
           const key = mapKey === ScalarType.STRING ? name : readKey(mapKey, name, result, reason);
           try {
-            result[key] = item(value[name]);
+            setOwn(result, key, item(value[name]));
           } catch (error) {
             throw prependPath(name, error);
           }

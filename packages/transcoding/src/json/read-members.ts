@@ -1,6 +1,7 @@
 import type { DescField } from "@bufbuild/protobuf";
 import { setField } from "../schema/http-body.ts";
 import { compile, literal } from "./compile.ts";
+import { setOwn } from "./own-property.ts";
 import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { expectedOf, plainCondition, scalarFromJson } from "./scalar.ts";
 
@@ -46,8 +47,8 @@ export function compileMembersReader(
     throw new ValueError("is missing", readers.get(field.jsonName)?.reason, [field.jsonName]);
   };
 
-  const scope: Record<string, unknown> = { fits, missing, reject, required, setMember, prependPath };
-  const codeForUnknown = { reject: "reject();", skip: "", keep: "(rest ??= {})[key] = item;" };
+  const scope: Record<string, unknown> = { fits, missing, reject, required, setMember, setOwn, prependPath };
+  const codeForUnknown = { reject: "reject();", skip: "", keep: "setOwn((rest ??= {}), key, item);" };
   const cases = [...readers].map(([key, reader], at) => {
     scope[`reader${at}`] = reader;
     scope[`read${at}`] = reader.read;
@@ -92,7 +93,7 @@ export function compileMembersReader(
           if (reader !== undefined && (!reader.lenient || fits(reader, item))) {
             setMember(message, reader, item, value);
           } else if (unknownMembers === "keep") {
-            (rest ??= {})[key] = item;
+            setOwn((rest ??= {}), key, item);
           } else if (unknownMembers === "reject" || reader !== undefined) {
             reject();
           }

@@ -117,21 +117,47 @@ export function scalarFromText(type: ScalarType, text: string): Scalar | undefin
 /** JSON.stringify writes -0 without its sign. So do browsers from before 2025, which have no rawJSON. */
 const negativeZero = (JSON as unknown as { rawJSON?(text: string): object }).rawJSON?.("-0") ?? -0;
 
-/** Converts a scalar by the proto3 JSON mapping to a value for JSON.stringify. */
-export function scalarToJson(value: Scalar): string | number | boolean | object {
-  switch (typeof value) {
-    case "bigint":
-      return String(value);
-    case "number":
-      if (value === 0 && Object.is(value, -0)) {
-        return negativeZero;
-      }
-      return Number.isFinite(value) ? value : String(value);
-    case "object":
-      return encodeBase64(value);
+type ScalarField = DescField & { readonly scalar: ScalarType };
+
+/**
+ * Converts a scalar by the proto3 JSON mapping to a value for JSON.stringify. Returns undefined if it is not a value of the
+ * field's type.
+ */
+export function scalarToJson(field: ScalarField, value: unknown): string | number | boolean | object | undefined {
+  switch (field.scalar) {
+    case ScalarType.STRING:
+      return typeof value === "string" ? value : undefined;
+    case ScalarType.BOOL:
+      return typeof value === "boolean" ? value : undefined;
+    case ScalarType.BYTES:
+      return value instanceof Uint8Array ? encodeBase64(value) : undefined;
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return typeof value === "number" ? doubleToJson(field.scalar, value) : undefined;
+    case ScalarType.INT32:
+    case ScalarType.SINT32:
+    case ScalarType.SFIXED32:
+      return value === ((value as number) | 0) ? value : undefined;
+    case ScalarType.UINT32:
+    case ScalarType.FIXED32:
+      return value === (value as number) >>> 0 ? value : undefined;
     default:
-      return value;
+      return wideIntegerToJson(field, value);
   }
+}
+
+function doubleToJson(type: ScalarType, value: number): string | number | object | undefined {
+  if (!Number.isFinite(value)) {
+    return String(value);
+  }
+  return Object.is(value, -0) ? negativeZero : inFloatRange(type, value);
+}
+
+function wideIntegerToJson(field: ScalarField, value: unknown): string | undefined {
+  if ("longAsString" in field && field.longAsString) {
+    return typeof value === "string" && scalarFromText(field.scalar, value) !== undefined ? value : undefined;
+  }
+  return typeof value === "bigint" && inRange(field.scalar, value) !== undefined ? String(value) : undefined;
 }
 
 /**
@@ -185,6 +211,36 @@ export function plainItemsCheck(type: ScalarType | undefined): ItemsCheck {
     itemsChecks.set(condition, check);
   }
   return check;
+}
+
+/** The number of entries of a map, if `plainCondition` is known to hold for all values; otherwise -1. */
+type EntriesCount = (map: object) => number;
+
+const unknown: EntriesCount = () => -1;
+
+const entriesCounts = new Map<string | undefined, EntriesCount>([[undefined, unknown]]);
+
+/** Compiled once for each condition. */
+export function plainEntriesCount(type: ScalarType | undefined): EntriesCount {
+  const condition = plainCondition(type, "item");
+  let count = entriesCounts.get(condition);
+  if (count === undefined) {
+    count = compile(
+      {},
+      `return (map) => {
+        let count = 0;
+        for (const key in map) {
+          const item = map[key];
+          if (!(${condition})) return -1;
+          count++;
+        }
+        return count;
+      };`,
+      unknown,
+    );
+    entriesCounts.set(condition, count);
+  }
+  return count;
 }
 
 /** Longer literals have superfluous zeros. */

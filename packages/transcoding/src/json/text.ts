@@ -60,7 +60,7 @@ function jsonReading(desc: DescMessage): TextReading | undefined {
 /** Parses JSON, `exact` as in `parseJson`. Returns undefined if the text is not valid JSON. */
 export function jsonFromText(text: string, exact: boolean = false): unknown {
   try {
-    return parseJson(encodeUtf8(text), MAX_JSON_DEPTH, [], exact);
+    return parseJson(encodeUtf8(text), MAX_JSON_DEPTH, { exact });
   } catch (error) {
     if (error instanceof RequestError) {
       return undefined;

@@ -2,19 +2,27 @@ import { isFieldSet, ScalarType, type DescField, type Message } from "@bufbuild/
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { getField } from "../schema/http-body.ts";
 import { compile, literal } from "./compile.ts";
+import { setOwn } from "./own-property.ts";
 import { plainCondition } from "./scalar.ts";
 
 /** How one field of a message is written. */
 export type FieldWriter = {
   readonly field: DescField;
+  /** Its key in JSON. */
+  readonly key: string;
   readonly write: (value: unknown) => unknown;
   /** It is written even if it has its zero value. */
   readonly always: boolean;
+  /** It is written as null if it is not set. */
+  readonly orNull: boolean;
   /** Its keys are added to those of the message. */
   readonly inline: boolean;
   /** As in the field's options. */
   readonly lenient: boolean;
 };
+
+/** What the writer of a map returns if it is empty: to find that out beforehand is as slow as to enumerate all keys of a large one. */
+export const emptyMap: Record<string, unknown> = {};
 
 type JsonObject = Record<string, unknown>;
 
@@ -27,23 +35,26 @@ export type MembersWriter = (message: Message & Record<string, unknown>) => Json
  */
 export function compileMembersWriter(writers: readonly FieldWriter[]): MembersWriter {
   const assign = compileAssign(writers);
-  const scope: Record<string, unknown> = { assign, isEmpty, setOwn };
+  const scope: Record<string, unknown> = { assign, emptyMap, setOwn };
   const statements = writers.map((writer, at) => {
     scope[`write${at}`] = writer.write;
     const { value, condition } = fieldCode(writer);
+    if (writer.field.fieldKind === "map") {
+      return `{ const map = write${at}(${value}); if (${condition}) ${settingCode(writer, "map")}; }`;
+    }
     return `if (${condition}) ${settingCode(writer, writingCode(writer.field, value, `write${at}`))};`;
   });
   return compile(scope, `return (m) => { const object = {}; ${statements.join("\n")} return object; };`, (message) => {
     const object: JsonObject = {};
-    for (const { field, write, always, inline } of writers) {
+    for (const { field, key, write, always, orNull, inline } of writers) {
       const value = getField(message, field);
-      if (always ? value === undefined : !isFieldSet(message, field)) {
+      if (!orNull && (always ? value === undefined : !isFieldSet(message, field))) {
         continue;
       }
       if (inline) {
         assign(object, write(value) as object);
       } else {
-        setOwn(object, field.jsonName, write(value));
+        setOwn(object, key, write(value));
       }
     }
     return object;
@@ -75,41 +86,28 @@ function compileAssign(writers: readonly FieldWriter[]): (target: JsonObject, so
   );
 }
 
-/** Assigns a property. A map may have a key that would set the prototype. */
-export function setOwn(target: JsonObject, key: string, value: unknown): void {
-  if (key === "__proto__") {
-    Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
-  } else {
-    target[key] = value;
-  }
-}
-
 /** The code that writes a value. */
 function writingCode({ fieldKind, scalar }: DescField, value: string, write: string): string {
-  if (fieldKind === "scalar" && (scalar === ScalarType.STRING || scalar === ScalarType.BOOL)) {
-    return value;
-  }
   const isPlain = fieldKind === "scalar" ? plainCondition(scalar, value) : undefined;
   return isPlain === undefined ? `${write}(${value})` : `${isPlain} ? ${value} : ${write}(${value})`;
 }
 
-function settingCode({ field, inline }: FieldWriter, written: string): string {
+function settingCode({ key, inline }: FieldWriter, written: string): string {
   if (inline) {
     return `assign(object, ${written})`;
   }
-  const key = literal(field.jsonName);
-  return field.jsonName === "__proto__" ? `setOwn(object, ${key}, ${written})` : `object[${key}] = ${written}`;
+  return key === "__proto__" ? `setOwn(object, ${literal(key)}, ${written})` : `object[${literal(key)}] = ${written}`;
 }
 
 /** The code of a field's value in a message `m`, and of the condition under which it is written. */
-function fieldCode({ field, always }: FieldWriter): { value: string; condition: string } {
+function fieldCode({ field, always, orNull }: FieldWriter): { value: string; condition: string } {
   const { oneof, localName } = field;
   if (oneof !== undefined) {
     const choice = `m[${literal(oneof.localName)}]`;
     return { value: `${choice}.value`, condition: `${choice}.case === ${literal(localName)}` };
   }
   const value = `m[${literal(localName)}]`;
-  return { value, condition: always ? `${value} !== undefined` : isSetCode(field, value) };
+  return { value, condition: orNull ? "true" : always ? `${value} !== undefined` : isSetCode(field, value) };
 }
 
 /** `isFieldSet` of protobuf-es as code, for a field that is in no oneof. */
@@ -118,7 +116,7 @@ function isSetCode(field: DescField, value: string): string {
     case "list":
       return `${value}.length !== 0`;
     case "map":
-      return `!isEmpty(${value})`;
+      return "map !== emptyMap";
     case "message":
       return `${value} !== undefined`;
     default:
@@ -153,11 +151,4 @@ function isNotZeroCode(type: ScalarType, value: string): string {
     default:
       return `${value} !== 0`;
   }
-}
-
-function isEmpty(map: object): boolean {
-  for (const _key in map) {
-    return false;
-  }
-  return true;
 }

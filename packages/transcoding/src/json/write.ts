@@ -13,9 +13,11 @@ import { hasCustomJsonRepresentation, isWrapperDesc, type FieldMask, type Timest
 import { FieldRuleSchema, type FieldRule } from "../../gen/transcoding/v1/annotations_pb.ts";
 import { enumNames, fieldRule, protoEnumNames, type EnumNames } from "../schema/rules.ts";
 import { createAnyWriter } from "./any.ts";
-import { plainItemsCheck, scalarToJson, type Scalar } from "./scalar.ts";
+import { canonicalJson, isEmitted, isEmittedAsNull, jsonKey, type CompleteJsonOptions } from "./json-options.ts";
+import { setOwn } from "./own-property.ts";
+import { plainEntriesCount, plainItemsCheck, scalarFromText, scalarToJson, type Scalar } from "./scalar.ts";
 import { formatTimestamp } from "./well-known.ts";
-import { compileMembersWriter, setOwn } from "./write-members.ts";
+import { compileMembersWriter, emptyMap } from "./write-members.ts";
 
 /** Returns the JSON value of a message, or of a field's value. */
 export type JsonWriter = (value: unknown) => unknown;
@@ -28,6 +30,7 @@ type WriteOptions = {
   /** The messages that a google.protobuf.Any may have. */
   readonly registry: Registry;
   readonly dialect: WriteDialect;
+  readonly json: CompleteJsonOptions;
 };
 
 type Context = WriteOptions & {
@@ -36,15 +39,15 @@ type Context = WriteOptions & {
   readonly spellingOf: (desc: DescEnum) => EnumNames;
 };
 
-const contexts: Readonly<Record<WriteDialect, WeakMap<Registry, Context>>> = {
-  response: new WeakMap(),
-  request: new WeakMap(),
-  plain: new WeakMap(),
-};
+/** By dialect and options. */
+const contexts = new Map<string, WeakMap<Registry, Context>>();
 
 function contextOf(options: WriteOptions): Context {
-  const { dialect } = options;
-  const known = contexts[dialect];
+  const { dialect, json } = options;
+  const { alwaysEmitImplicit, emitUnsetMessages, enumAsInteger, useProtoFieldName } = json;
+  const key = [dialect, alwaysEmitImplicit, emitUnsetMessages, enumAsInteger, useProtoFieldName].join(" ");
+  const known = contexts.get(key) ?? new WeakMap<Registry, Context>();
+  contexts.set(key, known);
   let context = known.get(options.registry);
   if (context === undefined) {
     const noRule = create(FieldRuleSchema);
@@ -63,8 +66,13 @@ function contextOf(options: WriteOptions): Context {
  * Returns the writer of a message, which is created once and when it is first used, because messages may be recursive. The
  * registry contains the messages that a google.protobuf.Any may have.
  */
-export function messageWriter(desc: DescMessage, registry: Registry, dialect: WriteDialect = "response"): JsonWriter {
-  return writerIn(contextOf({ registry, dialect }), desc);
+export function messageWriter(
+  desc: DescMessage,
+  registry: Registry,
+  dialect: WriteDialect = "response",
+  json: CompleteJsonOptions = canonicalJson,
+): JsonWriter {
+  return writerIn(contextOf({ registry, dialect, json }), desc);
 }
 
 function writerIn(context: Context, desc: DescMessage): JsonWriter {
@@ -80,8 +88,13 @@ function writerIn(context: Context, desc: DescMessage): JsonWriter {
 }
 
 /** Returns the writer of a field's value: an array for a repeated field, null for an absent message. */
-export function fieldWriter(field: DescField, registry: Registry, dialect: WriteDialect = "response"): JsonWriter {
-  return fieldWriterIn(contextOf({ registry, dialect }), field);
+export function fieldWriter(
+  field: DescField,
+  registry: Registry,
+  dialect: WriteDialect = "response",
+  json: CompleteJsonOptions = canonicalJson,
+): JsonWriter {
+  return fieldWriterIn(contextOf({ registry, dialect, json }), field);
 }
 
 function fieldWriterIn(context: Context, field: DescField): JsonWriter {
@@ -113,9 +126,19 @@ function fieldWriterIn(context: Context, field: DescField): JsonWriter {
     }
     case "map": {
       const item = itemWriter(field, context);
+      const { mapKey } = field;
+      const countPlain = mapKey === ScalarType.STRING ? plainEntriesCount(field.scalar) : () => -1;
       return (value) => {
-        const result: Record<string, unknown> = {};
-        for (const key of Object.keys(value as object)) {
+        const plain = countPlain(value as object);
+        if (plain !== -1) {
+          return plain === 0 ? emptyMap : value;
+        }
+        let result = emptyMap;
+        for (const key in value as Record<string, unknown>) {
+          if (mapKey !== ScalarType.STRING && scalarFromText(mapKey, key) === undefined) {
+            reject(field, key);
+          }
+          result = result === emptyMap ? {} : result;
           setOwn(result, key, item((value as Record<string, unknown>)[key]));
         }
         return result;
@@ -131,32 +154,21 @@ function itemWriter(field: DescField & { fieldKind: "list" | "map" }, context: C
   return field.enum === undefined ? scalarWriter(field) : enumWriter(field.enum, context);
 }
 
-const writeScalar: JsonWriter = (value) => scalarToJson(value as Scalar);
-
 function scalarWriter(field: DescField & { scalar: ScalarType }): JsonWriter {
-  switch (field.scalar) {
-    case ScalarType.INT32:
-    case ScalarType.SINT32:
-    case ScalarType.SFIXED32:
-      return (value) => (value === ((value as number) | 0) ? value : reject(field, value));
-    case ScalarType.UINT32:
-    case ScalarType.FIXED32:
-      return (value) => (value === (value as number) >>> 0 ? value : reject(field, value));
-    default:
-      return writeScalar;
-  }
+  return (value) => scalarToJson(field, value) ?? reject(field, value);
 }
 
-/** NaN and fractions have the type `number` too. In JSON, readers of an integer or an enum would reject them. */
+/** Values of another type, which the types of TypeScript don't exclude, such as NaN in an integer. Readers would reject them. */
 function reject(desc: DescField | DescEnum, value: unknown): never {
-  throw new RangeError(`${desc.toString()} can't hold ${String(value)}`);
+  const shown = typeof value === "number" || typeof value === "bigint" ? String(value) : `this ${typeof value}`;
+  throw new RangeError(`${desc.toString()} can't hold ${shown}`);
 }
 
-function enumWriter(desc: DescEnum, { spellingOf }: Context): JsonWriter {
+function enumWriter(desc: DescEnum, { spellingOf, json }: Context): JsonWriter {
   if (desc.typeName === "google.protobuf.NullValue") {
     return () => null;
   }
-  const { nameOf } = spellingOf(desc);
+  const nameOf = json.enumAsInteger ? new Map<number, string>() : spellingOf(desc).nameOf;
   return (value) => nameOf.get(value as number) ?? (value === ((value as number) | 0) ? value : reject(desc, value));
 }
 
@@ -170,8 +182,10 @@ function compileMessage(desc: DescMessage, context: Context): JsonWriter {
       ? [
           {
             field,
+            key: jsonKey(field, context.json),
             write: fieldWriterIn(context, field),
-            always: always || (required && context.dialect === "request"),
+            always: always || isEmitted(field, context.json) || (required && context.dialect === "request"),
+            orNull: !inline && isEmittedAsNull(field, context.json),
             inline,
             lenient,
           },

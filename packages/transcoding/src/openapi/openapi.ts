@@ -3,6 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import type { Route } from "../routing/route.ts";
 import { compileRoutes, type RoutesOptions } from "../routing/routes.ts";
 import { collectImplementations } from "../call/implementations.ts";
+import { canonicalJson, type JsonOptions } from "../json/json-options.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import { formatTemplate } from "../routing/template.ts";
 import type { Comments } from "./comments.ts";
@@ -40,6 +41,8 @@ export type OpenApiOptions = {
   readonly errors?: ErrorBody;
   /** The format of streams in application/json; must be that of the transcoder's option. Default: an array. */
   readonly streams?: { readonly json?: StreamJson };
+  /** How responses are written as JSON; must be the transcoder's option. Default: as in the proto3 JSON mapping. */
+  readonly jsonOptions?: JsonOptions;
   /** Messages with the `error` option that calls of a method can fail with besides its `request_error`, such as those of a gate. */
   readonly errorMessages?: (method: DescMethod) => readonly DescMessage[];
   readonly securitySchemes?: Readonly<Record<string, Schema>>;
@@ -61,7 +64,7 @@ const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
 export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApiDocument {
   const routes = routesOf(source);
   const comments = options.comments ?? (() => undefined);
-  const schemas = createSchemas(comments);
+  const schemas = createSchemas(comments, { ...canonicalJson, ...options.jsonOptions });
   const registry = createReachableRegistry(routes.map(({ method }) => method));
   const context: OperationContext = {
     schemas,
@@ -127,7 +130,8 @@ function routesOf(source: OpenApiSource): readonly Route[] {
     return source;
   }
   const methods = collectImplementations(source.routes).map(({ method }) => method);
-  return compileRoutes(methods, { rules: source.rules ?? [], strictTemplates: source.strictTemplates ?? false });
+  const { rules = [], strictTemplates = false, googleTemplates = false } = source;
+  return compileRoutes(methods, { rules, strictTemplates, googleTemplates });
 }
 
 type ListedOperation = { readonly route: Route; readonly httpMethod: string; readonly operationId: string };

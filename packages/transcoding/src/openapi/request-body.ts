@@ -3,6 +3,7 @@ import { isHttpBody } from "../schema/http-body.ts";
 import { fieldRule, maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 import { requestUse } from "./components.ts";
 import { JSON_TYPE, mergeContents, NDJSON_LINES, streamMediaType } from "./content.ts";
+import { NDJSON_TYPE } from "../stream/framing.ts";
 import { boundPaths, fieldOf, type OperationContext } from "./context.ts";
 import type { Content, RequestBody } from "./document.ts";
 import { describeForm, isForm } from "./form.ts";
@@ -58,7 +59,11 @@ function requestContent(route: Route, { body }: Variant, context: OperationConte
   const use = requestUse(ignoreUnknown, field === undefined ? omitted : []);
   const schema = field === undefined ? schemas.message(method.input, use) : schemas.value(field, use);
   if (method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming") {
-    return { "application/x-ndjson": streamMediaType(schema, NDJSON_LINES) };
+    const types = consumes.length === 0 ? [NDJSON_TYPE, JSON_TYPE] : consumes;
+    const array = { schema: { type: "array", items: schema } };
+    return Object.fromEntries(
+      types.map((type) => [type, type === JSON_TYPE ? array : streamMediaType(schema, NDJSON_LINES)]),
+    );
   }
   const content: Content = {};
   for (const type of consumes.length === 0 ? [JSON_TYPE] : consumes) {

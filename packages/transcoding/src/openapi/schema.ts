@@ -1,5 +1,6 @@
 import { ScalarType, type DescEnum, type DescField, type DescMessage, type DescOneof } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
+import { canonicalJson, isEmitted, isEmittedAsNull, jsonKey, type CompleteJsonOptions } from "../json/json-options.ts";
 import { enumNames, fieldRule } from "../schema/rules.ts";
 import type { Comments } from "./comments.ts";
 import { createComponents, type Components, type SchemaUse } from "./components.ts";
@@ -18,10 +19,17 @@ export type Schemas = {
 };
 
 /** Creates the schemas of the JSON that messages are read from and written as, with the options of their fields. */
-export function createSchemas(comments: Comments): Schemas {
-  const components = createComponents((desc, use) =>
-    desc.kind === "enum" ? enumValues(desc, use.direction) : describeMessage(desc, use),
-  );
+export function createSchemas(comments: Comments, jsonOptions: CompleteJsonOptions = canonicalJson): Schemas {
+  /** Requests are read in any spelling, and described as the proto3 JSON mapping has them. */
+  const jsonOf = ({ direction }: SchemaUse): CompleteJsonOptions =>
+    direction === "response" ? jsonOptions : canonicalJson;
+  const components = createComponents((desc, use) => {
+    if (desc.kind === "message") {
+      return describeMessage(desc, use);
+    }
+    const names = enumValues(desc, use.direction);
+    return jsonOf(use).enumAsInteger ? enumNumbers(desc, names) : names;
+  });
 
   const message = (desc: DescMessage, use: SchemaUse): Schema => wellKnownSchema(desc) ?? components.ref(desc, use);
 
@@ -111,14 +119,20 @@ export function createSchemas(comments: Comments): Schemas {
         others = inline["additionalProperties"] ?? true;
         continue;
       }
-      described.set(field.jsonName, describeField(field, use));
-      if (use.direction === "request" ? rule.required : rule.always && !canBeAbsent(field)) {
-        required.push(field.jsonName);
+      const json = jsonOf(use);
+      const key = jsonKey(field, json);
+      const schema = describeField(field, use);
+      described.set(key, isEmittedAsNull(field, json) ? orNull(schema) : schema);
+      const isAlways = (rule.always && !canBeAbsent(field)) || isEmitted(field, json) || isEmittedAsNull(field, json);
+      if (use.direction === "request" ? rule.required : isAlways) {
+        required.push(key);
       }
     }
     // Object.fromEntries, since a name may be "__proto__".
     const properties = Object.fromEntries(described);
-    const oneofs = desc.oneofs.map((oneof) => describeOneof(oneof, properties)).filter((each) => each !== undefined);
+    const oneofs = desc.oneofs
+      .map((oneof) => describeOneof(oneof, properties, jsonOf(use)))
+      .filter((each) => each !== undefined);
     return {
       type: "object",
       ...describe(comments(desc)),
@@ -140,8 +154,12 @@ function canBeAbsent(field: DescField): boolean {
 }
 
 /** At most one member may be set; undefined if there is only one. */
-function describeOneof(oneof: DescOneof, properties: Record<string, Schema>): Schema | undefined {
-  const names = oneof.fields.map(({ jsonName }) => jsonName).filter((name) => Object.hasOwn(properties, name));
+function describeOneof(
+  oneof: DescOneof,
+  properties: Record<string, Schema>,
+  json: CompleteJsonOptions,
+): Schema | undefined {
+  const names = oneof.fields.map((field) => jsonKey(field, json)).filter((name) => Object.hasOwn(properties, name));
   if (names.length < 2) {
     return undefined;
   }
@@ -150,6 +168,17 @@ function describeOneof(oneof: DescOneof, properties: Record<string, Schema>): Sc
       ...names.map((name) => ({ title: name, required: [name] })),
       { title: `no ${oneof.name}`, not: { anyOf: names.map((name) => ({ required: [name] })) } },
     ],
+  };
+}
+
+/** The schema of an enum whose values are numbers, with the documentation of that of names. */
+function enumNumbers(desc: DescEnum, { description, deprecated }: Schema): Schema {
+  return {
+    type: "integer",
+    format: "int32",
+    ...(description === undefined ? {} : { description }),
+    ...(deprecated === undefined ? {} : { deprecated }),
+    ...(desc.open ? {} : { enum: [...new Set(desc.values.map(({ number }) => number))] }),
   };
 }
 

@@ -6,7 +6,7 @@ import { RequestError } from "../http/request-error.ts";
 import { createFormReader, type FormOptions } from "./form.ts";
 import { findRawBody, setField, type RawBodyTarget } from "../schema/http-body.ts";
 import { holdsInt64, messageHoldsInt64 } from "../json/int64.ts";
-import { parseJson } from "../json/parse.ts";
+import { parseJson, type ProtoKeys } from "../json/parse.ts";
 import { createJsonReaders } from "../json/read.ts";
 import { createZeroMessageFactory } from "../json/zero.ts";
 import { isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
@@ -27,6 +27,7 @@ export type BodyOptions = FormOptions & {
   readonly consumes: readonly string[];
   readonly maxBytes: number;
   readonly maxDepth: number;
+  readonly protoKeys: ProtoKeys;
   readonly registry: Registry;
   /** The options for form bodies. */
   readonly parameters: FormOptions["parameters"];
@@ -189,23 +190,24 @@ function createParser(desc: DescMessage, type: string, options: BodyOptions): Bo
 /** Compiles the parser of a JSON body: the whole message, or the field that `body` names. */
 export function createJsonParser(
   desc: DescMessage,
-  options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth" | "registry">,
+  options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth" | "protoKeys" | "registry">,
 ): BodyParser {
   const readers = createJsonReaders(options);
+  const { maxDepth, protoKeys } = options;
   if (options.body === "*") {
     const read = readers.message(desc);
-    const exact = messageHoldsInt64(desc);
-    return (bytes) => read(parseJson(bytes, options.maxDepth, [], exact), []) as Message;
+    const parsing = { exact: messageHoldsInt64(desc), protoKeys };
+    return (bytes) => read(parseJson(bytes, maxDepth, parsing), []) as Message;
   }
   const [field] = resolveBodyFields(desc, options.body);
   if (field === undefined) {
     throw new Error(`${desc.typeName}: the rule has no body to read JSON from`);
   }
   const read = readers.field(field);
-  const exact = holdsInt64(field);
   const root = [field.jsonName];
+  const parsing = { root, exact: holdsInt64(field), protoKeys };
   return (bytes) => {
-    const value = read(parseJson(bytes, options.maxDepth, root, exact), root);
+    const value = read(parseJson(bytes, maxDepth, parsing), root);
     return value === undefined ? create(desc) : withField(desc, field, value);
   };
 }

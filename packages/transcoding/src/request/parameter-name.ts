@@ -1,4 +1,4 @@
-import { ScalarType, type DescField, type DescMessage, type Registry } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, type Registry } from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
 import { expectedOf, scalarFromText } from "../json/scalar.ts";
 import { fieldRule } from "../schema/rules.ts";
@@ -100,7 +100,7 @@ function keyReader(field: DescField & { fieldKind: "map" }): Parameter["key"] {
   const { mapKey } = field;
   return (text) => {
     const key = scalarFromText(mapKey, text);
-    return key === undefined || key === "__proto__" ? undefined : String(key);
+    return key === undefined ? undefined : String(key);
   };
 }
 
@@ -202,7 +202,7 @@ export function resolveParameter(root: MessageParameters, name: string, options:
 }
 
 function keyProblem({ mapKey }: DescField & { fieldKind: "map" }): string {
-  return mapKey === ScalarType.STRING ? "this key is not allowed" : `the key must be ${expectedOf[mapKey]}`;
+  return `the key must be ${expectedOf[mapKey]}`;
 }
 
 /** The maximum number of known parameters in an error message. */

@@ -1,5 +1,6 @@
 import { create, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
+import { setOwn } from "../json/own-property.ts";
 import { createJsonReaders } from "../json/read.ts";
 import { parameterError, type Step, type Target } from "./parameter-name.ts";
 import type { TextReader } from "../json/plain-text.ts";
@@ -34,7 +35,7 @@ export function setParameter(root: Message, target: Target, text: string, regist
         if (Object.hasOwn(map, key)) {
           throw parameterError(target, "has a repeated key");
         }
-        map[key] = entry;
+        setOwn(map, key, entry);
       }
       return;
     }
@@ -65,7 +66,7 @@ function resolveOwner(message: Fields, steps: readonly Step[], target: Target): 
     if (key !== undefined) {
       const map = owner[field.localName] as Record<string, unknown>;
       next = Object.hasOwn(map, key) ? (map[key] as Fields) : (create(desc) as Fields);
-      map[key] = next;
+      setOwn(map, key, next);
     } else if (field.oneof === undefined) {
       next = owner[field.localName] as Fields | undefined;
       if (next === undefined) {

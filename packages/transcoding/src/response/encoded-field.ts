@@ -1,5 +1,7 @@
 import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { concatBytes, encodeUtf8 } from "#platform/bytes";
+import { jsonKey, type CompleteJsonOptions } from "../json/json-options.ts";
+import { formatJson } from "../json/well-formed.ts";
 import type { JsonWriter } from "../json/write.ts";
 import { fieldRule } from "../schema/rules.ts";
 
@@ -19,12 +21,19 @@ export function setEncodedField<T extends Message>(message: T, localName: keyof 
 export type EncodedBodyWriter = (message: Message) => Uint8Array | undefined;
 
 /** Compiles the writer of a body with encoded fields. `name` is the response_body; `write` writes the same body without them. */
-export function createEncodedBodyWriter(desc: DescMessage, name: string, write: JsonWriter): EncodedBodyWriter {
+export function createEncodedBodyWriter(
+  desc: DescMessage,
+  name: string,
+  write: JsonWriter,
+  json: CompleteJsonOptions,
+): EncodedBodyWriter {
   if (name !== "") {
     const localName = desc.fields.find((field) => field.name === name)?.localName ?? name;
     return (message) => encoded.get(message)?.get(localName);
   }
-  const declared = desc.fields.filter((field) => !fieldRule(field).inline);
+  const declared = desc.fields
+    .filter((field) => !fieldRule(field).inline)
+    .map((field) => ({ key: jsonKey(field, json), localName: field.localName }));
   return (message) => {
     const fields = encoded.get(message);
     return fields && concatBytes([...writeMembers(declared, fields, write(withoutFields(desc, message, fields)))]);
@@ -33,19 +42,19 @@ export function createEncodedBodyWriter(desc: DescMessage, name: string, write: 
 
 /** Writes an object: first the members in the order of the fields, then those of an inline field. */
 function* writeMembers(
-  declared: DescMessage["fields"],
+  declared: readonly { readonly key: string; readonly localName: string }[],
   encodedFields: ReadonlyMap<string, Uint8Array>,
   value: unknown,
 ): Generator<Uint8Array> {
   const written = value as { readonly [key: string]: unknown };
-  const names = new Set([...declared.map(({ jsonName }) => jsonName), ...Object.keys(written)]);
-  const byName = new Map(declared.map(({ jsonName, localName }) => [jsonName, encodedFields.get(localName)]));
+  const names = new Set([...declared.map(({ key }) => key), ...Object.keys(written)]);
+  const byName = new Map(declared.map(({ key, localName }) => [key, encodedFields.get(localName)]));
   let separator = "{";
   for (const name of names) {
     const json = byName.get(name);
     if (json !== undefined || Object.hasOwn(written, name)) {
       yield encodeUtf8(`${separator}${JSON.stringify(name)}:`);
-      yield json ?? encodeUtf8(JSON.stringify(written[name]));
+      yield json ?? encodeUtf8(formatJson(written[name]));
       separator = ",";
     }
   }

@@ -16,7 +16,13 @@ export function createRepresentationChoice(
 ): ((accept: string | undefined) => ChosenRepresentation | undefined) | undefined {
   const representations = findRepresentations(method).map(({ mediaType, field }) => ({
     mediaType,
-    read: (message: Message) => (getField(message, field) as string | undefined) ?? "",
+    read: (message: Message) => {
+      const text = (getField(message, field) as string | undefined) ?? "";
+      if (!text.isWellFormed()) {
+        throw new RangeError(`${field.toString()} can't hold a lone surrogate`);
+      }
+      return text;
+    },
   }));
   if (representations.length === 0) {
     return undefined;

@@ -9,6 +9,8 @@ import { createHeaderWriter } from "./header.ts";
 import { createRepresentationChoice } from "./representation.ts";
 import { contentTypeOf, findRawBody } from "../schema/http-body.ts";
 import type { Scalar } from "../json/scalar.ts";
+import type { CompleteJsonOptions } from "../json/json-options.ts";
+import { formatJson } from "../json/well-formed.ts";
 import { createBodyWriter } from "../json/write-body.ts";
 import { findMatch, formatETag, tagOf } from "../http/etag.ts";
 import type { TranscodingRequest } from "../http/request.ts";
@@ -29,27 +31,29 @@ export type RespondOptions = {
   /** The compression that is applied to the response afterwards; undefined for none. */
   readonly compression: Required<CompressionOptions> | undefined;
   readonly registry: Registry;
+  readonly jsonOptions: CompleteJsonOptions;
 };
 
 export function createResponder(method: DescMethod, variant: Variant, options: RespondOptions): Responder {
   const { etag } = methodRule(method);
+  const { registry, jsonOptions } = options;
   const readTag = etag === "" ? undefined : createTagReader(method.output, etag);
   const setFields = createHeaderWriter(method.output);
   const raw = findRawBody(method.output, variant.responseBody);
   const choose = createRepresentationChoice(method);
-  const write = createBodyWriter(method.output, variant.responseBody, options.registry);
-  const writeEncoded = createEncodedBodyWriter(method.output, variant.responseBody, write);
+  const write = createBodyWriter(method.output, variant.responseBody, registry, "response", jsonOptions);
+  const writeEncoded = createEncodedBodyWriter(method.output, variant.responseBody, write, jsonOptions);
   const cache = new WeakMap<Message, Pick<TranscodingResponse, "body" | "compressed">>();
   const suffixes = ["", ...(options.compression?.encodings ?? []).map((encoding) => etagSuffix(encoding))];
 
   /** Encodes a message; the result for a frozen one is cached. */
   const encode = (message: Message): Pick<TranscodingResponse, "body" | "compressed"> => {
     if (!Object.isFrozen(message)) {
-      return { body: writeEncoded(message) ?? JSON.stringify(write(message)) };
+      return { body: writeEncoded(message) ?? formatJson(write(message)) };
     }
     let cached = cache.get(message);
     if (cached === undefined) {
-      const json = writeEncoded(message) ?? JSON.stringify(write(message));
+      const json = writeEncoded(message) ?? formatJson(write(message));
       cached = { body: json.length < SMALL_CHARS ? asText(json) : asBytes(json), compressed: new Map() };
       cache.set(message, cached);
     }

@@ -1,6 +1,6 @@
 import { RequestError } from "../http/request-error.ts";
 import { decodePathVariable } from "./percent.ts";
-import { formatTemplate, type Template } from "./template.ts";
+import { formatTemplate, type Segment, type Template } from "./template.ts";
 
 export type RegisteredRoute<T> = {
   /** An HTTP method; "*" matches any method that no other route of an equal template has. */
@@ -174,16 +174,13 @@ function insertTemplate<T>(root: Node<T>, { segments, verb }: Template): Leaf<T>
   const suffix = multi === -1 ? [] : segments.slice(multi + 1).toReversed();
   let node = root;
   for (const segment of prefix) {
-    node = segment.kind === "literal" ? insertLiteral(node, segment.decoded) : (node.wildcard ??= createNode());
+    node = insertSegment(node, segment);
   }
   if (multi !== -1) {
     node = node.multiWildcard ??= createNode();
   }
   for (const segment of suffix) {
-    if (segment.kind !== "literal") {
-      throw new Error('only literals can follow "**"');
-    }
-    node = insertLiteral(node, segment.decoded);
+    node = insertSegment(node, segment);
   }
   const decodedVerb = decodeURIComponent(verb);
   const leaf = node.leaves.get(decodedVerb) ?? new Map<string, Entry<T>>();
@@ -191,9 +188,13 @@ function insertTemplate<T>(root: Node<T>, { segments, verb }: Template): Leaf<T>
   return leaf;
 }
 
-function insertLiteral<T>(node: Node<T>, decoded: string): Node<T> {
-  const child = node.literals.get(decoded) ?? createNode<T>();
-  node.literals.set(decoded, child);
+/** A literal, or "*". */
+function insertSegment<T>(node: Node<T>, segment: Segment): Node<T> {
+  if (segment.kind !== "literal") {
+    return (node.wildcard ??= createNode());
+  }
+  const child = node.literals.get(segment.decoded) ?? createNode<T>();
+  node.literals.set(segment.decoded, child);
   return child;
 }
 
@@ -224,14 +225,16 @@ function matchForward<T>(node: Node<T>, from: number, depth: number, search: Sea
   return node.multiWildcard && matchBackward(node.multiWildcard, end, from, search);
 }
 
-/** Matches the literals after "**" from the end of the path backwards, down to index `min`. */
+/** Matches the segments after "**" from the end of the path backwards, down to index `min`. */
 function matchBackward<T>(node: Node<T>, to: number, min: number, search: Search<T>): Entry<T> | undefined {
-  if (node.literals.size > 0 && to > min) {
+  if ((node.literals.size > 0 || node.wildcard !== undefined) && to > min) {
     const from = search.path.lastIndexOf("/", to - 1) + 1;
     if (from >= min && from < to) {
-      const literal = segmentOf(search, from, to);
+      const literal = node.literals.size === 0 ? undefined : segmentOf(search, from, to);
       const child = literal === undefined ? undefined : node.literals.get(literal);
-      const found = child && matchBackward(child, from - 1, min, search);
+      const found =
+        (child && matchBackward(child, from - 1, min, search)) ??
+        (node.wildcard && matchBackward(node.wildcard, from - 1, min, search));
       if (found !== undefined) {
         return found;
       }

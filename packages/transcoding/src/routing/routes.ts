@@ -16,6 +16,8 @@ export type RoutesOptions = {
   readonly rules: readonly Rule[];
   /** Accepts only the template grammar of http.proto, without this package's extensions. */
   readonly strictTemplates: boolean;
+  /** Accepts "*" behind "**". */
+  readonly googleTemplates: boolean;
 };
 
 /**
@@ -110,9 +112,9 @@ function additionalBindings(rule: HttpRule): HttpRule[] {
   return rule.additionalBindings;
 }
 
-function compileRoute(method: DescMethod, rule: HttpRule, { strictTemplates }: RoutesOptions): Route {
+function compileRoute(method: DescMethod, rule: HttpRule, { strictTemplates, googleTemplates }: RoutesOptions): Route {
   const { httpMethod, path } = patternOf(rule);
-  const template = parseTemplate(path, { strict: strictTemplates });
+  const template = parseTemplate(path, { strict: strictTemplates, google: googleTemplates });
   const pathFields = resolvePathFields(method, template);
   const variants = variantsOf(method, rule);
   for (const variant of variants) {

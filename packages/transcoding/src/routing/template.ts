@@ -25,6 +25,8 @@ export type TemplateVariable = {
 export type TemplateOptions = {
   /** Accepts only the grammar of http.proto: "**" must be the last segment, and there must be at least one segment. */
   readonly strict?: boolean;
+  /** Also accepts "*" behind "**", as some templates of Google's have it. */
+  readonly google?: boolean;
 };
 
 /** The characters of a path segment (RFC 3986, section 3.3) without ":" and "*", which are syntax of the template. */
@@ -40,10 +42,10 @@ const identPattern = /[A-Za-z_]\w*/y;
  *     Variable  = "{" FieldPath [ "=" Segments ] "}" ;
  *     FieldPath = IDENT { "." IDENT } ;
  *
- * Variables can't be nested, and only literals can follow "**". This extends the grammar of http.proto, where "**" must
- * be the last segment and "/" alone is not a template; `strict` disables the extensions.
+ * Variables can't be nested, and only literals can follow "**", with `google` also "*". This extends the grammar of http.proto,
+ * where "**" must be the last segment and "/" alone is not a template; `strict` disables the extensions.
  */
-export function parseTemplate(source: string, { strict = false }: TemplateOptions = {}): Template {
+export function parseTemplate(source: string, { strict = false, google = false }: TemplateOptions = {}): Template {
   const segments: Segment[] = [];
   const variables: TemplateVariable[] = [];
   let verb = "";
@@ -106,11 +108,11 @@ export function parseTemplate(source: string, { strict = false }: TemplateOption
     variables.push({ fieldPath, start, end, multi: end - start > 1 || segments[start]?.kind === "**" });
   };
   const pushWildcard = (kind: "*" | "**", where: number): void => {
-    if (afterMultiWildcard) {
-      throw problem('no wildcard can follow "**"', where);
+    if (afterMultiWildcard && (kind === "**" || !google)) {
+      throw problem(google ? '"**" can occur only once' : 'no wildcard can follow "**"', where);
     }
     segments.push({ kind });
-    afterMultiWildcard = kind === "**";
+    afterMultiWildcard ||= kind === "**";
   };
   const parseSegment = (inVariable: boolean): void => {
     const start = position;
@@ -206,11 +208,14 @@ export function expandTemplate(template: Template, values: Readonly<Record<strin
   return `/${parts.join("/")}${verb === "" ? "" : `:${verb}`}`;
 }
 
-/** The encoded path segments of a variable's value; undefined if the value does not match the variable. */
+/**
+ * The encoded path segments of a variable's value. As http.proto specifies, the slashes of a value of several segments separate
+ * them, and "%" is always encoded, so that a server decodes the same value. Undefined if the value
+ * does not match the variable.
+ */
 function expandVariable({ segments }: Template, variable: TemplateVariable, value: string): string[] | undefined {
   const own = segments.slice(variable.start, variable.end);
   const decode = variable.multi ? decodeSegments : decodeURIComponent;
-  const encode = variable.multi ? encodeSegments : encodeSegment;
   const parts = variable.multi && value !== "" ? value.split("/") : value === "" ? [] : [value];
   const multi = own.findIndex(({ kind }) => kind === "**");
   if (multi === -1 ? parts.length !== own.length : parts.length < own.length - 1) {
@@ -221,20 +226,19 @@ function expandVariable({ segments }: Template, variable: TemplateVariable, valu
     const part = parts[multi === -1 || index < multi ? index : index + surplus];
     return segment.kind === "literal" ? part === decode(segment.text) : segment.kind === "**" || part !== "";
   });
-  return matches ? parts.map(encode) : undefined;
+  if (!matches) {
+    return undefined;
+  }
+  return parts.map((part, index) => {
+    const segment =
+      multi === -1 || index < multi ? own[index] : index > multi + surplus ? own[index - surplus] : undefined;
+    return segment?.kind === "literal" ? segment.text : encodeSegment(part);
+  });
 }
 
 /** Escapes all but the unreserved characters of RFC 3986, so that a colon does not start a verb. */
 function encodeSegment(text: string): string {
   return encodeURIComponent(text).replaceAll(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
-}
-
-/** Encodes a segment of a multi-segment value, in which "%2F" represents an escaped slash. The inverse of `decodeSegments`. */
-function encodeSegments(text: string): string {
-  return text
-    .split(/(%2f)/i)
-    .map((part, index) => (index % 2 === 0 ? encodeSegment(part) : part))
-    .join("");
 }
 
 /** Decodes a multi-segment value, except for "%2F". Throws a URIError for an invalid escape. */

@@ -7,6 +7,8 @@ import type { Deadline } from "../call/deadline.ts";
 import { createHeaderWriter } from "../response/header.ts";
 import { contentTypeOf, findRawBody, type RawBody, type RawBodyTarget } from "../schema/http-body.ts";
 import type { TranscodingRequest } from "../http/request.ts";
+import type { CompleteJsonOptions } from "../json/json-options.ts";
+import { formatJson } from "../json/well-formed.ts";
 import { createBodyWriter } from "../json/write-body.ts";
 import { methodRule } from "../schema/rules.ts";
 import { addVary } from "../http/vary.ts";
@@ -30,6 +32,7 @@ export type RespondStream = (call: StreamCall) => Promise<TranscodingResponse>;
 export type StreamOptions = StreamFormats & {
   readonly onlyNdjson: boolean;
   readonly registry: Registry;
+  readonly jsonOptions: CompleteJsonOptions;
   /** The interval of comments in an event stream while no message is sent, in ms; 0 disables them. */
   readonly heartbeatMs: number;
 };
@@ -49,7 +52,13 @@ export function createStreamResponder(
     return () => respond;
   }
   const setFields = createHeaderWriter(method.output);
-  const write = createBodyWriter(method.output, variant.responseBody, options.registry);
+  const write = createBodyWriter(
+    method.output,
+    variant.responseBody,
+    options.registry,
+    "response",
+    options.jsonOptions,
+  );
   const negotiate = createNegotiator(options, options.onlyNdjson);
   return (accept) => {
     const framing = negotiate(accept);
@@ -58,7 +67,7 @@ export function createStreamResponder(
       // Encoded here, so that a message that can't be encoded is treated like an error of the implementation.
       const lines = mapMessages(responses, (message) => {
         firstMessage ??= message;
-        return JSON.stringify(write(message));
+        return formatJson(write(message));
       });
       const { source, first } = await openStream(lines, request, deadline);
       const headers = responseHeadersOf(context);

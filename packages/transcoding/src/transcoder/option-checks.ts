@@ -1,6 +1,7 @@
 import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import { contentEncodings } from "#platform/compression";
 import type { CorsOptions } from "../http/cors.ts";
+import type { JsonOptions } from "../json/json-options.ts";
 import type { CompressionOptions } from "../response/compression.ts";
 import {
   aBoolean,
@@ -55,6 +56,13 @@ const streams: ChecksOf<NonNullable<TranscoderOptions["streams"]>> = {
   json: oneOf("array", "results", "lines"),
 };
 
+const jsonOptions: ChecksOf<JsonOptions> = {
+  alwaysEmitImplicit: aBoolean,
+  emitUnsetMessages: aBoolean,
+  enumAsInteger: aBoolean,
+  useProtoFieldName: aBoolean,
+};
+
 const anything: OptionCheck = { allowed: "any value", accepts: () => true };
 
 /** A rule is a google.api.HttpRule, or its initializer, with the options of the method. */
@@ -76,15 +84,18 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   mapError: aFunction,
   rules: arrayOf("rules", isObject, rule),
   strictTemplates: aBoolean,
+  googleTemplates: aBoolean,
   unknownQuery: oneOf("reject", "ignore"),
   boundQuery: oneOf("reject", "ignore"),
   maxBodyBytes: bytes,
   maxDepth: aNumber(1, MAX_DEPTH),
+  protoKeys: oneOf("accept", "reject"),
   deferred: arrayOf("methods of protobuf-es", (item) => isObject(item) && item["kind"] === "rpc"),
   maxTimeoutMs: aNumber(1, MAX_TIMER_MS),
   streams: anObject(streams),
   compression: either(aBoolean, anObject(compression)),
   registry,
+  jsonOptions: anObject(jsonOptions),
   cors: anObject(cors),
   errors: either(oneOf("plain", "problem", "status"), aFunction),
 };

@@ -5,6 +5,8 @@ import type { Rule } from "../routing/routes.ts";
 import type { CompressionOptions } from "../response/compression.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import type { ErrorFormat } from "../errors/format.ts";
+import { canonicalJson, type CompleteJsonOptions, type JsonOptions } from "../json/json-options.ts";
+import type { ProtoKeys } from "../json/parse.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import type { StreamFormats } from "../stream/framing.ts";
 
@@ -33,6 +35,11 @@ export type TranscoderOptions = {
    */
   strictTemplates?: boolean;
   /**
+   * Accepts templates with `*`, or a variable of one segment, behind `**`, which the grammar in http.proto forbids. Google's APIs
+   * have a few, such as `/v1/{parent=documents/**}/{collection_id}` of Firestore. Default: false.
+   */
+  googleTemplates?: boolean;
+  /**
    * Whether a query parameter that matches no field is rejected with 400 or ignored. Default: "reject", so that a misspelled
    * filter is not silently dropped.
    */
@@ -49,6 +56,11 @@ export type TranscoderOptions = {
    * 500. Default: 100, the limit of binary decoders.
    */
   maxDepth?: number;
+  /**
+   * Whether the key `__proto__` of a map or a Struct in a JSON body is data, kept as an own property, or rejected with 400
+   * for implementations that copy objects by assigning their properties. Default: "accept".
+   */
+  protoKeys?: ProtoKeys;
   /**
    * Methods whose request messages are decoded on the first access to a field. An implementation can then decode them on
    * another thread: `takeEncodedRequest` returns the encoded request, and `createRequestDecoder` decodes it with the same checks.
@@ -83,6 +95,11 @@ export type TranscoderOptions = {
    * imports, and the well-known types.
    */
   registry?: Registry;
+  /**
+   * How responses are written as JSON, with the names of protobuf-es: `alwaysEmitImplicit`, `enumAsInteger`, `useProtoFieldName`;
+   * and `emitUnsetMessages`. They also apply to error details. Default: none, as in the proto3 JSON mapping.
+   */
+  jsonOptions?: JsonOptions;
   /** The CORS policy. Default: no CORS headers are sent, and OPTIONS responds with Allow only. */
   cors?: CorsOptions;
   /**
@@ -95,10 +112,11 @@ export type TranscoderOptions = {
 
 /** The options with all defaults applied. */
 export type CompleteOptions = Required<
-  Omit<TranscoderOptions, "requestGate" | "mapError" | "cors" | "compression" | "streams">
+  Omit<TranscoderOptions, "requestGate" | "mapError" | "cors" | "compression" | "streams" | "jsonOptions">
 > & {
   readonly requestGate: TranscoderOptions["requestGate"];
   readonly mapError: TranscoderOptions["mapError"];
+  readonly jsonOptions: CompleteJsonOptions;
   readonly cors: CorsOptions | undefined;
   /** Undefined if compression is off. */
   readonly compression: Required<CompressionOptions> | undefined;
@@ -120,10 +138,12 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     mapError: options.mapError,
     rules: options.rules ?? [],
     strictTemplates: options.strictTemplates ?? false,
+    googleTemplates: options.googleTemplates ?? false,
     unknownQuery: options.unknownQuery ?? "reject",
     boundQuery: options.boundQuery ?? "reject",
     maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,
     maxDepth: options.maxDepth ?? 100,
+    protoKeys: options.protoKeys ?? "accept",
     deferred: options.deferred ?? [],
     maxTimeoutMs: options.maxTimeoutMs ?? MAX_TIMER_MS,
     streams: {
@@ -142,6 +162,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
             ...(compression === true ? {} : compression),
           },
     registry: options.registry ?? createReachableRegistry(methods),
+    jsonOptions: { ...canonicalJson, ...options.jsonOptions },
     cors: options.cors,
     errors: options.errors ?? "plain",
   };

@@ -1,7 +1,7 @@
 import type { TranscoderOptions } from "./options.ts";
 
 /** The options that have counterparts in other transcoders; all others keep their defaults. */
-type Preset = Pick<TranscoderOptions, "unknownQuery" | "boundQuery" | "errors" | "streams">;
+type Preset = Pick<TranscoderOptions, "unknownQuery" | "boundQuery" | "errors" | "streams" | "jsonOptions">;
 
 /**
  * Options for projects that migrate from another transcoder: `createTranscoder({ ...presets.envoy, routes })`.
@@ -13,11 +13,11 @@ type Preset = Pick<TranscoderOptions, "unknownQuery" | "boundQuery" | "errors" |
 export const presets = {
   /**
    * grpc-gateway v2. Sets: unknown query parameters are ignored, and so are those for a field that the path or
-   * the body binds; errors are google.rpc.Status; a stream is application/json with lines of `{"result": …}`.
+   * the body binds; errors are google.rpc.Status; a stream is application/json with lines of `{"result": …}`; fields with their
+   * default value are written, and messages that are not set as null (`EmitUnpopulated`). For `UseProtoNames` set
+   * `jsonOptions.useProtoFieldName`, for `UseEnumNumbers` `jsonOptions.enumAsInteger`.
    *
-   * Still different: fields with their default value are omitted, as specified by the proto3 JSON mapping (its marshaler
-   * writes them; here the field option `always` does); a known path with another method is 405, not 501; metadata
-   * is sent without the prefix `Grpc-Metadata-`, and trailers are not sent; a header can't override the method; bodies
+   * Still different: a known path with another method is 405, not 501; metadata is sent without the prefix `Grpc-Metadata-`, and trailers are not sent; a header can't override the method; bodies
    * have a limit (`maxBodyBytes`).
    */
   grpcGateway: {
@@ -25,6 +25,7 @@ export const presets = {
     boundQuery: "ignore",
     errors: "status",
     streams: { preferred: "json", json: "results" },
+    jsonOptions: { alwaysEmitImplicit: true, emitUnsetMessages: true },
   },
 
   /**
@@ -32,12 +33,14 @@ export const presets = {
    * `request_validation_options.reject_unknown_query_parameters` (set `unknownQuery: "ignore"` if you use
    * `ignore_unknown_query_parameters`); a parameter for a field that the path or the body binds is ignored; errors are
    * google.rpc.Status; a stream is a JSON array (set `streams.json: "lines"` if you use `stream_newline_delimited`, and
-   * `streams.preferred: "sse"` if you use `stream_sse_style_delimited`).
+   * `streams.preferred: "sse"` if you use `stream_sse_style_delimited`). Of its other `print_options`,
+   * `always_print_primitive_fields` is `jsonOptions.alwaysEmitImplicit`, `always_print_enums_as_ints` `enumAsInteger`, and
+   * `preserve_proto_field_names` `useProtoFieldName`.
    *
    * Still different: a request that matches no rule is rejected (404, 405, 400), not forwarded; `+` in a query is a
    * space, as with `query_param_unescape_plus`; `details` is present even when empty; names of enum values are
-   * case-sensitive; there are no counterparts of `case_insensitive_enum_parsing`, `auto_mapping`,
-   * `capture_unknown_query_parameters` and the other `print_options`.
+   * case-sensitive; there are no counterparts of `case_insensitive_enum_parsing`, `auto_mapping` and
+   * `capture_unknown_query_parameters`.
    */
   envoy: {
     unknownQuery: "reject",
@@ -48,11 +51,15 @@ export const presets = {
 
   /**
    * vanguard-go. Sets: unknown query parameters are rejected, as without `DiscardUnknownQueryParams`; a parameter for
-   * a field that the path or the body binds is ignored; errors are google.rpc.Status.
+   * a field that the path or the body binds is ignored; errors are google.rpc.Status; fields with their default value are
+   * written, and messages that are not set as null.
    *
-   * Still different: such a parameter does not override the path variable; fields with their default value are omitted,
-   * as specified by the proto3 JSON mapping (its codec writes them; here the field option `always` does); streams need no
-   * HttpBody.
+   * Still different: such a parameter does not override the path variable; streams need no HttpBody.
    */
-  vanguard: { unknownQuery: "reject", boundQuery: "ignore", errors: "status" },
+  vanguard: {
+    unknownQuery: "reject",
+    boundQuery: "ignore",
+    errors: "status",
+    jsonOptions: { alwaysEmitImplicit: true, emitUnsetMessages: true },
+  },
 } as const satisfies Record<string, Preset>;

@@ -108,6 +108,7 @@ function createStreamReader(route: Route, variant: Variant, options: OperationOp
     ignoreUnknown,
     maxBytes: maxBodyBytesOf(route.method, options.maxBodyBytes),
     maxDepth: options.maxDepth,
+    protoKeys: options.protoKeys,
     registry: options.registry,
   });
   // The chunks of a raw body form one document: only the first message has the fields of path and query.
@@ -154,6 +155,7 @@ function createNegotiation(
   const negotiate = createStreamResponder(method, variant, {
     ...options.streams,
     registry: options.registry,
+    jsonOptions: options.jsonOptions,
     onlyNdjson,
   });
   const compressor = options.compression?.streams === true ? options.compressor : undefined;

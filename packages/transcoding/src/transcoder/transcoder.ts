@@ -52,7 +52,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
   const options = completeOptions(given, methods);
   const routes = compileRoutes(methods, options);
   const reachable = createReachableRegistry(methods);
-  const errorResponder = createErrorResponder(options.errors, options.registry);
+  const errorResponder = createErrorResponder(options.errors, options.registry, options.jsonOptions);
   const operationOptions: OperationOptions = {
     ...options,
     errorResponder,

@@ -5,7 +5,7 @@ import type { FastifyTranscodingPluginOptions } from "../../src/adapters/fastify
 import { createRestTransport, type RestTransportOptions } from "../../src/client/index.ts";
 import { presets } from "../../src/index.ts";
 import { AnysService } from "../gen/transcodingtest/v1/anys_pb.ts";
-import { ItemSchema, RawService, StreamsService } from "../gen/transcodingtest/v1/streams_pb.ts";
+import { ItemSchema, RawService, StreamsService, type Item } from "../gen/transcodingtest/v1/streams_pb.ts";
 import { serve } from "../serve.ts";
 import { collect } from "../serve-streams.ts";
 import { callStream, createCapturing, errorOf, iterate } from "./captured.ts";
@@ -114,6 +114,20 @@ const list = (contentType: string, pieces: readonly (string | Uint8Array)[]) =>
   );
 
 const objects = items.map((item) => JSON.stringify({ text: item.text, count: item.count, shelf: item.shelf }));
+
+test.each([
+  [[], 0],
+  [[{ count: 1 }], 1],
+  [[{ count: 1 }, { count: 2 }], 3],
+])("a client stream of %j is sent as an array if the method takes no lines", async (messages, count) => {
+  const rules = [{ selector: "transcodingtest.v1.StreamsService.Sum", options: { consumes: ["application/json"] } }];
+  const sum = async (requests: AsyncIterable<Item>) => {
+    const all = await collect(requests);
+    return { count: all.reduce((total, each) => total + each.count, 0) };
+  };
+  await using server = await start({ sum }, { rules }, { rules });
+  expect(await server.client.sum(iterate(messages))).toMatchObject({ count });
+});
 
 test.each<[name: string, contentType: string, body: string]>([
   ["an array", "application/json; charset=utf-8", `[${objects.join(",")}]`],

@@ -16,7 +16,7 @@ export type RequestBody = {
 /** Creates the body of a message; undefined if it has none. */
 export type RequestBodyWriter = (message: Message) => RequestBody | undefined;
 
-const JSON_TYPE = "application/json";
+export const JSON_TYPE = "application/json";
 const FORM_TYPE = "application/x-www-form-urlencoded";
 
 /** Compiles the body of a route: JSON if the method takes it, else a form, or the bytes of a google.api.HttpBody. */

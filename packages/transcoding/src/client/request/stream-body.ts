@@ -2,47 +2,72 @@ import type { Message, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Route, Variant } from "../../routing/route.ts";
 import { contentTypeOf, findRawBody } from "../../schema/http-body.ts";
-import { NDJSON_TYPE } from "../../stream/framing.ts";
-import { createJsonWriter } from "./body.ts";
+import { methodRule } from "../../schema/rules.ts";
+import { isNdjson, NDJSON_TYPE } from "../../stream/framing.ts";
+import { createJsonWriter, JSON_TYPE } from "./body.ts";
 
 /** How the messages of a client stream are sent. */
 export type StreamBodyWriter = {
   /** The Content-Type of a stream that begins with this message. */
   readonly contentTypeOf: (first: Message | undefined) => string;
   /** Encodes one message. */
-  readonly encode: (message: Message) => Uint8Array;
+  readonly encode: (message: Message, isFirst: boolean) => Uint8Array;
+  /** Encodes the end; undefined if there is nothing behind the last message. */
+  readonly end: ((isEmpty: boolean) => Uint8Array) | undefined;
 };
 
-/** Compiles a client stream: a line of JSON for each message, or the bytes of google.api.HttpBody. */
+/**
+ * Compiles a client stream: a line of JSON for each message; an array if the method takes JSON but no lines; or the bytes of
+ * google.api.HttpBody.
+ */
 export function createStreamBodyWriter(route: Route, { body }: Variant, registry: Registry): StreamBodyWriter {
   const raw = findRawBody(route.method.input, body);
   if (raw !== undefined) {
     return {
       contentTypeOf: (first) => contentTypeOf(first && raw.unwrap(first)),
       encode: (message) => raw.unwrap(message)?.data ?? new Uint8Array(),
+      end: undefined,
     };
   }
   const write = createJsonWriter(route, body, registry);
-  return { contentTypeOf: () => NDJSON_TYPE, encode: (message) => new TextEncoder().encode(`${write(message)}\n`) };
+  const { consumes } = methodRule(route.method);
+  const encoder = new TextEncoder();
+  if (consumes.includes(JSON_TYPE) && !consumes.some(isNdjson)) {
+    return {
+      contentTypeOf: () => JSON_TYPE,
+      encode: (message, isFirst) => encoder.encode(`${isFirst ? "[" : ","}${write(message)}`),
+      end: (isEmpty) => encoder.encode(isEmpty ? "[]" : "]"),
+    };
+  }
+  return {
+    contentTypeOf: () => NDJSON_TYPE,
+    encode: (message) => encoder.encode(`${write(message)}\n`),
+    end: undefined,
+  };
 }
 
 /** Creates a body whose chunks are encoded when fetch asks for them. Cancelling it ends the messages. */
 export function createBodyStream(
   messages: AsyncIterator<Message>,
   first: Message | undefined,
-  encode: (message: Message) => Uint8Array,
+  { encode, end }: Pick<StreamBodyWriter, "encode" | "end">,
 ): ReadableStream<Uint8Array> {
   let pending = first;
+  let isEmpty = true;
   return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         const result = pending === undefined ? await messages.next() : { done: false as const, value: pending };
         pending = undefined;
         if (result.done === true) {
+          if (end !== undefined) {
+            controller.enqueue(end(isEmpty));
+          }
           controller.close();
           return;
         }
-        controller.enqueue(encode(result.value));
+        controller.enqueue(encode(result.value, isEmpty));
+        isEmpty = false;
       },
       async cancel() {
         await messages.return?.();

@@ -85,20 +85,35 @@ export const openCompression: ((encoding: ContentEncoding) => Compression) | und
   };
 };
 
-type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>;
+/** A decompressor that counts the bytes that it has consumed. */
+type Consumer = { readonly bytesWritten: number };
+
+type Decompress = (
+  bytes: Uint8Array,
+  options: { maxOutputLength: number; info: true },
+) => Promise<{ buffer: Uint8Array; engine: Consumer }>;
 
 const decompressors: Readonly<Record<ContentEncoding, Decompress>> = {
-  br: promisify(brotliDecompress) as Decompress,
-  gzip: promisify(gunzip) as Decompress,
-  zstd: promisify(zstdDecompress) as Decompress,
+  br: promisify(brotliDecompress) as unknown as Decompress,
+  gzip: promisify(gunzip) as unknown as Decompress,
+  zstd: promisify(zstdDecompress) as unknown as Decompress,
 };
 
 /** Decompresses a body. Rejects with a RangeError if it is longer than `maxBytes`, and with another error if it is invalid. */
-export function decompress(bytes: Uint8Array, encoding: ContentEncoding, maxBytes: number): Promise<Uint8Array> {
-  return decompressors[encoding](bytes, { maxOutputLength: maxBytes });
+export async function decompress(bytes: Uint8Array, encoding: ContentEncoding, maxBytes: number): Promise<Uint8Array> {
+  const { buffer, engine } = await decompressors[encoding](bytes, { maxOutputLength: maxBytes, info: true });
+  assertConsumed(engine, encoding, bytes.length);
+  return buffer;
 }
 
-const streamDecompressors: Readonly<Record<ContentEncoding, () => Duplex>> = {
+/** zlib ignores the bytes behind the end of br and zstd, and rejects all but zeros, which are padding, behind that of gzip. */
+function assertConsumed({ bytesWritten }: Consumer, encoding: ContentEncoding, length: number): void {
+  if (encoding !== "gzip" && bytesWritten !== length) {
+    throw new Error("more follows behind the end of the compressed data");
+  }
+}
+
+const streamDecompressors: Readonly<Record<ContentEncoding, () => Duplex & Consumer>> = {
   br: createBrotliDecompress,
   gzip: createGunzip,
   zstd: createZstdDecompress,
@@ -110,7 +125,10 @@ export async function* decompressStream(
   encoding: ContentEncoding,
   invalid: () => Error,
 ): AsyncGenerator<Uint8Array> {
-  const source = Readable.from(body, { objectMode: false });
+  let length = 0;
+  const source = Readable.from(body, { objectMode: false }).on("data", (chunk: Buffer) => {
+    length += chunk.length;
+  });
   const stream = streamDecompressors[encoding]();
   let failure: unknown;
   source.on("error", (error) => {
@@ -119,6 +137,7 @@ export async function* decompressStream(
   });
   try {
     yield* source.pipe(stream) as AsyncIterable<Uint8Array>;
+    assertConsumed(stream, encoding, length);
   } catch {
     // An error of the source takes precedence over the decompression error that it causes.
     throw failure ?? invalid();

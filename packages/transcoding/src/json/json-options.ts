@@ -1,0 +1,51 @@
+import type { DescField } from "@bufbuild/protobuf";
+import { FeatureSet_FieldPresence, ValueSchema } from "@bufbuild/protobuf/wkt";
+
+/** How the messages of responses are written as JSON, where the proto3 JSON mapping leaves a choice. */
+export type JsonOptions = {
+  /** Fields without presence, lists and maps are written even if they have their default value. Default: false. */
+  alwaysEmitImplicit?: boolean;
+  /**
+   * Messages that are not set are written as null, except members of oneofs, optional fields, and google.protobuf.Value, of which
+   * null is a value. Default: false.
+   */
+  emitUnsetMessages?: boolean;
+  /** Enum values are written as numbers. Default: false. */
+  enumAsInteger?: boolean;
+  /** Fields have their names in the .proto, not their JSON names. Default: false. */
+  useProtoFieldName?: boolean;
+};
+
+export type CompleteJsonOptions = Readonly<Required<JsonOptions>>;
+
+export const canonicalJson: CompleteJsonOptions = {
+  alwaysEmitImplicit: false,
+  emitUnsetMessages: false,
+  enumAsInteger: false,
+  useProtoFieldName: false,
+};
+
+/** The key of a field. */
+export function jsonKey(field: DescField, { useProtoFieldName }: CompleteJsonOptions): string {
+  return useProtoFieldName ? field.name : field.jsonName;
+}
+
+/** Whether the options write a field with its default value. */
+export function isEmitted(field: DescField, { alwaysEmitImplicit }: CompleteJsonOptions): boolean {
+  return (
+    alwaysEmitImplicit &&
+    field.oneof === undefined &&
+    (field.fieldKind === "list" || field.fieldKind === "map" || field.presence === FeatureSet_FieldPresence.IMPLICIT)
+  );
+}
+
+/** Whether the options write a field that is not set as null. */
+export function isEmittedAsNull(field: DescField, { emitUnsetMessages }: CompleteJsonOptions): boolean {
+  return (
+    emitUnsetMessages &&
+    field.fieldKind === "message" &&
+    field.message.typeName !== ValueSchema.typeName &&
+    field.oneof === undefined &&
+    !field.proto.proto3Optional
+  );
+}

@@ -1,0 +1,131 @@
+import { concatBytes } from "#platform/bytes";
+import { RequestError } from "../http/request-error.ts";
+
+export type Item = {
+  readonly bytes: Uint8Array;
+  /** Counted from 1. */
+  readonly number: number;
+};
+
+const TAB = 0x09;
+const LINE_FEED = 0x0a;
+const RETURN = 0x0d;
+const SPACE = 0x20;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const OPEN_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+
+/**
+ * Splits a streamed JSON array into its items as they arrive. An item is the text between two separators: a JSON parser finds what
+ * is wrong with it. A blank body has no items. Throws a RequestError if the body is not an array, or of status 413 as soon as an item exceeds `maxBytes`.
+ */
+export async function* readItems(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  maxBytes: number,
+): AsyncGenerator<Item> {
+  const findSeparator = createSeparatorSearch();
+  let place: "before" | "inside" | "behind" = "before";
+  let pieces: Uint8Array[] = [];
+  let length = 0;
+  let number = 1;
+  const append = (piece: Uint8Array): void => {
+    length += piece.length;
+    if (length > maxBytes) {
+      throw new RequestError(413, "payload_too_large", `item ${number}: longer than ${maxBytes} bytes`);
+    }
+    pieces.push(piece);
+  };
+  for await (const chunk of body) {
+    let at = 0;
+    if (place === "before") {
+      at = endOfSpace(chunk, at);
+      if (at === chunk.length) {
+        continue;
+      }
+      if (chunk[at] !== OPEN_BRACKET) {
+        throw malformed("a JSON array was expected");
+      }
+      place = "inside";
+      at++;
+    }
+    while (place === "inside" && at < chunk.length) {
+      const end = findSeparator(chunk, at);
+      append(chunk.subarray(at, end));
+      at = end + 1;
+      if (end === chunk.length) {
+        break;
+      }
+      const bytes = concatBytes(pieces);
+      place = chunk[end] === CLOSE_BRACKET ? "behind" : place;
+      // Without items, there is nothing but space between the brackets.
+      if (place === "inside" || number > 1 || endOfSpace(bytes, 0) < bytes.length) {
+        yield { bytes, number };
+      }
+      pieces = [];
+      length = 0;
+      number++;
+    }
+    if (place === "behind" && endOfSpace(chunk, at) < chunk.length) {
+      throw malformed("more follows behind the end of the array");
+    }
+  }
+  if (place === "inside") {
+    throw malformed("it ends too early");
+  }
+}
+
+/**
+ * Creates the search for the comma or bracket that ends an item. It returns the length of the chunk if there is none; the next
+ * search then continues in the next chunk.
+ */
+function createSeparatorSearch(): (chunk: Uint8Array, from: number) => number {
+  let depth = 0;
+  let inString = false;
+  let isEscaped = false;
+  const stepInString = (byte: number | undefined): void => {
+    if (isEscaped) {
+      isEscaped = false;
+    } else if (byte === BACKSLASH) {
+      isEscaped = true;
+    } else if (byte === QUOTE) {
+      inString = false;
+    }
+  };
+  return (chunk, from) => {
+    for (let at = from; at < chunk.length; at++) {
+      const byte = chunk[at];
+      if (inString) {
+        stepInString(byte);
+      } else if (byte === QUOTE) {
+        inString = true;
+      } else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) {
+        depth++;
+      } else if (depth === 0 && (byte === COMMA || byte === CLOSE_BRACKET)) {
+        return at;
+      } else if (depth > 0 && (byte === CLOSE_BRACKET || byte === CLOSE_BRACE)) {
+        depth--;
+      }
+    }
+    return chunk.length;
+  };
+}
+
+function endOfSpace(bytes: Uint8Array, from: number): number {
+  let at = from;
+  for (
+    let byte = bytes[at];
+    byte === SPACE || byte === LINE_FEED || byte === RETURN || byte === TAB;
+    byte = bytes[at]
+  ) {
+    at++;
+  }
+  return at;
+}
+
+function malformed(what: string): RequestError {
+  return new RequestError(400, "invalid_json", `the body is not valid JSON: ${what}`);
+}

@@ -276,6 +276,9 @@ import "google/api/annotations.proto";
 // In order.
 service ShelfService {
   // Gets a shelf. It must exist.
+  // (-- api-linter: core::0131=disabled
+  //     aip.dev/not-precedent: Internal. --)
+  // buf:lint:ignore RPC_REQUEST_STANDARD_NAME
   rpc GetShelf(Shelf) returns (Shelf) {
     option (google.api.http) = {get: "/v1/{name}"};
     option deprecated = true;

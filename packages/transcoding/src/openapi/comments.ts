@@ -66,9 +66,10 @@ function pathOf(desc: AnyDesc): number[] {
   }
 }
 
-/** Removes the space after `//`, and directives for tools. */
+/** Removes the space after `//`, directives for tools, and internal comments: `(-- … --)`, as in AIP-192. */
 function cleanComment(text: string): string {
   return text
+    .replaceAll(/\(--.*?--\)/gs, "")
     .split("\n")
     .map((line) => line.replace(/^ /, "").trimEnd())
     .filter((line) => !/^(?:buf:lint:|@ignore-comment)/.test(line))

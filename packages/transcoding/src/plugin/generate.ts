@@ -68,11 +68,10 @@ function describeFiles(request: CodeGeneratorRequest, options: PluginOptions): O
   return routes.length === 0
     ? undefined
     : openapi(routes, {
+        ...options.format,
         info: { ...defaultInfo(routes.map(({ method }) => method)), ...options.info },
         ...(options.servers.length === 0 ? {} : { servers: options.servers }),
         comments: readComments(set),
-        errors: options.errors,
-        streams: { json: options.streamJson },
         ...(securitySchemes === undefined ? {} : { securitySchemes }),
         security: (method) => security.findLast(({ selector }) => selects(selector, method))?.requirements,
         errorMessages: (method) =>

@@ -5,6 +5,7 @@ import { MethodRuleSchema } from "../../gen/transcoding/v1/annotations_pb.ts";
 import type { Info, Schema, SecurityRequirement, Server } from "../openapi/document.ts";
 import type { ErrorBody } from "../openapi/error-schemas.ts";
 import type { Examples } from "../openapi/examples.ts";
+import type { OpenApiOptions } from "../openapi/openapi.ts";
 import type { StreamJson } from "../openapi/stream.ts";
 import type { Rule } from "../routing/routes.ts";
 import {
@@ -28,8 +29,8 @@ export type PluginOptions = {
   readonly servers: readonly Server[];
   /** Full names of services, or prefixes such as `acme.v1.*`; empty for all. */
   readonly services: readonly string[];
-  readonly errors: ErrorBody;
-  readonly streamJson: StreamJson;
+  /** What a preset sets of the options of `openapi()`, with what replaces it. */
+  readonly format: Pick<OpenApiOptions, "errors" | "streams">;
   readonly rules: readonly Rule[];
   readonly strictTemplates: boolean;
   readonly securitySchemes: Readonly<Record<string, Schema>> | undefined;
@@ -113,7 +114,8 @@ export function readOptions(parameter: string): PluginOptions {
   checkOptions(given, parameterChecks);
   const config = given.config === undefined ? {} : readConfig(given.config);
   const presetName = given.preset ?? config.preset;
-  const preset: Preset = presetName === undefined ? {} : presets[presetName];
+  const errors = given.errors ?? config.errors;
+  const json = given.streams ?? config.streams?.json;
   const { title, version, description } = given;
   return {
     output: given.output ?? config.output ?? "openapi.json",
@@ -125,8 +127,11 @@ export function readOptions(parameter: string): PluginOptions {
     },
     servers: given.servers?.map((url) => ({ url })) ?? config.servers ?? [],
     services: given.services ?? config.services ?? [],
-    errors: given.errors ?? config.errors ?? preset.errors ?? "plain",
-    streamJson: given.streams ?? config.streams?.json ?? preset.streams?.json ?? "array",
+    format: {
+      ...(presetName === undefined ? {} : presets[presetName]),
+      ...(errors === undefined ? {} : { errors }),
+      ...(json === undefined ? {} : { streams: { json } }),
+    },
     rules: (config.rules ?? []).map(readRule),
     strictTemplates: config.strictTemplates ?? false,
     securitySchemes: config.securitySchemes,
@@ -135,8 +140,6 @@ export function readOptions(parameter: string): PluginOptions {
     examples: config.examples ?? {},
   };
 }
-
-type Preset = { readonly errors?: ErrorBody; readonly streams?: { readonly json?: StreamJson } };
 
 function readConfig(file: string): ConfigFile {
   try {

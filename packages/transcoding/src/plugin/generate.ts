@@ -63,6 +63,7 @@ function describeFiles(request: CodeGeneratorRequest, options: PluginOptions): O
     routes: (router) => services.forEach((service) => router.service(service, {})),
     rules: options.rules,
     strictTemplates: options.strictTemplates,
+    googleTemplates: options.googleTemplates,
   });
   const { securitySchemes, security, errorMessages } = options;
   return routes.length === 0

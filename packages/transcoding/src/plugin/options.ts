@@ -4,6 +4,7 @@ import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import { MethodRuleSchema } from "../../gen/transcoding/v1/annotations_pb.ts";
 import type { Info, Schema, SecurityRequirement, Server } from "../openapi/document.ts";
 import type { ErrorBody } from "../openapi/error-schemas.ts";
+import type { JsonOptions } from "../json/json-options.ts";
 import type { Examples } from "../openapi/examples.ts";
 import type { OpenApiOptions } from "../openapi/openapi.ts";
 import type { StreamJson } from "../openapi/stream.ts";
@@ -18,6 +19,7 @@ import {
   type ChecksOf,
   type OptionCheck,
 } from "../transcoder/check-options.ts";
+import { transcoderOptionChecks } from "../transcoder/option-checks.ts";
 import { presets } from "../transcoder/presets.ts";
 import { parseParameter, type Parameters } from "./parameters.ts";
 
@@ -30,9 +32,10 @@ export type PluginOptions = {
   /** Full names of services, or prefixes such as `acme.v1.*`; empty for all. */
   readonly services: readonly string[];
   /** What a preset sets of the options of `openapi()`, with what replaces it. */
-  readonly format: Pick<OpenApiOptions, "errors" | "streams">;
+  readonly format: Pick<OpenApiOptions, "errors" | "streams" | "jsonOptions">;
   readonly rules: readonly Rule[];
   readonly strictTemplates: boolean;
+  readonly googleTemplates: boolean;
   readonly securitySchemes: Readonly<Record<string, Schema>> | undefined;
   /** The last selector that matches a method decides. */
   readonly security: readonly { readonly selector: string; readonly requirements: readonly SecurityRequirement[] }[];
@@ -52,6 +55,8 @@ type ConfigFile = {
   /** In the JSON of google.api.HttpRule, with the `options` of the transcoder's rules. */
   readonly rules?: readonly JsonObject[];
   readonly strictTemplates?: boolean;
+  readonly googleTemplates?: boolean;
+  readonly jsonOptions?: JsonOptions;
   readonly securitySchemes?: Readonly<Record<string, Schema>>;
   readonly security?: PluginOptions["security"];
   readonly errorMessages?: PluginOptions["errorMessages"];
@@ -98,6 +103,8 @@ const configChecks: ChecksOf<ConfigFile> = {
   streams: anObject({ json: aStreamFormat }),
   rules: arrayOf("objects", isObject),
   strictTemplates: aBoolean,
+  googleTemplates: aBoolean,
+  jsonOptions: transcoderOptionChecks.jsonOptions,
   securitySchemes: anyObject,
   security: arrayOf(
     "objects",
@@ -131,9 +138,11 @@ export function readOptions(parameter: string): PluginOptions {
       ...(presetName === undefined ? {} : presets[presetName]),
       ...(errors === undefined ? {} : { errors }),
       ...(json === undefined ? {} : { streams: { json } }),
+      ...(config.jsonOptions === undefined ? {} : { jsonOptions: config.jsonOptions }),
     },
     rules: (config.rules ?? []).map(readRule),
     strictTemplates: config.strictTemplates ?? false,
+    googleTemplates: config.googleTemplates ?? false,
     securitySchemes: config.securitySchemes,
     security: config.security ?? [],
     errorMessages: config.errorMessages ?? [],

@@ -220,7 +220,8 @@ test("a document with escaped keys has the same values as without", () => {
   fc.assert(
     fc.property(values, fc.string(), (value, key) => {
       const text = `[{"\\u0061":1,${JSON.stringify(`b${key}`)}:${JSON.stringify(value)}}]`;
-      expect(parse(text, 100)).toEqual([{ a: 1, [`b${key}`]: value }]);
+      // As text, in which -0 is 0.
+      expect(JSON.stringify(parse(text, 100))).toBe(JSON.stringify([{ a: 1, [`b${key}`]: value }]));
     }),
   );
 });

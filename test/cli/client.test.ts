@@ -264,3 +264,15 @@ test.skipIf(!hasTerminal)("revokes all tokens only after a yes at a terminal", a
   });
   expect((await run(["whoami"])).stderr).toContain(`The login at ${service.url} has ended.`);
 });
+
+test("revokes the token of a login that can't be kept", async () => {
+  const revocations = async (): Promise<number> =>
+    ((await rest("/audit?kind=token_revoked")) as { entries: unknown[] }).entries.length;
+  const before = await revocations();
+  const { code, stderr } = await run(["login", "-s", service.url, "-u", "bob", "--password-stdin"], {
+    input: `${passwordOf("bob")}\n`,
+    env: { XDG_CONFIG_HOME: "/dev/null" },
+  });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("cannot be written") });
+  expect(await revocations()).toBe(before + 1);
+});

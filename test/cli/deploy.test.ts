@@ -1,11 +1,13 @@
+import { spawn } from "node:child_process";
 import { cp, mkdtempDisposable, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Node, tab } from "../e2e/flow-builders.ts";
 import { eventually, type Service, startService } from "../e2e/service.ts";
 import { openTcpProxy } from "../tcp-proxy.ts";
-import { type Outcome, runCli } from "./run-cli.ts";
+import { cliEnvironment, exitCode, mainPath, type Outcome, runCli } from "./run-cli.ts";
 import { type Answer, atTerminal, hasTerminal } from "./terminal.ts";
 
 let service: Service;
@@ -388,4 +390,20 @@ test.skipIf(!hasTerminal)("escape sequences of flows do not reach the terminal",
   expect(code).toBe(0);
   const colours = new RegExp(String.raw`\x1b\[\d+m|\r\n`, "g");
   expect(shown.replaceAll(colours, "")).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u);
+});
+
+test("Ctrl-C says that the server may go on", async () => {
+  const args = ["deploy", await file(changed), "--wait", "60"];
+  const child = spawn(process.execPath, [mainPath, ...args], {
+    env: { ...cliEnvironment(env()), FLOWGATE_SERVER: service.url },
+    cwd: folder.path,
+  });
+  const before = (await active()).rev;
+  await eventually(async () => expect((await active()).rev).not.toBe(before));
+  child.kill("SIGINT");
+  const [stderr, code] = await Promise.all([text(child.stderr), exitCode(child)]);
+  expect({ code, stderr }).toEqual({
+    code: 130,
+    stderr: expect.stringContaining("flowgate: Interrupted. The server may go on with it: see flowgate history"),
+  });
 });

@@ -1,5 +1,5 @@
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build, preview } from "vite";
 import { parse } from "yaml";
@@ -112,7 +112,9 @@ describe.skipIf(isMissing("Go", go !== undefined))("Go", () => {
   beforeAll(async () => {
     example = await copyExample("go");
     program = join(example.folder, "deploy");
-    await succeed("buf", ["generate"], { cwd: example.folder });
+    // Its plugins are tools of the module, which buf starts with the go in PATH.
+    const PATH = [dirname(go ?? ""), process.env["PATH"]].join(delimiter);
+    await succeed("buf", ["generate"], { cwd: example.folder, env: { PATH } });
     await succeed(go ?? "", ["build", "-o", program, "."], { cwd: example.folder });
   });
   afterAll(() => example?.[Symbol.asyncDispose]());

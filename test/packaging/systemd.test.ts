@@ -79,12 +79,14 @@ test("the command of the unit starts the service with its configuration", async 
 });
 
 test("the paths and variables of the unit exist", () => {
-  const known = ["FLOWGATE_CONFIG", ...settings.map(({ variable }) => variable)];
+  const ofLibc = { MALLOC_ARENA_MAX: "2", MALLOC_TRIM_THRESHOLD_: "131072" };
+  const known = ["FLOWGATE_CONFIG", ...Object.keys(ofLibc), ...settings.map(({ variable }) => variable)];
   expect(environment.filter(([name]) => !known.includes(name))).toEqual([]);
   const [credential] = valuesOf("LoadCredential")[0]?.split(":") ?? [];
   expect(Object.fromEntries(environment)).toEqual({
     FLOWGATE_CONFIG: `%d/${credential}`,
     FLOWGATE_DATA_DIR: `%S/${valuesOf("StateDirectory")[0]}`,
+    ...ofLibc,
   });
 });
 

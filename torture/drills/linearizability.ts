@@ -57,7 +57,7 @@ async function deployWhileKilling({ pick, random, progress }: Context, dataDir: 
   const ended = new AbortController();
   const clients = runClients({
     clients: 6,
-    comparisons: pick(300, 20_000),
+    comparisons: pick(600, 20_000),
     compares: true,
     urls: [`http://127.0.0.1:${proxy.port}`],
     base,
@@ -65,7 +65,7 @@ async function deployWhileKilling({ pick, random, progress }: Context, dataDir: 
   const kill = async (): Promise<number> => {
     let kills = 0;
     while (!ended.signal.aborted) {
-      await Promise.race([delay(300 + 1_200 * random()), clients]);
+      await Promise.race([delay(pick(150, 300) + pick(350, 1_200) * random()), clients]);
       if (!ended.signal.aborted) {
         await service.kill9();
         service = await start();

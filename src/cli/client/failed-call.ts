@@ -17,5 +17,9 @@ export const noteCall: Interceptor = (next) => async (request) => {
 /** Whether the call that failed with this error would have changed something. */
 export function isChange(error: object): boolean {
   const method = failed.get(error);
-  return method !== undefined && method.idempotency === MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
+  return method !== undefined && changesServer(method);
+}
+
+export function changesServer({ idempotency }: DescMethod): boolean {
+  return idempotency === MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
 }

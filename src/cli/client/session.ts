@@ -15,6 +15,7 @@ import {
 } from "@flowgate/client";
 import type { Progress } from "../output/progress.ts";
 import type { Connection } from "./connection.ts";
+import { explainInterruption } from "./explain-interruption.ts";
 import { noteCall } from "./failed-call.ts";
 
 export type Session = {
@@ -45,6 +46,7 @@ export function openSession(
     interceptors: [
       (next) => (request) => progress.during(`Waiting for ${server}`, () => next(request)),
       noteCall,
+      explainInterruption,
       ...(timeoutMs === undefined ? [limitReads] : []),
       retryInterceptor(),
       ...(token === undefined ? [] : [authorize(token)]),

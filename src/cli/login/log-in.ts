@@ -34,13 +34,23 @@ export async function logIn({ connection, session, output }: ClientContext, flag
     password,
   });
   const expireTime = new Date(Date.now() + expiresIn * 1000).toISOString();
-  await changeClientConfig(process.env, [{ path: ["tokens", server], value: { token, user: username, expireTime } }]);
+  try {
+    await changeClientConfig(process.env, [{ path: ["tokens", server], value: { token, user: username, expireTime } }]);
+  } catch (error) {
+    // Nobody has it.
+    await session.auth.revokeToken({ token }, { headers: bearer(token) }).catch(() => {});
+    throw error;
+  }
   output.value({ server, user: username, expireTime }, () =>
     output.style("green", `Logged in to ${server} as ${printable(username)}.`),
   );
   if (connection.tokenOrigin === "environment") {
     process.stderr.write("flowgate: warning: FLOWGATE_TOKEN is set, and is used instead of this login.\n");
   }
+}
+
+function bearer(token: string): { authorization: string } {
+  return { authorization: `Bearer ${token}` };
 }
 
 type Answers = { readonly username?: string; readonly password?: string };

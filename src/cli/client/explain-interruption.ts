@@ -1,0 +1,21 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { changesServer } from "./failed-call.ts";
+
+/** Says at Ctrl-C that the server may go on with what it was asked for. */
+export const explainInterruption: Interceptor = (next) => async (request) => {
+  if (!changesServer(request.method)) return next(request);
+  process.once("SIGINT", explain);
+  try {
+    return await next(request);
+  } finally {
+    process.off("SIGINT", explain);
+  }
+};
+
+function explain(): void {
+  process.stderr.write(
+    "\nflowgate: Interrupted. The server may go on with it: see flowgate history or flowgate status before you repeat it.\n",
+  );
+  // Not at once, so that a spinner is removed.
+  setImmediate(() => process.exit(130));
+}

@@ -57,7 +57,7 @@ async function deployWhileKilling({ pick, random, progress }: Context, dataDir: 
   const ended = new AbortController();
   const clients = runClients({
     clients: 6,
-    comparisons: pick(600, 20_000),
+    comparisons: pick(300, 20_000),
     compares: true,
     urls: [`http://127.0.0.1:${proxy.port}`],
     base,

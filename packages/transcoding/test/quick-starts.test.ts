@@ -1,10 +1,10 @@
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { openListeningProgram } from "./listening-program.ts";
 
 const root = resolve(import.meta.dirname, "../../..");
 const readme = await readFile(join(root, "packages/transcoding/README.md"), "utf8");
@@ -42,7 +42,7 @@ function exampleOf(heading: string): string {
 /** What a program prints whose server listens on a free port instead of 8080. */
 const reportPort = `
 import { subscribe } from "node:diagnostics_channel";
-subscribe("tracing:net.server.listen:asyncEnd", ({ server }) => console.log("port " + server.address().port));
+subscribe("tracing:net.server.listen:asyncEnd", ({ server }) => console.log("listens on http://localhost:" + server.address().port));
 `;
 
 /** For examples that export their handler, as their runtimes and frameworks call it. */
@@ -58,25 +58,7 @@ async function serve(heading: string, handler?: string): Promise<AsyncDisposable
   await writeFile(join(folder, "report-port.mjs"), reportPort);
   await writeFile(join(folder, `serve-${name}`), handler === undefined ? "" : serveHandler(name, handler));
   const entry = handler === undefined ? name : `serve-${name}`;
-  const child = spawn(process.execPath, ["--import", "./report-port.mjs", entry], {
-    cwd: folder,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const exited = once(child, "exit");
-  const dispose = async (): Promise<void> => {
-    child.kill();
-    await exited;
-  };
-  let text = "";
-  for await (const chunk of child.stdout.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
-    text += String(chunk);
-    const port = /port (\d+)\n/.exec(text)?.[1];
-    if (port !== undefined) {
-      return { url: `http://localhost:${port}`, [Symbol.asyncDispose]: dispose };
-    }
-  }
-  await dispose();
-  throw new Error(`the example for ${heading} did not listen: ${text}`);
+  return openListeningProgram(process.execPath, ["--import", "./report-port.mjs", entry], { cwd: folder });
 }
 
 const emma = '{"id":"emma","title":"Emma","author":{"name":"Jane Austen","born":1775},"genre":"novel","revision":"1"}';

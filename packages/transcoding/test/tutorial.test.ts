@@ -1,5 +1,4 @@
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -9,6 +8,7 @@ import { buildPackages } from "../../../test/packaging/build.ts";
 import { findNode, thisNode } from "../../../test/packaging/nodes.ts";
 import { openStage, root, type Stage } from "../../../test/packaging/stage.ts";
 import type { OpenApiDocument } from "../src/index.ts";
+import { openListeningProgram } from "./listening-program.ts";
 
 const document = (
   await Promise.all(
@@ -78,7 +78,7 @@ describe.each([...(await Promise.all([findNode(22), findNode(24)])), thisNode])(
       ["the tutorial", "Tutorial", "server.ts"],
       ["the example on node:http", "node:http", "node-http.ts"],
     ])("%s: the commands print the documented output", async (_name, heading, file) => {
-      await using server = await openServer(path, stage.empty, file);
+      await using server = await openListeningProgram(path, [file], { cwd: stage.empty, env });
       for (const { command, response } of consoleBlocks(heading).flatMap(({ text }) => readCalls(text))) {
         expect(`$ ${command}\n${await run(command, stage.empty, server.url)}`).toBe(`$ ${command}\n${response}`);
       }
@@ -97,7 +97,7 @@ test("the project of the tutorial has no type errors", async () => {
 });
 
 test("the plugin of the package describes the project as its server does", async () => {
-  await using server = await openServer(process.execPath, stage.empty, "server.ts");
+  await using server = await openListeningProgram(process.execPath, ["server.ts"], { cwd: stage.empty, env });
   const served = (await (await fetch(`${server.url}/openapi.json`)).json()) as OpenApiDocument;
   const written = parse(await readFile(join(stage.empty, "library.openapi.yaml"), "utf8")) as OpenApiDocument;
   expect(written.info).toEqual(served.info);
@@ -168,27 +168,4 @@ async function run(command: string, dir: string, url: string): Promise<string> {
     .replaceAll("\r\n", "\n")
     .replaceAll(/^(?:Date|Connection|Keep-Alive): .*\n/gm, "")
     .trimEnd();
-}
-
-async function openServer(
-  node: string,
-  dir: string,
-  file: string,
-): Promise<AsyncDisposable & { readonly url: string }> {
-  const child = spawn(node, [file], { cwd: dir, env, stdio: ["ignore", "pipe", "inherit"] });
-  const exited = once(child, "exit");
-  const dispose = async (): Promise<void> => {
-    child.kill();
-    await exited;
-  };
-  let text = "";
-  for await (const chunk of child.stdout.setEncoding("utf8").iterator({ destroyOnReturn: false })) {
-    text += String(chunk);
-    const url = /listens on (http:\S+)\n/.exec(text)?.[1];
-    if (url !== undefined) {
-      return { url, [Symbol.asyncDispose]: dispose };
-    }
-  }
-  await dispose();
-  throw new Error(`${file} did not listen: ${text}`);
 }

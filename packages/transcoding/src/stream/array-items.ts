@@ -1,11 +1,5 @@
-import { concatBytes } from "#platform/bytes";
 import { RequestError } from "../http/request-error.ts";
-
-export type Item = {
-  readonly bytes: Uint8Array;
-  /** Counted from 1. */
-  readonly number: number;
-};
+import { createDocumentCollector, type Document } from "./document.ts";
 
 const TAB = 0x09;
 const LINE_FEED = 0x0a;
@@ -26,19 +20,10 @@ const CLOSE_BRACE = 0x7d;
 export async function* readItems(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,
-): AsyncGenerator<Item> {
+): AsyncGenerator<Document> {
   const findSeparator = createSeparatorSearch();
   let place: "before" | "inside" | "behind" = "before";
-  let pieces: Uint8Array[] = [];
-  let length = 0;
-  let number = 1;
-  const append = (piece: Uint8Array): void => {
-    length += piece.length;
-    if (length > maxBytes) {
-      throw new RequestError(413, "payload_too_large", `item ${number}: longer than ${maxBytes} bytes`);
-    }
-    pieces.push(piece);
-  };
+  const { append, finish } = createDocumentCollector("item", maxBytes);
   for await (const chunk of body) {
     let at = 0;
     if (place === "before") {
@@ -59,15 +44,12 @@ export async function* readItems(
       if (end === chunk.length) {
         break;
       }
-      const bytes = concatBytes(pieces);
+      const item = finish();
       place = chunk[end] === CLOSE_BRACKET ? "behind" : place;
       // Without items, there is nothing but space between the brackets.
-      if (place === "inside" || number > 1 || endOfSpace(bytes, 0) < bytes.length) {
-        yield { bytes, number };
+      if (place === "inside" || item.number > 1 || endOfSpace(item.bytes, 0) < item.bytes.length) {
+        yield item;
       }
-      pieces = [];
-      length = 0;
-      number++;
     }
     if (place === "behind" && endOfSpace(chunk, at) < chunk.length) {
       throw malformed("more follows behind the end of the array");

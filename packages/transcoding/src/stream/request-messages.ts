@@ -6,8 +6,9 @@ import { findRawBody, type RawBodyTarget } from "../schema/http-body.ts";
 import { isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { isNdjson, NDJSON_TYPE } from "./framing.ts";
-import { readItems, type Item } from "./array-items.ts";
-import { readLines, type Line } from "./lines.ts";
+import { readItems } from "./array-items.ts";
+import type { Document } from "./document.ts";
+import { readLines } from "./lines.ts";
 
 /** Reads the messages of a streamed request body. Throws a RequestError, immediately or during the iteration. */
 export type RequestMessages = (request: TranscodingRequest) => AsyncIterable<Message>;
@@ -66,7 +67,7 @@ async function* none(): AsyncGenerator<never> {}
 type Located = (number: number, error: RequestError) => RequestError;
 
 async function* readMessages(
-  documents: AsyncIterable<Line | Item>,
+  documents: AsyncIterable<Document>,
   parse: (bytes: Uint8Array) => Message,
   located: Located,
 ): AsyncGenerator<Message> {

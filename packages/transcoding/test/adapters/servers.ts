@@ -7,13 +7,15 @@ import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createHttp2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { fastifyTranscodingPlugin } from "../../src/adapters/fastify/index.ts";
 import { createFetchHandler } from "../../src/adapters/fetch/index.ts";
 import { createNodeHandler, type NodeHandler } from "../../src/adapters/node/index.ts";
 import { createFetchClient, createHttp1Client, createHttp2Client, type Answer, type SendRequest } from "./clients.ts";
+import { openListeningProgram } from "../listening-program.ts";
 import { openEdgeHandler } from "./edge.ts";
-import { findProgram, openProgram } from "./programs.ts";
+import { findProgram } from "./programs.ts";
 import type { TestRequest } from "./requests.ts";
 import { options } from "./service.ts";
 
@@ -94,7 +96,10 @@ async function program(command: string, args: readonly string[]): Promise<Pick<T
   return {
     missing: path === undefined ? `${command} is not installed` : undefined,
     async open() {
-      const { url, ...running } = await openProgram(path ?? command, args, `fixtures/${command}.ts`);
+      const { url, ...running } = await openListeningProgram(path ?? command, [
+        ...args,
+        join(import.meta.dirname, `fixtures/${command}.ts`),
+      ]);
       return { ...running, send: createHttp1Client(url) };
     },
   };
@@ -108,6 +113,10 @@ function withoutServer(fetch: (request: Request) => Response | Promise<Response>
 
 async function listen(server: Server): Promise<AsyncDisposable & { send: SendRequest }> {
   server.listen(0, "127.0.0.1");
+  return listening(server);
+}
+
+async function listening(server: Server): Promise<AsyncDisposable & { send: SendRequest }> {
   await once(server, "listening");
   return {
     send: createHttp1Client(urlOf(server)),
@@ -169,17 +178,8 @@ function createHono(): Hono {
   return app;
 }
 
-async function openHono(): Promise<AsyncDisposable & { send: SendRequest }> {
-  const server = serveHono({ fetch: createHono().fetch, hostname: "127.0.0.1", port: 0 }) as Server;
-  await once(server, "listening");
-  return {
-    send: createHttp1Client(urlOf(server)),
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, "close");
-    },
-  };
+function openHono(): Promise<AsyncDisposable & { send: SendRequest }> {
+  return listening(serveHono({ fetch: createHono().fetch, hostname: "127.0.0.1", port: 0 }) as Server);
 }
 
 function urlOf(server: { address(): AddressInfo | string | null }): string {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { chmod, mkdir, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import { chmod, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makeDirectory } from "../../make-directory.ts";
 import { CliFailure } from "../failure.ts";
 import { type ClientConfig, clientConfigPath, parseClientConfig } from "./config.ts";
 
@@ -33,7 +34,7 @@ export async function changeClientConfig(environment: Environment, changes: read
     }
   }
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    makeDirectory(dirname(path));
     // A symbolic link stays one.
     await replace(exists ? await realpath(path) : path, document.toString());
   } catch (error) {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { makeDirectory } from "../../make-directory.ts";
 import { CliFailure } from "../failure.ts";
 
 /** Writes a file, and its folder if there is none. Readers see the old content or the new one. Returns false if it has that content. */
@@ -10,7 +11,7 @@ export async function writeTextFile(path: string, text: string): Promise<boolean
     if (existing === text) {
       return false;
     }
-    await mkdir(dirname(path), { recursive: true });
+    makeDirectory(dirname(path), 0o777);
     const temporary = join(dirname(path), `.${randomUUID()}.tmp`);
     try {
       await writeFile(temporary, text, { flag: "wx", flush: true });
@@ -57,6 +58,8 @@ function explainWriteError(error: unknown, path: string): unknown {
     case "EPERM":
     case "EROFS":
       return new CliFailure(`${path}: this user may not write it: change the permissions, or choose another place`);
+    case "ENOENT":
+      return new CliFailure(`${dirname(path)}: can't contain files: choose another place`);
     case "EISDIR":
       return new CliFailure(`${path}: is a folder: remove it, or choose another place`);
     case "ENOTDIR":

@@ -26,7 +26,11 @@ export function parseSettings(file: string, text: string): Setting {
   } catch (error) {
     if (error instanceof SyntaxError && "loc" in error) {
       const { line, column } = error.loc as { readonly line: number; readonly column: number };
-      throw new CliFailure(`${file}:${line}:${column + 1}: is not valid JavaScript: correct it, or import without it`);
+      throw new CliFailure(
+        isModule(text)
+          ? `${file}:${line}:${column + 1}: is an ES module, from which Node-RED takes no settings: export them with module.exports = {…}`
+          : `${file}:${line}:${column + 1}: is not valid JavaScript: correct it, or import without it`,
+      );
     }
     throw error;
   }
@@ -34,6 +38,15 @@ export function parseSettings(file: string, text: string): Setting {
   return exported === undefined
     ? { line: 1, kind: "code", reason: "the file has no statement module.exports = {…}" }
     : evaluate(exported);
+}
+
+function isModule(text: string): boolean {
+  try {
+    parse(text, { ecmaVersion: "latest", sourceType: "module", allowHashBang: true });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function findExported(statement: Statement | Program["body"][number]): Expression | undefined {

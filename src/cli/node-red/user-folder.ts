@@ -115,6 +115,11 @@ async function importCredentials(
   const name = `${basename(flowsFile, extension)}_cred${extension}`;
   for (const file of new Set([join(folder, name), join(dirname(flowsFile), name)])) {
     const bytes = await readIfExists(file);
+    if (bytes?.length === 0) {
+      throw new CliFailure(
+        `${file}: is empty: restore it from Node-RED's backup of it, .${name}.backup, or remove it if no node has credentials`,
+      );
+    }
     if (bytes !== undefined) {
       const secrets = await findSecrets(folder, settings, credentialSecret);
       return readCredentials(file, parseSource(file, bytes).value, secrets, nodeIds);

@@ -249,6 +249,12 @@ test("rejects a file as the folder, and a folder as the index", async () => {
   ]);
 });
 
+test.runIf(process.platform === "linux")("rejects a folder below one that can't contain files", async () => {
+  await expect(exportFolder("/proc/flowgate/kitchen", [tab("t1", "Kitchen")])).rejects.toThrow(
+    "/proc/flowgate/kitchen/tabs: can't contain files: choose another place",
+  );
+});
+
 test("keeps the permissions of a file, and a link to it", async () => {
   await using folder = await openFolder();
   const [file, link] = ["private.yaml", "link.yaml"].map((name) => join(folder.path, name)) as [string, string];

@@ -155,6 +155,12 @@ describe("a user folder that Node-RED has made", () => {
       undefined,
       "flows_cred.json:1:7: is not valid JSON: it ends too early",
     ],
+    [
+      "empty credentials",
+      { "flows_cred.json": "" },
+      undefined,
+      "flows_cred.json: is empty: restore it from Node-RED's backup of it, .flows_cred.json.backup, or remove it if no node has credentials",
+    ],
     ["cut flows", { "flows.json": '[{"id":' }, undefined, "flows.json:1:8: is not valid JSON: it ends too early"],
     [
       "no flows",
@@ -167,6 +173,12 @@ describe("a user folder that Node-RED has made", () => {
       { "settings.js": "module.exports = {\n  a: }" },
       undefined,
       "settings.js:2:6: is not valid JavaScript: correct it, or import without it",
+    ],
+    [
+      "settings in an ES module",
+      { "settings.js": "export default {};" },
+      undefined,
+      "settings.js:1:1: is an ES module, from which Node-RED takes no settings: export them with module.exports = {…}",
     ],
   ])("is rejected with %s", async (_, changes, credentialSecret, message) => {
     await using folder = await openCopy(changes);

@@ -44,7 +44,7 @@ export type Revision = RevisionSummary & {
 };
 
 /**
- * What became of a revision in the runtime. `pending`: not known yet; `replaced`: a newer revision was committed before this
+ * The outcome of a revision in the runtime. `pending`: not known yet; `replaced`: a newer revision was committed before this
  * one was started.
  */
 export type RevisionOutcome = {

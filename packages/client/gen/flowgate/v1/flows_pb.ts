@@ -1646,7 +1646,7 @@ export const DeploymentType = {
   NODES: 2,
 
   /**
-   * Stops only the flows that contain modified nodes.
+   * Stops only the nodes that were modified and those that are wired to them.
    *
    * @generated from enum value: DEPLOYMENT_TYPE_FLOWS = 3;
    */

@@ -19,7 +19,7 @@ const pauseFactor = 2;
 /** A lookup that had to wait for other work does not delay the next one for as long. */
 const maxPauseMs = 100;
 
-/** How long a lookup runs before it yields to other work for as long. */
+/** How long a lookup goes on before other work gets as much time. */
 const sliceMs = 2;
 
 /** The kernel returns a page at once. */

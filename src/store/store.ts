@@ -44,7 +44,7 @@ export type Revision = RevisionSummary & {
 };
 
 /**
- * The outcome of a revision in the runtime. `pending`: not known yet; `replaced`: a newer revision was committed before this
+ * What became of a revision in the runtime. `pending`: not known yet; `replaced`: a newer revision was committed before this
  * one was started.
  */
 export type RevisionOutcome = {

@@ -45,7 +45,7 @@ export function estimateMessageBytes(desc: DescMessage, bytes: Uint8Array, maxBy
   try {
     read(contentOf(desc), bytes.length, 0);
   } catch {
-    // The decoder rejects it with a description.
+    // The decoder rejects it, and says so.
   }
   return total;
 }

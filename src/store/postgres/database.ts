@@ -72,7 +72,7 @@ const limits = {
   /** How long disposing waits for the server to close connections. */
   endMs: 1_000,
   /** How long a query waits for the primary to be found. */
-  primaryWaitMs: 500,
+  patienceMs: 500,
 } as const;
 
 // With SET LOCAL, since connection poolers such as pgbouncer share sessions between clients. One message to the server.
@@ -203,7 +203,7 @@ export async function openDatabase({ servers, poolSize }: Location): Promise<Dat
     }
     if (primary === undefined) {
       const timeout = Promise.withResolvers<void>();
-      const timer = setTimeout(timeout.resolve, limits.primaryWaitMs);
+      const timer = setTimeout(timeout.resolve, limits.patienceMs);
       await Promise.race([startSearch(), timeout.promise]);
       clearTimeout(timer);
     }

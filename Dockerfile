@@ -1,7 +1,7 @@
 # The service as an image: `docker build -t flowgate .`
-# deploy/README.md tells how to run it, and how far this file is tested.
+# deploy/README.md describes how to run it, and how far this file is tested.
 
-# The base has libatomic1, which Node 26 needs, npm's too; Debian's own slim images do not.
+# The base image has libatomic1, which Node 26 needs, also that of npm. Debian's own slim images lack it.
 FROM node:26.10-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
@@ -17,9 +17,9 @@ FROM node:26.10-bookworm-slim AS packages
 WORKDIR /packages
 COPY package.json package-lock.json ./
 COPY packages packages
-# What is optional serves development only. No script of a package runs in what becomes the image.
+# Optional dependencies are for development only. Install scripts of packages do not run.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
-# The flow runtime only looks for the manifest of its npm: installing nodes from an editor is off.
+# Of npm, the flow runtime reads the manifest only: installing nodes from an editor is disabled.
 RUN find node_modules/npm -mindepth 1 -maxdepth 1 ! -name package.json -exec rm -r {} +
 
 FROM node:26.10-bookworm-slim
@@ -32,19 +32,19 @@ WORKDIR /opt/flowgate
 COPY --from=packages /packages/node_modules node_modules
 COPY --from=build /build/dist/src dist/src
 COPY --from=build /build/dist/gen dist/gen
-# Where node_modules links to.
+# The targets of the links in node_modules.
 COPY --from=build /build/packages/transcoding/dist packages/transcoding
 COPY --from=build /build/packages/client/dist packages/client
 COPY docs-page docs-page
 COPY package.json openapi.json LICENSE ./
 
-# The only folder that it writes to; the root may be read-only. The number is no user of the image's, nor of most hosts.
+# The only folder that the service writes to; the root file system can be read-only. The image, and most hosts, have no user 65532.
 RUN install -d -o 65532 -g 65532 -m 0700 /var/lib/flowgate
 VOLUME /var/lib/flowgate
 USER 65532:65532
 
-# All interfaces: then it does not start without a configuration that says who may come in.
-# MALLOC_…: memory goes back to the system after large deployments.
+# On all interfaces, the service does not start without adminAuth or identity.
+# MALLOC_…: memory is returned to the system after large deployments.
 ENV FLOWGATE_HOST=0.0.0.0 \
     MALLOC_ARENA_MAX=2 \
     MALLOC_TRIM_THRESHOLD_=131072 \
@@ -52,11 +52,11 @@ ENV FLOWGATE_HOST=0.0.0.0 \
     FLOWGATE_CONFIG=/etc/flowgate/flowgate.yaml
 EXPOSE 8080 1880
 
-# Where the configuration sets `tls` or another port: --no-healthcheck, or one of your own.
+# If the configuration sets `tls` or another port, use --no-healthcheck or a health check of your own.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:8080/healthz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 
-# As process 1 it handles its signals itself, and stops in order.
+# As process 1, the service handles the signal itself and drains.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["node", "/opt/flowgate/dist/src/cli/main.js"]
 CMD ["serve"]

@@ -22,12 +22,12 @@ const introduction = `# Command line
 | 130, 143 | ended by SIGINT or SIGTERM |
 
 Errors and progress go to stderr, results to stdout. Where the output is not a terminal, or \`NO_COLOR\` is set, it has no colours
-and no progress. \`-o json\` and \`-o yaml\` print what the HTTP API answers.
+and no progress. \`-o json\` and \`-o yaml\` print the responses of the HTTP API.
 
-The server is the one in \`--server\` or \`--context\`, else in \`FLOWGATE_SERVER\` or \`FLOWGATE_CONTEXT\`, else the current context, else
+The server is that of \`--server\` or \`--context\`, else of \`FLOWGATE_SERVER\` or \`FLOWGATE_CONTEXT\`, else the current context, else
 \`http://127.0.0.1:8080\`. Contexts and tokens are in \`$XDG_CONFIG_HOME/flowgate/config.yaml\` (\`~/.config\` by default), which only
-its user may be able to read; \`$XDG_CACHE_HOME/flowgate\` (\`~/.cache\`) can be deleted at any time. A token is sent to the server
-only that it was issued by; \`FLOWGATE_TOKEN\` to \`FLOWGATE_SERVER\`, or to whichever server is used if that is not set. Without
+its user may be able to read; \`$XDG_CACHE_HOME/flowgate\` (\`~/.cache\`) can be deleted at any time. A token is sent only to the
+server that issued it. \`FLOWGATE_TOKEN\` is sent only to \`FLOWGATE_SERVER\`, or to any server if that is not set. Without
 TLS, tokens and passwords are not sent to other machines unless \`--insecure-allow-http\` permits it, for networks that encrypt by
 themselves, such as a service mesh.
 `;

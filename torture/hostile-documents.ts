@@ -1,4 +1,4 @@
-/** A node of a deployment, as its type and the text of its members besides id and type. */
+/** A node of a deployment, as its type and the text of its members other than id and type. */
 export type HostileNode = {
   /** What is unusual about it. */
   readonly name: string;

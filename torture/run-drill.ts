@@ -28,7 +28,7 @@ export const isNetworkPrivate: boolean =
 
 const compileCache = fileURLToPath(new URL("../node_modules/.cache/node", import.meta.url));
 
-/** Runs a drill in a process group and a temporary folder of its own. Both are gone when it resolves. */
+/** Runs a drill in a process group and a temporary folder of its own. Neither exists when it resolves. */
 export async function runDrill(drill: Drill, options: RunOptions): Promise<Verdict> {
   const began = performance.now();
   const secondsSince = () => (performance.now() - began) / 1000;
@@ -76,7 +76,7 @@ async function runProcess(name: string, folder: string, { progress, ...options }
       progress(message.progress);
     } else {
       result = message.result;
-      // Node sometimes waits for ever for a closed handle while it exits.
+      // Node sometimes waits indefinitely for a closed handle while it exits.
       end();
     }
   });

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Reports flows that are active and not in git, for cron, which mails its output: drift.sh flows.git
-# Exit codes are those of flowgate diff: 0 there are none, 2 there are some, 1 the service can't be asked.
+# Exit codes are those of flowgate diff: 0 there are none, 2 there are some, 1 an error.
 set -eu
 
 repository=${1:?usage: drift.sh flows.git}

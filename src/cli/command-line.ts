@@ -51,7 +51,7 @@ export function createCommandLine(program: Program): Command {
   defineWhoami(root);
   defineContext(root);
 
-  root.commandsGroup("Look:");
+  root.commandsGroup("Inspect:");
   defineStatus(root);
   defineGet(root);
 

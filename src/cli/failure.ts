@@ -1,4 +1,4 @@
-/** What the exit code of a command tells. */
+/** The exit codes of commands. */
 export const exitCodes = {
   /** Wrong usage included. */
   error: 1,

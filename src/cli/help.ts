@@ -37,6 +37,6 @@ export function title(text: string): string {
 }
 
 function widthOf(stream: NodeJS.WriteStream): number {
-  // Some terminals do not tell their width.
+  // Some terminals do not report their width.
   return stream.isTTY && stream.columns > 0 ? Math.min(stream.columns, maxWidth) : 80;
 }

@@ -5,7 +5,7 @@ import { printable } from "./output/printable.ts";
 // stdout is for results.
 const options = { output: process.stderr, withGuide: false };
 
-// Some terminals, such as those of containers, do not tell their size: the prompts would put each character on its own line.
+// Some terminals, such as those of containers, do not report their size: the prompts would put each character on its own line.
 if (process.stderr.columns === 0) Object.assign(process.stderr, { columns: 80, rows: 24 });
 
 /** Whether there is a person to ask. */

@@ -5,7 +5,7 @@ import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runti
 import type { Cluster, Replica } from "../store/cluster.ts";
 import type { FlowStore, Revision, RevisionOutcome } from "../store/store.ts";
 
-/** Keeps what became of revisions. */
+/** Records the outcomes of revisions. */
 export interface OutcomeRecorder extends Disposable {
   /** Records an outcome after those before it. Never rejects: failures are logged. */
   record(rev: string, outcome: RevisionOutcome): Promise<void>;

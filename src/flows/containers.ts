@@ -13,7 +13,7 @@ export type Container = {
 
 export const globalContainer: Container = { kind: "global", id: "", name: undefined };
 
-/** Returns the tabs and subflows of some flows in their order. A tab that only nodes refer to is a container too. */
+/** Returns the tabs and subflows of some flows in their order. A tab that exists only as the `z` of nodes is a container too. */
 export function readContainers(flows: readonly FlowNode[]): ReadonlyMap<string, Container> {
   const containers = new Map<string, Container>();
   for (const node of flows) {

@@ -51,7 +51,7 @@ export const runtime = z.strictObject({
     .enum(["never", "full", "always"], "must be one of: never, full, always")
     .default(runtimeDefaults.freshProcess)
     .describe(
-      "Which deployments start in a new process, which ends all code of the flows before, and loses their context in memory: `never`, those that restart all nodes (`full` and `reload`), or `always`. Whatever it says, a deployment does so after the flows have blocked the event loop for a second, flooded the log, or used up the connections of the service.",
+      "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second, flooded the log, or used up the connections of the service.",
     ),
   restart: z
     .strictObject({
@@ -74,7 +74,7 @@ export const runtime = z.strictObject({
       allow: networkRules
         .optional()
         .describe(
-          "What flows may connect to, over TCP and UDP: addresses, subnets or `*` for all, each with or without a port, such as `10.0.0.0/8`, `192.0.2.1:443`, `[2001:db8::/32]:443` or `*:443`. Absent: everything that is not denied. The ports of the service on this machine have to be named.",
+          "What flows may connect to, over TCP and UDP: addresses, subnets or `*` for all, each with or without a port, such as `10.0.0.0/8`, `192.0.2.1:443`, `[2001:db8::/32]:443` or `*:443`. Absent: everything that is not denied. The ports of the service are permitted only by entries that name them.",
         ),
       deny: networkRules
         .default([])

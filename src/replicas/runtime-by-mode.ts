@@ -16,7 +16,7 @@ type Mode = {
   readonly log: Logger;
 };
 
-/** Opens the runtime of this replica as `runtime.mode` says. */
+/** Opens the runtime of this replica according to `runtime.mode`. */
 export function openRuntimeByMode(options: RuntimeOptions, { mode, leaseMs, cluster, log }: Mode): Runtime {
   if (mode === "none") return createDisabledRuntime(options.log);
   if (mode === "each" || cluster === undefined) return openRuntime(options);

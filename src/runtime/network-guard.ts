@@ -18,6 +18,8 @@ type Prototype = Record<string, (this: object, ...args: unknown[]) => unknown>;
 const EACCES = -os.constants.errno.EACCES;
 const EADDRNOTAVAIL = -os.constants.errno.EADDRNOTAVAIL;
 
+const notSupported = "this version of Node.js lacks an internal that limits the network of flows: use Node.js 26";
+
 const maxReports = 100;
 
 /** What the replacements of functions have in common. */
@@ -208,12 +210,12 @@ function findResolverPrototype(): Prototype {
 }
 
 function prototypeOf(handle: object | undefined): Prototype {
-  if (handle === undefined) throw new Error("this release of Node.js does not permit to limit the network");
+  if (handle === undefined) throw new Error(notSupported);
   return Object.getPrototypeOf(handle) as Prototype;
 }
 
 function functionOf(prototype: Prototype, name: string): Prototype[string] {
   const found = prototype[name];
-  if (found === undefined) throw new Error("this release of Node.js does not permit to limit the network");
+  if (found === undefined) throw new Error(notSupported);
   return found;
 }

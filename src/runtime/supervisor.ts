@@ -155,7 +155,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       cause = `it ended ${options.restart.safeModeAfter} times in a row, at last because ${exit.cause}`;
       crashLoop = cause;
     }
-    // Otherwise the state says already why.
+    // Otherwise the state has the reason already.
     if (!isRenewing) reporter.set("restarting", cause, exit.unfinished?.trace);
     isRenewing = false;
     timer = setTimeout(start, delayMs);

@@ -2,7 +2,7 @@ import type { TranscodingResponse } from "@flowgate/transcoding/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/request-context.ts";
 
-/** Whether the service is ready; further properties healthResponse individual checks. */
+/** Whether the service is ready; further properties report individual checks. */
 export type Readiness = {
   ready: boolean;
   /** Full names of the RPC services that are not serving. Defaults to none if ready, to all otherwise. */
@@ -136,7 +136,7 @@ class Subscription implements AsyncIterableIterator<void, undefined> {
     return this;
   }
 
-  /** Settles the pending read, if there is one and there is something to healthResponse. */
+  /** Settles the pending read, if there is one and there is something to report. */
   #settle(): void {
     const pending = this.#pending;
     if (pending === undefined) {

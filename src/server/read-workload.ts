@@ -38,7 +38,7 @@ function readForwarded({ headers, rawHeaders, remoteAddress }: Exchange, isTrust
   if (value === undefined || !isTrusted(remoteAddress)) {
     return undefined;
   }
-  // Node joins repeated fields. One that the proxy has passed through could not be told from its own.
+  // Node joins repeated fields. One that the proxy has passed through could not be distinguished from its own.
   const lines = rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === header);
   if (lines.length !== 1 || typeof value !== "string") {
     throw invalidIdentity("There must be one header X-Forwarded-Client-Cert, not several.");

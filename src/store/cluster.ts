@@ -9,7 +9,7 @@ export type ReplicaRun = {
   readonly missingTypes: readonly string[];
 };
 
-/** What a replica tells the others about itself. */
+/** The status that a replica reports to the others. */
 export type ReplicaStatus = {
   /** The name for operators, such as the name of the pod. */
   readonly name: string;
@@ -27,7 +27,7 @@ export type Replica = ReplicaStatus & {
   /** Random, for each start of a process. */
   readonly id: string;
   readonly isSelf: boolean;
-  /** The time since its last sign of life. */
+  /** The time since its last heartbeat. */
   readonly seenMsAgo: number;
 };
 
@@ -52,10 +52,10 @@ export interface Lease {
 export interface Cluster {
   /** The `Replica.id` of this process. */
   readonly id: string;
-  /** Tells the others, now and from then on periodically. Failures are repeated and never thrown. */
+  /** Reports the status to the others, now and periodically from then on. After a failure it is retried; nothing is thrown. */
   report(status: ReplicaStatus): void;
   /**
-   * The replicas that gave a sign of life within some seconds, this one included after its first report. From memory, which
+   * The replicas whose last heartbeat is at most some seconds old, this one included after its first report. From memory, which
    * is at most about half a second old while the store is usable.
    */
   replicas(): readonly Replica[];

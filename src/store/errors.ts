@@ -12,8 +12,8 @@ export function versionMismatch(activeRev: string): FlowgateError {
 export function commitInDoubt(): FlowgateError {
   return new FlowgateError(
     "unavailable",
-    "the database failed during the commit, which may have been made: its outcome is unknown: read the active revision, or what else " +
-      "was to be changed, before you try again, or send the deployment again with the same Idempotency-Key",
+    "the database failed during the commit, whose outcome is unknown: before you try again, read the active revision, or " +
+      "whatever the request changes; or send the deployment again with the same Idempotency-Key",
     { headers: { "retry-after": "1" } },
   );
 }

@@ -45,13 +45,13 @@ function sendJson(method: string, path: string, body?: object, role: Role = "adm
   return service.send(method, path, { headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
 }
 
-type Refusal = readonly [status: number, code: Code, reason: string, message: RegExp];
+type Rejection = readonly [status: number, code: Code, reason: string, message: RegExp];
 type Row = {
   readonly name: string;
   readonly as?: Role;
   readonly rest: readonly [method: string, path: string, body?: object];
   readonly rpc: (transport: Transport, role: Role) => Promise<unknown>;
-} & ({ readonly status?: number; readonly response: object } | { readonly refusal: Refusal });
+} & ({ readonly status?: number; readonly response: object } | { readonly rejection: Rejection });
 
 /** Returns the response in the form of REST, or the code, reason and message of the error. */
 function rpc<I extends DescMessage, O extends DescMessage>(
@@ -71,11 +71,11 @@ function rpc<I extends DescMessage, O extends DescMessage>(
 const { listTokens, createToken, deleteToken, revokeTokens } = TokensService.method;
 const { listAuditEntries, verifyAudit } = AuditService.method;
 const { listRevisions } = RevisionsService.method;
-const invalid = (message: RegExp): { refusal: Refusal } => ({
-  refusal: [400, Code.InvalidArgument, "invalid_argument", message],
+const invalid = (message: RegExp): { rejection: Rejection } => ({
+  rejection: [400, Code.InvalidArgument, "invalid_argument", message],
 });
-const denied = (permission: string): { refusal: Refusal } => ({
-  refusal: [401, Code.PermissionDenied, "insufficient_scope", new RegExp(`lacks the permission ${permission}`)],
+const denied = (permission: string): { rejection: Rejection } => ({
+  rejection: [401, Code.PermissionDenied, "insufficient_scope", new RegExp(`lacks the permission ${permission}`)],
 });
 const id = expect.stringMatching(/^[\da-f]{24}$/) as string;
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/) as string;
@@ -147,7 +147,7 @@ const table: readonly Row[] = [
     as: "clerk",
     rest: ["POST", "/tokens", { name: "more", scope: "flows.write" }],
     rpc: rpc(createToken, { name: "more", scope: "flows.write" }),
-    refusal: [400, Code.InvalidArgument, "invalid_scope", /^scope: exceeds the permissions of the caller/],
+    rejection: [400, Code.InvalidArgument, "invalid_scope", /^scope: exceeds the permissions of the caller/],
   },
   {
     name: "a named token for a caller that may only read",
@@ -160,7 +160,7 @@ const table: readonly Row[] = [
     name: "the deletion of an unknown token",
     rest: ["DELETE", "/tokens/unknown"],
     rpc: rpc(deleteToken, { id: "unknown" }),
-    refusal: [404, Code.NotFound, "not_found", /^there is no token with this id: /],
+    rejection: [404, Code.NotFound, "not_found", /^there is no token with this id: /],
   },
   {
     name: "the deletion of a token by a caller that may only read",
@@ -259,7 +259,7 @@ function replyTo(row: Row): object {
   if ("response" in row) {
     return { status: row.status ?? 200, body: row.response };
   }
-  const [status, , code, pattern] = row.refusal;
+  const [status, , code, pattern] = row.rejection;
   const [challenge, message] = [expect.stringContaining(code), expect.stringMatching(pattern)] as unknown[];
   return status === 401 ? { status, challenge, body: undefined } : { status, body: { code, message } };
 }
@@ -269,7 +269,7 @@ function outcomeOf(row: Row): object {
   if ("response" in row) {
     return row.response;
   }
-  const [, code, reason, message] = row.refusal;
+  const [, code, reason, message] = row.rejection;
   return [code, reason, expect.stringMatching(message)];
 }
 
@@ -397,9 +397,9 @@ test("entries and revisions of an impossible time can't be listed", async () => 
   // Over gRPC only: JSON can't encode such a time.
   const transport = transports.get("gRPC") as Transport;
   const filter = { endTime: { seconds: 2n ** 62n } };
-  const refusal = { refused: { reason: "invalid_argument", message: "endTime: is out of range" } };
-  expect(await call(transport, listAuditEntries, filter, headersOf("admin"))).toMatchObject(refusal);
-  expect(await call(transport, listRevisions, filter, headersOf("admin"))).toMatchObject(refusal);
+  const rejection = { refused: { reason: "invalid_argument", message: "endTime: is out of range" } };
+  expect(await call(transport, listAuditEntries, filter, headersOf("admin"))).toMatchObject(rejection);
+  expect(await call(transport, listRevisions, filter, headersOf("admin"))).toMatchObject(rejection);
 });
 
 test("failed logins and missing permissions are counted, and keep their count over a restart", async () => {

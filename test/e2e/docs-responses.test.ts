@@ -103,9 +103,13 @@ function problems(document: OpenApiDocument, check: SchemaCheck, { method, targe
         : Object.fromEntries(new URLSearchParams(String(sending.body)));
     found.push(check([...place, "requestBody", "content", sent, "schema"], value));
   }
-  const told = [...(operation.parameters ?? []).map(({ name }) => name.toLowerCase()), "authorization", "content-type"];
+  const described = [
+    ...(operation.parameters ?? []).map(({ name }) => name.toLowerCase()),
+    "authorization",
+    "content-type",
+  ];
   for (const name of reply.status < 300 ? Object.keys(sending.headers ?? {}) : []) {
-    found.push(told.includes(name) ? undefined : `the header ${name} is not told of`);
+    found.push(described.includes(name) ? undefined : `the header ${name} is not described`);
   }
   return found.filter((each) => each !== undefined);
 }

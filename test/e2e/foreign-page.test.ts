@@ -121,7 +121,7 @@ function requestsOf(service: Service): Logged[] {
 
 const configs: [string, object][] = [
   ["open", {}],
-  ["open to whoever has no token", { adminAuth: { users: [user("admin", "*")], default: { permissions: "*" } } }],
+  ["open to clients without a token", { adminAuth: { users: [user("admin", "*")], default: { permissions: "*" } } }],
 ];
 
 describe.skipIf(missingBrowser !== undefined)("a service on loopback", () => {

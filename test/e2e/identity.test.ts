@@ -93,15 +93,15 @@ function readRest(status: number, challenge: string | undefined, body: string): 
 
 /** The common result, or all results if they differ. REST has the same challenge for two reasons. */
 async function everyone(...parameters: Parameters<Caller>): Promise<string> {
-  const told = new Set<string>();
+  const ofRpc = new Set<string>();
   const ofRest = new Set<string>();
   for (const [name, call] of Object.entries(callers)) {
-    (name.startsWith("REST") ? ofRest : told).add(await call(...parameters));
+    (name.startsWith("REST") ? ofRest : ofRpc).add(await call(...parameters));
   }
-  const [only = ""] = told;
+  const [only = ""] = ofRpc;
   const challenged = only === "invalid_identity" ? "no_token" : only;
-  const agree = told.size === 1 && ofRest.size === 1 && ofRest.has(challenged);
-  return agree ? only : `RPC: ${[...told].join()}; REST: ${[...ofRest].join()}`;
+  const agree = ofRpc.size === 1 && ofRest.size === 1 && ofRest.has(challenged);
+  return agree ? only : `RPC: ${[...ofRpc].join()}; REST: ${[...ofRest].join()}`;
 }
 
 /** The error code of a failed connection. */

@@ -133,14 +133,14 @@ function callGrpcJs(client: Client, method: DescMethodUnary): Promise<void> {
 
 /** One watch, which must end like that of a draining service: with NOT_SERVING, then UNAVAILABLE. */
 async function watch(statuses: AsyncIterable<{ status: Status }>): Promise<void> {
-  let told: Status | undefined;
+  let lastStatus: Status | undefined;
   try {
     for await (const { status } of statuses) {
-      told = status;
+      lastStatus = status;
     }
   } catch (error) {
-    if (ConnectError.from(error).code !== Code.Unavailable || told !== Status.NOT_SERVING) {
-      throw new Error(`after the status ${told}: ${describe(error)}`, { cause: error });
+    if (ConnectError.from(error).code !== Code.Unavailable || lastStatus !== Status.NOT_SERVING) {
+      throw new Error(`after the status ${lastStatus}: ${describe(error)}`, { cause: error });
     }
     return;
   }

@@ -41,8 +41,8 @@ test("state changes of the runtime are logged, and can't be forged by flows", as
     await deploy(service, { flows });
   }
   await service.untilLogged(/forged[^]*"msg":"deployed"/);
-  const told = linesOf(service, ({ msg }) => String(msg).includes(running));
-  expect(told.map(({ source }) => source)).toEqual(["runtime", "flows"]);
+  const lines = linesOf(service, ({ msg }) => String(msg).includes(running));
+  expect(lines.map(({ source }) => source)).toEqual(["runtime", "flows"]);
   expect(linesOf(service, ({ msg }) => msg === "deployed")).toHaveLength(3);
 });
 

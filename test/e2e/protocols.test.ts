@@ -103,7 +103,7 @@ function authorization(role: Role): Record<string, string> {
 type Rest = readonly [method: string, path: string, headers?: Record<string, string>, body?: string | Buffer];
 type Rpc = (transport: Transport, headers: Record<string, string>) => Promise<Outcome<DescMessage>>;
 
-type Refusal = {
+type Rejection = {
   readonly status: number;
   readonly code: Code;
   readonly reason: string;
@@ -124,7 +124,7 @@ type Row = {
   readonly rest: readonly Rest[];
   /** Absent if RPC has no equivalent. */
   readonly rpc?: Rpc;
-} & ({ readonly response: unknown; readonly headers?: Record<string, unknown> } | { readonly refusal: Refusal });
+} & ({ readonly response: unknown; readonly headers?: Record<string, unknown> } | { readonly rejection: Rejection });
 
 function rpc<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
@@ -179,8 +179,8 @@ function issueJson(body: object): Pick<Row, "rest"> {
   return { rest: [["POST", "/auth/token", json, JSON.stringify(body)]] };
 }
 
-const invalidRequest = (message?: string | RegExp): { refusal: Refusal } => ({
-  refusal: {
+const invalidRequest = (message?: string | RegExp): { rejection: Rejection } => ({
+  rejection: {
     status: 400,
     code: Code.InvalidArgument,
     reason: "invalid_request",
@@ -190,8 +190,13 @@ const invalidRequest = (message?: string | RegExp): { refusal: Refusal } => ({
   },
 });
 
-const oauth = (status: number, code: Code, reason: string, more: Partial<Refusal> = {}): { refusal: Refusal } => ({
-  refusal: {
+const oauth = (
+  status: number,
+  code: Code,
+  reason: string,
+  more: Partial<Rejection> = {},
+): { rejection: Rejection } => ({
+  rejection: {
     status,
     code,
     reason,
@@ -364,7 +369,7 @@ const revoking: Row[] = [
       ["POST", "/auth/revoke", json, "{}"],
     ],
     rpc: rpc(AuthService.method.revokeToken, {}),
-    refusal: { status: 400, code: Code.InvalidArgument, reason: "invalid_request", isOAuth: true },
+    rejection: { status: 400, code: Code.InvalidArgument, reason: "invalid_request", isOAuth: true },
   },
   {
     name: "a revocation of two tokens",
@@ -373,13 +378,13 @@ const revoking: Row[] = [
       ["POST", "/auth/revoke", form, "token=a&token=b"],
       ["POST", "/auth/revoke", json, '{"token":["a"]}'],
     ],
-    refusal: { status: 400, code: Code.InvalidArgument, reason: "invalid_request", isOAuth: true },
+    rejection: { status: 400, code: Code.InvalidArgument, reason: "invalid_request", isOAuth: true },
   },
   {
     name: "a revocation with another content type",
     as: "good",
     rest: [["POST", "/auth/revoke", { "content-type": "text/plain" }, "token=a"]],
-    refusal: { status: 415, code: Code.Unknown, reason: "invalid_request", isOAuth: true },
+    rejection: { status: 415, code: Code.Unknown, reason: "invalid_request", isOAuth: true },
   },
 ];
 
@@ -399,8 +404,8 @@ const protectedCalls: readonly (Pick<Row, "rest" | "rpc"> & { name: string })[] 
   },
 ];
 
-const unauthorized = (reason: string, code: Code, parameters: string): { refusal: Refusal } => ({
-  refusal: { status: 401, code, reason, challenge: `Bearer realm="flowgate"${parameters}` },
+const unauthorized = (reason: string, code: Code, parameters: string): { rejection: Rejection } => ({
+  rejection: { status: 401, code, reason, challenge: `Bearer realm="flowgate"${parameters}` },
 });
 
 const refused: Row[] = [
@@ -512,7 +517,7 @@ const headerFaults: Row[] = [
       ["POST", "/flows", { ...versioned(version), "content-type": "text/plain" }, "{"],
       ["POST", "/flows", { ...versioned(version), "service-deployment-type": "no" }, "{"],
     ],
-    refusal: { status: 400, code: Code.Unknown, reason: "invalid_api_version" },
+    rejection: { status: 400, code: Code.Unknown, reason: "invalid_api_version" },
   })),
   ...["Full", "", "all", "full, nodes"].map((type): Row => ({
     name: `deployment type ${JSON.stringify(type)}`,
@@ -522,7 +527,7 @@ const headerFaults: Row[] = [
       ["POST", "/flows", { ...typed(type), ...v2 }, '{"flows":[]}'],
     ],
     rpc: rpc(FlowsService.method.setFlows, { flows: [], deploymentType: 99 as DeploymentType }),
-    refusal: { status: 400, code: Code.InvalidArgument, reason: "invalid_deployment_type" },
+    rejection: { status: 400, code: Code.InvalidArgument, reason: "invalid_deployment_type" },
   })),
 ];
 
@@ -530,19 +535,19 @@ type NodeInit = MessageInitShape<typeof NodeSchema>;
 type SetFlowsInit = MessageInitShape<typeof SetFlowsRequestSchema>;
 
 /** Invalid nodes, with the message and path of their error. */
-function nodesFault(name: string, path: string, nodes: unknown, rpcNodes?: NodeInit[]): Row {
-  return bodyFault(name, path, { flows: nodes }, rpcNodes && { flows: rpcNodes }, [
+function invalidNodes(name: string, path: string, nodes: unknown, rpcNodes?: NodeInit[]): Row {
+  return invalidBody(name, path, { flows: nodes }, rpcNodes && { flows: rpcNodes }, [
     ["POST", "/flows", json, JSON.stringify(nodes)],
   ]);
 }
 
-function bodyFault(name: string, path: string, body: unknown, input?: SetFlowsInit, more: Rest[] = []): Row {
+function invalidBody(name: string, path: string, body: unknown, input?: SetFlowsInit, more: Rest[] = []): Row {
   return {
     name,
     as: "good",
     rest: [["POST", "/flows", { ...json, ...v2 }, JSON.stringify(body)], ...more],
     ...(input !== undefined && { rpc: rpc(FlowsService.method.setFlows, input) }),
-    refusal: {
+    rejection: {
       status: 400,
       code: Code.InvalidArgument,
       reason: "invalid_flows",
@@ -577,7 +582,7 @@ const bodyFaults: Row[] = [
     name: `v1 with ${JSON.stringify(body)}`,
     as: "good",
     rest: [["POST", "/flows", json, JSON.stringify(body)]],
-    refusal: {
+    rejection: {
       status: 400,
       code: Code.Unknown,
       reason: "invalid_flows",
@@ -588,27 +593,27 @@ const bodyFaults: Row[] = [
     name: `v2 with ${JSON.stringify(body)}`,
     as: "good",
     rest: [["POST", "/flows", { ...json, ...v2 }, JSON.stringify(body)]],
-    refusal: { status: 400, code: Code.Unknown, reason: "invalid_flows", message: /^the body: / },
+    rejection: { status: 400, code: Code.Unknown, reason: "invalid_flows", message: /^the body: / },
   })),
-  bodyFault("v2 without flows", "flows", {}),
-  bodyFault("v2 with flows that are null", "flows", { flows: null }),
-  bodyFault("v2 with flows that are an object", "flows", { flows: {} }),
-  bodyFault("v2 with an unknown key", "flow", { flows: [], flow: [] }),
+  invalidBody("v2 without flows", "flows", {}),
+  invalidBody("v2 with flows that are null", "flows", { flows: null }),
+  invalidBody("v2 with flows that are an object", "flows", { flows: {} }),
+  invalidBody("v2 with an unknown key", "flow", { flows: [], flow: [] }),
   ...[1, "a", null, [], true].map((element) =>
-    nodesFault(`a node that is ${JSON.stringify(element)}`, "flows[1]", [tab, element]),
+    invalidNodes(`a node that is ${JSON.stringify(element)}`, "flows[1]", [tab, element]),
   ),
   ...["id", "type"].flatMap((key) => {
     const other = { id: "a", type: "b" };
     const others = Object.fromEntries(Object.entries(other).filter(([name]) => name !== key));
     return [
-      nodesFault(`${key} missing`, `flows[1].${key}`, [tab, others], [tab, others]),
-      nodesFault(`${key} empty`, `flows[1].${key}`, [tab, { ...other, [key]: "" }], [tab, { ...other, [key]: "" }]),
+      invalidNodes(`${key} missing`, `flows[1].${key}`, [tab, others], [tab, others]),
+      invalidNodes(`${key} empty`, `flows[1].${key}`, [tab, { ...other, [key]: "" }], [tab, { ...other, [key]: "" }]),
       ...[1, null, {}, ["a"]].map((value) =>
-        nodesFault(`${key} ${JSON.stringify(value)}`, `flows[1].${key}`, [tab, { ...other, [key]: value }]),
+        invalidNodes(`${key} ${JSON.stringify(value)}`, `flows[1].${key}`, [tab, { ...other, [key]: value }]),
       ),
     ];
   }),
-  nodesFault(
+  invalidNodes(
     "the same id twice",
     "flows[2].id",
     [tab, { id: "a", type: "b" }, tab],
@@ -625,7 +630,7 @@ const bodyFaults: Row[] = [
       ["an array of arrays of null", [[], [null]], "[1][0]"],
     ] as const
   ).map(([name, wires, path]) =>
-    nodesFault(
+    invalidNodes(
       `wires that are ${name}`,
       `flows[1].wires${path}`,
       [tab, { id: "a", type: "b", wires }],
@@ -642,64 +647,69 @@ const bodyFaults: Row[] = [
       ["an object with an object", { password: { a: "b" } }, ".password"],
     ] as const
   ).flatMap(([name, credentials, path]) => [
-    nodesFault(`inline credentials that are ${name}`, `flows[0].credentials${path}`, [{ ...tab, credentials }]),
-    bodyFault(`separate credentials of a node that are ${name}`, `credentials.t${path}`, {
+    invalidNodes(`inline credentials that are ${name}`, `flows[0].credentials${path}`, [{ ...tab, credentials }]),
+    invalidBody(`separate credentials of a node that are ${name}`, `credentials.t${path}`, {
       flows: [tab],
       credentials: { t: credentials },
     }),
   ]),
   ...[null, "x", [], 1].map((credentials) =>
-    bodyFault(`credentials ${JSON.stringify(credentials)}`, "credentials", { flows: [tab], credentials }),
+    invalidBody(`credentials ${JSON.stringify(credentials)}`, "credentials", { flows: [tab], credentials }),
   ),
   ...[null, 1, {}].map(($) =>
-    bodyFault(`credentials.$ ${JSON.stringify($)}`, "credentials.$", { flows: [tab], credentials: { $ } }),
+    invalidBody(`credentials.$ ${JSON.stringify($)}`, "credentials.$", { flows: [tab], credentials: { $ } }),
   ),
-  bodyFault(
+  invalidBody(
     "separate and encrypted credentials together",
     "credentials",
     { flows: [tab], credentials: { $: "x", t: { user: "u" } } },
     { flows: [tab], credentials: { encrypted: "x", nodes: { t: { values: { user: "u" } } } } },
   ),
-  ...[null, 1, true, {}, []].map((rev) => bodyFault(`rev ${JSON.stringify(rev)}`, "rev", { flows: [], rev })),
-  nodesFault(
+  ...[null, 1, true, {}, []].map((rev) => invalidBody(`rev ${JSON.stringify(rev)}`, "rev", { flows: [], rev })),
+  invalidNodes(
     "objects nested too deep",
     `flows[0]${".a".repeat(32)}`,
     [{ ...tab, a: nested(32) }],
     [{ ...tab, properties: { a: nested(32) as never } }],
   ),
-  nodesFault("a parent group that is missing", "flows[1].g", [tab, group("a", "b")], [tab, groupNode("a", "b")]),
-  nodesFault("a group that is its own parent", "flows[1].g", [tab, group("a", "a")], [tab, groupNode("a", "a")]),
-  nodesFault(
+  invalidNodes("a parent group that is missing", "flows[1].g", [tab, group("a", "b")], [tab, groupNode("a", "b")]),
+  invalidNodes("a group that is its own parent", "flows[1].g", [tab, group("a", "a")], [tab, groupNode("a", "a")]),
+  invalidNodes(
     "a cycle of groups",
     "flows[1].g",
     [tab, group("a", "b"), group("b", "c"), group("c", "a")],
     [tab, groupNode("a", "b"), groupNode("b", "c"), groupNode("c", "a")],
   ),
-  nodesFault(
+  invalidNodes(
     "a subflow that contains itself",
     "flows[1].type",
     [subflow("a"), instance("i", "a", "a")],
     [subflowNode("a"), instanceNode("i", "a", "a")],
   ),
-  nodesFault(
+  invalidNodes(
     "subflows that contain each other",
     "flows[2].type",
     [subflow("a"), subflow("b"), instance("i", "b", "a"), instance("j", "a", "b")],
     [subflowNode("a"), subflowNode("b"), instanceNode("i", "b", "a"), instanceNode("j", "a", "b")],
   ),
   {
-    ...bodyFault(
+    ...invalidBody(
       "encrypted credentials without a secret",
       "credentials.$",
       { flows: [tab], credentials: { $: "x" } },
       { flows: [tab], credentials: { encrypted: "x" } },
     ),
-    refusal: { status: 400, code: Code.InvalidArgument, reason: "invalid_credentials", message: /^credentials\.\$: / },
+    rejection: {
+      status: 400,
+      code: Code.InvalidArgument,
+      reason: "invalid_credentials",
+      message: /^credentials\.\$: /,
+    },
   },
 ];
 
-const plain = (status: number, reason: string, headers: Record<string, unknown> = {}): { refusal: Refusal } => ({
-  refusal: { status, code: Code.Unknown, reason, headers },
+const plain = (status: number, reason: string, headers: Record<string, unknown> = {}): { rejection: Rejection } => ({
+  rejection: { status, code: Code.Unknown, reason, headers },
 });
 
 const httpFaults: Row[] = [
@@ -760,7 +770,7 @@ const httpFaults: Row[] = [
       ],
     ],
     rpc: rpc(FlowsService.method.setFlows, { flows: [{ ...tab, label: "x".repeat(limit) }] }),
-    refusal: {
+    rejection: {
       status: 413,
       code: Code.ResourceExhausted,
       reason: expect.stringMatching(/too_large$/),
@@ -816,10 +826,10 @@ const schemas = new Map<string, DescMessage>(
 
 /** The expected REST response of a row, without headers. */
 function replyTo(row: Row): { status: number; type: unknown; body: unknown } {
-  if (!("refusal" in row)) {
+  if (!("rejection" in row)) {
     return { status: 200, type: row.response === undefined ? undefined : "application/json", body: row.response };
   }
-  const { status, reason, message, challenge, isOAuth } = row.refusal;
+  const { status, reason, message, challenge, isOAuth } = row.rejection;
   if (challenge !== undefined) {
     return { status, type: undefined, body: undefined };
   }
@@ -832,23 +842,23 @@ function replyTo(row: Row): { status: number; type: unknown; body: unknown } {
 }
 
 function headersOf(row: Row): Record<string, unknown> {
-  if (!("refusal" in row)) {
+  if (!("rejection" in row)) {
     return row.headers ?? {};
   }
-  const { headers = {}, challenge } = row.refusal;
+  const { headers = {}, challenge } = row.rejection;
   return challenge === undefined ? headers : { ...headers, "www-authenticate": challenge };
 }
 
 /** The expected RPC response of a row. */
 function outcomeOf(row: Row): unknown {
-  if (!("refusal" in row)) {
+  if (!("rejection" in row)) {
     return { response: row.response };
   }
-  const { code, message } = row.refusal;
+  const { code, message } = row.rejection;
   const { "cache-control": _cacheControl, pragma: _pragma, ...metadata } = headersOf(row);
   return {
     code: Code[code],
-    reason: "rpcReason" in row.refusal ? row.refusal.rpcReason : row.refusal.reason,
+    reason: "rpcReason" in row.rejection ? row.rejection.rpcReason : row.rejection.reason,
     message: matching(message),
     metadata: expect.objectContaining(metadata),
   };

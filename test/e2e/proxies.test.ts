@@ -223,12 +223,20 @@ describe.skipIf(!isThere)("third-party clients", () => {
         ["--http1.1", clientOf(proxies.plain[name], "HTTP/1.1 over TLS").url, "1.1"],
         ["--http2", clientOf(proxies.plain[name], "HTTP/2 over TLS").url, "2"],
       ];
-      const told = ["-sS", "--cacert", caFile(), "-w", "%{http_version} %{http_code}", "--data-binary", `@${body}`];
+      const commonArgs = [
+        "-sS",
+        "--cacert",
+        caFile(),
+        "-w",
+        "%{http_version} %{http_code}",
+        "--data-binary",
+        `@${body}`,
+      ];
       const headers = [`Authorization: ${bearer(token).authorization}`, "Content-Type: application/json"];
       for (const [flag = "", url = "", version = ""] of httpClients) {
         // Not over HTTP/2, where nginx never sends 100 Continue.
         const all = version === "2" ? headers : [...headers, "Expect: 100-continue"];
-        const args = [flag, ...told, ...all.flatMap((header) => ["-H", header])];
+        const args = [flag, ...commonArgs, ...all.flatMap((header) => ["-H", header])];
         const { stdout, stderr } = await run("curl", ...args, `${url}/flows`);
         expect([url, stdout, stderr]).toEqual([url, `${version} 204`, ""]);
       }

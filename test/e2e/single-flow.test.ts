@@ -71,9 +71,9 @@ describe.each<RpcProtocol>(["Connect with JSON", "gRPC", "gRPC-Web"])("over %s",
     const enabled = (await rest("GET", `/flow/${id}`)).json() as { rev: string };
     expect(enabled).toEqual({ ...overRest, disabled: false, rev: expect.any(String) });
     messageOf(await call(transport, deleteFlow, { id, rev: enabled.rev }));
-    const gone = { refused: { code: Code.NotFound, reason: "not_found" } };
-    expect(await call(transport, getFlow, { id })).toMatchObject(gone);
-    expect(await call(transport, deleteFlow, { id })).toMatchObject(gone);
+    const notFound = { refused: { code: Code.NotFound, reason: "not_found" } };
+    expect(await call(transport, getFlow, { id })).toMatchObject(notFound);
+    expect(await call(transport, deleteFlow, { id })).toMatchObject(notFound);
     expect((await rest("GET", "/flow/other")).json()).toMatchObject({ nodes: [{ id: "o1" }] });
   });
 

@@ -100,10 +100,10 @@ describe("the Host", () => {
     ["[localhost]", "[localhost]"],
     ["localhost..", "localhost.."],
     ["localhost:80:80", "localhost:80:80"],
-  ])("%j is rejected", async (host, told) => {
+  ])("%j is rejected", async (host, quoted) => {
     await using server = await open();
     const reply = await send(server.url, "GET", "/auth/login", { headers: { host } });
-    expect([reply.status, reply.json()]).toEqual([421, misdirected(told)]);
+    expect([reply.status, reply.json()]).toEqual([421, misdirected(quoted)]);
     expect(server.calls).toEqual([]);
   });
 
@@ -215,7 +215,7 @@ const ownRequests: [string, Headers][] = [
 ];
 
 describe("a request", () => {
-  test.each(forgeries)("%s is rejected for every route", async (_what, headers, told) => {
+  test.each(forgeries)("%s is rejected for every route", async (_what, headers, quoted) => {
     await using server = await open();
     for (const [method, path] of [
       ["GET", "/auth/login"],
@@ -226,7 +226,7 @@ describe("a request", () => {
       ["GET", "/nowhere"],
     ] as const) {
       const reply = await send(server.url, method, path, { headers: { ...headers, "content-type": "text/plain" } });
-      expect([method, path, reply.status, reply.json()]).toEqual([method, path, 403, foreign(told)]);
+      expect([method, path, reply.status, reply.json()]).toEqual([method, path, 403, foreign(quoted)]);
       expect(Object.keys(reply.headers).filter((name) => name.startsWith("access-control-"))).toEqual([]);
     }
     expect(server.calls).toEqual([]);

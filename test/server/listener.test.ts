@@ -28,7 +28,7 @@ async function listen(handler: ExchangeHandler = hello, options: Partial<Listene
   return { server, port, close, [Symbol.asyncDispose]: close };
 }
 
-/** A handler that signals the arrival of a request, and responds when it is released. */
+/** A handler that signals a request, and responds when it is released. */
 function held() {
   const arrived = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();

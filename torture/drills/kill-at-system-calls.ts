@@ -17,7 +17,7 @@ export const killAtSystemCalls: Drill = {
     "and an unacknowledged one is either active as a whole or has changed nothing.",
   method:
     "A deployment is traced with strace to list its system calls. Then it is repeated, and each time strace kills the service at " +
-    "the begin of another call: in full size at all calls on the database and at a sample of 250 others, in small size at a sample of the writes. The same is done with a " +
+    "the beginning of another call: in full size at all calls on the database and at a sample of 250 others, in small size at a sample of the writes. The same is done with a " +
     "deployment so large that SQLite checkpoints its write-ahead log, with a sample of its calls. After each restart the active flows are " +
     "compared, SQLite checks its file, and the service its audit log. The control deletes the write-ahead log of a killed service, so that an " +
     "acknowledged deployment is lost.",

@@ -20,7 +20,7 @@ export const onlyLoopback: Drill = {
   method:
     "The service and its runtime are traced with strace while flows are deployed over every protocol, restarted and replaced by hostile flows. Every address in " +
     "`connect`, `sendto`, `sendmsg` and `sendmmsg` has to be of loopback. The control is a flow that connects to 127.0.0.2, where only 127.0.0.1 is " +
-    "permitted. Besides, where root permits it, every drill runs in a network namespace that has only loopback.",
+    "permitted. In addition, where root permits it, every drill runs in a network namespace that has only loopback.",
   programs: [strace],
   async run(context) {
     await using service = await startService({

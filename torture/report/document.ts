@@ -51,7 +51,7 @@ ${formatMarkdownTable(verdicts.map(({ drill: { name, promise }, kind }) => ({ dr
 - Each drill has **controls**: the same check is applied to a planted fault, and the drill fails if the check does not find it.
 - Each drill has a **minimum load**. Below it the run is void, since too little was tried to show anything.
 - Everything that a seed can determine is determined by it: corpora, schedules of kills, order of calls.
-- Each drill runs in a process group and in temporary folders of its own, which are gone afterwards. No request goes to an address
+- Each drill runs in a process group and in temporary folders of its own, which do not exist afterwards. No request goes to an address
   outside of loopback; a [drill](#loopback) of its own checks this.
 - A drill that needs a program of the system which is not installed is skipped; with \`--all\`, as in \`.ci/run\`, it fails.
 

@@ -333,14 +333,14 @@ export const AuditKind = {
   PERMISSION_DENIED: 7,
 
   /**
-   * Changed users came into force.
+   * Changed users took effect.
    *
    * @generated from enum value: AUDIT_KIND_USERS_RELOADED = 8;
    */
   USERS_RELOADED: 8,
 
   /**
-   * A changed configuration was invalid, and the previous users stay in force.
+   * A changed configuration was invalid, so that the previous users remain in effect.
    *
    * @generated from enum value: AUDIT_KIND_USERS_REJECTED = 9;
    */
@@ -361,7 +361,7 @@ export const AuditKind = {
   STORE_RESTORED: 11,
 
   /**
-   * The store was moved to another database, with the earlier entries.
+   * The store was copied to this database, with the earlier entries.
    *
    * @generated from enum value: AUDIT_KIND_STORE_MIGRATED = 12;
    */

@@ -74,8 +74,8 @@ export type SetFlowsRequest = Message<"flowgate.v1.SetFlowsRequest"> & {
   flows: Node[];
 
   /**
-   * The revision that this deployment replaces. The deployment fails if another one is active (ABORTED, HTTP 409). It is
-   * forced if this field is absent.
+   * The revision that this deployment replaces. The deployment fails if another one is active (ABORTED, HTTP 409). If absent,
+   * the deployment replaces whichever revision is active.
    *
    * @generated from field: optional string rev = 2;
    */
@@ -228,7 +228,7 @@ export type PlanFlowsResponse = Message<"flowgate.v1.PlanFlowsResponse"> & {
   warnings: PlanWarning[];
 
   /**
-   * The plan for people.
+   * The plan as text for people.
    *
    * @generated from field: string text = 7;
    */
@@ -1427,8 +1427,8 @@ export const OnFailure = {
   KEEP: 1,
 
   /**
-   * The previous flows are deployed again, which creates another revision. Also done if the service stops in the meantime:
-   * the flows then get the same time after its next start.
+   * The previous flows are deployed again, which creates another revision. If the service stops in the meantime, the whole time
+   * starts again when the service does.
    *
    * @generated from enum value: ON_FAILURE_UNDO = 2;
    */
@@ -1649,7 +1649,7 @@ export const DeploymentType = {
   NODES: 2,
 
   /**
-   * Stops only the flows that contain modified nodes.
+   * Stops only the nodes that were modified and those that are wired to them.
    *
    * @generated from enum value: DEPLOYMENT_TYPE_FLOWS = 3;
    */

@@ -104,7 +104,7 @@ describe("a deferred request", () => {
 const invalidRequests: [name: string, body: string, posting?: Posting][] = [
   ["no JSON", '[{"id":]'],
   ["a repeated key", '[{"id":"a","id":"b","type":"t"}]'],
-  ["a misfit", '[{"id":7,"type":"t"}]'],
+  ["a value of the wrong type", '[{"id":7,"type":"t"}]'],
   ["an unknown field", '{"flows":[],"what":1}', { headers: v2 }],
   ["an unknown parameter", "[]", { target: "/flows?a=1" }],
   ["two revisions", '{"flows":[],"rev":"one"}', { headers: { ...v2, "if-match": '"two"' } }],

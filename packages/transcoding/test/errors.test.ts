@@ -116,7 +116,7 @@ describe("the format of an error", () => {
     expect(custom).toEqual({ type: "application/json", body: { own: reason, code } });
   });
 
-  test("of what is no ConnectError tells nothing, whatever the option", async () => {
+  test("of a value that is no ConnectError reveals nothing, in every format", async () => {
     for (const errors of ["plain", "problem", "status"] as const) {
       await using server = await serve(failing(new Error("secret of the inside"), { errors }));
       const reply = await server.send("GET", "/things/headers");

@@ -86,7 +86,7 @@ test.each<[text: string]>([
 test.each([
   ['[0,{"__proto__":1}]', "[1].__proto__"],
   ['{"\\u005f_proto__":{}}', "__proto__"],
-])("refuses __proto__ if told to: %s", (text, path) => {
+])("refuses __proto__ with the option protoKeys: %s", (text, path) => {
   expect(() => parseJson(Buffer.from(text), 8, { protoKeys: "reject" })).toThrow(
     new RequestError(400, "invalid_json", `${path}: this key is not allowed`, { repeatsInput: true }),
   );
@@ -97,7 +97,7 @@ test("refuses bytes that are no UTF-8", () => {
   expect(faultOf(Uint8Array.of(0x22, 0xed, 0xa0, 0x80, 0x22))).toBe("400 invalid_json: the body is not valid UTF-8");
 });
 
-test("repeats no value in what it says", () => {
+test("repeats no value in its message", () => {
   expect(faultOf('{"password":"hunter2" "x"')).not.toContain("hunter2");
   expect(faultOf('{"password":"hunter2\n"}')).not.toContain("hunter2");
 });
@@ -120,7 +120,7 @@ describe("an exact document", () => {
   const digitsOf = (_key: string, item: unknown): unknown => (item instanceof WideInteger ? item.digits : item);
   const exact = (text: string): unknown =>
     JSON.parse(JSON.stringify(parseJson(Buffer.from(text), 8, { exact: true }), digitsOf));
-  /** As slowly as JSON.parse can tell. */
+  /** The same by the reviver of JSON.parse, which is slow. */
   const expected = (text: string): unknown =>
     JSON.parse(text, (_key, item: unknown, context?: { source?: string }) => {
       const source = context?.source ?? "";

@@ -472,7 +472,7 @@ const parseLines = (text: string): unknown[] =>
 /** The fields of an event. */
 const parseEvent = (event: string): unknown => Object.fromEntries(event.split("\n").map((line) => line.split(": ", 2)));
 
-test("variants are told apart by their titles", () => {
+test("variants are distinguished by their titles", () => {
   const document = openapi({ routes: (router) => router.service(FlowsService, {}) }, { info });
   const titles = (content: { schema?: { anyOf?: unknown } } | undefined) =>
     (content?.schema?.anyOf as { title: string }[] | undefined)?.map(({ title }) => title);

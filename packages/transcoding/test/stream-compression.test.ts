@@ -163,7 +163,7 @@ describe.each(versions)("over %s", (version) => {
       expect(await read(response.chunks, encoding, confirm)).toEqual({ text: body, isComplete: true, isWhole: true });
     });
 
-    test("shows comments in silence too", async () => {
+    test("sends comments while there are no messages", async () => {
       const { promise: seen, resolve: see } = Promise.withResolvers<void>();
       await using server = await serve(
         version,

@@ -282,14 +282,14 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
 
   test("is cancelled at its first message if the client has disconnected", async () => {
     const { promise: started, resolve: start } = Promise.withResolvers<void>();
-    const { promise: gone, resolve: go } = Promise.withResolvers<void>();
+    const { promise: disconnected, resolve: go } = Promise.withResolvers<void>();
     const { promise: ended, resolve: end } = Promise.withResolvers<string>();
     await using server = await serve(version, {
       async *list(_request, { signal }) {
         signal.addEventListener("abort", () => go());
         start();
         try {
-          await gone;
+          await disconnected;
           yield { text: "a" };
           yield { text: "b" };
           end("went on");

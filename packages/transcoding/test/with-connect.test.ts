@@ -254,7 +254,7 @@ describe.each<[Kind, string]>([
   });
 
   const rpcPath = `/${service}/${method}`;
-  test.each<[name: string, version: HttpVersion, path: string, contentType: string, refusal: RegExp]>([
+  test.each<[name: string, version: HttpVersion, path: string, contentType: string, rejection: RegExp]>([
     ["REST", "HTTP/1.1", isStream ? "/anys/watch" : "/anys", "application/json", /"code":"permission_denied"/],
     ["REST", "HTTP/2", isStream ? "/anys/watch" : "/anys", "application/json", /"code":"permission_denied"/],
     [
@@ -268,7 +268,7 @@ describe.each<[Kind, string]>([
     ["gRPC-Web", "HTTP/1.1", rpcPath, "application/grpc-web+proto", /grpc-status: 7/],
   ])(
     "is rejected by the gate without waiting for its body: %s, %s",
-    async (_name, version, path, contentType, refusal) => {
+    async (_name, version, path, contentType, rejection) => {
       const { traces, options } = traced();
       await using server = await serveBoth(
         {
@@ -281,7 +281,7 @@ describe.each<[Kind, string]>([
         version,
       );
       const begun = { ...headers, "content-type": contentType, "content-length": "1000" };
-      expect(await (version === "HTTP/2" ? beginHttp2 : beginHttp1)(server.baseUrl, path, begun)).toMatch(refusal);
+      expect(await (version === "HTTP/2" ? beginHttp2 : beginHttp1)(server.baseUrl, path, begun)).toMatch(rejection);
       expect(traces.map(({ steps }) => steps)).toEqual([[`gate ${method} ann ann false`, "gate left false"]]);
     },
   );

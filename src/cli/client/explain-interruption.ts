@@ -1,7 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { changesServer } from "./failed-call.ts";
 
-/** Says at Ctrl-C that the server may go on with what it was asked for. */
+/** Warns at Ctrl-C that the server may still carry out the call. */
 export const explainInterruption: Interceptor = (next) => async (request) => {
   if (!changesServer(request.method)) return next(request);
   process.once("SIGINT", explain);

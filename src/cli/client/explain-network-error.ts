@@ -2,7 +2,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { printable } from "../output/printable.ts";
 import type { Connection } from "./connection.ts";
 
-/** Explains why no answer of Flowgate was received. Undefined: one was, or the error has no known cause. */
+/** Explains why there is no response of Flowgate. Undefined: there is one, or the error has no known cause. */
 export function explainNetworkError(error: ConnectError, connection: Connection): string | undefined {
   const code = codeOf(error);
   if (code !== undefined) return explainCode(code, error, connection);

@@ -4,7 +4,7 @@ import type { Interceptor } from "@connectrpc/connect";
 
 const failed = new WeakMap<object, DescMethod>();
 
-/** Remembers which call an error belongs to. */
+/** Records which call an error belongs to. */
 export const noteCall: Interceptor = (next) => async (request) => {
   try {
     return await next(request);

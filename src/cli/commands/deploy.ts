@@ -6,15 +6,15 @@ import { examples } from "../examples.ts";
 import { usageFailure } from "../failure.ts";
 
 const details = `
-The plan is shown, and a person at a terminal is asked. Without a terminal, as in a pipeline, nothing is asked. What was
-planned is what is deployed: if somebody else deploys in the meantime, the exit code is 3 and nothing is deployed. If the
-flows do not run, it is 4. Flows that are active already are not deployed again.`;
+Shows the plan and, in a terminal, asks for confirmation; without a terminal, as in a pipeline, it does not ask. If someone
+else deploys between the plan and the deployment, nothing is deployed and the exit code is 3. If the flows do not run, it is
+4. Flows that are active already are not deployed again.`;
 
 export function defineDeploy(root: Command): void {
   const command = root
     .command("deploy")
     .summary("deploy flows")
-    .description("Replace all flows by those of files, after a look at what changes.")
+    .description("Show what changes, and replace all flows by those of files.")
     .addHelpText(
       "after",
       `${details}\n${examples(

@@ -8,9 +8,7 @@ export function defineHistory(root: Command): void {
   root
     .command("history")
     .summary("list what was deployed")
-    .description(
-      "List revisions, newest first: who deployed what, when, and what has become of it. * is the active one.",
-    )
+    .description("List revisions, newest first: who deployed what, when, and with which outcome. * is the active one.")
     .option("-n, --limit <number>", "list at most this many", parseLimit, 20)
     .option("--user <name>", "only those deployed by this user")
     .addOption(

@@ -12,7 +12,7 @@ the modules that the flows need and what can't be imported. The credentialSecret
 export function defineImport(root: Command): void {
   const command = root
     .command("import")
-    .summary("deploy the flows of a Node-RED")
+    .summary("deploy the flows of a Node-RED folder")
     .description("Deploy the flows and credentials in a user folder of Node-RED, usually ~/.node-red.")
     .argument("<folder>", "user folder of Node-RED")
     .option("--flow-file <file>", "file of flows, if it is not the one that Node-RED uses")

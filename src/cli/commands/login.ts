@@ -8,8 +8,8 @@ export function defineLogin(root: Command): void {
     .command("login")
     .summary("log in to a server")
     .description(
-      "Log in to a server, and keep the token that it issues. It is kept in the configuration file of this user, and sent " +
-        "to this server only.",
+      "Log in to a server, and store the token that it issues in the configuration file of this user. It is sent to this " +
+        "server only.",
     )
     .option("-u, --username <name>", "log in as this user (default: ask)")
     .option("--password-stdin", "read the password from the first line of stdin")

@@ -6,8 +6,8 @@ export function defineLogout(root: Command): void {
   root
     .command("logout")
     .summary("end the login at a server")
-    .description("Revoke the token of the login at the server, and forget it.")
-    .option("--local", "only forget it, for a server that cannot be reached")
+    .description("Revoke the token of the login at the server, and delete it from this machine.")
+    .option("--local", "only delete it, for a server that cannot be reached")
     .addHelpText(
       "after",
       examples(["flowgate logout", "the current server"], ["flowgate logout --context staging", "another one"]),

@@ -6,7 +6,7 @@ import { revisionArgument } from "../revisions/revision-argument.ts";
 export function definePin(root: Command): void {
   root
     .command("pin")
-    .summary("keep a revision in the history for ever")
+    .summary("keep a revision in the history permanently")
     .description("Pin a revision, so that it is never removed from the history.")
     .addArgument(revisionArgument())
     .option("-m, --message <text>", "also replace its message")

@@ -13,7 +13,7 @@ export function defineRuntime(root: Command): void {
     .command("restart")
     .summary("start the flows in a new process")
     .description(
-      "Start the active flows in a new process, which ends all code of the flows before. Also leaves safe mode. The exit " +
+      "Start the active flows in a new process, which ends all code of the previous one. Also leaves safe mode. The exit " +
         "code is 4 if the flows do not run then.",
     )
     .addHelpText("after", examples(["flowgate runtime restart", "the current server"]))

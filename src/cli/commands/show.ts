@@ -7,7 +7,7 @@ export function defineShow(root: Command): void {
   root
     .command("show")
     .summary("show a revision and what it changed")
-    .description("Show who deployed a revision, when and why, what has become of it, and what it changed.")
+    .description("Show who deployed a revision, when and why, its outcome, and what it changed.")
     .addArgument(revisionArgument().default("@").argOptional())
     .addHelpText(
       "after",

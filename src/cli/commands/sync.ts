@@ -4,13 +4,13 @@ import { addDeploymentFlags, type DeploymentFlags } from "../deployment/flags.ts
 import { examples } from "../examples.ts";
 
 const details = `
-A folder as flowgate export writes it has a file for each tab. Beside the exported files, the server keeps nothing: a tab
-whose file is removed is removed. Only changed nodes and those wired to them restart.`;
+The folder is one that flowgate export has written, with a file for each tab. A tab whose file was removed is removed from
+the server. Only changed nodes and those wired to them restart.`;
 
 export function defineSync(root: Command): void {
   const command = root
     .command("sync")
-    .summary("make the server equal to a folder")
+    .summary("deploy what differs from a folder")
     .description("Deploy what differs between a folder and the active flows; nothing if they are equal.")
     .argument("<folder>", "folder with a file for each tab")
     .option("--check", "deploy nothing; exit with 2 if they differ")

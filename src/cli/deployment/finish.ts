@@ -4,7 +4,7 @@ import { explainConflict } from "./conflict.ts";
 import type { DeploymentFlags } from "./flags.ts";
 import { reportOutcome } from "./outcome.ts";
 
-/** Deploys, and reports what has become of it. Throws a CliFailure unless its flows run. */
+/** Deploys, and reports the outcome. Throws a CliFailure unless its flows run. */
 export async function finishDeployment(
   context: ClientContext,
   deploy: () => Promise<SetFlowsResponse>,

@@ -7,7 +7,7 @@ import { CliFailure, exitCodes } from "../failure.ts";
 import { shortRev } from "../revisions/find-revision.ts";
 import { printResponse } from "./print-response.ts";
 
-/** Prints what has become of a deployment. Throws a CliFailure if its flows do not run, or not yet although the caller waited. */
+/** Prints the outcome of a deployment. Throws a CliFailure if its flows do not run, or not yet although the caller waited. */
 export async function reportOutcome(
   { session, output }: ClientContext,
   response: SetFlowsResponse,

@@ -12,7 +12,7 @@ import type { DeploymentFlags } from "./flags.ts";
 import { showPreview } from "./preview.ts";
 import { printResponse } from "./print-response.ts";
 
-/** Deploys the flows before the active ones again. */
+/** Deploys the flows that preceded the active ones again. */
 export async function undo(context: ClientContext, flags: DeploymentFlags): Promise<void> {
   const { session } = context;
   const active = await findRevision(session, "@");

@@ -12,7 +12,7 @@ export type LoginFlags = {
   readonly clientId: string;
 };
 
-/** Asks for what the server requires, and keeps the token that it issues. */
+/** Prompts for what the server requires, and stores the token that it issues. */
 export async function logIn({ connection, session, output }: ClientContext, flags: LoginFlags): Promise<void> {
   const { server } = connection;
   const { type, prompts } = await session.auth.getLogin({});
@@ -37,7 +37,7 @@ export async function logIn({ connection, session, output }: ClientContext, flag
   try {
     await changeClientConfig(process.env, [{ path: ["tokens", server], value: { token, user: username, expireTime } }]);
   } catch (error) {
-    // Nobody has it.
+    // The token is stored nowhere.
     await session.auth.revokeToken({ token }, { headers: bearer(token) }).catch(() => {});
     throw error;
   }
@@ -55,7 +55,7 @@ function bearer(token: string): { authorization: string } {
 
 type Answers = { readonly username?: string; readonly password?: string };
 
-/** Asks only for what no flag has. A password is never a flag, since other users of the machine could see it. */
+/** Prompts only for values that no flag sets. A password is never a flag, since other users of the machine could see it. */
 async function answerPrompts(prompts: readonly Prompt[], flags: LoginFlags): Promise<Answers> {
   const answers: Record<string, string> = {
     ...(flags.username !== undefined && { username: flags.username }),

@@ -3,7 +3,7 @@ import type { ClientContext } from "../client/client-action.ts";
 import { changeClientConfig } from "../client/config-store.ts";
 import { CliFailure } from "../failure.ts";
 
-/** Revokes the token of the login, and forgets it. With `local`, it is only forgotten. */
+/** Revokes the token of the login, and deletes it from the configuration. With `local`, it is only deleted. */
 export async function logOut(
   { connection, session, output }: ClientContext,
   { local = false }: { readonly local?: boolean },
@@ -33,7 +33,7 @@ async function revoke({ auth }: ClientContext["session"], token: string, server:
     // It has expired, or was revoked before.
     if (error.code === Code.Unauthenticated) return;
     throw new CliFailure(
-      `The token was not revoked: ${server}: ${error.rawMessage}. Try again later, or only forget it with flowgate logout --local.`,
+      `The token was not revoked: ${server}: ${error.rawMessage}. Try again later, or only delete it from this machine with flowgate logout --local.`,
       { cause: error },
     );
   }

@@ -1,4 +1,4 @@
-/** The items of a list, and whether there are more than were asked for. */
+/** The items of a list, and whether there are more than were requested. */
 export type Listed<T> = { readonly items: readonly T[]; readonly hasMore: boolean };
 
 type Page<T> = { readonly items: readonly T[]; readonly nextPageToken: string };
@@ -21,7 +21,7 @@ export async function collectPages<T>(
   return { items, hasMore: pageToken !== "" };
 }
 
-/** Says on stderr that a list is not complete. */
+/** Notes on stderr that a list is not complete. */
 export function noteMore({ items, hasMore }: Listed<unknown>): void {
   if (hasMore) process.stderr.write(`flowgate: only the first ${items.length} are shown: use a larger --limit.\n`);
 }

@@ -43,7 +43,7 @@ export function parseYaml(text: string): YamlDocument {
       at: pos[0],
       message: messages[code] ?? invalid,
     })),
-    ...findFaults(document),
+    ...findValueErrors(document),
   ];
   return {
     contents: document.contents,
@@ -75,17 +75,17 @@ const messages: Partial<Record<ErrorCode, string>> & { readonly BAD_ALIAS: strin
   TAG_RESOLVE_FAILED: "tags are not supported; text that begins with ! needs quotes",
 };
 
-type Fault = { readonly at: number; readonly message: string };
+type LocatedMessage = { readonly at: number; readonly message: string };
 
 /** What the parser itself reports only when it converts to values, or not at all. */
-function findFaults(document: Document.Parsed): Fault[] {
-  const faults: Fault[] = [];
+function findValueErrors(document: Document.Parsed): LocatedMessage[] {
+  const found: LocatedMessage[] = [];
   const anchors = new Set<string | undefined>();
   visit(document, {
     Alias(_key, alias) {
       // Resolving each alias would take a time that grows with the square of their number.
       if (!anchors.has(alias.source)) {
-        faults.push({ at: start(alias), message: messages.BAD_ALIAS });
+        found.push({ at: start(alias), message: messages.BAD_ALIAS });
       }
     },
     Collection(_key, { anchor }) {
@@ -94,11 +94,11 @@ function findFaults(document: Document.Parsed): Fault[] {
     Scalar(_key, scalar) {
       anchors.add(scalar.anchor);
       if (isRounded(scalar)) {
-        faults.push({ at: start(scalar), message: "must be an integer that a double can represent, or a string" });
+        found.push({ at: start(scalar), message: "must be an integer that a double can represent, or a string" });
       }
     },
   });
-  return faults;
+  return found;
 }
 
 /** Whether the value is neither the integer in the text nor the double that is written so, which may be the nearest to it. */

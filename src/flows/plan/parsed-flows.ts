@@ -6,7 +6,7 @@ import { hasPosition, subflowOf } from "../node-role.ts";
 export type ParsedFlows = {
   /** All nodes by id, in the order in which the runtime visits them. */
   readonly nodes: ReadonlyMap<string, FlowNode>;
-  /** The tabs, and those that only nodes refer to. */
+  /** The tabs, including those that exist only as the `z` of nodes. */
   readonly tabs: ReadonlyMap<string, Content>;
   readonly subflows: ReadonlyMap<string, Content>;
   /** The content of no tab and no subflow. */

@@ -58,8 +58,11 @@ export async function openCertificates(
     const noticeMs = Math.min(14 * dayMs, (validToDate.getTime() - validFromDate.getTime()) / 3);
     if (remainingMs < noticeMs && nowMs() - warnedMs >= dayMs) {
       warnedMs = nowMs();
-      const what = remainingMs > 0 ? "expires soon: renew it" : "has expired, clients will reject it";
-      log.warn({ validTo }, `tls.certFile: the certificate ${what}`);
+      const message =
+        remainingMs > 0
+          ? "tls.certFile: the certificate expires soon: renew it"
+          : "tls.certFile: the certificate has expired, clients will reject it";
+      log.warn({ validTo }, message);
     }
   };
   warnBeforeExpiry();

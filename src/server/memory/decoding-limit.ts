@@ -4,7 +4,7 @@ import { estimateJsonBytes, estimateMessageBytes } from "./decoded-size.ts";
 
 /**
  * Throws a RequestError of status 413 if the message of a body would take more memory than half of `memoryMb` MiB, before it is
- * decoded. The other half is for what decoding needs besides.
+ * decoded. The other half is for everything else that decoding allocates.
  */
 export function assertDecodable(desc: DescMessage, format: "proto" | "json", body: Uint8Array, memoryMb: number): void {
   const maxBytes = (memoryMb / 2) * 1024 * 1024;

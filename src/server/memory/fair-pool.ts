@@ -27,7 +27,7 @@ type Source = { readonly name: string; usedBytes: number; readonly waiters: Wait
 /**
  * A quarter of the capacity is kept for sources that hold nothing, and for no more than that quarter each: a source can't
  * take all, and one whose share is small gets it at once. All others wait: one source after another, and the smallest share of
- * a source first. A share that does not fit yet is not overtaken by other sources, which could delay it for ever.
+ * a source first. A share that does not fit yet is not overtaken by other sources, which could delay it indefinitely.
  */
 export function createFairPool({ capacityBytes, waitMs, createError }: FairPoolOptions): FairPool {
   const reserveBytes = capacityBytes / 4;

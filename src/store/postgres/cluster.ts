@@ -11,12 +11,12 @@ const heartbeatMs = 1_000;
 const aliveFor = "4 seconds";
 const forgottenAfter = "1 hour";
 
-/** Limits how often the list is read, since that is done by each replica: changes of it, and signs of life. */
+/** Limits how often the list is read, since that is done by each replica: changes of it, and heartbeats. */
 const readIntervalMs = (replicas: number) => ({ changed: replicas, unchanged: Math.max(heartbeatMs, 10 * replicas) });
 
 type ReplicaRow = { id: string; status: string; ms_ago: number };
 
-/** Disposing says good-bye, so that the others need not wait for missing heartbeats. */
+/** Disposing removes this replica from the list, so that the others need not wait for missing heartbeats. */
 export function createCluster(database: Database, changes: Changes): Cluster & AsyncDisposable {
   const id = randomUUID();
   const listeners = createListeners<void>();

@@ -40,7 +40,7 @@ export async function beginLongTransaction(database: Database, mode: string): Pr
         await query("COMMIT", [], commitMs);
       } catch (cause) {
         throw new Error(
-          "the database has failed during the commit, which may have been made: try again; it was made if the database has data then",
+          "the database failed during the commit, whose outcome is unknown: try again; if the database then has data, the commit was made",
           { cause },
         );
       }

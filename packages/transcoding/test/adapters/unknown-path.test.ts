@@ -111,16 +111,19 @@ test("without a next function, a Node handler rejects unknown paths", async () =
   expect([answer.status, answer.body]).toEqual([404, '{"code":"not_found","message":"no operation has this path"}']);
 });
 
-test.each([createNodeHandler(options), createFetchHandler(options)])("match tells without responding", ({ match }) => {
-  const { isKnownPath, template, method } = match("GET", "/users/a?age=4");
-  expect({ isKnownPath, template, method: method?.name }).toEqual({
-    isKnownPath: true,
-    template: "/users/{user_name}",
-    method: "SendForm",
-  });
-  expect(match("DELETE", "/users/a")).toMatchObject({ isKnownPath: true, method: undefined });
-  expect(match("GET", "/nowhere")).toMatchObject({ isKnownPath: false, method: undefined });
-});
+test.each([createNodeHandler(options), createFetchHandler(options)])(
+  "match routes a request without responding",
+  ({ match }) => {
+    const { isKnownPath, template, method } = match("GET", "/users/a?age=4");
+    expect({ isKnownPath, template, method: method?.name }).toEqual({
+      isKnownPath: true,
+      template: "/users/{user_name}",
+      method: "SendForm",
+    });
+    expect(match("DELETE", "/users/a")).toMatchObject({ isKnownPath: true, method: undefined });
+    expect(match("GET", "/nowhere")).toMatchObject({ isKnownPath: false, method: undefined });
+  },
+);
 
 describe("Fastify with a wildcard route of its own", () => {
   const message = "the application has a route for /* already, which the transcoder needs";

@@ -22,7 +22,7 @@ export const file_flowgate_v1_diff: GenFile = /*@__PURE__*/
  */
 export type FlowsDiff = Message<"flowgate.v1.FlowsDiff"> & {
   /**
-   * Those with changes: in the order of the target, then those that only the base has, then the global one.
+   * The containers with changes: in the order of the target, then those that only the base has, then the global one.
    *
    * @generated from field: repeated flowgate.v1.ContainerDiff containers = 1;
    */

@@ -214,7 +214,7 @@ export type DiffRevisionResponse = Message<"flowgate.v1.DiffRevisionResponse"> &
   diff?: FlowsDiff | undefined;
 
   /**
-   * The diff for people.
+   * The diff as text for people.
    *
    * @generated from field: string text = 4;
    */

@@ -74,8 +74,8 @@ export const RestartRuntimeResponseSchema: GenMessage<RestartRuntimeResponse> = 
  */
 export const RuntimeService: GenService<{
   /**
-   * Starts the active flows in a new process, which ends all code of the flows before. Also leaves safe mode. Applies to the
-   * replica that answers; fails if that one does not run the flows.
+   * Starts the active flows in a new process, which ends all code of the previous one. Also leaves safe mode. Applies to the
+   * replica that receives the call; fails if this replica does not run the flows.
    *
    * @generated from rpc flowgate.v1.RuntimeService.RestartRuntime
    */

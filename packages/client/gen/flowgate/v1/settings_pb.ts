@@ -159,7 +159,7 @@ export type Replica = Message<"flowgate.v1.Replica"> & {
   rev: string;
 
   /**
-   * What became of this revision on this replica.
+   * The outcome of this revision on this replica.
    *
    * @generated from field: flowgate.v1.DeploymentOutcome outcome = 6;
    */
@@ -173,14 +173,14 @@ export type Replica = Message<"flowgate.v1.Replica"> & {
   message: string;
 
   /**
-   * Whether it has answered this call.
+   * Whether this replica responds to this call.
    *
    * @generated from field: bool self = 8;
    */
   self: boolean;
 
   /**
-   * Its last sign of life.
+   * When it last wrote its status to the store.
    *
    * @generated from field: google.protobuf.Timestamp last_seen_time = 9;
    */

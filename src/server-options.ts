@@ -122,7 +122,7 @@ export function openServerOptions(
         runtime,
       }),
       revisions: revisionsService({ store: store.flows, deployer, outcomes, analysis }),
-      runtime: runtimeService({ store: store.flows, audit: store.audit, runtime, cluster: store.cluster }),
+      runtime: runtimeService({ store: store.flows, audit, runtime, cluster: store.cluster }),
       settings: settingsService({ version, runtime, cluster: store.cluster }),
       tokens: tokensService(authenticator, store.tokens),
       audit: auditService(store.audit),

@@ -1,8 +1,6 @@
 import type { Schema, SecurityRequirement } from "../packages/transcoding/src/openapi/document.ts";
-import { type AccessRule, compileAccess } from "../src/auth/access.ts";
-import { permissions, services } from "../src/services/routes.ts";
-
-const access = compileAccess(services);
+import type { AccessRule } from "../src/auth/access.ts";
+import { accessRules, permissions } from "../src/services/routes.ts";
 
 /** The two ways to authenticate: OAuth 2.0 with a password (RFC 6749, section 4.3), or any access token. */
 export const securitySchemes: Record<string, Schema> = {
@@ -29,7 +27,7 @@ export function requireScopes(scopes: readonly string[]): SecurityRequirement[] 
 
 /** Describes each scope by what it permits. */
 function describeScopes(): Record<string, string> {
-  const methods = Map.groupBy(access, ([, rule]) => (rule.kind === "permission" ? rule.permission : undefined));
+  const methods = Map.groupBy(accessRules, ([, rule]) => (rule.kind === "permission" ? rule.permission : undefined));
   const single = [...permissions].map((name) => {
     const names = methods.get(name)?.map(([method]) => method.name) ?? [];
     return [name, names.length === 0 ? "GET /metrics" : names.join(", ")];

@@ -6,8 +6,7 @@ import { fromBinary, type DescMethod } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { UnauthorizedSchema } from "../gen/flowgate/v1/access_pb.ts";
-import { compileAccess } from "../src/auth/access.ts";
-import { services } from "../src/services/routes.ts";
+import { accessRules, services } from "../src/services/routes.ts";
 import { openapi, readComments } from "@flowgate/transcoding";
 import { amend } from "./openapi-amend.ts";
 import { examples } from "./openapi-examples.ts";
@@ -24,8 +23,7 @@ The same operations are RPCs over Connect, gRPC and gRPC-Web, at \`/flowgate.v1.
 
 /** Returns the text of the document for the current .proto files and access rules. */
 export async function formatDocument(): Promise<string> {
-  const access = compileAccess(services);
-  const isPublic = (method: DescMethod): boolean => access.get(method)?.kind === "public";
+  const isPublic = (method: DescMethod): boolean => accessRules.get(method)?.kind === "public";
   const { version, license } = JSON.parse(await readFile(new URL("package.json", root), "utf8")) as PackageJson;
   const document = openapi(
     { routes: (router: ConnectRouter) => services.forEach((service) => router.service(service, {})) },
@@ -35,7 +33,7 @@ export async function formatDocument(): Promise<string> {
       examples,
       errorMessages: (method) => (isPublic(method) ? [] : [UnauthorizedSchema]),
       securitySchemes,
-      security: (method) => securityOf(access.get(method)),
+      security: (method) => securityOf(accessRules.get(method)),
     },
   );
   return `${JSON.stringify(amend(document), null, 2)}\n`;

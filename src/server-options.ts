@@ -9,8 +9,8 @@ import { type Authenticator, createAuthenticator } from "./auth/authenticator.ts
 import { createLimiter } from "./auth/limiter.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
 import { openTokenUses } from "./auth/token-uses.ts";
-import type { AccessRule } from "./auth/access.ts";
-import { createGate, createPermissionCheck, identifiedMethods } from "./auth/gate.ts";
+import { type AccessRule, identifiedMethods } from "./auth/access.ts";
+import { createGate, createPermissionCheck } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { createObservedDeployer } from "./deployments/observe.ts";
@@ -35,7 +35,7 @@ import { catchUpInterceptor } from "./services/catch-up.ts";
 import { auditService } from "./services/audit.ts";
 import { authService } from "./services/auth.ts";
 import { flowsService } from "./services/flows/service.ts";
-import { createRoutes, permissions, services } from "./services/routes.ts";
+import { accessRules, createRoutes, permissions } from "./services/routes.ts";
 import { revisionsService } from "./services/revisions/service.ts";
 import { runtimeService } from "./services/runtime.ts";
 import { settingsService } from "./services/settings.ts";
@@ -105,8 +105,8 @@ export function openServerOptions(
     port: options.port,
     socket: socketOptions(options),
     log,
-    gate: createGate(authenticator, services, audit, accessToServer(options.reflection)),
-    identified: identifiedMethods(services),
+    gate: createGate(authenticator, accessRules, audit, accessToServer(options.reflection)),
+    identified: identifiedMethods(accessRules),
     runtimeProcess: { processId: () => runtime.processId(), hasChildren: options.runtime.allow.childProcess },
     onRuntimeLockOut,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
@@ -122,7 +122,7 @@ export function openServerOptions(
         runtime,
       }),
       revisions: revisionsService({ store: store.flows, deployer, outcomes, analysis }),
-      runtime: runtimeService({ store: store.flows, audit: store.audit, runtime, cluster: store.cluster }),
+      runtime: runtimeService({ store: store.flows, audit, runtime, cluster: store.cluster }),
       settings: settingsService({ version, runtime, cluster: store.cluster }),
       tokens: tokensService(authenticator, store.tokens),
       audit: auditService(store.audit),

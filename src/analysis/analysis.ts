@@ -14,6 +14,7 @@ import type {
   MergeResult,
   PlanCall,
   PlanResult,
+  ValidateResult,
 } from "./messages.ts";
 
 /** The content of a revision, or of a deployment that is not committed. */
@@ -21,7 +22,7 @@ type Content = { readonly flows: FlowsDocument; readonly credentials: Credential
 
 export type Merge = MergeResult<Content>;
 
-/** Compares and merges flows, and plans deployments. Disposing stops the thread. */
+/** Compares, merges and validates flows, and plans deployments. Disposing stops the thread. */
 export interface Analysis extends AsyncDisposable {
   /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
   diff(sides: Omit<DiffCall<Content>, "kind">): Promise<DiffResult>;
@@ -29,6 +30,11 @@ export interface Analysis extends AsyncDisposable {
   plan(call: Omit<PlanCall<Content>, "kind">): Promise<PlanResult>;
   /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
   merge(versions: Omit<MergeCall<Content>, "kind">): Promise<Merge>;
+  /**
+   * Validates flows as those of a deployment are. Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its
+   * heap is too small.
+   */
+  validate(content: Content): Promise<ValidateResult>;
 }
 
 /** Flows of up to this size, in total, block the event loop for about 2 ms and need no thread. */
@@ -40,7 +46,7 @@ const maxShortNodes = 1_000;
 /** Loaded at the first use, since the service can start without it. */
 const loadAnalyze = () => import("./analyze.ts");
 
-/** Compares large flows in a thread with a heap of at most `memoryMb` MiB, which gets their JSON and parses it. */
+/** Analyzes large flows in a thread with a heap of at most `memoryMb` MiB, which gets their JSON and parses it. */
 export function openAnalysis(log: Logger, memoryMb: number): Analysis {
   const thread = createThread<AnalysisCall, AnalysisResult>({
     name: "flowgate analysis",
@@ -85,6 +91,13 @@ export function openAnalysis(log: Logger, memoryMb: number): Analysis {
         ...result,
         merged: merged && { flows: parseDocument(merged.json, merged.count), credentials: merged.credentials },
       };
+    },
+    async validate(content) {
+      if (isShort(content)) {
+        const { analyzeValidity } = await loadAnalyze();
+        return analyzeValidity({ base: parse(content) });
+      }
+      return (await thread.call({ kind: "validate", base: encode(content) })) as ValidateResult;
     },
     [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
   };

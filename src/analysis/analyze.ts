@@ -7,7 +7,18 @@ import { mergeFlows } from "../flows/merge/merge-flows.ts";
 import { countRunning } from "../flows/plan/count-running.ts";
 import { formatPlan } from "../flows/plan/format-plan.ts";
 import { planDeployment } from "../flows/plan/plan.ts";
-import type { DiffCall, DiffResult, MergeCall, MergeResult, PlanCall, PlanResult } from "./messages.ts";
+import { findViolation } from "../flows/parse-flows.ts";
+import { toNodes } from "../flows/to-nodes.ts";
+import type {
+  DiffCall,
+  DiffResult,
+  MergeCall,
+  MergeResult,
+  PlanCall,
+  PlanResult,
+  ValidateCall,
+  ValidateResult,
+} from "./messages.ts";
 
 export function analyzeDiff({ base, target }: Pick<DiffCall<Configuration>, "base" | "target">): DiffResult {
   const diff = diffFlows(base, target);
@@ -36,4 +47,8 @@ export async function analyzeMerge({ base, ours, theirs }: MergeCall<Configurati
   const { flows, credentials } = result.configuration;
   const { json, count } = await formatDocument(flows);
   return { changes, conflicts: [], merged: { json, count, credentials } };
+}
+
+export function analyzeValidity({ base }: Pick<ValidateCall<Configuration>, "base">): ValidateResult {
+  return { violation: findViolation(toNodes(base.flows)) };
 }

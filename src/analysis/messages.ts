@@ -3,6 +3,7 @@ import type { SideChanges } from "../flows/merge/compare-sides.ts";
 import type { MergeConflict } from "../flows/merge/merge-result.ts";
 import type { FlowsDiff } from "../flows/diff/flows-diff.ts";
 import type { DeploymentPlan, RuntimeView } from "../flows/plan/plan.ts";
+import type { Violation } from "../flows/violation.ts";
 
 /** A configuration whose flows are JSON in UTF-8, which is cheaper to copy to a thread than objects. */
 export type EncodedConfiguration = { readonly json: Uint8Array; readonly credentials: CredentialSets };
@@ -31,6 +32,11 @@ export type MergeCall<Configuration = EncodedConfiguration> = {
   readonly theirs: Configuration;
 };
 
+export type ValidateCall<Configuration = EncodedConfiguration> = {
+  readonly kind: "validate";
+  readonly base: Configuration;
+};
+
 /**
  * The diff is JSON of a FlowsDiff message if the call is to encode it and was made in the thread: building the message of a large
  * diff, and its JSON, takes longer than the diff itself. `text` is for people.
@@ -48,9 +54,12 @@ export type MergeResult<Configuration = EncodedConfiguration & { readonly count:
 /** `plan` is undefined if more nodes would run than it may list. */
 export type PlanResult = DiffResult & { readonly plan: DeploymentPlan | undefined };
 
-export type AnalysisCall = DiffCall | PlanCall | MergeCall;
+/** `violation` is the first one. */
+export type ValidateResult = { readonly violation: Violation | undefined };
 
-export type AnalysisResult = DiffResult | PlanResult | MergeResult;
+export type AnalysisCall = DiffCall | PlanCall | MergeCall | ValidateCall;
+
+export type AnalysisResult = DiffResult | PlanResult | MergeResult | ValidateResult;
 
 /** A plan of so many nodes takes 0.4 s in instances of subflows and 4 s in the document itself, and twice as long at first. */
 export const maxPlannedNodes = 100_000;

@@ -6,7 +6,7 @@ import type { Configuration } from "../flows/configuration.ts";
 import type { FlowsDiff } from "../flows/diff/flows-diff.ts";
 import { parseDocument } from "../flows/document.ts";
 import { serveThread } from "../thread.ts";
-import { analyzeDiff, analyzeMerge, analyzePlan } from "./analyze.ts";
+import { analyzeDiff, analyzeMerge, analyzePlan, analyzeValidity } from "./analyze.ts";
 import { toFlowsDiff } from "./diff-message.ts";
 import {
   type AnalysisCall,
@@ -20,7 +20,7 @@ const encodeDiff = createJsonEncoder(FlowsDiffSchema);
 
 serveThread<AnalysisCall, AnalysisResult>(async (call) => {
   const result = await analyze(call);
-  if (call.kind === "merge" || !call.encodes) {
+  if (call.kind === "merge" || call.kind === "validate" || !call.encodes) {
     return { reply: result };
   }
   const diff = encodeDiff(create(FlowsDiffSchema, toFlowsDiff((result as DiffResult).diff as FlowsDiff)));
@@ -38,6 +38,8 @@ function analyze(call: AnalysisCall): AnalysisResult | Promise<AnalysisResult> {
     }
     case "merge":
       return analyzeMerge({ kind: "merge", base, ours: decode(call.ours), theirs: decode(call.theirs) });
+    case "validate":
+      return analyzeValidity({ base });
   }
 }
 

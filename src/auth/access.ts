@@ -7,15 +7,21 @@ export type AccessRule =
   | { readonly kind: "authenticated" }
   | { readonly kind: "permission"; readonly permission: string };
 
+export type AccessRules = ReadonlyMap<DescMethod, AccessRule>;
+
 /** Reads the rule of every method. Throws if a method has none, so that none is public by omission. */
-export function compileAccess(services: readonly DescService[]): ReadonlyMap<DescMethod, AccessRule> {
+export function compileAccess(services: readonly DescService[]): AccessRules {
   return new Map(services.flatMap(({ methods }) => methods.map((method) => [method, readRule(method)])));
 }
 
-/** All permissions that the methods of these services require. */
-export function permissionsOf(services: readonly DescService[]): ReadonlySet<string> {
-  const rules = compileAccess(services).values();
-  return new Set(rules.flatMap((rule) => (rule.kind === "permission" ? [rule.permission] : [])));
+/** All permissions that methods require. */
+export function permissionsOf(rules: AccessRules): ReadonlySet<string> {
+  return new Set(rules.values().flatMap((rule) => (rule.kind === "permission" ? [rule.permission] : [])));
+}
+
+/** The methods that are not public: only these are served to callers with an identity while the service is overloaded. */
+export function identifiedMethods(rules: AccessRules): ReadonlySet<DescMethod> {
+  return new Set([...rules].filter(([, { kind }]) => kind !== "public").map(([method]) => method));
 }
 
 function readRule(method: DescMethod): AccessRule {

@@ -1,6 +1,6 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { DescService } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { type AccessRule, compileAccess } from "./access.ts";
+import type { AccessRule, AccessRules } from "./access.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";
 import type { Authenticator } from "./authenticator.ts";
 import { FlowgateError, type Reason } from "../errors.ts";
@@ -10,17 +10,17 @@ import { type Peer, peerKey, type Principal, principalKey } from "./principal.ts
 import { insufficientScope, invalidToken, noIdentity, noToken } from "./unauthorized.ts";
 
 /**
- * Creates a gate, which authenticates and authorizes a call before its body is read, and sets `principalKey`. Throws if
- * a method does not declare who may call it. `foreign` has the rules of third-party services, whose .proto files can't
- * declare them. `audit` records which authenticated callers lacked a permission.
+ * Creates a gate, which authenticates and authorizes a call before its body is read, and sets `principalKey`. `foreign` has the
+ * rules of third-party services, whose .proto files can't declare them. `audit` records which authenticated callers lacked a
+ * permission.
  */
 export function createGate(
   authenticator: Authenticator,
-  services: readonly DescService[],
+  declared: AccessRules,
   audit: AuditRecorder,
   foreign: ReadonlyMap<DescService, AccessRule> = new Map(),
 ): (context: HandlerContext) => void | Promise<void> {
-  const rules = new Map(compileAccess(services));
+  const rules = new Map(declared);
   for (const [{ methods }, rule] of foreign) {
     for (const method of methods) {
       rules.set(method, rule);
@@ -43,12 +43,6 @@ export function createGate(
       }),
     );
   };
-}
-
-/** The methods that are not public: only these are served to callers with an identity while the service is overloaded. */
-export function identifiedMethods(services: readonly DescService[]): ReadonlySet<DescMethod> {
-  const rules = [...compileAccess(services)];
-  return new Set(rules.filter(([, { kind }]) => kind !== "public").map(([method]) => method));
 }
 
 /** The properties of a call, or of another request, that the gate reads. */

@@ -1,10 +1,13 @@
 import { setImmediate } from "node:timers/promises";
+import { hasEscapedKey, parseJsonText } from "@flowgate/transcoding/json-text";
 import type { FlowNode } from "./configuration.ts";
 
 /** The flows of a revision, which the store, the runtime and responses share. Immutable. */
 export interface FlowsDocument {
   /** A JSON array of the nodes, in UTF-8. */
   readonly json: Uint8Array;
+  /** Whether JSON.parse of Node 26 may take some key in `json` for another one. */
+  readonly hasEscapedKey: boolean;
   /** The number of nodes. Reading it parses `json` if the number was not passed to `parseDocument`. */
   readonly count: number;
   /** Parsed from `json` at the first access. */
@@ -23,21 +26,30 @@ export async function formatDocument(nodes: readonly FlowNode[]): Promise<FlowsD
     await setImmediate();
   }
   parts.push(Buffer.from("]"));
-  return Object.freeze({ json: Buffer.concat(parts), count: nodes.length, nodes });
+  return createDocument(Buffer.concat(parts), nodes.length, () => nodes);
 }
 
 /** Creates a document from valid JSON that `formatDocument` has produced, here or in another thread. */
 export function parseDocument(json: Uint8Array, count?: number): FlowsDocument {
   let nodes: readonly FlowNode[] | undefined;
-  const parse = (): readonly FlowNode[] =>
-    (nodes ??= JSON.parse(Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString()) as FlowNode[]);
-  return Object.freeze({
+  return createDocument(json, count, () => (nodes ??= parseJsonText(toBuffer(json).toString()) as FlowNode[]));
+}
+
+function createDocument(json: Uint8Array, count: number | undefined, readNodes: () => readonly FlowNode[]) {
+  return Object.freeze<FlowsDocument>({
     json,
+    get hasEscapedKey() {
+      return hasEscapedKey(toBuffer(json).toString("latin1"));
+    },
     get count() {
-      return count ?? parse().length;
+      return count ?? readNodes().length;
     },
     get nodes() {
-      return parse();
+      return readNodes();
     },
   });
+}
+
+function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import type { JsonValue } from "@bufbuild/protobuf";
+import { parseJsonText } from "@flowgate/transcoding/json-text";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "./configuration.ts";
 import { findKeyViolation } from "./json-violation.ts";
@@ -61,9 +62,10 @@ function parseJson(bytes: Buffer | undefined): JsonValue | undefined {
     return undefined;
   }
   try {
-    return JSON.parse(bytes.toString("utf8")) as JsonValue;
+    return parseJsonText(bytes.toString("utf8")) as JsonValue;
   } catch (error) {
-    if (error instanceof SyntaxError) {
+    // A RangeError: it is nested too deep for the stack.
+    if (error instanceof SyntaxError || error instanceof RangeError) {
       return undefined;
     }
     throw error;

@@ -20,7 +20,17 @@ export type ParsedFlows = {
 
 /** Validates the nodes of a whole configuration, as `parseNodes` does. */
 export function parseFlows(nodes: readonly Node[]): ParsedFlows {
-  return parseNodes(nodes.map((node, index) => ({ node, path: ["flows", index] })));
+  return parseNodes(locate(nodes));
+}
+
+/** Finds the first violation of a whole configuration in document order. */
+export function findViolation(nodes: readonly Node[]): Violation | undefined {
+  const [violation] = findViolations(locate(nodes));
+  return violation;
+}
+
+function locate(nodes: readonly Node[]): readonly LocatedNode[] {
+  return nodes.map((node, index) => ({ node, path: ["flows", index] }));
 }
 
 /**

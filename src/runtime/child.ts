@@ -8,6 +8,7 @@ import { markChangedCredentials, toCredentialsObject } from "./child-deployment.
 import { shareDeadline, startFence } from "./child-fence.ts";
 import { createRuntimeLog } from "./child-log.ts";
 import { createFlowStorage } from "./flow-storage.ts";
+import { decodeFlows } from "./flows-encoding.ts";
 import { addressOf, listen } from "./listen.ts";
 import { maxLineChars } from "./log-budget.ts";
 import {
@@ -111,7 +112,7 @@ async function handle(message: ToChild, payload: Buffer): Promise<void> {
     case "deploy": {
       parent.send({ kind: "deploy-started", id: message.id });
       traceparent = message.traceparent;
-      const result = await deploy(message, JSON.parse(payload.toString()) as FlowNode[]);
+      const result = await deploy(message, decodeFlows(message, payload));
       traceparent = undefined;
       parent.send({ kind: "deployed", id: message.id, ...result });
       return;

@@ -4,6 +4,7 @@ import type { Revision } from "../store/store.ts";
 import { type OpenSpan, beginSpan, formatTraceparent } from "../telemetry/trace.ts";
 import { spawnChild } from "./child-process.ts";
 import { type Deployment, changedCredentials, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
+import { encodeFlows } from "./flows-encoding.ts";
 import { stopLimitMs } from "./renewals.ts";
 import { startHeartbeatMonitor } from "./heartbeat-monitor.ts";
 import { type Phase, isHang, killReason } from "./kill-reason.ts";
@@ -168,7 +169,8 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
       isDeployStarted = false;
       deploymentId += 1;
       enter("deploying");
-      child.send(deployMessage(deploymentId, deployment, credentials, deploySpan.context), revision.flows.json);
+      const { encoding, payload } = encodeFlows(revision.flows);
+      child.send({ ...deployMessage(deploymentId, deployment, credentials, deploySpan.context), encoding }, payload);
     },
     async stop(limitMs = stopMs) {
       stopMs = limitMs;
@@ -195,7 +197,12 @@ function initializeMessage({ dir, nodeCloseTimeoutMs, logLevel, allow, network, 
 }
 
 /** `previous` are the credentials of the previous deployment. */
-function deployMessage(id: number, { type, revision }: Deployment, previous: CredentialSets, trace: Context): Deploy {
+function deployMessage(
+  id: number,
+  { type, revision }: Deployment,
+  previous: CredentialSets,
+  trace: Context,
+): Omit<Deploy, "encoding"> {
   const traceparent = formatTraceparent(trace);
   return {
     kind: "deploy",

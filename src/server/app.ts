@@ -14,7 +14,7 @@ import { createRequestIds } from "./request-id.ts";
 import { createRequestLog } from "./request-log.ts";
 import { createRuntimeAlarm } from "./runtime-alarm.ts";
 import { shareOfRuntime } from "./runtime-share.ts";
-import { createRuntimeSockets } from "./runtime-sockets.ts";
+import { createRuntimeSockets } from "./socket-owners/runtime-sockets.ts";
 import { createClientReader, createTrust } from "./trusted-proxies.ts";
 
 /** Disposing drains the server, ends streams with UNAVAILABLE and waits up to `closeGraceMs` for calls in flight. */

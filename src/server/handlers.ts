@@ -8,13 +8,12 @@ import { activateTrace } from "../telemetry/trace.ts";
 import { createDocs } from "./docs.ts";
 import { toFailure } from "./errors/failures.ts";
 import { createHealth, createHealthEndpoints } from "./health.ts";
-import { createClientCounter } from "./listener/client-counter.ts";
 import type { ListenerOptions } from "./listener/options.ts";
 import { createMetricsEndpoint } from "./metrics-endpoint.ts";
 import type { ServerOptions } from "./options.ts";
 import { requestKey } from "./pipeline/request-context.ts";
 import { createRouter } from "./pipeline/router.ts";
-import { healthService, maxWatchesPerClient } from "./rpc/grpc-health.ts";
+import { createWatchCounters, healthService } from "./rpc/grpc-health.ts";
 import { createOpenStreams } from "./rpc/open-streams.ts";
 import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
 import { createRpcRoutes } from "./rpc/routes.ts";
@@ -54,8 +53,7 @@ export function createHandlers(
   const routes = (router: ConnectRouter): void => {
     options.routes(router);
     const rpcOptions = { readMaxBytes: Math.min(maxNameBytes, bodyBytes) };
-    const watchers = createClientCounter(maxWatchesPerClient, isProxy);
-    router.service(HealthService, healthService(health, watchers), rpcOptions);
+    router.service(HealthService, healthService(health, createWatchCounters(isProxy)), rpcOptions);
     if (options.reflection === true) {
       registerReflection(router, services, rpcOptions);
     }

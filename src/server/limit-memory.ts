@@ -21,12 +21,9 @@ export function limitMemory(
       waitMs: memoryWaitMs,
       createError: () => report("memory"),
     }),
-    assertDecodable({ route: { method }, headers }, body) {
+    assertDecodable({ route: { method }, messageFormat }, body) {
       if (method !== undefined && !isDeferred(method, deferred)) {
-        const isBinary = /^application\/(?:proto|grpc(?:-web)?(?:\+proto)?)\s*(?:;|$)/i.test(
-          headers["content-type"] ?? "",
-        );
-        assertDecodable(method.input, isBinary ? "proto" : "json", body, memoryMb);
+        assertDecodable(method.input, messageFormat, body, memoryMb);
       }
     },
   };

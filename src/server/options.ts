@@ -13,7 +13,7 @@ import type { ReadinessOptions } from "./health.ts";
 import type { ListenerLimits, ListenerOptions } from "./listener/options.ts";
 import type { TlsOptions } from "./listener/tls.ts";
 import type { IdentitySource } from "./read-workload.ts";
-import type { RuntimeProcess } from "./runtime-sockets.ts";
+import type { RuntimeProcess } from "./socket-owners/runtime-sockets.ts";
 
 export type ServerOptions = ReadinessOptions & {
   host: string;

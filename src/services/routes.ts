@@ -6,9 +6,9 @@ import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
-import { permissionsOf } from "../auth/access.ts";
+import { compileAccess, permissionsOf } from "../auth/access.ts";
 
-/** All services of the API. Each of their methods declares the permission that the gate requires. */
+/** All services of the API. */
 export const services = [
   AuthService,
   FlowsService,
@@ -19,8 +19,11 @@ export const services = [
   AuditService,
 ] as const;
 
+/** Who may call the methods of these services. */
+export const accessRules = compileAccess(services);
+
 /** All permissions: those that RPCs require, and `metrics.read` for the metrics endpoint. */
-export const permissions: ReadonlySet<string> = new Set([...permissionsOf(services), "metrics.read"]);
+export const permissions: ReadonlySet<string> = new Set([...permissionsOf(accessRules), "metrics.read"]);
 
 export type Implementations = {
   readonly auth: ServiceImpl<typeof AuthService>;

@@ -1,17 +1,18 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
+import type { AuditRecorder } from "../auth/audit-recorder.ts";
 import { originOf } from "../auth/origin.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
-import type { AuditStore, FlowStore } from "../store/store.ts";
+import type { FlowStore } from "../store/store.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import { runtimeTimeoutMs } from "./deployment-call.ts";
 
 type RuntimeServiceOptions = {
   readonly store: Pick<FlowStore, "active">;
-  readonly audit: Pick<AuditStore, "append">;
+  readonly audit: Pick<AuditRecorder, "write">;
   /** That of this replica. */
   readonly runtime: Pick<Runtime, "restart" | "status">;
   /** Undefined: there are no other replicas. */
@@ -29,9 +30,8 @@ export function runtimeService({
       assertRunner(runtime.status().state);
       const active = store.active();
       const replica = cluster?.replicas().find(({ isSelf }) => isSelf)?.name;
-      await audit.append([
-        { kind: "runtime_restarted", origin: originOf(context), subject: active.rev, detail: replica },
-      ]);
+      // A restart changes nothing in the store, and must be possible while that can't be written.
+      audit.write({ kind: "runtime_restarted", origin: originOf(context), subject: active.rev, detail: replica });
       const { outcome, missingTypes } = await runtime.restart(active, context.values.get(traceKey), {
         withinMs: runtimeTimeoutMs(context.timeoutMs()),
         signal: context.signal,

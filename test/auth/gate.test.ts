@@ -13,7 +13,7 @@ import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
-import { permissionsOf } from "../../src/auth/access.ts";
+import { compileAccess, permissionsOf } from "../../src/auth/access.ts";
 import type { AdminAuth } from "../../src/auth/admin-auth.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
 import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
@@ -26,7 +26,7 @@ import { collectEvents, origin } from "./collect-events.ts";
 import { createMemoryTokens } from "./memory-tokens.ts";
 import { adminAuth, known } from "./users.ts";
 
-const services: readonly DescService[] = [AuthService, FlowsService, SettingsService];
+const rules = compileAccess([AuthService, FlowsService, SettingsService]);
 const users = await adminAuth({ ada: ["*"], bob: ["read"] });
 const log = createLog({ level: "silent" });
 const limiter = createLimiter(createMemoryAttempts());
@@ -47,7 +47,7 @@ function serve(configured: AdminAuth | undefined) {
     callers.push(values.get(principalKey));
     return {};
   };
-  const gate = createGate(authenticator, services, audit);
+  const gate = createGate(authenticator, rules, audit);
   const requestGate = async (context: HandlerContext): Promise<void> => {
     try {
       await gate(context);
@@ -105,7 +105,7 @@ const insufficientScope = rejectedWith(
 const badToken = { headers: { authorization: "Bearer nonsense" } };
 
 test("collects the permissions of the services", () => {
-  expect(permissionsOf(services)).toEqual(known);
+  expect(permissionsOf(rules)).toEqual(known);
 });
 
 test("gives all clients all permissions without adminAuth", async () => {
@@ -170,7 +170,7 @@ function gateOf(configured: AdminAuth) {
       permissions: known,
       ...collectEvents(),
     }),
-    services,
+    rules,
     collectEvents().audit,
   );
 }
@@ -239,7 +239,7 @@ test.each<[message: string, path: string, identity: string | undefined, authoriz
       permissions: known,
       ...collectEvents(),
     }),
-    services,
+    rules,
     collectEvents().audit,
   );
   const context = contextOf(FlowsService, FlowsService.method.setFlows, url);
@@ -257,7 +257,7 @@ test("does not mention a token for missing permissions of a workload, even if th
       permissions: known,
       ...collectEvents(),
     }),
-    services,
+    rules,
     collectEvents().audit,
   );
   const context = contextOf(FlowsService, FlowsService.method.setFlows, "/flows");
@@ -267,8 +267,8 @@ test("does not mention a token for missing permissions of a workload, even if th
   );
 });
 
-test("throws at creation if a method does not declare who may call it", () => {
-  expect(() => permissionsOf([HealthService])).toThrow(
+test("throws if a method does not declare who may call it", () => {
+  expect(() => compileAccess([HealthService])).toThrow(
     "example.HealthService.Check does not declare who may call it: set the option (flowgate.v1.access)",
   );
 });
@@ -282,7 +282,7 @@ test("rejects a method without an access rule", () => {
       permissions: known,
       ...collectEvents(),
     }),
-    [AuthService],
+    compileAccess([AuthService]),
     collectEvents().audit,
   );
   expect(() => gate(contextOf(FlowsService, FlowsService.method.getFlows, "/flows"))).toThrow(

@@ -1,6 +1,8 @@
+import { execFileSync, spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
 import { endpoint, functionNode, tab } from "./flow-builders.ts";
+import { isMissing } from "./program.ts";
 import { json } from "./rest.ts";
 import { eventually, type Service, startService } from "./service.ts";
 
@@ -93,6 +95,22 @@ test("a restart during a probation is no failure, and leaves safe mode", async (
   await eventually(async () => expect((await readRuntime(service)).state).toBe("safe"));
   expect((await service.send("POST", "/runtime:restart")).json()).toMatchObject({ outcome: "running" });
   expect((await readRuntime(service)).state).toBe("running");
+});
+
+const canLimitFiles = spawnSync("prlimit", ["--version"]).status === 0;
+
+test.skipIf(isMissing("full disks (prlimit)", canLimitFiles))("a restart needs no room on the disk", async () => {
+  await using service = await startService();
+  await deploy(service, { flows: harmless });
+  execFileSync("prlimit", ["--pid", `${service.pid}`, "--fsize=1:unlimited"]);
+  expect((await tryDeploy(service, { flows: [] })).status).toBe(503);
+  const [before] = await service.childPids();
+  const restart = await service.send("POST", "/runtime:restart");
+  expect([restart.status, restart.json()]).toEqual([200, { rev: expect.any(String), outcome: "running" }]);
+  expect(await service.childPids()).not.toContain(before);
+  expect(await service.get("/hello")).toBe("hello");
+  // The entry of the audit log could not be written.
+  await service.untilLogged(/"runtime_restarted".*audit entries could not be written/);
 });
 
 test("a replica that runs no flows refuses a restart", async () => {

@@ -22,3 +22,14 @@ test("parses bytes that are part of a larger buffer", () => {
   const bytes = Buffer.from('[1][{"id":"a","type":"t"}][2]').subarray(3, -3);
   expect(parseDocument(bytes).nodes).toEqual([{ id: "a", type: "t" }]);
 });
+
+// JSON.parse of Node 26.10 takes the second key for that of the earlier document.
+test("has the keys with escapes that were formatted", async () => {
+  const earlier = await formatDocument([{ id: "a", type: "t", table: { x: 1, "\\": 1 } }]);
+  const later = await formatDocument([{ id: "a", type: "t", table: { x: 1, "\n": 1 } }]);
+  expect(parseDocument(earlier.json).nodes[0]?.["table"]).toEqual({ x: 1, "\\": 1 });
+  expect(parseDocument(later.json).nodes[0]?.["table"]).toEqual({ x: 1, "\n": 1 });
+  expect(parseDocument(later.json).hasEscapedKey).toBe(true);
+  const { hasEscapedKey } = await formatDocument([{ id: "a", type: "t", text: '\n"é":' }]);
+  expect(hasEscapedKey).toBe(false);
+});

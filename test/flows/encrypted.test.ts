@@ -22,6 +22,14 @@ test("decrypts credentials that it encrypted", () => {
   expect(decryptCredentials("secret", encryptCredentials("secret", credentials))).toEqual(credentials);
 });
 
+// JSON.parse of Node 26.10 takes the second name for that of the earlier credentials.
+test("decrypts names that JSON escapes", () => {
+  for (const name of ["\\", "\n"]) {
+    const named = sets({ a: { user: "Zoë", [name]: "🔑" } });
+    expect(decryptCredentials("secret", encryptCredentials("secret", named))).toEqual(named);
+  }
+});
+
 const wrongSecret =
   "invalid_credentials credentials.$: can't be decrypted with the configured credentialSecret: encrypt them with that secret, or send credentials by node id";
 const wrongShape =
@@ -37,6 +45,7 @@ const invalid: [name: string, encrypted: string, message: string][] = [
   ["truncated text", encryptCredentials("secret", credentials).slice(0, 60), wrongSecret],
   ["invalid UTF-8", encryptText(Buffer.from([0x22, 0xff, 0x22])), wrongSecret],
   ["invalid JSON", encryptText("{"), wrongSecret],
+  ["JSON nested too deep", encryptText(`{"\\n":${"[".repeat(1e6)}${"]".repeat(1e6)}}`), wrongSecret],
   ["an array", encryptText("[]"), wrongShape],
   ["null", encryptText("null"), wrongShape],
   ["a set that is not an object", encryptText('{"a": "s3cret"}'), wrongShape],

@@ -81,6 +81,18 @@ describe("a running child", () => {
     expect(await secretOf("a")).toBe(null);
   });
 
+  // JSON.parse of Node 26.10 takes the second key for that of the earlier deployment.
+  test("gives nodes the keys with escapes that were deployed", async () => {
+    for (const table of [
+      { x: 1, "\\": 1 },
+      { x: 1, "\n": 1 },
+    ]) {
+      await runtime.apply(next([tab("T"), probe("a", "T", { table })]), "full");
+      const { tableKeys } = JSON.parse(await runtime.get("/probe")) as { tableKeys: Record<string, string[]> };
+      expect(tableKeys["the a"]).toEqual(Object.keys(table));
+    }
+  });
+
   test("logs messages of nodes with the node's id, type and name", async () => {
     const flows = [
       tab("T"),

@@ -32,10 +32,9 @@ import { parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
 import type { Route } from "../../src/server/pipeline/request-context.ts";
 import { createRpcRoutes } from "../../src/server/rpc/routes.ts";
-import { healthService } from "../../src/server/rpc/grpc-health.ts";
+import { createWatchCounters, healthService } from "../../src/server/rpc/grpc-health.ts";
 import { createHealth, type Health as HealthOfProcess, type Readiness } from "../../src/server/health.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
-import { createClientCounter } from "../../src/server/listener/client-counter.ts";
 import { createLog } from "../../src/server/log.ts";
 import { eventually } from "../e2e/service.ts";
 import { serveRoutes } from "./serve-routes.ts";
@@ -79,11 +78,13 @@ async function open(first: Readiness = { ready: true }) {
   });
 }
 
+/** Counts no client, as if each were a proxy. */
+const unlimited = createWatchCounters(() => true);
+
 /** Serves health like openServer, but with access to the Health object. */
 async function serveAlone(health: HealthOfProcess) {
-  const watchers = createClientCounter(Infinity, () => false);
   const routes = createRpcRoutes({
-    routes: (router) => void router.service(Health, healthService(health, watchers)),
+    routes: (router) => void router.service(Health, healthService(health, unlimited)),
     requestGate: () => {},
     interceptors: [],
     registerStream: () => () => {},
@@ -98,10 +99,7 @@ async function serveAlone(health: HealthOfProcess) {
 
 /** The service implementation, with errors converted as in the server. */
 function inProcess(health: HealthOfProcess): Transport {
-  const implementation = healthService(
-    health,
-    createClientCounter(Infinity, () => false),
-  );
+  const implementation = healthService(health, unlimited);
   const fail = (error: unknown, { method, contextValues: values, signal }: UnaryRequest | StreamRequest): never => {
     throw toFailure(error, log, { method, values, signal });
   };

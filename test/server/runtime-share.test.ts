@@ -2,7 +2,10 @@ import { once } from "node:events";
 import http from "node:http";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, test } from "vitest";
+import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 import { createFolder } from "../store/builders.ts";
 import { openApi } from "./open-api.ts";
@@ -30,6 +33,19 @@ async function tenTimes(target: Parameters<typeof call>[0]): Promise<(number | u
     statuses.push(await call(target));
   }
   return statuses;
+}
+
+/** Why a new watch of the health is rejected; undefined if it is served. */
+async function watchFailure(port: number): Promise<string | undefined> {
+  const { watch } = createClient(Health, createGrpcTransport({ baseUrl: `http://127.0.0.1:${port}` }));
+  try {
+    for await (const _ of watch({})) {
+      break;
+    }
+    return undefined;
+  } catch (error) {
+    return ConnectError.from(error).rawMessage;
+  }
 }
 
 const allServed = Array(10).fill(200);
@@ -143,6 +159,16 @@ describe.runIf(process.platform === "linux")("a runtime that uses up the API", (
     await server.holdStreams(2, 60, "/grpc.health.v1.Health/Watch").until(({ connects }) => connects >= 6);
     expect(server.limited).toContain("runtime");
     expect(await tenTimes({ port: server.port })).toEqual(allServed);
+  });
+
+  test.each([
+    ["does not keep", true, undefined],
+    ["keeps", false, "too many open watches: use Check"],
+  ])("by health watches on few connections %s others out: recognised: %s", async (_verb, isRecognised, failure) => {
+    await using server = await open({}, isRecognised);
+    const holder = server.holdStreams(2, 60, "/grpc.health.v1.Health/Watch");
+    await holder.until(({ responses }) => responses >= 120);
+    expect(await watchFailure(server.port)).toBe(failure);
   });
 
   test("by slow calls keeps them out if it is not recognised, but not those on the socket", async () => {

@@ -15,7 +15,7 @@ export type Holder = AsyncDisposable & {
 export function startHolder(options: HolderOptions): Holder {
   // A session of its own, like the flow runtime.
   const child = fork(entry, [JSON.stringify(options)], { detached: true });
-  let latest: HolderReport = { connects: 0, open: 0 };
+  let latest: HolderReport = { connects: 0, open: 0, responses: 0 };
   child.on("message", (report: HolderReport) => {
     latest = report;
   });

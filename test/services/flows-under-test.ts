@@ -1,9 +1,10 @@
-import { createRouterTransport } from "@connectrpc/connect";
+import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { pino } from "pino";
 import { createTranscoder, type TranscodingRequest } from "@flowgate/transcoding";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { openAnalysis } from "../../src/analysis/analysis.ts";
 import { createObservedDeployer } from "../../src/deployments/observe.ts";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
@@ -13,6 +14,7 @@ import type { Runtime } from "../../src/runtime/runtime.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
 import { flowsService } from "../../src/services/flows/service.ts";
 import type { Prepare } from "../../src/services/flows/set-flows.ts";
+import { revisionsService } from "../../src/services/revisions/service.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { FlowStore } from "../../src/store/store.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
@@ -39,7 +41,7 @@ type Reply = {
   readonly body: unknown;
 };
 
-/** The flows service with a new store, in this process. */
+/** The services of flows and revisions with a new store, in this process. */
 export type FlowsUnderTest = AsyncDisposable & {
   readonly store: FlowStore;
   readonly transport: ReturnType<typeof createRouterTransport>;
@@ -79,14 +81,17 @@ export async function openFlows({
     log,
   });
   const service = flowsService({ store, deployer, decrypt, analysis, runtime, prepare: prepare(store) });
+  const revisions = revisionsService({ store, deployer, outcomes, analysis });
+  const routes = (router: ConnectRouter) =>
+    void router.service(FlowsService, service).service(RevisionsService, revisions);
   const transcoder = createTranscoder({
-    routes: (router) => router.service(FlowsService, service),
+    routes,
     mapError: (error, context) => toFailure(error, log, context),
   });
   const resources = stack.move();
   return {
     store,
-    transport: createRouterTransport((router) => router.service(FlowsService, service)),
+    transport: createRouterTransport(routes),
     async send(method, path, body, headers = {}) {
       const response = await transcoder.handle(toRequest(method, path, body, headers));
       const text = response.body === undefined ? "" : Buffer.from(response.body as Uint8Array).toString();

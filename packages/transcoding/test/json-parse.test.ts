@@ -2,6 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RequestError } from "../src/index.ts";
 import { parseJson } from "../src/json/parse.ts";
+import { hasEscapedKey, parseJsonText } from "../src/json/parse-text.ts";
+import { scanStructure } from "../src/json/structural-scan.ts";
 import { WideInteger } from "../src/json/wide-integer.ts";
 
 const parse = (text: string | Uint8Array, maxDepth = 8): unknown =>
@@ -213,6 +215,40 @@ test.each([
   expect(Object.keys(parseJson(Buffer.from(later), 8, { exact: true }) as object).at(-1)).toBe(key);
   JSON.parse(earlier);
   expect(Object.keys(parseJson(Buffer.from(later), 8, { exact: true }) as object).at(-1)).toBe(key);
+});
+
+test("a text with escaped keys is read correctly too", () => {
+  parseJsonText(String.raw`{"u":1,"\\":1}`);
+  JSON.parse(String.raw`{"u":1,"\\":1}`);
+  expect(parseJsonText(String.raw`{"u":1,"\u0007":{"\n":"\n"}}`)).toEqual({ u: 1, "\x07": { "\n": "\n" } });
+  expect(parseJsonText(String.raw`{"u":"\n"}`)).toEqual({ u: "\n" });
+  expect(() => parseJsonText(String.raw`{"\x":1}`)).toThrow(SyntaxError);
+  expect(() => parseJsonText('{"u"')).toThrow(SyntaxError);
+});
+
+test.each<[text: string, has: boolean]>([
+  [String.raw`{"a":"\"b\":","c":["\\"]}`, false],
+  [String.raw`["\\\"","\"",{"a\"":1}]`, true],
+  [String.raw`{"a\\" : 1}`, true],
+  [String.raw`{"é😀":"\u00e9\"","b":"\\\\"}`, false],
+  ['"\\', false],
+  ['["\\"', false],
+])("%s has an escaped key: %s", (text, has) => {
+  expect(hasEscapedKey(text)).toBe(has);
+  expect(hasEscapedKey(Buffer.from(text).toString("latin1"))).toBe(has);
+});
+
+test("escaped keys are found in each document as by the structural scan", () => {
+  const text = fc.string({ unit: fc.constantFrom("\\", '"', ":", "a", "é", "\n", " ") });
+  const { value: values } = fc.letrec<{ value: unknown }>((tie) => ({
+    value: fc.oneof({ maxDepth: 3 }, text, fc.array(tie("value")), fc.dictionary(text, tie("value"))),
+  }));
+  fc.assert(
+    fc.property(values, fc.constantFrom(undefined, 1), (value, space) => {
+      const json = JSON.stringify(value, undefined, space);
+      expect(hasEscapedKey(json)).toBe(scanStructure(Buffer.from(json)).hasEscapedKey);
+    }),
+  );
 });
 
 test("a document with escaped keys has the same values as without", () => {

@@ -23,6 +23,29 @@ export type AcceptedConnection = {
   readonly table: ConnectionTable;
 };
 
+/** A connection without calls, before it was served for the first time. */
+export function createConnection(
+  socket: Socket,
+  remoteAddress: string,
+  kind: ClientKind,
+  table: ConnectionTable,
+): AcceptedConnection {
+  return {
+    socket,
+    remoteAddress,
+    kind,
+    runtimeProcess: undefined,
+    isAuthenticated: false,
+    calls: noCalls,
+    acceptedMs: performance.now(),
+    idleOrder: 0,
+    evict: () => void socket.destroy(),
+    table,
+  };
+}
+
+const noCalls = { size: 0 };
+
 /** The connections of a listener. */
 export interface ConnectionTable {
   /** Determines the kind of a connection, if that is possible. */

@@ -2,6 +2,7 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { scanStructure } from "@flowgate/transcoding/server";
+import { maxDepth } from "../max-depth.ts";
 
 // What objects take in V8's heap, measured (docs/decisions.md). `[{},{}]` becomes 27 times as much as its text.
 const containerBytes = 64;
@@ -10,9 +11,6 @@ const messageBytes = 96;
 
 /** Characters outside of Latin-1 make each character of a string two bytes. */
 const characterBytes = 2;
-
-/** Deeper messages are rejected by the decoder. */
-const maxDepth = 100;
 
 /** About how many bytes the value of a JSON document takes in memory. */
 export function estimateJsonBytes(json: Uint8Array): number {
@@ -32,7 +30,8 @@ export function estimateMessageBytes(desc: DescMessage, bytes: Uint8Array, maxBy
     total += content.bytes;
     while (reader.pos < end && total <= maxBytes) {
       const [number, type] = reader.tag();
-      const inner = type === WireType.LengthDelimited && depth < maxDepth ? content.fieldContent(number) : undefined;
+      // The decoder rejects deeper messages.
+      const inner = type === WireType.LengthDelimited && depth < maxDepth ? content.fields.get(number) : undefined;
       if (inner === undefined) {
         total += valueBytes;
         reader.skip(type, number);
@@ -50,28 +49,29 @@ export function estimateMessageBytes(desc: DescMessage, bytes: Uint8Array, maxBy
   return total;
 }
 
-/** What a message, or an entry of a map, takes without its fields; and the content of a field, if that is one of these too. */
-type Content = { readonly bytes: number; fieldContent(fieldNumber: number): Content | undefined };
+/** What a message, or an entry of a map, takes without its fields; and the content of the fields that are one of these too. */
+type Content = { readonly bytes: number; readonly fields: ReadonlyMap<number, Content> };
+
+/** The field number of the value in an entry of a map. */
+const entryValue = 2;
 
 const contents = new WeakMap<DescMessage, Content>();
 
 function contentOf(desc: DescMessage): Content {
-  const known = contents.get(desc);
-  if (known !== undefined) return known;
-  const fields = new Map(desc.fields.map((field) => [field.number, field]));
-  const content: Content = {
+  let content = contents.get(desc);
+  if (content === undefined) {
+    const fields = new Map<number, Content>();
     // A google.protobuf.Value becomes the value in it.
-    bytes: desc.typeName === ValueSchema.typeName ? 0 : messageBytes,
-    fieldContent(number) {
-      const field = fields.get(number);
-      if (field?.fieldKind !== "map") {
-        return field?.message && contentOf(field.message);
+    content = { bytes: desc.typeName === ValueSchema.typeName ? 0 : messageBytes, fields };
+    // Before its fields, since a message can contain messages of its own type.
+    contents.set(desc, content);
+    for (const { number, fieldKind, message } of desc.fields) {
+      if (fieldKind === "map") {
+        fields.set(number, { bytes: 0, fields: new Map(message && [[entryValue, contentOf(message)]]) });
+      } else if (message !== undefined) {
+        fields.set(number, contentOf(message));
       }
-      const { message } = field;
-      // The value of an entry is its second field.
-      return { bytes: 0, fieldContent: (part) => (part === 2 && message ? contentOf(message) : undefined) };
-    },
-  };
-  contents.set(desc, content);
+    }
+  }
   return content;
 }

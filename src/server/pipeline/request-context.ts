@@ -68,6 +68,8 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   readonly address: string;
   readonly workload: (() => string | undefined) | undefined;
   overloaded: (() => FlowgateError) | undefined;
+  /** The format of the request message; set by the routes of RPCs. */
+  messageFormat: "proto" | "json" = "json";
   readonly #environment: RequestEnvironment;
   #route: Route | undefined;
   #requestId: string | undefined;

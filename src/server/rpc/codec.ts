@@ -7,8 +7,9 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { createJsonCodec, deferMessage } from "@flowgate/transcoding/server";
+import { maxDepth } from "../max-depth.ts";
 import type { Compression } from "./compression.ts";
-import { createProtoDecoder, maxDepth } from "./decode.ts";
+import { createProtoDecoder } from "./decode.ts";
 import { compressedFlag, envelope } from "./envelope.ts";
 
 /** Encodes and decodes the messages of a method in one of the two formats. */

@@ -118,7 +118,10 @@ function createConnectUnary(
       return { status: codeToHttpStatus(failure.code), headers, body: JSON.stringify(errorToJson(failure, {})) };
     },
   });
-  return (request) => run(call, request, []);
+  return (request) => {
+    request.messageFormat = codec.name;
+    return run(call, request, []);
+  };
 }
 
 /** Headers and, with the prefix `trailer-`, trailers: unary Connect responses have no HTTP trailers. */

@@ -8,10 +8,8 @@ import {
 import { formatPath } from "@flowgate/transcoding/json-path";
 import { methodRule, RequestError } from "@flowgate/transcoding/server";
 import { FlowgateError } from "../../errors.ts";
+import { maxDepth } from "../max-depth.ts";
 import { locateDepth } from "./locate-depth.ts";
-
-/** Maximum nesting depth of JSON messages, equal to the limit of binary decoders. */
-export const maxDepth = 100;
 
 /**
  * Decodes the binary form of a method's request message. Throws a FlowgateError `invalid_request`, or a RequestError with the JSON

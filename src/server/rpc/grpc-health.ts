@@ -6,23 +6,35 @@ import {
   HealthCheckResponse_ServingStatus as Status,
   HealthCheckResponseSchema,
 } from "../../../gen/grpc/health/v1/health_pb.ts";
-import { peerKey } from "../../auth/principal.ts";
+import type { ClientKind } from "../../auth/client-key.ts";
+import { type Peer, peerKey } from "../../auth/principal.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { Health } from "../health.ts";
-import type { ClientCounter } from "../listener/client-counter.ts";
+import { type ClientCounter, createClientCounter } from "../listener/client-counter.ts";
+import type { ListenerOptions } from "../listener/options.ts";
 
 /** Limited, since watches have no time limit and need no token. */
 const maxWatches = 1_000;
-/** Limit per IPv4 address or IPv6 /64. */
-export const maxWatchesPerClient = 100;
+/** Limit per IPv4 address or IPv6 /64, and on the Unix socket. */
+const maxWatchesPerClient = 100;
+/** Limit of the flow runtime, a tenth of that of one client. */
+const maxRuntimeWatches = 10;
 /** The limit that health.proto specifies for List. */
 const maxListed = 100;
 
-/**
- * gRPC's health checking protocol: https://github.com/grpc/grpc/blob/master/doc/health-checking.md. `watchers` counts
- * the watches of each client.
- */
-export function healthService(health: Health, watchers: ClientCounter): ServiceImpl<typeof HealthService> {
+type WatchCounters = Readonly<Record<ClientKind, ClientCounter>>;
+
+/** Counts the watches of each client. Those of flows are counted apart from those of operators with the same address. */
+export function createWatchCounters(isProxy: ListenerOptions["isProxy"]): WatchCounters {
+  return {
+    network: createClientCounter(maxWatchesPerClient, isProxy),
+    socket: createClientCounter(maxWatchesPerClient, () => false),
+    runtime: createClientCounter(maxRuntimeWatches, () => false),
+  };
+}
+
+/** gRPC's health checking protocol: https://github.com/grpc/grpc/blob/master/doc/health-checking.md. */
+export function healthService(health: Health, counters: WatchCounters): ServiceImpl<typeof HealthService> {
   return {
     check({ service }) {
       const status = statusOf(health, service);
@@ -42,9 +54,9 @@ export function healthService(health: Health, watchers: ClientCounter): ServiceI
 
     watch: ({ service }, { signal, values }) =>
       // Retains only the known service name, not the request, for the lifetime of the watch.
-      watch(health, watchers, {
+      watch(health, counters, {
         service: health.services.find((name) => name === service),
-        address: values.get(peerKey).address,
+        peer: values.get(peerKey),
         signal,
       }),
   };
@@ -53,16 +65,20 @@ export function healthService(health: Health, watchers: ClientCounter): ServiceI
 type Watch = {
   /** undefined: the requested service does not exist. */
   readonly service: string | undefined;
-  readonly address: string;
+  readonly peer: Peer;
   readonly signal: AbortSignal;
 };
 
 async function* watch(
   health: Health,
-  watchers: ClientCounter,
-  { service, address, signal }: Watch,
+  counters: WatchCounters,
+  { service, peer, signal }: Watch,
 ): AsyncGenerator<HealthCheckResponse> {
-  const release = health.subscriptions() < maxWatches ? watchers.admit(address) : undefined;
+  const kind = (await peer.clientKind?.()) ?? "network";
+  // A subscription would not notice it.
+  signal.throwIfAborted();
+  const isFull = kind === "network" && health.subscriptions() >= maxWatches;
+  const release = isFull ? undefined : counters[kind].admit(kind === "network" ? peer.address : kind);
   if (release === undefined) {
     throw new FlowgateError("limit_exceeded", "too many open watches: use Check");
   }

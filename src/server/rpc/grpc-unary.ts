@@ -86,5 +86,8 @@ export function createGrpcUnary(
       return finish(undefined, setHeadersOf(context), grpcTrailers(context, failure));
     },
   });
-  return (request) => run(call, request, []);
+  return (request) => {
+    request.messageFormat = codec.name;
+    return run(call, request, []);
+  };
 }

@@ -152,5 +152,8 @@ function createStream(
       return { status: 200, headers, body, ...(hasTrailers && { trailers }) };
     },
   });
-  return (request) => run(call, request, []);
+  return (request) => {
+    request.messageFormat = codec.name;
+    return run(call, request, []);
+  };
 }

@@ -1,24 +1,29 @@
 import type { DeploymentType as DeploymentTypeMessage } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Change } from "../../deployments/change.ts";
+import type { Analysis } from "../../analysis/analysis.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { DeploymentType } from "../../flows/configuration.ts";
 import { parseDeploymentType } from "../../flows/deployment-type.ts";
+import { invalidFlows, type Violation } from "../../flows/violation.ts";
 import type { FlowStore } from "../../store/store.ts";
 
-type Store = Pick<FlowStore, "find">;
+export type RestoreOptions = {
+  readonly store: Pick<FlowStore, "find">;
+  readonly analysis: Pick<Analysis, "validate">;
+};
 
 /** Makes the content of an earlier revision active again. */
-export function restoreChange(rev: string, deploymentType: DeploymentType, store: Store): Change {
+export function restoreChange(rev: string, deploymentType: DeploymentType, options: RestoreOptions): Change {
   return {
     cause: "restore",
     deploymentType,
-    apply: () => read(rev, store),
+    apply: () => read(rev, options),
     identity: () => [rev],
   };
 }
 
 /** Makes the content of the active revision's parent active again. `rev` is the revision that the request names. */
-export function undoChange(rev: string | undefined, deploymentType: DeploymentType, store: Store): Change {
+export function undoChange(rev: string | undefined, deploymentType: DeploymentType, options: RestoreOptions): Change {
   return {
     cause: "undo",
     deploymentType,
@@ -30,7 +35,7 @@ export function undoChange(rev: string | undefined, deploymentType: DeploymentTy
       if (parent === undefined) {
         throw nothingToUndo("the active revision is the first one");
       }
-      return read(parent, store);
+      return read(parent, options);
     },
     identity: () => [rev ?? ""],
   };
@@ -52,12 +57,23 @@ export function parseRestoreType(value: DeploymentTypeMessage): DeploymentType {
   return type;
 }
 
-async function read(rev: string, store: Store): Promise<Awaited<ReturnType<Change["apply"]>>> {
+async function read(rev: string, { store, analysis }: RestoreOptions): Promise<Awaited<ReturnType<Change["apply"]>>> {
   const revision = await store.find(rev);
   if (revision === undefined) {
     throw revisionNotFound(rev);
   }
-  return { flows: revision.flows, credentials: revision.credentials, restoredRev: rev };
+  const { flows, credentials } = revision;
+  const { violation } = await analysis.validate({ flows, credentials });
+  if (violation !== undefined) {
+    throw notRestorable(rev, violation);
+  }
+  return { flows, credentials, restoredRev: rev };
+}
+
+/** An earlier version of the service has accepted what the flow runtime can't use. */
+function notRestorable(rev: string, { path, message }: Violation): FlowgateError {
+  const remedy = `the revision ${JSON.stringify(rev)} is older than this rule: read it, correct its flows and deploy them`;
+  return invalidFlows({ path, message: `${message}; ${remedy}` });
 }
 
 export function revisionNotFound(rev: string): FlowgateError {

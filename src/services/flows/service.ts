@@ -7,14 +7,15 @@ import { readDeploymentCall } from "../deployment-call.ts";
 import { findRevision } from "./find-revision.ts";
 import { planFlows, type PlanFlowsOptions } from "./plan-flows.ts";
 import { toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
-import { parseRestoreType, undoChange } from "./restore.ts";
+import { parseRestoreType, type RestoreOptions, undoChange } from "./restore.ts";
 import { toChange } from "./set-flows.ts";
 import { singleFlowMethods } from "./single-flow.ts";
 
-export type FlowsServiceOptions = PlanFlowsOptions & {
-  readonly deployer: ObservedDeployer;
-  readonly decrypt: Decrypt;
-};
+export type FlowsServiceOptions = PlanFlowsOptions &
+  RestoreOptions & {
+    readonly deployer: ObservedDeployer;
+    readonly decrypt: Decrypt;
+  };
 
 export function flowsService({
   store,
@@ -62,7 +63,7 @@ export function flowsService({
     planFlows: (request, context) => planFlows(request, context, { store, prepare, analysis, runtime }),
 
     async undoFlows(request, context) {
-      const change = undoChange(request.rev, parseRestoreType(request.deploymentType), store);
+      const change = undoChange(request.rev, parseRestoreType(request.deploymentType), { store, analysis });
       return toSetFlowsResponse(await deployer.deploy(change, readDeploymentCall(request, request.rev, context)));
     },
 

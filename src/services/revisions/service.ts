@@ -11,18 +11,19 @@ import type { AuditRecord, FlowStore, RevisionState } from "../../store/store.ts
 import { readDeploymentCall } from "../deployment-call.ts";
 import { findRevision } from "../flows/find-revision.ts";
 import { toSetFlowsResponse } from "../flows/responses.ts";
-import { parseRestoreType, restoreChange, revisionNotFound } from "../flows/restore.ts";
+import { parseRestoreType, restoreChange, type RestoreOptions, revisionNotFound } from "../flows/restore.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "../pages.ts";
 import { parseMessage } from "../revision-text.ts";
 import { diffRevision, type DiffRevisionOptions } from "./diff.ts";
 import { parseFilter } from "./list-request.ts";
 
-export type RevisionsServiceOptions = DiffRevisionOptions & {
-  readonly store: FlowStore;
-  readonly deployer: ObservedDeployer;
-  /** Reads wait until the outcomes are recorded that the caller may know already from the response to a deployment. */
-  readonly outcomes: Pick<OutcomeRecorder, "flush">;
-};
+export type RevisionsServiceOptions = DiffRevisionOptions &
+  RestoreOptions & {
+    readonly store: FlowStore;
+    readonly deployer: ObservedDeployer;
+    /** Reads wait until the outcomes are recorded that the caller may know already from the response to a deployment. */
+    readonly outcomes: Pick<OutcomeRecorder, "flush">;
+  };
 
 export function revisionsService({
   store,
@@ -81,7 +82,7 @@ export function revisionsService({
     },
 
     async restoreRevision(request, context) {
-      const change = restoreChange(request.rev, parseRestoreType(request.deploymentType), store);
+      const change = restoreChange(request.rev, parseRestoreType(request.deploymentType), { store, analysis });
       const call = readDeploymentCall(request, request.activeRev, context);
       return toSetFlowsResponse(await deployer.deploy(change, call));
     },

@@ -4,6 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { RequestError } from "../../http/request-error.ts";
 import { withWideIntegers } from "../../json/exact.ts";
 import { holdsInt64, messageHoldsInt64 } from "../../json/int64.ts";
+import { parseJsonText } from "../../json/parse-text.ts";
 import { createJsonReaders } from "../../json/read.ts";
 import { setField } from "../../schema/http-body.ts";
 
@@ -49,11 +50,11 @@ function createParser(exact: boolean): (text: string) => unknown {
   return (text) => {
     let document: unknown;
     try {
-      document = JSON.parse(text);
+      document = parseJsonText(text);
     } catch (cause) {
       throw unreadable("it is not JSON", cause);
     }
-    return exact && wideInteger.test(text) ? withWideIntegers(document, text, JSON.parse) : document;
+    return exact && wideInteger.test(text) ? withWideIntegers(document, text, parseJsonText) : document;
   };
 }
 

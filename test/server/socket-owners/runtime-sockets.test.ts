@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import { createRuntimeSockets } from "../../src/server/runtime-sockets.ts";
-import { startHolder } from "./start-holder.ts";
+import { createRuntimeSockets } from "../../../src/server/socket-owners/runtime-sockets.ts";
+import { startHolder } from "../start-holder.ts";
 
 /** A server on all addresses of the machine that keeps what it has accepted. */
 async function acceptAll() {
@@ -75,7 +75,7 @@ describe.runIf(process.platform === "linux")("the connections of the runtime", (
   });
 
   test("are not looked for at other addresses of the machine while descriptors are used up", async () => {
-    const module = JSON.stringify(import.meta.resolve("../../src/server/runtime-sockets.ts"));
+    const module = JSON.stringify(import.meta.resolve("../../../src/server/socket-owners/runtime-sockets.ts"));
     const code = `import { openSync } from "node:fs";
       import { createRuntimeSockets } from ${module};
       const { isPossible } = createRuntimeSockets({ processId: () => 1, hasChildren: false });

@@ -1,19 +1,20 @@
 import { create, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { createAcceptCheck } from "../response/accept.ts";
 import type { TranscodingResponse } from "../http/response.ts";
 import { createBinder, createParameterFieldsReader } from "../request/bind.ts";
 import { createSelector, type Route, type Variant } from "../routing/route.ts";
 import { createStreamInvoke, iterableOfOne } from "../call/invoke.ts";
 import type { Invocation } from "../call/runner.ts";
 import { codeOfStatus, nameOfCode } from "../errors/codes.ts";
+import { unwrapGoogleError } from "../errors/format.ts";
+import { createNegotiation } from "./negotiate.ts";
 import { createCallPipeline } from "./pipeline.ts";
 import { RequestError } from "../http/request-error.ts";
 import { findRawBody } from "../schema/http-body.ts";
 import type { StreamImplementation } from "../call/implementations.ts";
 import type { Operation, OperationOptions } from "./operation.ts";
 import type { TranscodingRequest } from "../http/request.ts";
-import { createResponder } from "../response/respond.ts";
+import { createAltReader } from "../request/system-parameters.ts";
 import { maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 import { createRequestMessages } from "../stream/request-messages.ts";
 import { createStreamResponder, type StreamCall } from "../stream/respond.ts";
@@ -61,11 +62,13 @@ export function createStreamOperation(
         negotiate:
           kind === "client_streaming"
             ? createSingleResponder(route, variant, options)
-            : createNegotiation(route, variant, options, kind === "bidi_streaming"),
+            : createStreamNegotiation(route, variant, options, kind === "bidi_streaming"),
       },
     ]),
   );
   const pipeline = createCallPipeline(method, route, options);
+  // The framing has the key `error` already.
+  const toStreamError = options.errors === "google" ? unwrapGoogleError : (json: string) => json;
 
   const call = async ({ request, pathVariables, context, deadline }: Invocation): Promise<TranscodingResponse> => {
     if (kind === "bidi_streaming" && request.httpVersionMajor < 2) {
@@ -80,7 +83,7 @@ export function createStreamOperation(
       requestError = error;
     });
     const formatError = (error: unknown): string =>
-      errorToJson(pipeline.errorResponse(requestError ?? error, context), error);
+      toStreamError(errorToJson(pipeline.errorResponse(requestError ?? error, context), error));
     try {
       const invoked = await invoke(requests, context);
       const responses = shutdownSignal === undefined ? invoked : untilShutdown(invoked, shutdownSignal);
@@ -110,6 +113,7 @@ function createStreamReader(route: Route, variant: Variant, options: OperationOp
     maxDepth: options.maxDepth,
     protoKeys: options.protoKeys,
     registry: options.registry,
+    setMask: undefined,
   });
   // The chunks of a raw body form one document: only the first message has the fields of path and query.
   const isRaw = findRawBody(input, variant.body) !== undefined;
@@ -146,21 +150,33 @@ async function* assignParameters(
   }
 }
 
-function createNegotiation(
-  { method }: Route,
+function createStreamNegotiation(
+  route: Route,
   variant: Variant,
   options: OperationOptions,
   onlyNdjson: boolean,
 ): CompiledVariant["negotiate"] {
-  const negotiate = createStreamResponder(method, variant, {
-    ...options.streams,
-    registry: options.registry,
-    jsonOptions: options.jsonOptions,
-    onlyNdjson,
-  });
+  const { registry, jsonOptions, streams } = options;
+  const streamOptions = { ...streams, registry, jsonOptions, onlyNdjson };
+  const negotiate = createStreamResponder(route.method, variant, streamOptions);
   const compressor = options.compression?.streams === true ? options.compressor : undefined;
-  return ({ headers }) => {
-    const respond = negotiate(headers.accept);
+  if (!options.systemParameters) {
+    return ({ headers }) => {
+      const respond = negotiate(headers.accept);
+      compressor?.assertAccepted(headers["accept-encoding"]);
+      return respond;
+    };
+  }
+  const isRaw = findRawBody(route.method.output, variant.responseBody) !== undefined;
+  const readAlt = createAltReader(route, variant, isRaw ? ["json", "media"] : onlyNdjson ? ["json"] : ["json", "sse"]);
+  const negotiateWithNumbers = createStreamResponder(route.method, variant, {
+    ...streamOptions,
+    jsonOptions: { ...jsonOptions, enumAsInteger: true },
+  });
+  return ({ headers, target }) => {
+    const { format, enumAsInteger } = readAlt(target);
+    const accept = format === "sse" ? "text/event-stream" : headers.accept;
+    const respond = enumAsInteger ? negotiateWithNumbers(accept) : negotiate(accept);
     compressor?.assertAccepted(headers["accept-encoding"]);
     return respond;
   };
@@ -168,26 +184,24 @@ function createNegotiation(
 
 /** The response to a client stream is the same as that to a unary call. */
 function createSingleResponder(
-  { method }: Route,
+  route: Route,
   variant: Variant,
   options: OperationOptions,
 ): CompiledVariant["negotiate"] {
-  const respond = createResponder(method, variant, options);
-  const assertAccepted = createAcceptCheck(method, variant, options.compressor);
-  const sendSingle: Respond = async ({ request, context, deadline, responses }) => {
-    const source = openCancellable(responses, deadline);
-    request.onAbort(() => source.cancel());
-    const first = await source.next();
-    source.cancel();
-    if (first.done === true) {
-      throw new ConnectError("no response message from a method that returns one", Code.Internal);
-    }
-    context.finish();
-    return respond(request, first.value, context.existingResponseHeader());
-  };
-  return ({ headers }) => {
-    assertAccepted(headers);
-    return sendSingle;
+  const negotiate = createNegotiation(route, variant, options);
+  return (negotiated) => {
+    const respond = negotiate(negotiated);
+    return async ({ request, context, deadline, responses }) => {
+      const source = openCancellable(responses, deadline);
+      request.onAbort(() => source.cancel());
+      const first = await source.next();
+      source.cancel();
+      if (first.done === true) {
+        throw new ConnectError("no response message from a method that returns one", Code.Internal);
+      }
+      context.finish();
+      return respond(request, first.value, context.existingResponseHeader());
+    };
   };
 }
 

@@ -90,6 +90,8 @@ const steps: [step: string, outcome: object][] = [
   ],
   ["an empty stream", { documents: [] }],
   ["a stream that fails", failed("NotFound", 404, "there is no such database", "DATABASE_NOT_FOUND")],
+  // The exception of a connection that was aborted: the client does not read errors within a stream.
+  ["a stream that fails later", { exception: "ChunkedEncodingError" }],
   ["list documents", { names: [`${books}/1`, `${books}/2`] }],
 ];
 

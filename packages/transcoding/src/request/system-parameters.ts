@@ -49,7 +49,7 @@ export function systemParametersOf(route: Route, { body }: Variant): string[] {
 }
 
 /** The response that the system parameter `$alt` or `alt` requests. */
-export type Alt = {
+type Alt = {
   readonly format: AltFormat;
   /** Whether enum values are numbers, as generated clients of Google's request it. */
   readonly enumAsInteger: boolean;

@@ -23,9 +23,10 @@ type Preset = Pick<
 export const presets = {
   /**
    * grpc-gateway v2. Sets: unknown query parameters are ignored, and so are those for a field that the path or
-   * the body binds; the FieldMask of a PATCH is filled from the body (`allow_patch_feature`); errors are google.rpc.Status; a stream is application/json with lines of `{"result": …}`; fields with their
-   * default value are written, and messages that are not set as null (`EmitUnpopulated`). For `UseProtoNames` set
-   * `jsonOptions.useProtoFieldName`, for `UseEnumNumbers` `jsonOptions.enumAsInteger`.
+   * the body binds; the FieldMask of a PATCH is filled from the body (`allow_patch_feature`); errors are google.rpc.Status; a
+   * stream is application/json with lines of `{"result": …}`; fields with their default value are written, and messages that are
+   * not set as null (`EmitUnpopulated`). For `UseProtoNames` set `jsonOptions.useProtoFieldName`, for `UseEnumNumbers`
+   * `jsonOptions.enumAsInteger`.
    *
    * Still different: a known path with another method is 405, not 501; metadata is sent without the prefix `Grpc-Metadata-`, and trailers are not sent; a header can't override the method; bodies
    * have a limit (`maxBodyBytes`).
@@ -42,11 +43,11 @@ export const presets = {
   /**
    * Envoy's grpc_json_transcoder with `convert_grpc_status`. Sets: unknown query parameters are rejected, as with
    * `request_validation_options.reject_unknown_query_parameters` (set `unknownQuery: "ignore"` if you use
-   * `ignore_unknown_query_parameters`, and `ignoredQuery` if you use `ignored_query_parameters`); a parameter for a field that the path or the body binds is ignored; errors are
-   * google.rpc.Status; a stream is a JSON array (set `streams.json: "lines"` if you use `stream_newline_delimited`, and
-   * `streams.preferred: "sse"` if you use `stream_sse_style_delimited`). Of its other `print_options`,
-   * `always_print_primitive_fields` is `jsonOptions.alwaysEmitImplicit`, `always_print_enums_as_ints` `enumAsInteger`, and
-   * `preserve_proto_field_names` `useProtoFieldName`.
+   * `ignore_unknown_query_parameters`, and `ignoredQuery` if you use `ignored_query_parameters`); a parameter for a field that the
+   * path or the body binds is ignored; errors are google.rpc.Status; a stream is a JSON array (set `streams.json: "lines"` if you
+   * use `stream_newline_delimited`, and `streams.preferred: "sse"` if you use `stream_sse_style_delimited`). Of its other
+   * `print_options`, `always_print_primitive_fields` is `jsonOptions.alwaysEmitImplicit`, `always_print_enums_as_ints`
+   * `enumAsInteger`, and `preserve_proto_field_names` `useProtoFieldName`.
    *
    * Still different: a request that matches no rule is rejected (404, 405, 400), not forwarded; `+` in a query is a
    * space, as with `query_param_unescape_plus`; `details` is present even when empty; names of enum values are

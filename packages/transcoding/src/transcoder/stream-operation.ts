@@ -7,17 +7,16 @@ import { createStreamInvoke, iterableOfOne } from "../call/invoke.ts";
 import type { Invocation } from "../call/runner.ts";
 import { codeOfStatus, nameOfCode } from "../errors/codes.ts";
 import { unwrapGoogleError } from "../errors/format.ts";
-import { createNegotiation } from "./negotiate.ts";
+import { createNegotiation, createStreamNegotiation } from "./negotiate.ts";
 import { createCallPipeline } from "./pipeline.ts";
 import { RequestError } from "../http/request-error.ts";
 import { findRawBody } from "../schema/http-body.ts";
 import type { StreamImplementation } from "../call/implementations.ts";
 import type { Operation, OperationOptions } from "./operation.ts";
 import type { TranscodingRequest } from "../http/request.ts";
-import { createAltReader } from "../request/system-parameters.ts";
 import { maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 import { createRequestMessages } from "../stream/request-messages.ts";
-import { createStreamResponder, type StreamCall } from "../stream/respond.ts";
+import type { RespondStream } from "../stream/respond.ts";
 import { untilShutdown } from "../stream/shutdown.ts";
 import { openCancellable } from "../stream/cancellable-iterator.ts";
 
@@ -29,13 +28,10 @@ type ReadRequests = (
   onRequestError: (error: RequestError) => void,
 ) => Promise<AsyncIterable<Message>>;
 
-/** Creates the HTTP response of a call. Rejects if an error occurs before the first response message. */
-type Respond = (call: StreamCall) => Promise<TranscodingResponse>;
-
 type CompiledVariant = {
   readonly read: ReadRequests;
   /** Throws a RequestError of status 406 if the client accepts no supported format. */
-  readonly negotiate: (request: TranscodingRequest) => Respond;
+  readonly negotiate: (request: TranscodingRequest) => RespondStream;
 };
 
 /**
@@ -148,38 +144,6 @@ async function* assignParameters(
     // Implementations expect ConnectErrors; the response is that of the RequestError.
     throw new ConnectError(error.message, codeOfStatus(error.status), undefined, undefined, error);
   }
-}
-
-function createStreamNegotiation(
-  route: Route,
-  variant: Variant,
-  options: OperationOptions,
-  onlyNdjson: boolean,
-): CompiledVariant["negotiate"] {
-  const { registry, jsonOptions, streams } = options;
-  const streamOptions = { ...streams, registry, jsonOptions, onlyNdjson };
-  const negotiate = createStreamResponder(route.method, variant, streamOptions);
-  const compressor = options.compression?.streams === true ? options.compressor : undefined;
-  if (!options.systemParameters) {
-    return ({ headers }) => {
-      const respond = negotiate(headers.accept);
-      compressor?.assertAccepted(headers["accept-encoding"]);
-      return respond;
-    };
-  }
-  const isRaw = findRawBody(route.method.output, variant.responseBody) !== undefined;
-  const readAlt = createAltReader(route, variant, isRaw ? ["json", "media"] : onlyNdjson ? ["json"] : ["json", "sse"]);
-  const negotiateWithNumbers = createStreamResponder(route.method, variant, {
-    ...streamOptions,
-    jsonOptions: { ...jsonOptions, enumAsInteger: true },
-  });
-  return ({ headers, target }) => {
-    const { format, enumAsInteger } = readAlt(target);
-    const accept = format === "sse" ? "text/event-stream" : headers.accept;
-    const respond = enumAsInteger ? negotiateWithNumbers(accept) : negotiate(accept);
-    compressor?.assertAccepted(headers["accept-encoding"]);
-    return respond;
-  };
 }
 
 /** The response to a client stream is the same as that to a unary call. */

@@ -89,5 +89,9 @@ none = firestore.run_query(request={"parent": documents, "structured_query": {"l
 show("an empty stream", documents=list(none))
 other = {"parent": "projects/p/databases/none/documents"}
 show_error("a stream that fails", lambda: firestore.run_query(request=other))
+try:
+    list(firestore.run_query(request={"parent": "projects/p/databases/broken/documents", "structured_query": query}))
+except Exception as error:
+    show("a stream that fails later", exception=type(error).__name__)
 listed = firestore.list_documents(request={"parent": f"{documents}/shelves/s", "collection_id": "books"})
 show("list documents", names=[document.name for document in listed])

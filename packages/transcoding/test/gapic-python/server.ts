@@ -172,6 +172,9 @@ function serveDocuments(router: ConnectRouter, types: FileRegistry): void {
       for (let number = 1; number <= queryType.value.limit; number++) {
         yield { document: book(parent, number), skippedResults: number };
       }
+      if (parent.includes("/broken/")) {
+        throw failure(Code.DataLoss, "the database is broken", "DATABASE_BROKEN");
+      }
     },
     listDocuments: ({ parent, collectionId }: { parent: string; collectionId: string }) => ({
       documents: [1, 2].map((number) => ({ name: `${parent}/${collectionId}/${number}` })),

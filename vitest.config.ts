@@ -35,7 +35,7 @@ export default defineConfig({
           name: "interpreted",
           include: [`${transcoding}/**/*.test.ts`],
           // Their programs are processes of their own, and the example of grpc-gateway has a fixed port.
-          exclude: ["tutorial", "quick-starts", "client/browser", "client/grpc-gateway"].map(
+          exclude: ["tutorial", "quick-starts", "gapic-python", "client/browser", "client/grpc-gateway"].map(
             (name) => `${transcoding}/${name}.test.ts`,
           ),
           setupFiles: [`${transcoding}/forbid-code-generation.ts`],

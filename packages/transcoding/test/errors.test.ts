@@ -70,6 +70,7 @@ describe("the format of an error", () => {
       { type: "about:blank", title: "Not Found", status: 404, detail: "no flow", code: "no_flow", details },
     ],
     ["status", "application/json", { code: 5, message: "no flow", details }],
+    ["google", "application/json", { error: { code: 404, message: "no flow", status: "NOT_FOUND", details } }],
   ] as const)("%s", async (errors, contentType, body) => {
     await using server = await serve(failing(rich, { errors }));
     const reply = await server.send("GET", "/things/headers");
@@ -112,12 +113,16 @@ describe("the format of an error", () => {
       body: { type: "about:blank", title: expect.any(String), status, detail: message, code: reason },
     });
     expect(await send("status")).toEqual({ type: "application/json", body: { code, message, details: [] } });
+    expect(await send("google")).toEqual({
+      type: "application/json",
+      body: { error: { code: status, message, status: expect.stringMatching(/^[A-Z_]+$/) } },
+    });
     const custom = await send((error) => ({ body: { own: error.reason, code: error.code } }));
     expect(custom).toEqual({ type: "application/json", body: { own: reason, code } });
   });
 
   test("of a value that is no ConnectError reveals nothing, in every format", async () => {
-    for (const errors of ["plain", "problem", "status"] as const) {
+    for (const errors of ["plain", "problem", "status", "google"] as const) {
       await using server = await serve(failing(new Error("secret of the inside"), { errors }));
       const reply = await server.send("GET", "/things/headers");
       expect(reply.status).toBe(500);
@@ -175,7 +180,7 @@ describe("the format of an error", () => {
 
   test("with an unknown name is rejected at start-up", () => {
     expect(() => createTranscoder(failing(rich, { errors: "xml" as never }))).toThrow(
-      'the option errors must be "plain", "problem", "status" or a function, not "xml"',
+      'the option errors must be "plain", "problem", "status", "google" or a function, not "xml"',
     );
   });
 });

@@ -150,8 +150,11 @@ describe("an option", () => {
     ["title", "the option title has no value: options are name=value"],
     ["title=a,title=b", "the option title is given twice"],
     ["output=x.txt", 'the option output must be the name of a file that ends with .json, .yaml or .yml, not "x.txt"'],
-    ["preset=grpc-gateway", 'the option preset must be "grpcGateway", "envoy" or "vanguard", not "grpc-gateway"'],
-    ["errors=x", 'the option errors must be "plain", "problem" or "status", not "x"'],
+    [
+      "preset=grpc-gateway",
+      'the option preset must be "grpcGateway", "envoy", "vanguard" or "google", not "grpc-gateway"',
+    ],
+    ["errors=x", 'the option errors must be "plain", "problem", "status" or "google", not "x"'],
     ["streams=x", 'the option streams must be "array", "results" or "lines", not "x"'],
     [
       "services=transcodingtest.v1.ThingService",
@@ -179,6 +182,16 @@ describe("a configuration file", () => {
   }
 
   const selector = "transcodingtest.v1.ThingsService.GetHeaders";
+
+  test("with the preset google accepts templates of Google's", async () => {
+    const rules = [
+      { selector: "transcodingtest.v1.ThingsService.EchoThing", get: "/v1/{thing.text=docs/**}/{thing.small}" },
+    ];
+    const { error, document } = await runWithConfig({ preset: "google", rules });
+    expect(error).toBe("");
+    expect(Object.keys(document?.paths ?? {})).toContain("/v1/docs/{thing.text}/{thing.small}");
+    expect((await runWithConfig({ preset: "google", googleTemplates: false, rules })).error).toContain("**");
+  });
 
   test("has the options of openapi() and of the transcoder", async () => {
     const { error, name, document } = await runWithConfig(

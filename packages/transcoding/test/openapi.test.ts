@@ -18,6 +18,7 @@ import {
 } from "../src/index.ts";
 import type { OperationObject, Parameter } from "../src/openapi/document.ts";
 import { problemOf, schemaPaths, createSchemaCheck } from "./openapi-check.ts";
+import { readBroken } from "./read-broken.ts";
 import { createMethod, createRequest } from "./service.ts";
 
 type Rule = MessageInitShape<typeof HttpRuleSchema>;
@@ -411,13 +412,17 @@ describe("a response", () => {
     });
   });
 
-  test.each<[accept: string, options: Pick<TranscoderOptions, "streams"> & { errors?: "plain" | "status" }]>([
-    ["application/x-ndjson", {}],
-    ["application/x-ndjson", { errors: "status" }],
-    ["text/event-stream", {}],
-    ["application/json", { streams: { json: "results" } }],
-    ["application/json", { streams: { json: "lines" }, errors: "status" }],
-  ])("that is a failed stream matches its description: %s, %j", async (accept, options) => {
+  test.each<[accept: string, options: Pick<TranscoderOptions, "streams"> & { errors?: "plain" | "status" | "google" }]>(
+    [
+      ["application/x-ndjson", {}],
+      ["application/x-ndjson", { errors: "status" }],
+      ["application/x-ndjson", { errors: "google" }],
+      ["text/event-stream", {}],
+      ["text/event-stream", { errors: "google" }],
+      ["application/json", { streams: { json: "results" } }],
+      ["application/json", { streams: { json: "lines" }, errors: "status" }],
+    ],
+  )("that is a failed stream matches its description: %s, %j", async (accept, options) => {
     const routes: TranscoderOptions["routes"] = (router) =>
       router.service(StreamsService, {
         async *list() {
@@ -441,6 +446,7 @@ describe("a response", () => {
     ["plain", "application/json", { code: "a", message: "b" }],
     ["problem", "application/problem+json", { type: "about:blank", title: "a", status: 400, detail: "b", code: "c" }],
     ["status", "application/json", { code: 3, message: "b", details: [{ "@type": "type.googleapis.com/a.B" }] }],
+    ["google", "application/json", { error: { code: 400, message: "b", status: "INVALID_ARGUMENT" } }],
   ] as const)("to a failure has the shape of the option: %s", async (errors, mediaType, value) => {
     const document = describeService(ThingsService, [], { errors });
     expect(await problemOf(document)).toBeUndefined();
@@ -449,19 +455,6 @@ describe("a response", () => {
     expect(createSchemaCheck(document)(path, {})).toContain("required property");
   });
 });
-
-/** The body of a stream before it was aborted. */
-async function readBroken(pieces: AsyncIterable<string>): Promise<string> {
-  let text = "";
-  try {
-    for await (const piece of pieces) {
-      text += piece;
-    }
-  } catch {
-    return text;
-  }
-  throw new Error("the stream ended well");
-}
 
 const parseLines = (text: string): unknown[] =>
   text

@@ -9,13 +9,17 @@ import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
 const routes: TranscoderOptions["routes"] = (router) => router.service(ThingsService, {});
 
 const known =
-  "routes, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, maxBodyBytes, maxDepth, " +
+  "routes, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
+  "ignoredQuery, systemParameters, fieldMaskFromBody, maxBodyBytes, maxDepth, " +
   "protoKeys, deferred, maxTimeoutMs, streams, compression, registry, jsonOptions, cors, errors";
 
 describe("a misspelt option", () => {
   test.each([
     [{ unkownQuery: "ignore" }, "there is no option unkownQuery; did you mean unknownQuery?"],
     [{ maxBody: 1 }, "there is no option maxBody; did you mean maxBodyBytes?"],
+    [{ ignoreQuery: [] }, "there is no option ignoreQuery; did you mean ignoredQuery?"],
+    [{ systemParameter: true }, "there is no option systemParameter; did you mean systemParameters?"],
+    [{ fieldMask: true }, "there is no option fieldMask; did you mean fieldMaskFromBody?"],
     [{ MAXDEPTH: 1 }, "there is no option MAXDEPTH; did you mean maxDepth?"],
     [{ verbose: true }, `there is no option verbose; the options are ${known}`],
     [{ constructor: 1 }, `there is no option constructor; the options are ${known}`],
@@ -37,6 +41,10 @@ describe("a wrong value", () => {
     [{ strictTemplates: "no" }, 'the option strictTemplates must be true or false, not "no"'],
     [{ unknownQuery: "yes" }, 'the option unknownQuery must be "reject" or "ignore", not "yes"'],
     [{ boundQuery: true }, 'the option boundQuery must be "reject" or "ignore", not true'],
+    [{ ignoredQuery: "key" }, 'the option ignoredQuery must be an array of strings, not "key"'],
+    [{ ignoredQuery: [/key/] }, "the option ignoredQuery must be an array of strings, not [an object]"],
+    [{ systemParameters: "google" }, 'the option systemParameters must be true or false, not "google"'],
+    [{ fieldMaskFromBody: 1 }, "the option fieldMaskFromBody must be true or false, not 1"],
     [{ maxBodyBytes: "4mb" }, 'the option maxBodyBytes must be a number from 0 to 9007199254740991, not "4mb"'],
     [{ maxDepth: Number.NaN }, "the option maxDepth must be a number from 1 to 500, not NaN"],
     [{ maxTimeoutMs: 0 }, "the option maxTimeoutMs must be a number from 1 to 2147483647, not 0"],
@@ -60,7 +68,7 @@ describe("a wrong value", () => {
       { cors: null },
       "the option cors must be an object with origins, credentials, exposeHeaders, maxAgeSeconds, not null",
     ],
-    [{ errors: "xml" }, 'the option errors must be "plain", "problem", "status" or a function, not "xml"'],
+    [{ errors: "xml" }, 'the option errors must be "plain", "problem", "status", "google" or a function, not "xml"'],
     [{ rules: [{ pattern: {} }] }, "the option rules[0].selector is missing: it must be a string"],
   ])("is an error that says what is allowed: %j", (options, message) => {
     expect(() => createTranscoder({ routes, ...(options as object) })).toThrow(new Error(message));

@@ -3,6 +3,8 @@ import {
   createFileRegistry,
   setExtension,
   type DescMessage,
+  type DescMethod,
+  type DescMethodServerStreaming,
   type DescMethodUnary,
   type Message,
   type MessageInitShape,
@@ -20,6 +22,23 @@ export function createMethod(
   rule: MessageInitShape<typeof HttpRuleSchema>,
   more: MessageInitShape<typeof MethodRuleSchema> = {},
 ): DescMethodUnary {
+  return buildMethod(message, rule, more, false) as DescMethodUnary;
+}
+
+/** Creates an RPC with a stream of responses. */
+export function createServerStream(
+  message: DescMessage,
+  rule: MessageInitShape<typeof HttpRuleSchema>,
+): DescMethodServerStreaming {
+  return buildMethod(message, rule, {}, true) as DescMethodServerStreaming;
+}
+
+function buildMethod(
+  message: DescMessage,
+  rule: MessageInitShape<typeof HttpRuleSchema>,
+  more: MessageInitShape<typeof MethodRuleSchema>,
+  serverStreaming: boolean,
+): DescMethod {
   const options = create(MethodOptionsSchema);
   setExtension(options, methodExtension, create(MethodRuleSchema, more));
   setExtension(options, http, create(HttpRuleSchema, rule));
@@ -29,14 +48,16 @@ export function createMethod(
     package: "echo.v1",
     syntax: "proto3",
     dependency: [message.file.proto.name],
-    service: [{ name: "EchoService", method: [{ name: "Echo", inputType: type, outputType: type, options }] }],
+    service: [
+      { name: "EchoService", method: [{ name: "Echo", inputType: type, outputType: type, serverStreaming, options }] },
+    ],
   });
   const registry = createFileRegistry(file, (name) => (name === message.file.proto.name ? message.file : undefined));
   const method = registry.getService("echo.v1.EchoService")?.method["echo"];
-  if (method?.methodKind !== "unary") {
+  if (method === undefined) {
     throw new Error("the method was not built");
   }
-  return method as DescMethodUnary;
+  return method;
 }
 
 /** A transcoder with a single RPC that returns its request; `seen` has the messages that it received. */

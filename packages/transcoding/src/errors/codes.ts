@@ -49,6 +49,11 @@ export function codeOfStatus(status: number): Code {
   return codes.get(status) ?? (status < 500 ? Code.InvalidArgument : Code.Internal);
 }
 
+/** The name of a code in google/rpc/code.proto: "INVALID_ARGUMENT" for Code.InvalidArgument. */
+export function protoNameOfCode(code: Code): string {
+  return code === Code.Canceled ? "CANCELLED" : nameOfCode(code).toUpperCase();
+}
+
 /** The name of a code in snake case: "invalid_argument" for Code.InvalidArgument. */
 export function nameOfCode(code: Code): string {
   return (Code[code] ?? "Unknown").replaceAll(/(?<!^)([A-Z])/g, "_$1").toLowerCase();

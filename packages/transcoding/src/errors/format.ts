@@ -1,5 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { Code } from "@connectrpc/connect";
+import { isObject } from "../json/wide-integer.ts";
+import { protoNameOfCode } from "./codes.ts";
 import { statusPhrases } from "./status-phrases.ts";
 import { isHeaderValue, jsonResponse, type TranscodingResponse } from "../http/response.ts";
 
@@ -34,8 +36,8 @@ export type ErrorShape = {
   readonly body?: unknown;
 };
 
-/** The format of error bodies: `{code, message}`, RFC 9457, google.rpc.Status, or a function. */
-export type ErrorFormat = "plain" | "problem" | "status" | ((error: TranscodingError) => ErrorShape);
+/** The format of error bodies: `{code, message}`, RFC 9457, google.rpc.Status, that of Google's APIs, or a function. */
+export type ErrorFormat = "plain" | "problem" | "status" | "google" | ((error: TranscodingError) => ErrorShape);
 
 /** Compiles the `errors` option. The formatter never throws. */
 export function createErrorFormatter(format: ErrorFormat): (error: TranscodingError) => TranscodingResponse {
@@ -59,7 +61,23 @@ export function createErrorFormatter(format: ErrorFormat): (error: TranscodingEr
         const { status, code, message, headers } = error;
         return jsonResponse(status, { ...headers }, { code, message, details: error.details() });
       };
+    case "google":
+      return googleResponse;
   }
+}
+
+/** Formats an error as Google's APIs do (AIP-193, "HTTP/1.1+JSON representation"). */
+function googleResponse(error: TranscodingError): TranscodingResponse {
+  const { status, code, message, headers } = error;
+  const details = error.details();
+  const body = { code: status, message, status: protoNameOfCode(code) };
+  return jsonResponse(status, { ...headers }, { error: details.length === 0 ? body : { ...body, details } });
+}
+
+/** Returns what is below the key `error` of such an error; an error in another format unchanged. */
+export function unwrapGoogleError(json: string): string {
+  const { error, ...others } = JSON.parse(json) as { error?: unknown };
+  return isObject(error) && Object.keys(others).length === 0 ? JSON.stringify(error) : json;
 }
 
 /** Formats application/problem+json (RFC 9457). The title of "about:blank" is the phrase of the status (section 4.2.1). */

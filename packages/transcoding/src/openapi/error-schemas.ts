@@ -6,7 +6,12 @@ import type { Response, ResponseHeader, Schema } from "./document.ts";
 import { describe, type Schemas } from "./schema.ts";
 
 /** The body of errors without a detail message of their own: the format of the transcoder's `errors` option, or a schema. */
-export type ErrorBody = "plain" | "problem" | "status" | { readonly mediaType: string; readonly schema: Schema };
+export type ErrorBody =
+  | "plain"
+  | "problem"
+  | "status"
+  | "google"
+  | { readonly mediaType: string; readonly schema: Schema };
 
 type NamedBody = { readonly mediaType: string; readonly name: string; readonly schema: Schema };
 
@@ -18,7 +23,20 @@ const details: Schema = {
   items: { type: "object", properties: { "@type": { type: "string" } }, required: ["@type"] },
 };
 
-const bodies: Readonly<Record<"plain" | "problem" | "status", NamedBody>> = {
+/** What Google's APIs have below the key `error`. */
+const googleError: Schema = {
+  type: "object",
+  description: "AIP-193.",
+  properties: {
+    code: { type: "integer", format: "int32", description: "The HTTP status." },
+    message,
+    status: { type: "string", description: "The name of a google.rpc.Code." },
+    details,
+  },
+  required: ["code", "message", "status"],
+};
+
+const bodies: Readonly<Record<"plain" | "problem" | "status" | "google", NamedBody>> = {
   plain: {
     mediaType: "application/json",
     name: "Error",
@@ -54,6 +72,11 @@ const bodies: Readonly<Record<"plain" | "problem" | "status", NamedBody>> = {
       },
       required: ["code", "message", "details"],
     },
+  },
+  google: {
+    mediaType: "application/json",
+    name: "Error",
+    schema: { type: "object", properties: { error: googleError }, required: ["error"] },
   },
 };
 
@@ -95,7 +118,9 @@ export function createErrorResponses(body: ErrorBody, schemas: Schemas, comments
   return {
     bodyOf(messages) {
       // An error that is not JSON is sent in the plain format there.
-      const other = /[/+]json$/.test(mediaType) ? schemas.named(name, schema) : bodies.plain.schema;
+      const json = /[/+]json$/.test(mediaType) ? schemas.named(name, schema) : bodies.plain.schema;
+      // Streams have the key `error` already.
+      const other = body === "google" ? googleError : json;
       return anyOf(messages.filter(hasBody), [other]);
     },
     add(responses, messages) {

@@ -72,7 +72,7 @@ const anOutput: OptionCheck = {
   accepts: (value) => isString(value) && /\.(?:json|ya?ml)$/.test(String(value)),
 };
 const aPreset = oneOf(...Object.keys(presets));
-const anErrorFormat = oneOf("plain", "problem", "status");
+const anErrorFormat = oneOf("plain", "problem", "status", "google");
 const aStreamFormat = oneOf("array", "results", "lines");
 const strings = arrayOf("strings", isString);
 
@@ -121,6 +121,7 @@ export function readOptions(parameter: string): PluginOptions {
   checkOptions(given, parameterChecks);
   const config = given.config === undefined ? {} : readConfig(given.config);
   const presetName = given.preset ?? config.preset;
+  const preset = presetName === undefined ? {} : presets[presetName];
   const errors = given.errors ?? config.errors;
   const json = given.streams ?? config.streams?.json;
   const { title, version, description } = given;
@@ -135,14 +136,14 @@ export function readOptions(parameter: string): PluginOptions {
     servers: given.servers?.map((url) => ({ url })) ?? config.servers ?? [],
     services: given.services ?? config.services ?? [],
     format: {
-      ...(presetName === undefined ? {} : presets[presetName]),
+      ...preset,
       ...(errors === undefined ? {} : { errors }),
       ...(json === undefined ? {} : { streams: { json } }),
       ...(config.jsonOptions === undefined ? {} : { jsonOptions: config.jsonOptions }),
     },
     rules: (config.rules ?? []).map(readRule),
     strictTemplates: config.strictTemplates ?? false,
-    googleTemplates: config.googleTemplates ?? false,
+    googleTemplates: config.googleTemplates ?? "googleTemplates" in preset,
     securitySchemes: config.securitySchemes,
     security: config.security ?? [],
     errorMessages: config.errorMessages ?? [],

@@ -12,7 +12,7 @@ export type Parameters = {
   /** Can be repeated. */
   readonly services?: readonly string[];
   readonly preset?: keyof typeof presets;
-  readonly errors?: "plain" | "problem" | "status";
+  readonly errors?: "plain" | "problem" | "status" | "google";
   readonly streams?: StreamJson;
   /** A JSON file with further options. */
   readonly config?: string;

@@ -6,8 +6,10 @@ import { createPathVariablesReader } from "../routing/path-variables.ts";
 import { deferMessage, isDeferred, getEncodedRequest } from "./deferred.ts";
 import { createHeaderReader } from "./header.ts";
 import { createIfMatchReader } from "./if-match.ts";
+import { createMaskSetter } from "./field-mask.ts";
 import type { ParameterOptions } from "./parameter-name.ts";
 import { createParameterReader } from "./parameters.ts";
+import { systemParametersOf } from "./system-parameters.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 
@@ -21,6 +23,9 @@ export type BindOptions = {
   readonly registry: Registry;
   readonly unknownQuery: ParameterOptions["unknown"];
   readonly boundQuery: ParameterOptions["bound"];
+  readonly ignoredQuery: readonly string[];
+  readonly systemParameters: boolean;
+  readonly fieldMaskFromBody: boolean;
   readonly deferred: readonly DescMethod[];
 };
 
@@ -37,9 +42,11 @@ export function createBinder(route: Route, variant: Variant, options: BindOption
     maxDepth: options.maxDepth,
     protoKeys: options.protoKeys,
     registry: options.registry,
+    setMask: options.fieldMaskFromBody ? createMaskSetter(route, variant) : undefined,
     parameters: {
       unknown: options.unknownQuery,
       bound: options.boundQuery,
+      ignored: new Set(),
       boundFields: boundFieldsOf(route, ""),
       maxDepth: options.maxDepth,
       registry: options.registry,
@@ -102,6 +109,10 @@ export function createParameterFieldsReader(
     from: "query",
     unknown: methodRule(route.method).ignoreUnknown ? "ignore" : options.unknownQuery,
     bound: options.boundQuery,
+    ignored: new Set([
+      ...options.ignoredQuery,
+      ...(options.systemParameters ? systemParametersOf(route, variant) : []),
+    ]),
     boundFields: boundFieldsOf(route, variant.body),
     maxDepth: options.maxDepth,
     registry: options.registry,

@@ -10,6 +10,7 @@ import { parseJson, type ProtoKeys } from "../json/parse.ts";
 import { createJsonReaders } from "../json/read.ts";
 import { createZeroMessageFactory } from "../json/zero.ts";
 import { isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
+import type { MaskSetter } from "./field-mask.ts";
 import { createMultipartReader } from "./multipart-form.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { fieldRule } from "../schema/rules.ts";
@@ -29,6 +30,8 @@ export type BodyOptions = FormOptions & {
   readonly maxDepth: number;
   readonly protoKeys: ProtoKeys;
   readonly registry: Registry;
+  /** Sets the FieldMask of a PATCH; undefined if the client has to send it. */
+  readonly setMask: MaskSetter | undefined;
   /** The options for form bodies. */
   readonly parameters: FormOptions["parameters"];
 };
@@ -106,7 +109,7 @@ async function assertEmpty(request: TranscodingRequest, createError: () => Reque
 function createEmptyBodyFactory(
   desc: DescMessage,
   bodyFields: readonly DescField[],
-  { body, parameters: { boundFields } }: BodyOptions,
+  { body, setMask, parameters: { boundFields } }: BodyOptions,
 ): (() => Message) | undefined {
   const isMissing = (field: DescField): boolean =>
     fieldRule(field).required && findBinding(boundFields, field) === undefined;
@@ -121,7 +124,13 @@ function createEmptyBodyFactory(
   if (fieldDesc.typeName === StructSchema.typeName) {
     return () => withField(desc, field, {});
   }
-  return hasCustomJsonRepresentation(fieldDesc) ? undefined : () => withField(desc, field, create(fieldDesc));
+  return hasCustomJsonRepresentation(fieldDesc)
+    ? undefined
+    : () => {
+        const message = withField(desc, field, create(fieldDesc));
+        setMask?.(message, {});
+        return message;
+      };
 }
 
 /** 415 (RFC 9110, section 15.5.16), with the supported media types in Accept-Post (W3C Linked Data Platform, section 7.1). */
@@ -190,10 +199,10 @@ function createParser(desc: DescMessage, type: string, options: BodyOptions): Bo
 /** Compiles the parser of a JSON body: the whole message, or the field that `body` names. */
 export function createJsonParser(
   desc: DescMessage,
-  options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth" | "protoKeys" | "registry">,
+  options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth" | "protoKeys" | "registry" | "setMask">,
 ): BodyParser {
   const readers = createJsonReaders(options);
-  const { maxDepth, protoKeys } = options;
+  const { maxDepth, protoKeys, setMask } = options;
   if (options.body === "*") {
     const read = readers.message(desc);
     const parsing = { exact: messageHoldsInt64(desc), protoKeys };
@@ -207,8 +216,11 @@ export function createJsonParser(
   const root = [field.jsonName];
   const parsing = { root, exact: holdsInt64(field), protoKeys };
   return (bytes) => {
-    const value = read(parseJson(bytes, maxDepth, parsing), root);
-    return value === undefined ? create(desc) : withField(desc, field, value);
+    const json = parseJson(bytes, maxDepth, parsing);
+    const value = read(json, root);
+    const message = value === undefined ? create(desc) : withField(desc, field, value);
+    setMask?.(message, json);
+    return message;
   };
 }
 

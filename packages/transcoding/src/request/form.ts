@@ -9,7 +9,7 @@ export type FormReader = (bytes: Uint8Array) => Message;
 export type FormOptions = {
   /** Ignores parameters that the message has no field for, instead of rejecting them. */
   readonly ignoreUnknown: boolean;
-  readonly parameters: Pick<ParameterOptions, "unknown" | "bound" | "boundFields" | "maxDepth" | "registry">;
+  readonly parameters: Omit<ParameterOptions, "from">;
 };
 
 /** Compiles a form reader. A form takes the same parameters as a query, and also the fields with the `no_query` option. */

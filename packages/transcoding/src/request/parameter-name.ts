@@ -13,6 +13,8 @@ export type ParameterOptions = {
   readonly unknown: "reject" | "ignore";
   /** What to do with a parameter for a field that is bound to path, body or a header; it never sets the field. */
   readonly bound: "reject" | "ignore";
+  /** The names that are ignored, even if they are those of fields. */
+  readonly ignored: ReadonlySet<string>;
   readonly boundFields: BoundFields;
   /** The maximum number of nested messages in a parameter's name. */
   readonly maxDepth: number;

@@ -13,6 +13,8 @@ export type ParameterReader = (message: Message, text: string, start: number) =>
  */
 export function createParameterReader(desc: DescMessage, options: ParameterOptions): ParameterReader {
   const root = messageParameters(desc);
+  const { ignored } = options;
+  const hasIgnored = ignored.size > 0;
   return (message, text, start) => {
     let seen: Set<string> | undefined;
     let first: string | undefined;
@@ -26,7 +28,7 @@ export function createParameterReader(desc: DescMessage, options: ParameterOptio
         const hasValue = equals !== -1 && equals < end;
         const name = decodeParameter(text.slice(at, hasValue ? equals : end), options.from);
         const value = hasValue ? decodeParameter(text.slice(equals + 1, end), options.from) : "";
-        const target = resolveParameter(root, name, options);
+        const target = hasIgnored && ignored.has(name) ? undefined : resolveParameter(root, name, options);
         if (target !== undefined) {
           const { leaf } = target;
           // Lists and maps can repeat; setParameter rejects repeated map keys.

@@ -17,7 +17,7 @@ import { createNegotiator, type StreamFormats } from "./framing.ts";
 import { openCancellable, type CancellableIterator } from "./cancellable-iterator.ts";
 
 /** A call whose response messages are to be sent. */
-export type StreamCall = {
+type StreamCall = {
   readonly request: TranscodingRequest;
   readonly context: CallContext;
   readonly deadline: Deadline | undefined;

@@ -1,15 +1,15 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
-import { createAcceptCheck } from "../response/accept.ts";
 import type { TranscodingResponse } from "../http/response.ts";
 import { createBinder } from "../request/bind.ts";
 import { createSelector, type Route } from "../routing/route.ts";
 import { createInvoke } from "../call/invoke.ts";
 import type { Invocation } from "../call/runner.ts";
+import { createNegotiation } from "./negotiate.ts";
 import { createCallPipeline, type CallPipelineOptions } from "./pipeline.ts";
 import type { Implementation } from "../call/implementations.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { TranscodingRequest } from "../http/request.ts";
-import { createResponder, type Responder } from "../response/respond.ts";
+import type { Responder } from "../response/respond.ts";
 
 /** A compiled route with its implementation. */
 export type Operation = {
@@ -34,11 +34,7 @@ export function createOperation(implementation: Implementation, route: Route, op
     route.method,
     route.variants.map((variant) => [
       variant.value,
-      {
-        assertAccepted: createAcceptCheck(method, variant, options.compressor),
-        bind: createBinder(route, variant, options),
-        respond: createResponder(route.method, variant, options),
-      },
+      { negotiate: createNegotiation(route, variant, options), bind: createBinder(route, variant, options) },
     ]),
   );
   const pipeline = createCallPipeline(method, route, options);
@@ -61,8 +57,8 @@ export function createOperation(implementation: Implementation, route: Route, op
 
   const call = (invocation: Invocation): TranscodingResponse | Promise<TranscodingResponse> => {
     const { request, pathVariables, context } = invocation;
-    const { assertAccepted, bind, respond } = select(request.headers);
-    assertAccepted(request.headers);
+    const { negotiate, bind } = select(request.headers);
+    const respond = negotiate(request);
     const requestMessage = bind(request, pathVariables);
     if (requestMessage instanceof Promise) {
       return callAsync(invocation, respond, requestMessage);

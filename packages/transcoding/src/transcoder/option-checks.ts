@@ -87,6 +87,9 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   googleTemplates: aBoolean,
   unknownQuery: oneOf("reject", "ignore"),
   boundQuery: oneOf("reject", "ignore"),
+  ignoredQuery: strings,
+  systemParameters: aBoolean,
+  fieldMaskFromBody: aBoolean,
   maxBodyBytes: bytes,
   maxDepth: aNumber(1, MAX_DEPTH),
   protoKeys: oneOf("accept", "reject"),
@@ -97,7 +100,7 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   registry,
   jsonOptions: anObject(jsonOptions),
   cors: anObject(cors),
-  errors: either(oneOf("plain", "problem", "status"), aFunction),
+  errors: either(oneOf("plain", "problem", "status", "google"), aFunction),
 };
 
 function isObject(value: unknown): value is Record<string, unknown> {

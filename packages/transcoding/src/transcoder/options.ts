@@ -49,6 +49,21 @@ export type TranscoderOptions = {
    * sets the field. Default: "reject".
    */
   boundQuery?: "reject" | "ignore";
+  /**
+   * Names of query parameters that are ignored, also where `unknownQuery` is "reject". A listed name is ignored even if it is that
+   * of a field, as Envoy's `ignored_query_parameters`. Default: none.
+   */
+  ignoredQuery?: readonly string[];
+  /**
+   * Whether the query can have the system parameters of Google's APIs, such as `$alt` and `key`. `$alt=json;enum-encoding=int` is
+   * answered with the numbers of enum values, and `alt=sse` with server-sent events; most are ignored. Default: false.
+   */
+  systemParameters?: boolean;
+  /**
+   * Whether the FieldMask of a PATCH, if the client sends none, is set to the fields in the JSON body, as grpc-gateway does. For
+   * rules whose body is a message field, and request messages with exactly one FieldMask. Default: false.
+   */
+  fieldMaskFromBody?: boolean;
   /** The maximum size of a body in bytes, before and after decompression; a larger one is rejected with 413. Default: 4 MiB. */
   maxBodyBytes?: number;
   /**
@@ -104,8 +119,9 @@ export type TranscoderOptions = {
   cors?: CorsOptions;
   /**
    * The format of error bodies, including routing errors: "plain" is `{code, message}`, "problem" is
-   * application/problem+json (RFC 9457), "status" is google.rpc.Status; or a function. An error with a detail whose
-   * message has the (transcoding.v1.error) option is sent in the format of that detail. Default: "plain".
+   * application/problem+json (RFC 9457), "status" is google.rpc.Status, "google" is `{error: {code, message, status, details}}`
+   * (AIP-193); or a function. An error with a detail whose message has the (transcoding.v1.error) option is sent in the format
+   * of that detail. Default: "plain".
    */
   errors?: ErrorFormat;
 };
@@ -141,6 +157,9 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     googleTemplates: options.googleTemplates ?? false,
     unknownQuery: options.unknownQuery ?? "reject",
     boundQuery: options.boundQuery ?? "reject",
+    ignoredQuery: options.ignoredQuery ?? [],
+    systemParameters: options.systemParameters ?? false,
+    fieldMaskFromBody: options.fieldMaskFromBody ?? false,
     maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,
     maxDepth: options.maxDepth ?? 100,
     protoKeys: options.protoKeys ?? "accept",

@@ -1,7 +1,17 @@
 import type { TranscoderOptions } from "./options.ts";
 
 /** The options that have counterparts in other transcoders; all others keep their defaults. */
-type Preset = Pick<TranscoderOptions, "unknownQuery" | "boundQuery" | "errors" | "streams" | "jsonOptions">;
+type Preset = Pick<
+  TranscoderOptions,
+  | "unknownQuery"
+  | "boundQuery"
+  | "systemParameters"
+  | "fieldMaskFromBody"
+  | "googleTemplates"
+  | "errors"
+  | "streams"
+  | "jsonOptions"
+>;
 
 /**
  * Options for projects that migrate from another transcoder: `createTranscoder({ ...presets.envoy, routes })`.
@@ -13,9 +23,10 @@ type Preset = Pick<TranscoderOptions, "unknownQuery" | "boundQuery" | "errors" |
 export const presets = {
   /**
    * grpc-gateway v2. Sets: unknown query parameters are ignored, and so are those for a field that the path or
-   * the body binds; errors are google.rpc.Status; a stream is application/json with lines of `{"result": …}`; fields with their
-   * default value are written, and messages that are not set as null (`EmitUnpopulated`). For `UseProtoNames` set
-   * `jsonOptions.useProtoFieldName`, for `UseEnumNumbers` `jsonOptions.enumAsInteger`.
+   * the body binds; the FieldMask of a PATCH is filled from the body (`allow_patch_feature`); errors are google.rpc.Status; a
+   * stream is application/json with lines of `{"result": …}`; fields with their default value are written, and messages that are
+   * not set as null (`EmitUnpopulated`). For `UseProtoNames` set `jsonOptions.useProtoFieldName`, for `UseEnumNumbers`
+   * `jsonOptions.enumAsInteger`.
    *
    * Still different: a known path with another method is 405, not 501; metadata is sent without the prefix `Grpc-Metadata-`, and trailers are not sent; a header can't override the method; bodies
    * have a limit (`maxBodyBytes`).
@@ -23,6 +34,7 @@ export const presets = {
   grpcGateway: {
     unknownQuery: "ignore",
     boundQuery: "ignore",
+    fieldMaskFromBody: true,
     errors: "status",
     streams: { preferred: "json", json: "results" },
     jsonOptions: { alwaysEmitImplicit: true, emitUnsetMessages: true },
@@ -31,11 +43,11 @@ export const presets = {
   /**
    * Envoy's grpc_json_transcoder with `convert_grpc_status`. Sets: unknown query parameters are rejected, as with
    * `request_validation_options.reject_unknown_query_parameters` (set `unknownQuery: "ignore"` if you use
-   * `ignore_unknown_query_parameters`); a parameter for a field that the path or the body binds is ignored; errors are
-   * google.rpc.Status; a stream is a JSON array (set `streams.json: "lines"` if you use `stream_newline_delimited`, and
-   * `streams.preferred: "sse"` if you use `stream_sse_style_delimited`). Of its other `print_options`,
-   * `always_print_primitive_fields` is `jsonOptions.alwaysEmitImplicit`, `always_print_enums_as_ints` `enumAsInteger`, and
-   * `preserve_proto_field_names` `useProtoFieldName`.
+   * `ignore_unknown_query_parameters`, and `ignoredQuery` if you use `ignored_query_parameters`); a parameter for a field that the
+   * path or the body binds is ignored; errors are google.rpc.Status; a stream is a JSON array (set `streams.json: "lines"` if you
+   * use `stream_newline_delimited`, and `streams.preferred: "sse"` if you use `stream_sse_style_delimited`). Of its other
+   * `print_options`, `always_print_primitive_fields` is `jsonOptions.alwaysEmitImplicit`, `always_print_enums_as_ints`
+   * `enumAsInteger`, and `preserve_proto_field_names` `useProtoFieldName`.
    *
    * Still different: a request that matches no rule is rejected (404, 405, 400), not forwarded; `+` in a query is a
    * space, as with `query_param_unescape_plus`; `details` is present even when empty; names of enum values are
@@ -61,5 +73,24 @@ export const presets = {
     boundQuery: "ignore",
     errors: "status",
     jsonOptions: { alwaysEmitImplicit: true, emitUnsetMessages: true },
+  },
+
+  /**
+   * Google's APIs, for their generated clients with the REST transport, and for clients written for them. Sets: the system
+   * parameters (`$alt=json;enum-encoding=int`, `key` and others) are accepted, and other unknown query parameters rejected; the
+   * FieldMask of a PATCH is filled from the body; templates of Google's that the grammar in http.proto forbids are accepted; errors
+   * are those of AIP-193; a stream is a JSON array.
+   *
+   * Still different: most system parameters have no effect; the array of a stream that fails is not closed; a header can't override
+   * the method; JSON is not indented.
+   */
+  google: {
+    unknownQuery: "reject",
+    boundQuery: "reject",
+    systemParameters: true,
+    fieldMaskFromBody: true,
+    googleTemplates: true,
+    errors: "google",
+    streams: { preferred: "json", json: "array" },
   },
 } as const satisfies Record<string, Preset>;

@@ -1,22 +1,22 @@
 import { create, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { createAcceptCheck } from "../response/accept.ts";
 import type { TranscodingResponse } from "../http/response.ts";
 import { createBinder, createParameterFieldsReader } from "../request/bind.ts";
 import { createSelector, type Route, type Variant } from "../routing/route.ts";
 import { createStreamInvoke, iterableOfOne } from "../call/invoke.ts";
 import type { Invocation } from "../call/runner.ts";
 import { codeOfStatus, nameOfCode } from "../errors/codes.ts";
+import { unwrapGoogleError } from "../errors/format.ts";
+import { createNegotiation, createStreamNegotiation } from "./negotiate.ts";
 import { createCallPipeline } from "./pipeline.ts";
 import { RequestError } from "../http/request-error.ts";
 import { findRawBody } from "../schema/http-body.ts";
 import type { StreamImplementation } from "../call/implementations.ts";
 import type { Operation, OperationOptions } from "./operation.ts";
 import type { TranscodingRequest } from "../http/request.ts";
-import { createResponder } from "../response/respond.ts";
 import { maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 import { createRequestMessages } from "../stream/request-messages.ts";
-import { createStreamResponder, type StreamCall } from "../stream/respond.ts";
+import type { RespondStream } from "../stream/respond.ts";
 import { untilShutdown } from "../stream/shutdown.ts";
 import { openCancellable } from "../stream/cancellable-iterator.ts";
 
@@ -28,13 +28,10 @@ type ReadRequests = (
   onRequestError: (error: RequestError) => void,
 ) => Promise<AsyncIterable<Message>>;
 
-/** Creates the HTTP response of a call. Rejects if an error occurs before the first response message. */
-type Respond = (call: StreamCall) => Promise<TranscodingResponse>;
-
 type CompiledVariant = {
   readonly read: ReadRequests;
   /** Throws a RequestError of status 406 if the client accepts no supported format. */
-  readonly negotiate: (request: TranscodingRequest) => Respond;
+  readonly negotiate: (request: TranscodingRequest) => RespondStream;
 };
 
 /**
@@ -61,11 +58,13 @@ export function createStreamOperation(
         negotiate:
           kind === "client_streaming"
             ? createSingleResponder(route, variant, options)
-            : createNegotiation(route, variant, options, kind === "bidi_streaming"),
+            : createStreamNegotiation(route, variant, options, kind === "bidi_streaming"),
       },
     ]),
   );
   const pipeline = createCallPipeline(method, route, options);
+  // The framing has the key `error` already.
+  const toStreamError = options.errors === "google" ? unwrapGoogleError : (json: string) => json;
 
   const call = async ({ request, pathVariables, context, deadline }: Invocation): Promise<TranscodingResponse> => {
     if (kind === "bidi_streaming" && request.httpVersionMajor < 2) {
@@ -80,7 +79,7 @@ export function createStreamOperation(
       requestError = error;
     });
     const formatError = (error: unknown): string =>
-      errorToJson(pipeline.errorResponse(requestError ?? error, context), error);
+      toStreamError(errorToJson(pipeline.errorResponse(requestError ?? error, context), error));
     try {
       const invoked = await invoke(requests, context);
       const responses = shutdownSignal === undefined ? invoked : untilShutdown(invoked, shutdownSignal);
@@ -110,6 +109,7 @@ function createStreamReader(route: Route, variant: Variant, options: OperationOp
     maxDepth: options.maxDepth,
     protoKeys: options.protoKeys,
     registry: options.registry,
+    setMask: undefined,
   });
   // The chunks of a raw body form one document: only the first message has the fields of path and query.
   const isRaw = findRawBody(input, variant.body) !== undefined;
@@ -146,48 +146,26 @@ async function* assignParameters(
   }
 }
 
-function createNegotiation(
-  { method }: Route,
-  variant: Variant,
-  options: OperationOptions,
-  onlyNdjson: boolean,
-): CompiledVariant["negotiate"] {
-  const negotiate = createStreamResponder(method, variant, {
-    ...options.streams,
-    registry: options.registry,
-    jsonOptions: options.jsonOptions,
-    onlyNdjson,
-  });
-  const compressor = options.compression?.streams === true ? options.compressor : undefined;
-  return ({ headers }) => {
-    const respond = negotiate(headers.accept);
-    compressor?.assertAccepted(headers["accept-encoding"]);
-    return respond;
-  };
-}
-
 /** The response to a client stream is the same as that to a unary call. */
 function createSingleResponder(
-  { method }: Route,
+  route: Route,
   variant: Variant,
   options: OperationOptions,
 ): CompiledVariant["negotiate"] {
-  const respond = createResponder(method, variant, options);
-  const assertAccepted = createAcceptCheck(method, variant, options.compressor);
-  const sendSingle: Respond = async ({ request, context, deadline, responses }) => {
-    const source = openCancellable(responses, deadline);
-    request.onAbort(() => source.cancel());
-    const first = await source.next();
-    source.cancel();
-    if (first.done === true) {
-      throw new ConnectError("no response message from a method that returns one", Code.Internal);
-    }
-    context.finish();
-    return respond(request, first.value, context.existingResponseHeader());
-  };
-  return ({ headers }) => {
-    assertAccepted(headers);
-    return sendSingle;
+  const negotiate = createNegotiation(route, variant, options);
+  return (negotiated) => {
+    const respond = negotiate(negotiated);
+    return async ({ request, context, deadline, responses }) => {
+      const source = openCancellable(responses, deadline);
+      request.onAbort(() => source.cancel());
+      const first = await source.next();
+      source.cancel();
+      if (first.done === true) {
+        throw new ConnectError("no response message from a method that returns one", Code.Internal);
+      }
+      context.finish();
+      return respond(request, first.value, context.existingResponseHeader());
+    };
   };
 }
 

@@ -126,6 +126,7 @@ test.each<[errors: FastifyTranscodingPluginOptions["errors"], keepsDetails: bool
   ["plain", false],
   ["problem", true],
   ["status", true],
+  ["google", true],
 ])("an error of a server with the format %s", async (errors, keepsDetails) => {
   await using server = await serve({
     ...(errors && { errors }),

@@ -45,6 +45,9 @@ describe.each<[name: string, accept: string, options: Omit<FastifyTranscodingPlu
   ["server-sent events", "text/event-stream", { streams: { heartbeatMs: 1 } }],
   ["a JSON array", "application/json", {}],
   ["lines of results", "application/json", presets.grpcGateway],
+  ["NDJSON, with errors of Google's", "application/x-ndjson", presets.google],
+  ["server-sent events, with errors of Google's", "text/event-stream", presets.google],
+  ["a JSON array, as Google's", "application/json", presets.google],
   ["lines", "application/json", { streams: { json: "lines" } }],
 ])("a server stream as %s", (name, accept, options) => {
   test("has all messages", async () => {

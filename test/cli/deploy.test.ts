@@ -392,7 +392,7 @@ test.skipIf(!hasTerminal)("escape sequences of flows do not reach the terminal",
   expect(shown.replaceAll(colours, "")).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u);
 });
 
-test("Ctrl-C says that the server may go on", async () => {
+test("Ctrl-C says that the server may still complete the call", async () => {
   const args = ["deploy", await file(changed), "--wait", "60"];
   const child = spawn(process.execPath, [mainPath, ...args], {
     env: { ...cliEnvironment(env()), FLOWGATE_SERVER: service.url },
@@ -404,6 +404,8 @@ test("Ctrl-C says that the server may go on", async () => {
   const [stderr, code] = await Promise.all([text(child.stderr), exitCode(child)]);
   expect({ code, stderr }).toEqual({
     code: 130,
-    stderr: expect.stringContaining("flowgate: Interrupted. The server may go on with it: see flowgate history"),
+    stderr: expect.stringContaining(
+      "flowgate: Interrupted. The server may still complete the call: see flowgate history",
+    ),
   });
 });

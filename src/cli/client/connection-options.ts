@@ -32,7 +32,7 @@ export function addConnectionOptions(root: Command): void {
     .option("--insecure-allow-http", "send tokens and passwords unencrypted to other machines")
     .option("--timeout <seconds>", "how long to wait for each answer of the server")
     .addOption(
-      new Option(`-o, --${outputFlag} <format>`, "print for programs, not for people").choices(["json", "yaml"]),
+      new Option(`-o, --${outputFlag} <format>`, "print in this format, for programs").choices(["json", "yaml"]),
     );
 }
 

@@ -14,7 +14,7 @@ export const explainInterruption: Interceptor = (next) => async (request) => {
 
 function explain(): void {
   process.stderr.write(
-    "\nflowgate: Interrupted. The server may go on with it: see flowgate history or flowgate status before you repeat it.\n",
+    "\nflowgate: Interrupted. The server may still complete the call: see flowgate history or flowgate status before you repeat it.\n",
   );
   // Not at once, so that a spinner is removed.
   setImmediate(() => process.exit(130));

@@ -28,7 +28,7 @@ export function defineAudit(root: Command, { verifyAudit }: Program): void {
     .description("List entries of the audit log, newest first.")
     .option("--kind <kinds...>", "only these kinds, such as deployment or sign_in_failed")
     .option("-u, --user <name>", "only entries of this user")
-    .option("--since <time>", "only entries since this time, or for so long: 24h, 7d", parseTime)
+    .option("--since <time>", "only entries since this time, or in a duration up to now, such as 24h or 7d", parseTime)
     .option("--until <time>", "only entries before this time", parseTime)
     .option("--limit <number>", "list at most this many", parseLimit, 50)
     .addHelpText(

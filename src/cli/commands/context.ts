@@ -50,7 +50,7 @@ export function defineContext(root: Command): void {
       "after",
       examples(
         ["flowgate context add local --server unix:/var/lib/flowgate/flowgate.sock", "a Unix socket"],
-        ["flowgate context add staging --server https://staging.example.com --ca-file ca.pem", "an own authority"],
+        ["flowgate context add staging --server https://staging.example.com --ca-file ca.pem", "a private CA"],
       ),
     )
     .action(async (name: string, _flags: unknown, command: Command) =>

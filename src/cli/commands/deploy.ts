@@ -21,7 +21,7 @@ export function defineDeploy(root: Command): void {
         ["flowgate deploy flows.json", "show the plan, ask, and deploy"],
         ["flowgate deploy flows/ -m 'new tariff'", "a folder, with a comment"],
         ["flowgate deploy flows/ --wait 30 --undo-on-failure", "keep the active flows if these do not run"],
-        ["flowgate deploy flows/ --rev 4fGx0aQz --merge", "merge changes of that revision"],
+        ["flowgate deploy flows/ --rev 4fGx0aQz --merge", "merge with what was deployed since"],
         ["generate | flowgate deploy -", "from stdin, without a question"],
         ["flowgate deploy --type reload", "read the flows from the store again, and restart all nodes"],
       )}`,

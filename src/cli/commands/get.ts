@@ -45,7 +45,7 @@ export function defineGet(root: Command): void {
     .summary("one deployment of the history")
     .description("Read who deployed a revision, when, and with which result.")
     .addArgument(revisionArgument())
-    .option("--flows", "read its flows too, for -o")
+    .option("--flows", "include its flows, with -o")
     .addHelpText("after", examples(["flowgate get revision 4fGx0aQz --flows -o json", "with its flows"]))
     .action(
       clientAction(async (context, rev: string, flags: { readonly flows?: true }) =>

@@ -21,8 +21,12 @@ export function defineHistory(root: Command): void {
       ]),
     )
     .option("--pinned", "only pinned ones")
-    .option("--since <time>", "only those deployed since, such as 2026-03-01T09:30:00Z or 24h", parseTime)
-    .option("--until <time>", "only those deployed before", parseTime)
+    .option(
+      "--since <time>",
+      "only those deployed since this time, such as 2026-03-01T09:30:00Z, or in a duration up to now, such as 24h",
+      parseTime,
+    )
+    .option("--until <time>", "only those deployed before this time", parseTime)
     .addHelpText(
       "after",
       examples(

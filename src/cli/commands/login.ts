@@ -13,7 +13,7 @@ export function defineLogin(root: Command): void {
     )
     .option("-u, --username <name>", "log in as this user (default: ask)")
     .option("--password-stdin", "read the password from the first line of stdin")
-    .option("--scope <permissions>", "permissions of the token, separated by spaces (default: all of the user)")
+    .option("--scope <permissions>", "permissions of the token, separated by spaces (default: all that the user has)")
     .option("--client-id <id>", "client of the service to log in as", "service-admin")
     .addHelpText(
       "after",

@@ -5,7 +5,7 @@ import type { Program } from "../service/program.ts";
 import { addSettings, readFlags } from "../service/flags.ts";
 
 const details = `
-Serves the administration API over HTTP, Connect, gRPC and gRPC-Web on one port. A bare flowgate does so too.
+Serves the administration API over HTTP, Connect, gRPC and gRPC-Web on one port. flowgate without a command does the same.
 
 Flags take precedence over environment variables, variables over the configuration file. docs/configuration.md has all
 options.

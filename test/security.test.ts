@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { basename } from "node:path";
 import { expect, test } from "vitest";
 
 const root = new URL("../", import.meta.url);
@@ -11,11 +12,15 @@ function findUntested(document: string): string[] {
     .split(/^- (?=\*\*)/m)
     .slice(1)
     .filter((protection) => {
-      const links = protection.matchAll(/\]\(((?:test|torture)\/[^)]+)\)/g).map(([, path = ""]) => path);
-      const paths = [...links];
-      return paths.length === 0 || !paths.every((path) => existsSync(new URL(path, root)));
+      const links = [...protection.matchAll(/\[([^\]]+)\]\(((?:test|torture|packages)\/[^)]+)\)/g)];
+      return links.length === 0 || !links.every(([, name, path = ""]) => isTest(name, path));
     })
     .map((protection) => protection.slice(0, 60));
+}
+
+/** Whether there is such a file, with this name. */
+function isTest(name: string | undefined, path: string): boolean {
+  return basename(path).replace(/(?:\.test)?\.ts$/, "") === name && existsSync(new URL(path, root));
 }
 
 test("each protection of SECURITY.md names tests that exist", async () => {
@@ -24,12 +29,13 @@ test("each protection of SECURITY.md names tests that exist", async () => {
   expect(findUntested(document)).toEqual([]);
 });
 
-test("a protection without a test, or with one that does not exist, is found", () => {
+test("a protection without a test, or with one that does not exist or has another name, is found", () => {
   const document = `## Protections
 
-- **Kept** by [one](test/security.test.ts).
+- **Kept** by [security](test/security.test.ts), [login-contract](test/store/login-contract.ts).
 - **Bare** is not kept.
-- **Lost** by [one](test/gone.test.ts), [two](test/security.test.ts).
+- **Lost** by [gone](test/gone.test.ts), [security](test/security.test.ts).
+- **Other** by [login](test/security.test.ts).
 
 ## Limitations
 
@@ -37,6 +43,7 @@ test("a protection without a test, or with one that does not exist, is found", (
 `;
   expect(findUntested(document)).toEqual([
     "**Bare** is not kept.\n",
-    "**Lost** by [one](test/gone.test.ts), [two](test/security.te",
+    "**Lost** by [gone](test/gone.test.ts), [security](test/secur",
+    "**Other** by [login](test/security.test.ts).\n\n",
   ]);
 });

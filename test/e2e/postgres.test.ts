@@ -4,9 +4,10 @@ import { deploy } from "./deploy.ts";
 import { endpoint } from "./flow-builders.ts";
 import { eventually, startService } from "./service.ts";
 
-test("a deployment on one replica reaches the flows of another one", async () => {
+test("a deployment on one replica reaches the flows of another one, and no log has the password of the database", async () => {
   await using database = await createDatabase();
-  const config = { store: database.url, credentialSecret: "a secret that all replicas share" };
+  const secret = "a secret that all replicas share";
+  const config = { store: database.url, credentialSecret: secret, log: { level: "trace" as const } };
   await using first = await startService({ config });
   await using second = await startService({ config });
   await deploy(first, { flows: endpoint("/hello", `msg.payload = "one"`) });
@@ -14,6 +15,9 @@ test("a deployment on one replica reaches the flows of another one", async () =>
   await eventually(async () => expect(await second.get("/hello")).toBe("one"));
   await deploy(second, { flows: endpoint("/hello", `msg.payload = "two"`) }, "nodes");
   await eventually(async () => expect(await first.get("/hello")).toBe("two"));
+  const { password } = new URL(database.url);
+  expect(password).not.toBe("");
+  expect(`${first.log()}${second.log()}`).not.toContain(password);
 });
 
 test("a client that names the revision it knows reads its own write at another replica", async () => {

@@ -105,13 +105,10 @@ test("the built image runs the service as its user, as process 1, and on a read-
   expect(stdout).toContain("admin");
 
   const health = JSON.parse((last(image.stage, "HEALTHCHECK") ?? "").replace(/^.*?CMD /, "")) as string[];
-  const ask = (port: number) =>
-    promisify(execFile)(
-      process.execPath,
-      health.slice(1).map((word) => word.replace("8080", String(port))),
-    );
-  await ask(service.port);
-  await expect(ask(1)).rejects.toMatchObject({ code: 1 });
+  const ask = (dataDir: string) =>
+    promisify(execFile)(process.execPath, health.slice(1), { env: { FLOWGATE_DATA_DIR: dataDir } });
+  await ask(isolated ? join(image.root, image.env["FLOWGATE_DATA_DIR"] ?? "") : service.dataDir);
+  await expect(ask(stage.empty)).rejects.toMatchObject({ code: 1 });
 
   // A signal to unshare does not stop the service.
   if (isolated) process.kill(pid, "SIGTERM");

@@ -15,8 +15,10 @@ import { type Holder, startHolder } from "./start-holder.ts";
 const json = "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
 const slowCall = `POST /auth/token HTTP/1.1\r\nHost: localhost\r\n${json}`;
 
+type Target = { readonly port: number; readonly localAddress?: string } | { readonly socketPath: string };
+
 /** The status of a call over a new connection; undefined if it is reset. */
-async function call(target: { readonly port: number } | { readonly socketPath: string }): Promise<number | undefined> {
+async function call(target: Target): Promise<number | undefined> {
   const request = http.get({ ...target, host: "127.0.0.1", path: "/auth/login", agent: false });
   try {
     const [response] = (await once(request, "response")) as [http.IncomingMessage];
@@ -27,7 +29,7 @@ async function call(target: { readonly port: number } | { readonly socketPath: s
   }
 }
 
-async function tenTimes(target: Parameters<typeof call>[0]): Promise<(number | undefined)[]> {
+async function tenTimes(target: Target): Promise<(number | undefined)[]> {
   const statuses: (number | undefined)[] = [];
   for (let count = 0; count < 10; count += 1) {
     statuses.push(await call(target));
@@ -128,12 +130,14 @@ describe.runIf(process.platform === "linux")("a runtime that uses up the API", (
     expect(await tenTimes({ port: server.port })).toEqual(allServed);
   });
 
-  test("by the same keeps them out if it is not recognised, but not those on the socket", async () => {
+  test("by the same keeps them out if it is not recognised, but not those on the socket or from elsewhere", async () => {
     await using server = await open({ connectionsPerSource: 100, inFlight: 0, inFlightPerSource: 0 }, false);
     await server.hold(110).until(({ connects }) => connects >= 220);
     await expect.poll(() => call({ port: server.port }), { timeout: 10_000 }).toBeUndefined();
     expect(await tenTimes({ port: server.port })).toEqual(Array(10).fill(undefined));
     expect(await tenTimes({ socketPath: server.socketPath })).toEqual(allServed);
+    // As the probes of a kubelet, which have the address of the node.
+    expect(await tenTimes({ port: server.port, localAddress: "127.0.0.2" })).toEqual(allServed);
   });
 
   test("by connections that are idle does not keep others out, recognised or not", async () => {

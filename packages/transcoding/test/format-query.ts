@@ -11,41 +11,40 @@ export function formatQuery(
   desc: DescMessage,
   message: Message,
   nameOf: (field: DescField) => string = ({ name }) => name,
+  enumAsInteger = false,
 ): string {
-  return parameters(desc, message, nameOf)
+  return parameters(desc, message, { nameOf, enumAsInteger })
     .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
     .join("&");
 }
 
-type NameOf = (field: DescField) => string;
+type Form = { nameOf: (field: DescField) => string; enumAsInteger: boolean };
 
-function parameters(desc: DescMessage, message: Message, nameOf: NameOf): [name: string, value: string][] {
+function parameters(desc: DescMessage, message: Message, form: Form): [name: string, value: string][] {
   return desc.fields.flatMap((field): [string, string][] => {
     const value = fieldValue(field, message);
-    const name = nameOf(field);
+    const name = form.nameOf(field);
     if (value === undefined) {
       return [];
     }
     if (field.fieldKind === "list") {
-      return (value as unknown[]).flatMap((item) => valueParameters(field, name, item, nameOf));
+      return (value as unknown[]).flatMap((item) => valueParameters(field, name, item, form));
     }
     return field.fieldKind === "map"
-      ? Object.entries(value as object).flatMap(([key, item]) =>
-          valueParameters(field, `${name}[${key}]`, item, nameOf),
-        )
-      : valueParameters(field, name, value, nameOf);
+      ? Object.entries(value as object).flatMap(([key, item]) => valueParameters(field, `${name}[${key}]`, item, form))
+      : valueParameters(field, name, value, form);
   });
 }
 
-function valueParameters(field: DescField, name: string, value: unknown, nameOf: NameOf): [string, string][] {
-  const text = formatText(field, value);
+function valueParameters(field: DescField, name: string, value: unknown, form: Form): [string, string][] {
+  const text = formatText(field, value, form.enumAsInteger);
   if (text !== undefined) {
     return [[name, text]];
   }
   if (field.message === undefined || field.fieldKind !== "message") {
     return [];
   }
-  return parameters(field.message, value as Message, nameOf).map(([rest, each]) => [`${name}.${rest}`, each]);
+  return parameters(field.message, value as Message, form).map(([rest, each]) => [`${name}.${rest}`, each]);
 }
 
 function fieldValue(field: DescField, message: Fields): unknown {
@@ -57,10 +56,10 @@ function fieldValue(field: DescField, message: Fields): unknown {
 }
 
 /** Formats the value of a parameter or path variable; undefined for a message with fields. */
-export function formatText(field: DescField, value: unknown): string | undefined {
+export function formatText(field: DescField, value: unknown, enumAsInteger = false): string | undefined {
   const { message } = field;
   if (field.enum !== undefined) {
-    return field.enum.value[value as number]?.name ?? String(value);
+    return (enumAsInteger ? undefined : field.enum.value[value as number]?.name) ?? String(value);
   }
   if (message === undefined) {
     return formatScalar(field.scalar, value);

@@ -3,9 +3,12 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import type { OpenApiDocument } from "../src/index.ts";
 
+/** It compiles the schema once. */
+const validator = new Validator();
+
 /** The problems of a document according to the OpenAPI Initiative's schema of 3.1; undefined if it is valid. */
 export async function problemOf(document: object): Promise<string | undefined> {
-  const { valid, errors } = await new Validator().validate(structuredClone(document) as Record<string, unknown>);
+  const { valid, errors } = await validator.validate(structuredClone(document) as Record<string, unknown>);
   return valid ? undefined : JSON.stringify(errors, null, 2);
 }
 

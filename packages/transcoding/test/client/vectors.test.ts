@@ -14,7 +14,7 @@ import {
   FieldDescriptorProto_Type,
   type DescriptorProto,
 } from "@bufbuild/protobuf/wkt";
-import { Code, type ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import { createRestTransport } from "../../src/client/index.ts";
@@ -178,6 +178,21 @@ test.each(vectors<ResponseVector>("response"))("a response: %s", async (_id, vec
   });
 });
 
+test.each(vectors<ResponseVector>("response"))("a response of our server: %s", async (_id, vector) => {
+  const desc = schemaOf(vector.schema);
+  const pattern = { case: "get", value: "/q" } as const;
+  const method = createMethod(desc, { pattern, responseBody: vector.response_body });
+  const message = fromJson(desc, vector.message as JsonValue);
+  await using server = await serve({ routes: (router) => router.rpc(method, () => message) });
+  const transport = createRestTransport({ baseUrl: `http://127.0.0.1:${server.port}` });
+  const { contentType } = vector.expect;
+  const { raw } = vector.message;
+  expect(toJson(desc, await callUnary({ transport }, method, {}))).toEqual({
+    ...vector.message,
+    ...(raw && { raw: { contentType, ...raw } }),
+  });
+});
+
 type StreamVector = {
   dialect: string;
   messages: { text: string }[];
@@ -206,6 +221,25 @@ test.each(vectors<{ code: string; number: number; expect: { status: number } }>(
     for (const body of [{ code }, { code: number }, { error: { code: status, status: code.toUpperCase() } }]) {
       const capturing = createCapturing(() => Response.json(body, { status }));
       expect((await errorOf(callUnary(capturing, method, {}))).code).toBe(number);
+    }
+  },
+);
+
+test.each(vectors<{ code: string; number: Code; expect: { status: number } }>("status"))(
+  "a status of our server: %s",
+  async (_id, { number, expect: { status } }) => {
+    const method = createMethod(schemas.MessageSchema, { pattern: { case: "get", value: "/q" } });
+    for (const errors of ["plain", "problem", "status"] as const) {
+      await using server = await serve({
+        errors,
+        routes: (router) =>
+          router.rpc(method, () => {
+            throw new ConnectError("failed", number);
+          }),
+      });
+      const transport = createRestTransport({ baseUrl: `http://127.0.0.1:${server.port}` });
+      expect(await errorOf(callUnary({ transport }, method, {}))).toMatchObject({ code: number, rawMessage: "failed" });
+      expect((await server.send("GET", "/q")).status).toBe(status);
     }
   },
 );

@@ -126,6 +126,8 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
 function createNodeServer(options: ListenerOptions): http.Server {
   const server = http.createServer({
     noDelay: true,
+    // Requests without a body emit no stream events, which take a tenth of the time of a small call.
+    optimizeEmptyRequests: true,
     maxHeaderSize: options.headerBytes,
     headersTimeout: Math.min(options.headersTimeoutMs, options.requestTimeoutMs),
     requestTimeout: options.requestTimeoutMs,

@@ -31,10 +31,10 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
       return;
     }
     const exchange = new Http1Exchange(request, response, connection, expectsContinue);
-    connection.exchanges.add(exchange);
+    connection.exchanges.push(exchange);
     connection.served++;
     // Node emits all pipelined requests that have arrived, without a limit on pending responses.
-    if (connection.exchanges.size > options.callsPerConnection) {
+    if (connection.exchanges.length > options.callsPerConnection) {
       options.onLimit("callsPerConnection");
       socket.destroy();
       return;

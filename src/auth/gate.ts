@@ -75,7 +75,8 @@ function authorize(
   if (rule.kind === "public") {
     return undefined;
   }
-  if (authenticator.required && hasTokenInQuery(request.url)) {
+  const peer = request.values.get(peerKey);
+  if (authenticator.required && hasTokenInQuery(peer.target ?? request.url)) {
     throw invalidToken(
       authenticator.issuesTokens
         ? "An access token must be in the Authorization header, not in the URL."
@@ -83,7 +84,6 @@ function authorize(
     );
   }
   // The peer's copy of Authorization is preferred: creating Headers would cost as much as the rest of the gate.
-  const peer = request.values.get(peerKey);
   const { authorization = request.requestHeader.get("authorization"), workload, overloaded } = peer;
   const unknownCaller = authenticator.issuesTokens ? noToken : noIdentity;
   const admit = (principal: Principal): void => {

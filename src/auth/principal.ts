@@ -19,6 +19,8 @@ export const principalKey = createContextKey<Principal>(
 export type Peer = {
   /** The client's IP address; behind a trusted proxy, the forwarded one. */
   readonly address: string;
+  /** The request target, with the query. Absent: to be read from the URL of the call. */
+  readonly target?: string;
   /** The Authorization header; null: there is none. Absent: to be read from the headers of the call. */
   readonly authorization?: string | null;
   /** Logged with every event that this request causes. */

@@ -4,7 +4,7 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import type { ExchangeHandler } from "../../src/server/listener/exchange.ts";
+import type { Exchange, ExchangeHandler } from "../../src/server/listener/exchange.ts";
 import { createListener } from "../../src/server/listener/listener.ts";
 import type { ListenerOptions } from "../../src/server/listener/options.ts";
 import { okResponse, readText, serving } from "./exchange-handler.ts";
@@ -306,6 +306,21 @@ describe("an invalid connection", () => {
     await expect(once(stream, "response")).rejects.toThrow(/ENHANCE_YOUR_CALM/);
     session.destroy();
   });
+});
+
+test.each([
+  ["as a whole", readText],
+  ["in chunks", (exchange: Exchange) => text(exchange.streamBody())],
+])("the body of a POST without one is read as empty, %s", async (_how, read) => {
+  const handler = serving((exchange) => {
+    void read(exchange).then((body) => exchange.send(okResponse(`${exchange.target} [${body}]`)));
+  });
+  await using server = await listen(handler);
+  using raw = await openRaw(server.port);
+  for (const path of ["/one", "/two"]) {
+    raw.write(`POST ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    expect(await raw.until(new RegExp(`${path} \\[.*\\]`))).toContain(`${path} []`);
+  }
 });
 
 test("a body that its client ends early without an error is not treated as complete", async () => {

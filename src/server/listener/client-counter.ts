@@ -12,18 +12,40 @@ export type ClientCounter = {
 
 /** Each client may have `maxPerClient` at once. Proxies, which connect for many clients, are not limited. */
 export function createClientCounter(maxPerClient: number, isProxy: ListenerOptions["isProxy"]): ClientCounter {
-  type Client = { readonly key: string; count: number };
+  type Client = { readonly key: string; count: number; readonly release: () => void };
   const clients = new Map<string, Client>();
-  // Cached, since consecutive calls often come from the same client.
+  // Cached, and kept without calls, since consecutive calls often come from the same client.
   let lastAddress: string | undefined;
   let last: Client | undefined;
 
+  const removeUnused = (client: Client): void => {
+    if (client.count === 0 && client !== last) {
+      clients.delete(client.key);
+    }
+  };
+
+  const createClient = (key: string): Client => {
+    const client: Client = {
+      key,
+      count: 0,
+      release() {
+        client.count -= 1;
+        removeUnused(client);
+      },
+    };
+    clients.set(key, client);
+    return client;
+  };
+
   const find = (address: string): Client => {
-    if (last === undefined || address !== lastAddress || last.count === 0) {
+    if (last === undefined || address !== lastAddress) {
+      const previous = last;
       const key = clientKeyOf(address);
-      last = clients.get(key) ?? { key, count: 0 };
+      last = clients.get(key) ?? createClient(key);
       lastAddress = address;
-      clients.set(key, last);
+      if (previous !== undefined) {
+        removeUnused(previous);
+      }
     }
     return last;
   };
@@ -38,12 +60,7 @@ export function createClientCounter(maxPerClient: number, isProxy: ListenerOptio
         return undefined;
       }
       client.count += 1;
-      return () => {
-        client.count -= 1;
-        if (client.count === 0) {
-          clients.delete(client.key);
-        }
-      };
+      return client.release;
     },
   };
 }

@@ -8,7 +8,7 @@ export type Http1Connection = Http1ConnectionContext & {
   /** The accepted TCP socket; differs from the served socket with TLS. */
   readonly accepted: Socket;
   /** Exchanges whose response is not finished, in request order; the first one is being served. */
-  readonly exchanges: Set<Http1Exchange>;
+  readonly exchanges: Http1Exchange[];
   /** Number of exchanges so far. */
   served: number;
   /** When the connection was last busy, and the value of `served` at that time. */
@@ -28,7 +28,7 @@ export type Http1Connection = Http1ConnectionContext & {
 
 /** The exchange being served; undefined if the connection is idle. */
 export function currentExchange(connection: Http1Connection | undefined): Http1Exchange | undefined {
-  return connection?.exchanges.values().next().value;
+  return connection?.exchanges[0];
 }
 
 /**
@@ -36,7 +36,7 @@ export function currentExchange(connection: Http1Connection | undefined): Http1E
  * 9.3.2).
  */
 export function hasEarlierExchanges({ exchanges }: Http1Connection): boolean {
-  return exchanges.size > 1 || exchanges.values().next().value?.request.complete === true;
+  return exchanges.length > 1 || exchanges[0]?.request.complete === true;
 }
 
 export type Http1ServerState = {
@@ -57,7 +57,7 @@ export function createHttp1Connection(
   const connection: Http1Connection = {
     accepted: origin.socket,
     origin,
-    exchanges: new Set(),
+    exchanges: [],
     served: 0,
     busyMs: nowMs,
     servedWhenBusy: 0,
@@ -69,12 +69,14 @@ export function createHttp1Connection(
     malformed: undefined,
     mustClose: () => isLastResponse() || connection.isRetired,
     closed(exchange) {
-      connection.exchanges.delete(exchange);
+      const { exchanges } = connection;
+      // Responses end in order, except when the connection is closed.
+      exchanges.splice(exchanges.indexOf(exchange), 1);
       if (connection.malformed !== undefined && socket.writable && !hasEarlierExchanges(connection)) {
         reject(connection.malformed, socket);
         return;
       }
-      if (connection.exchanges.size === 0) {
+      if (exchanges.length === 0) {
         origin.table.becameIdle(origin);
         connection.idleBytes = socket.bytesRead;
         if (isClosing() && !connection.isEnded && !socket.destroyed) {
@@ -84,7 +86,11 @@ export function createHttp1Connection(
       }
     },
   };
-  origin.calls = connection.exchanges;
+  origin.calls = {
+    get size() {
+      return connection.exchanges.length;
+    },
+  };
   return connection;
 }
 
@@ -94,11 +100,11 @@ export function createHttp1Connection(
  */
 export function endWhenIdle(socket: Socket, connection: Http1Connection): void {
   const endIdle = (): void => {
-    if (connection.exchanges.size === 0 && !connection.isEnded) {
+    if (connection.exchanges.length === 0 && !connection.isEnded) {
       endConnection(socket, connection);
     }
   };
-  if (connection.exchanges.size === 0 && socket.bytesRead > connection.idleBytes) {
+  if (connection.exchanges.length === 0 && socket.bytesRead > connection.idleBytes) {
     const timer = setTimeout(endIdle, gracefulCloseMs);
     socket.once("close", () => clearTimeout(timer));
   } else {

@@ -165,7 +165,7 @@ export class Http1Exchange implements Exchange {
   /** Node discards the rest of a body by itself only if none of it was read. */
   #drainBody(): void {
     const { request } = this;
-    if (!request.complete || request.readableLength > 0) {
+    if (this.hasBody() && (!request.complete || request.readableLength > 0)) {
       request.resume();
     }
   }

@@ -17,7 +17,7 @@ export function createHttp1Limits(
   const throughput = createThroughputMonitor(options);
 
   const isIdleTooLong = (connection: Http1Connection, nowMs: number): boolean => {
-    if (connection.exchanges.size > 0 || connection.served > connection.servedWhenBusy) {
+    if (connection.exchanges.length > 0 || connection.served > connection.servedWhenBusy) {
       connection.busyMs = nowMs;
       connection.servedWhenBusy = connection.served;
       return false;

@@ -31,10 +31,10 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
       return;
     }
     const exchange = new Http1Exchange(request, response, connection, expectsContinue);
-    connection.exchanges.add(exchange);
+    connection.exchanges.push(exchange);
     connection.served++;
     // Node emits all pipelined requests that have arrived, without a limit on pending responses.
-    if (connection.exchanges.size > options.callsPerConnection) {
+    if (connection.exchanges.length > options.callsPerConnection) {
       options.onLimit("callsPerConnection");
       socket.destroy();
       return;
@@ -126,6 +126,8 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
 function createNodeServer(options: ListenerOptions): http.Server {
   const server = http.createServer({
     noDelay: true,
+    // Requests without a body emit no stream events, which take a tenth of the time of a small call.
+    optimizeEmptyRequests: true,
     maxHeaderSize: options.headerBytes,
     headersTimeout: Math.min(options.headersTimeoutMs, options.requestTimeoutMs),
     requestTimeout: options.requestTimeoutMs,

@@ -35,10 +35,6 @@ export function parseETags(header: string): ETag[] | "*" | undefined {
 
 /** Returns the first of a resource's `tags` that If-None-Match contains, by weak comparison (RFC 9110, section 13.1.2). */
 export function findMatch(ifNoneMatch: string, tags: readonly string[]): string | undefined {
-  const [first] = tags;
-  if (ifNoneMatch === first) {
-    return first;
-  }
   const parsed = parseETags(ifNoneMatch);
-  return parsed === "*" ? first : tags.find((tag) => parsed?.some(({ value }) => `"${value}"` === tag));
+  return parsed === "*" ? tags[0] : tags.find((tag) => parsed?.some(({ value }) => `"${value}"` === tag));
 }

@@ -4,8 +4,15 @@ export function addVary(headers: Record<string, string | string[]>, name: string
   headers["vary"] = before === undefined ? name : mergeVary(before, name);
 }
 
+/** One name. */
+const single = /^[\w-]+$/;
+
 /** Merges two values of Vary; the first may have been set by a response hook. */
-function mergeVary(first: string | readonly string[], second: string | readonly string[]): string {
+function mergeVary(first: string | readonly string[], second: string): string {
+  // The usual case, which occurs for most responses.
+  if (typeof first === "string" && single.test(first) && single.test(second)) {
+    return first.toLowerCase() === second.toLowerCase() ? first : `${first}, ${second}`;
+  }
   const names = new Map<string, string>();
   for (const name of [first, second].flat().join(",").split(",")) {
     const trimmed = name.trim();

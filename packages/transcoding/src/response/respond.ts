@@ -63,8 +63,11 @@ export function createResponder(method: DescMethod, variant: Variant, options: R
   /** The entity tag, of any content coding, that If-None-Match matches. Evaluated for GET and HEAD only. */
   const findMatching = ({ httpMethod, headers }: TranscodingRequest, value: string): string | undefined => {
     const ifNoneMatch = headers["if-none-match"];
-    return ifNoneMatch === undefined || (httpMethod !== "GET" && httpMethod !== "HEAD")
-      ? undefined
+    if (ifNoneMatch === undefined || (httpMethod !== "GET" && httpMethod !== "HEAD")) {
+      return undefined;
+    }
+    return ifNoneMatch === `"${value}"`
+      ? ifNoneMatch
       : findMatch(
           ifNoneMatch,
           suffixes.map((suffix) => `"${value}${suffix}"`),

@@ -11,7 +11,6 @@ export type Accumulator = {
 export function createAccumulator(expected: number | undefined, limit: number): Accumulator {
   let first: Uint8Array | undefined;
   let buffer: Buffer | undefined;
-  let bytes = 0;
 
   /** Doubles the capacity. The announced length is allocated only after a sixteenth of it has arrived. */
   const capacityFor = (needed: number): number => {
@@ -19,11 +18,11 @@ export function createAccumulator(expected: number | undefined, limit: number): 
     return Math.min(limit, Math.max(needed, isPlausible ? expected : 2 * needed));
   };
 
-  return {
-    get bytes() {
-      return bytes;
-    },
-    append(chunk) {
+  const accumulator = {
+    // Not a getter, which V8 would define anew for each object.
+    bytes: 0,
+    append(chunk: Uint8Array) {
+      const { bytes } = accumulator;
       const needed = bytes + chunk.length;
       if (bytes === 0) {
         first = chunk;
@@ -36,8 +35,9 @@ export function createAccumulator(expected: number | undefined, limit: number): 
         }
         buffer.set(chunk, bytes);
       }
-      bytes = needed;
+      accumulator.bytes = needed;
     },
-    take: () => buffer?.subarray(0, bytes) ?? first ?? Buffer.alloc(0),
+    take: () => buffer?.subarray(0, accumulator.bytes) ?? first ?? Buffer.alloc(0),
   };
+  return accumulator;
 }

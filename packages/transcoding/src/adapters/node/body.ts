@@ -9,6 +9,9 @@ export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Strea
 
 /** Streams the body. Ending the iteration early leaves the rest unread. Throws a RequestError if the connection is closed before its end. */
 export async function* streamBody(source: BodySource): AsyncGenerator<Uint8Array> {
+  if (hasNoBody(source)) {
+    return;
+  }
   try {
     yield* source.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
   } catch {
@@ -37,6 +40,9 @@ export function readBody(
 ): Promise<Uint8Array> {
   if (length !== undefined && Number(length) > maxBytes) {
     return Promise.reject(bodyTooLarge(maxBytes));
+  }
+  if (hasNoBody(source)) {
+    return Promise.resolve(new Uint8Array());
   }
   // A destroyed source emits no more events.
   if (source.destroyed) {
@@ -84,6 +90,11 @@ export function readBody(
     };
     source.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose);
   });
+}
+
+/** Whether Node has marked a request without a body as read and destroyed (`optimizeEmptyRequests`); it emits no events then. */
+function hasNoBody(source: BodySource): boolean {
+  return source.destroyed && source.readableEnded;
 }
 
 /** Whether an HTTP/2 stream was reset with NO_ERROR, for which Node emits `end` as for a complete body. */

@@ -6,7 +6,9 @@ function bufferOf(bytes: Uint8Array): Buffer {
 
 /** Decodes UTF-8; a byte order mark is kept. Undefined if the bytes are not valid UTF-8. */
 export function decodeUtf8(bytes: Uint8Array): string | undefined {
-  return isUtf8(bytes) ? bufferOf(bytes).toString("utf8") : undefined;
+  const text = bufferOf(bytes).toString("utf8");
+  // Invalid bytes become U+FFFD, which most texts do not contain.
+  return text.includes("\ufffd") && !isUtf8(bytes) ? undefined : text;
 }
 
 /** Encodes a text in UTF-8; lone surrogates become U+FFFD. */

@@ -48,7 +48,13 @@ test.skipIf(isMissing("nftables (nft, as root)", canFilter()))(
     const setUp = 'mount --bind "$1" /sys/fs/cgroup; shift; exec "$@"';
     const command = [process.execPath, entry, join(root, "deploy/systemd/flowgate.nft"), group.name];
     const { stdout } = await promisify(execFile)("unshare", [
-      ...["--net", "--mount", "sh", "-c", setUp, "sh", parent],
+      "--net",
+      "--mount",
+      "sh",
+      "-c",
+      setUp,
+      "sh",
+      parent,
       ...command,
     ]);
     const reached = (outcome: string) =>

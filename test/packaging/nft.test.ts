@@ -45,18 +45,10 @@ test.skipIf(isMissing("nftables (nft, as root)", canFilter()))(
   async () => {
     const parent = groups ?? "";
     using group = createGroup(parent);
-    const setUp = 'mount --bind "$1" /sys/fs/cgroup; shift; exec "$@"';
+    const setUp = 'mount --bind "$0" /sys/fs/cgroup; exec "$@"';
+    const isolated = ["--net", "--mount", "sh", "-c", setUp, parent];
     const command = [process.execPath, entry, join(root, "deploy/systemd/flowgate.nft"), group.name];
-    const { stdout } = await promisify(execFile)("unshare", [
-      "--net",
-      "--mount",
-      "sh",
-      "-c",
-      setUp,
-      "sh",
-      parent,
-      ...command,
-    ]);
+    const { stdout } = await promisify(execFile)("unshare", [...isolated, ...command]);
     const reached = (outcome: string) =>
       [8080, 9464, 1880].flatMap((port) =>
         ["127.0.0.1", "::1"].map((host) => [host, port, port === 1880 ? "open" : outcome]),

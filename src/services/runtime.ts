@@ -4,8 +4,9 @@ import { originOf } from "../auth/origin.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
+import type { AuditStore } from "../store/audit-store.ts";
 import type { Cluster } from "../store/cluster.ts";
-import type { AuditStore, FlowStore } from "../store/store.ts";
+import type { FlowStore } from "../store/flow-store.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import { runtimeTimeoutMs } from "./deployment-call.ts";
 

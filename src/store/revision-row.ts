@@ -1,5 +1,5 @@
 import type { DeploymentType } from "../flows/configuration.ts";
-import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary } from "./store.ts";
+import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary } from "./revision.ts";
 
 // The tables of all adapters have the same columns.
 

@@ -3,7 +3,7 @@ import type { Change } from "../../deployments/change.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { DeploymentType } from "../../flows/configuration.ts";
 import { parseDeploymentType } from "../../flows/deployment-type.ts";
-import type { FlowStore } from "../../store/store.ts";
+import type { FlowStore } from "../../store/flow-store.ts";
 
 type Store = Pick<FlowStore, "find">;
 

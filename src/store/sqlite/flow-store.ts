@@ -1,8 +1,17 @@
 import type { DatabaseSync } from "node:sqlite";
-import { keyLifetimeMs, rootDraft, toCommitCall, toRevision, type CommitCall, type Repeated } from "../commit-row.ts";
+import {
+  type CommitCall,
+  keyLifetimeMs,
+  type Repeated,
+  rootDraft,
+  toCommitCall,
+  toCommitted,
+  toRevision,
+} from "../commit-row.ts";
 import { RepeatedRequest, versionMismatch } from "../errors.ts";
 import { createListeners } from "../../listeners.ts";
-import type { FlowStore, Revision, RevisionEvent } from "../store.ts";
+import type { FlowStore, RevisionEvent } from "../flow-store.ts";
+import type { Revision } from "../revision.ts";
 import { compileFilter } from "./revision-filter.ts";
 import {
   type ContentRow,
@@ -13,7 +22,6 @@ import {
   type SummaryRow,
   toEntry,
   toStateColumns,
-  toSummary,
 } from "../revision-row.ts";
 import { insertRevision, selectNewest } from "./revision-sql.ts";
 import { type CommitReply, pruneBatch } from "./revision-writes.ts";
@@ -120,9 +128,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
       if (written.kind === "repeated") {
         throw new RepeatedRequest(written.rev, written.fingerprint);
       }
-      const { seq, committed_at_ms } = written;
-      const { flows, credentials } = draft;
-      const revision = Object.freeze({ ...toSummary({ ...call, seq, committed_at_ms }), flows, credentials });
+      const revision = toCommitted(draft, call, written);
       activate(revision, true);
       return revision;
     },

@@ -4,7 +4,7 @@
 # The base has libatomic1, which Node 26 needs, npm's too; Debian's own slim images do not.
 FROM node:26.10-bookworm-slim AS build
 WORKDIR /build
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 COPY packages packages
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json LICENSE ./
@@ -15,12 +15,10 @@ RUN npm run build
 
 FROM node:26.10-bookworm-slim AS packages
 WORKDIR /packages
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 COPY packages packages
-# What is optional serves development only. No script of a package runs in what becomes the image.
+# Optional packages are not used. No script of a package runs in what becomes the image.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
-# The flow runtime only looks for the manifest of its npm: installing nodes from an editor is off.
-RUN find node_modules/npm -mindepth 1 -maxdepth 1 ! -name package.json -exec rm -r {} +
 
 FROM node:26.10-bookworm-slim
 LABEL org.opencontainers.image.title="Flowgate" \
@@ -35,6 +33,7 @@ COPY --from=build /build/dist/gen dist/gen
 # Where node_modules links to.
 COPY --from=build /build/packages/transcoding/dist packages/transcoding
 COPY --from=build /build/packages/client/dist packages/client
+COPY --from=build /build/packages/npm packages/npm
 COPY docs-page docs-page
 COPY package.json openapi.json LICENSE ./
 

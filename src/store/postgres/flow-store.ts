@@ -2,14 +2,15 @@ import { type CommitCall, keyLifetimeMs, type Repeated, toCommitCall, toCommitte
 import { RepeatedRequest, versionMismatch } from "../errors.ts";
 import type { FlowStore, RevisionDraft } from "../flow-store.ts";
 import { toPortable } from "../portable-text.ts";
-import { type EntryRow, entryColumns, toEntry, toStateColumns } from "../revision-row.ts";
+import { pruneInBatches } from "../prune-batches.ts";
+import { type EntryRow, entryColumns, toEntry, toPage, toStateColumns } from "../revision-row.ts";
 import type { Revision } from "../revision.ts";
 import { openActiveRevision } from "./active-revision.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 import { readExistingRevision, readRevision } from "./read-revision.ts";
 import { compileFilter } from "./revision-filter.ts";
-import { commitRevision, type Newest, pruneBatch, pruneRevisions, updateRevision } from "./revision-writes.ts";
+import { commitRevision, type Newest, pruneRevisions, updateRevision } from "./revision-writes.ts";
 
 /** `key` encrypts credentials. */
 export async function createFlowStore(database: Database, changes: Changes, key: Buffer): Promise<FlowStore> {
@@ -57,8 +58,7 @@ export async function createFlowStore(database: Database, changes: Changes, key:
         `SELECT ${entryColumns} FROM flowgate.revision WHERE seq < $1${condition} ORDER BY seq DESC LIMIT $${values.length + 1}`,
         [...values, limit + 1],
       );
-      const revisions = rows.slice(0, limit).map(toEntry);
-      return { revisions, next: rows.length > limit ? revisions.at(-1)?.seq : undefined };
+      return toPage(rows, limit);
     },
 
     async commit(draft, signal) {
@@ -96,16 +96,7 @@ export async function createFlowStore(database: Database, changes: Changes, key:
       return row && toEntry(row);
     },
 
-    async prune(retention) {
-      let total = 0;
-      for (;;) {
-        const removed = await database.transaction((query) => pruneRevisions(query, retention));
-        total += removed;
-        if (removed < pruneBatch) {
-          return total;
-        }
-      }
-    },
+    prune: (retention) => pruneInBatches(() => database.transaction((query) => pruneRevisions(query, retention))),
 
     reload: () => current.reload(),
 

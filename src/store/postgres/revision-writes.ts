@@ -11,6 +11,7 @@ import {
 import { commitInDoubt } from "../errors.ts";
 import type { Retention } from "../flow-store.ts";
 import { toPortable } from "../portable-text.ts";
+import { pruneBatch } from "../prune-batches.ts";
 import { type EntryRow, entryColumns, type RevisionRow, type SummaryRow } from "../revision-row.ts";
 import { appendAudit, lockAudit, readTimeMs } from "./audit-log.ts";
 import type { Changes } from "./changes.ts";
@@ -27,9 +28,6 @@ export type CommitReply =
   | { readonly kind: "mismatch"; readonly newest: Newest }
   /** The idempotency key belongs to this revision. */
   | ({ readonly kind: "repeated" } & Repeated);
-
-/** Limits how long commits wait for a removal. */
-export const pruneBatch = 100;
 
 /** Inserts the first revision, without flows, if there is none. */
 export async function insertRoot(database: Database, key: Buffer): Promise<void> {

@@ -11,6 +11,7 @@ import {
 import { RepeatedRequest, versionMismatch } from "../errors.ts";
 import { createListeners } from "../../listeners.ts";
 import type { FlowStore, RevisionEvent } from "../flow-store.ts";
+import { pruneInBatches } from "../prune-batches.ts";
 import type { Revision } from "../revision.ts";
 import { compileFilter } from "./revision-filter.ts";
 import {
@@ -21,10 +22,11 @@ import {
   summaryColumns,
   type SummaryRow,
   toEntry,
+  toPage,
   toStateColumns,
 } from "../revision-row.ts";
 import { insertRevision, selectNewest } from "./revision-sql.ts";
-import { type CommitReply, pruneBatch } from "./revision-writes.ts";
+import type { CommitReply } from "./revision-writes.ts";
 import { createStatement } from "./statement.ts";
 import { inTransaction } from "./transaction.ts";
 import type { Writer } from "./writer.ts";
@@ -110,8 +112,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
       const rows = db
         .prepare(`SELECT ${entryColumns} FROM revision WHERE seq < :before${condition} ORDER BY seq DESC LIMIT :limit`)
         .all({ ...parameters, before, limit: limit + 1 }) as EntryRow[];
-      const revisions = rows.slice(0, limit).map(toEntry);
-      return { revisions, next: rows.length > limit ? revisions.at(-1)?.seq : undefined };
+      return toPage(rows, limit);
     },
 
     async commit(draft, signal) {
@@ -143,16 +144,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
       return row && toEntry(row);
     },
 
-    async prune(retention) {
-      let total = 0;
-      for (;;) {
-        const removed = await writer.prune(retention);
-        total += removed;
-        if (removed < pruneBatch) {
-          return total;
-        }
-      }
-    },
+    prune: (retention) => pruneInBatches(() => writer.prune(retention)),
 
     async reload() {
       const revision = await readNewest();

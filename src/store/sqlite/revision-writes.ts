@@ -10,6 +10,7 @@ import {
   type UpdateCall,
   type UsedKey,
 } from "../commit-row.ts";
+import { pruneBatch } from "../prune-batches.ts";
 import { type EntryRow, entryColumns } from "../revision-row.ts";
 import { insertRevision, selectNewest } from "./revision-sql.ts";
 import { inTransaction } from "./transaction.ts";
@@ -29,9 +30,6 @@ export type RevisionWrites = {
   /** Removes at most `pruneBatch` revisions, and returns their number. */
   prune(retention: Retention): number;
 };
-
-/** Limits how long commits wait for a removal. */
-export const pruneBatch = 100;
 
 /** Fewer free pages (of 4 KiB) are left for the next revisions. */
 const maxFreePages = 256;

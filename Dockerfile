@@ -4,7 +4,7 @@
 # The base image has libatomic1, which Node 26 needs, also that of npm. Debian's own slim images lack it.
 FROM node:26.10-bookworm-slim AS build
 WORKDIR /build
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 COPY packages packages
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json LICENSE ./
@@ -15,12 +15,10 @@ RUN npm run build
 
 FROM node:26.10-bookworm-slim AS packages
 WORKDIR /packages
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 COPY packages packages
 # Optional dependencies are for development only. Install scripts of packages do not run.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
-# Of npm, the flow runtime reads the manifest only: installing nodes from an editor is disabled.
-RUN find node_modules/npm -mindepth 1 -maxdepth 1 ! -name package.json -exec rm -r {} +
 
 FROM node:26.10-bookworm-slim
 LABEL org.opencontainers.image.title="Flowgate" \
@@ -35,6 +33,7 @@ COPY --from=build /build/dist/gen dist/gen
 # The targets of the links in node_modules.
 COPY --from=build /build/packages/transcoding/dist packages/transcoding
 COPY --from=build /build/packages/client/dist packages/client
+COPY --from=build /build/packages/npm packages/npm
 COPY docs-page docs-page
 COPY package.json openapi.json LICENSE ./
 

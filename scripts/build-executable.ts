@@ -12,8 +12,11 @@ import type { PackedFile } from "../src/cli/service/unpack.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const output = resolve(process.argv[2] ?? "dist/flowgate");
-/** The built package. In this checkout node_modules links to its sources instead. */
-const transcoding = "packages/transcoding/dist";
+/** The packages that node_modules links to: the sources of the transcoder, instead of which the built package is included. */
+const linked = [
+  ["packages/transcoding/dist", "node_modules/@flowgate/transcoding"],
+  ["packages/npm", "node_modules/npm"],
+] as const;
 
 const work = await mkdtemp(join(tmpdir(), "flowgate-executable-"));
 try {
@@ -67,7 +70,13 @@ async function bundle(entry: string, outDir: string): Promise<string> {
 
 /** Returns the paths of all files that the service reads from the disk, relative to the root. */
 async function programFiles(): Promise<string[]> {
-  const folders = ["dist/src", "dist/gen", "docs-page", transcoding, ...(await productionPackages())];
+  const folders = [
+    "dist/src",
+    "dist/gen",
+    "docs-page",
+    ...linked.map(([folder]) => folder),
+    ...(await productionPackages()),
+  ];
   const found = await Promise.all(folders.map(filesIn));
   return ["package.json", "openapi.json", "LICENSE", ...found.flat().filter(isNeeded)].toSorted();
 }
@@ -98,14 +107,8 @@ async function filesIn(folder: string): Promise<string[]> {
     .filter((file) => !file.slice(folder.length).includes("/node_modules/"));
 }
 
-/**
- * Excludes source maps, type declarations and readmes, but not licences; and npm, of which the flow runtime only reads the
- * manifest.
- */
+/** Excludes source maps, type declarations and readmes, but not licences. */
 function isNeeded(file: string): boolean {
-  if (file.startsWith("node_modules/npm/")) {
-    return file === "node_modules/npm/package.json";
-  }
   return /licen[cs]e|copying|notice/i.test(file) || !/\.(?:map|md|markdown)$|\.d\.[cm]?ts$/.test(file);
 }
 
@@ -118,7 +121,7 @@ async function pack(paths: readonly string[]): Promise<{ files: PackedFile[]; co
     const content = await readFile(join(root, path));
     const end = start + content.length;
     files.push({
-      path: path.replace(transcoding, "node_modules/@flowgate/transcoding"),
+      path: linked.reduce((moved, [folder, target]) => moved.replace(folder, target), path),
       start,
       end,
       sha256: hash("sha256", content),

@@ -2,35 +2,22 @@ import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
-import { createProbations } from "./deployments/probations.ts";
-import { openOutcomeRecorder } from "./deployments/outcome-recorder.ts";
-import { openRetention } from "./deployments/retention.ts";
 import { drain } from "./drain.ts";
-import { deploymentTypeNames } from "./flows/deployment-type.ts";
+import { loadMetrics, openMetricsPort, watchWithMetrics } from "./open-metrics.ts";
+import { openRuntimes } from "./open-runtimes.ts";
 import { type Options, type OptionsInput, parseOptions } from "./options/parse.ts";
-import { createClusterRuntime } from "./replicas/cluster-runtime.ts";
 import { reportReplica } from "./replicas/report.ts";
-import { openRuntimeByMode } from "./replicas/runtime-by-mode.ts";
-import { followRevisions } from "./runtime/follow-revisions.ts";
 import { endLeftovers } from "./runtime/leftover.ts";
-import type { RuntimeOptions } from "./runtime/options.ts";
 import { createProtectedPorts } from "./runtime/protected-ports.ts";
-import { runtimeStates, type RuntimeStatus } from "./runtime/runtime.ts";
+import type { RuntimeStatus } from "./runtime/runtime.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
-import type { openMetricsServer } from "./server/metrics-endpoint.ts";
-import { connectionEndingLimits } from "./server/limit-log.ts";
-import { sheddingReasons } from "./server/guards/load-shedding.ts";
 import { createLog } from "./server/log.ts";
-import { tlsFailures } from "./server/listener/tls.ts";
-import { metricsHosts, openServerOptions } from "./server-options.ts";
+import { openServerOptions } from "./server-options.ts";
 import { logHealth } from "./store/log-health.ts";
 import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
-import type { Retention, Store } from "./store/store.ts";
-import type { Metrics } from "./telemetry/metrics.ts";
-import { readTraceparent, traceIds } from "./telemetry/trace.ts";
+import type { Store } from "./store/store.ts";
 import { openTracing } from "./telemetry/tracing.ts";
 
 /** A running service. Disposing drains it without a delay, stops the flows and closes the store. */
@@ -95,47 +82,14 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   // Before the server listens, so that no flow takes them.
   protectedPorts.add(options.port);
   protectedPorts.add(options.metrics.port);
-  const runtime = stack.use(
-    openRuntimeByMode(
-      {
-        ...options.runtime,
-        processFile,
-        protectedPorts,
-        active: async () => store.flows.active(),
-        log: createRuntimeLog(log),
-        logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
-      },
-      { ...options.runtime, cluster, log },
-    ),
-  );
-  stack.use(followRevisions(store.flows, runtime));
-  const { deadlineMs } = options.runtime;
-  const allRuntimes = cluster === undefined ? runtime : createClusterRuntime({ runtime, cluster, deadlineMs });
-  const followed = { store: store.flows, runtime, cluster, log };
-  const outcomes = stack.use(openOutcomeRecorder(followed));
-  const probations = stack.use(createProbations({ ...followed, deadlineMs, outcomes }));
-  await probations.resume();
-  stack.use(openRetention(store.flows, toRetention(options.history), log));
+  const runtimes = await openRuntimes({ options, log, store, processFile, protectedPorts }, stack);
+  const { runtime } = runtimes;
   // Loaded while the runtime process starts, which takes about as long.
   const { openServer } = await import("./server/app.ts");
-  const metrics = options.metrics.enabled ? await loadMetrics(version, options) : undefined;
-  const { serverOptions, users } = openServerOptions(
-    {
-      options,
-      version,
-      log,
-      store,
-      runtime,
-      allRuntimes,
-      outcomes,
-      probations,
-      tracing,
-      certificates,
-      metrics,
-      onRuntimeLockOut: (reason) => runtime.distrust(reason),
-    },
-    stack,
-  );
+  const metrics = await loadMetrics(version, options);
+  const onRuntimeLockOut = (reason: string): void => runtime.distrust(reason);
+  const components = { options, version, log, store, ...runtimes, tracing, certificates, metrics, onRuntimeLockOut };
+  const { serverOptions, users } = openServerOptions(components, stack);
   const server = stack.use(await openServer(serverOptions));
   protectedPorts.add(Number(new URL(server.url).port));
   if (cluster !== undefined) {
@@ -143,20 +97,10 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
     const { mode } = options.runtime;
     stack.use(reportReplica({ cluster, runtime, store: store.flows, name: `${hostname()}:${port}`, version, mode }));
   }
-  metrics?.watchReplicas(
-    runtimeStates,
-    () => cluster?.replicas().map(({ state }) => state) ?? [runtime.status().state],
-  );
-  metrics?.watchRuntime(runtimeStates, () => ({ ...runtime.processStats(), state: runtime.status().state }));
-  metrics?.watchConnections(() => server.connections());
-  if (certificates !== undefined) {
-    metrics?.watchCertificate(() => certificates.notAfterMs());
+  if (metrics !== undefined) {
+    watchWithMetrics(metrics, { runtime, cluster, server, certificates });
   }
-  const { host, port } = options.metrics;
-  const metricsServer =
-    metrics && port !== undefined
-      ? stack.use(await loadMetricsServer({ host, port, metrics, log, hosts: metricsHosts(options) }))
-      : undefined;
+  const metricsServer = stack.use(await openMetricsPort(metrics, options, log));
   const { socketPath } = server;
   const metricsUrl = metricsServer?.url;
   if (metricsUrl !== undefined) protectedPorts.add(Number(new URL(metricsUrl).port));
@@ -174,7 +118,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   const resources = stack.move();
   let closed: Promise<void> | undefined;
   const close = async (delayMs: number): Promise<void> => {
-    await drain({ server, runtime, allRuntimes, probations, log, delayMs, graceMs: options.drain.graceMs });
+    await drain({ server, ...runtimes, log, delayMs, graceMs: options.drain.graceMs });
     await resources.disposeAsync();
   };
   return {
@@ -192,24 +136,6 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   };
 }
 
-function toRetention({ maxRevisions, maxAgeDays }: Options["history"]): Retention {
-  return {
-    maxCount: maxRevisions,
-    maxAgeMs: maxAgeDays === undefined ? undefined : maxAgeDays * 24 * 60 * 60_000,
-  };
-}
-
-async function loadMetrics(version: string, { tls }: Options): Promise<Metrics> {
-  const { createMetrics } = await import("./telemetry/metrics.ts");
-  return createMetrics({
-    version,
-    deploymentTypes: deploymentTypeNames,
-    sheddingReasons,
-    limits: connectionEndingLimits,
-    tlsFailures: tls && tlsFailures,
-  });
-}
-
 /** Separates a store object from the options, whose schema accepts only a URL. */
 function readOptions(input: GatewayOptions): { options: Options; customStore: Store | undefined } {
   const { store, ...others } = Object(input) as GatewayOptions;
@@ -220,21 +146,6 @@ function readOptions(input: GatewayOptions): { options: Options; customStore: St
 
 function isStore(value: unknown): value is Store {
   return typeof value === "object" && value !== null && "flows" in value && "tokens" in value && "audit" in value;
-}
-
-type OpenMetricsServer = typeof openMetricsServer;
-
-/** Loads the module only if the metrics have a port of their own. */
-async function loadMetricsServer(options: Parameters<OpenMetricsServer>[0]): ReturnType<OpenMetricsServer> {
-  const { openMetricsServer } = await import("./server/metrics-endpoint.ts");
-  return await openMetricsServer(options);
-}
-
-/** Writes the log of the runtime and the flows to the log of the service. `source` marks the lines as untrusted. */
-function createRuntimeLog(log: Logger): RuntimeOptions["log"] {
-  const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };
-  return ({ level, message, traceparent, ...fields }, source) =>
-    logs[source][level]({ ...fields, ...traceIds(readTraceparent(ROOT_CONTEXT, traceparent)) }, message);
 }
 
 /** The version of this package. */

@@ -13,22 +13,19 @@ export type {
   AuditRecord,
   AuditStore,
   AuditVerification,
-  FlowStore,
+} from "./store/audit-store.ts";
+export type { FlowStore, RevisionDraft, RevisionEvent, RevisionPage } from "./store/flow-store.ts";
+export type { Origin } from "./store/origin.ts";
+export type { Revision, RevisionSummary } from "./store/revision.ts";
+export type { Store, StoreHealth } from "./store/store.ts";
+export type {
   ListedToken,
-  Origin,
-  Revision,
-  RevisionDraft,
-  RevisionEvent,
-  RevisionPage,
-  RevisionSummary,
-  Store,
   StoredToken,
-  StoreHealth,
   TokenPage,
   TokenQuery,
   TokenSelector,
   TokenStore,
-} from "./store/store.ts";
+} from "./store/token-store.ts";
 export type { CredentialSets, DeploymentType, FlowNode } from "./flows/configuration.ts";
 export { formatDocument, parseDocument, type FlowsDocument } from "./flows/document.ts";
 export { openRuntime } from "./runtime/supervisor.ts";

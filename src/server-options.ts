@@ -1,62 +1,46 @@
 import { join } from "node:path";
-import type { DescService } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import type { AdminAuth } from "./auth/admin-auth.ts";
 import { openAnalysis } from "./analysis/analysis.ts";
-import { type AuditRecorder, openAuditRecorder } from "./auth/audit-recorder.ts";
-import { type Authenticator, createAuthenticator } from "./auth/authenticator.ts";
-import { createLimiter } from "./auth/limiter.ts";
-import { openTokenCache } from "./auth/token-cache.ts";
-import { openTokenUses } from "./auth/token-uses.ts";
-import { type AccessRule, identifiedMethods } from "./auth/access.ts";
+import { identifiedMethods } from "./auth/access.ts";
 import { createGate, createPermissionCheck } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
-import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { createObservedDeployer } from "./deployments/observe.ts";
-import type { Probations } from "./deployments/probations.ts";
-import type { OutcomeRecorder } from "./deployments/outcome-recorder.ts";
 import type { CredentialSets } from "./flows/configuration.ts";
 import type { Decrypt } from "./flows/credentials.ts";
 import { decryptCredentials } from "./flows/encrypted.ts";
 import type { FlowsRequest, PreparedDeployment } from "./flows/prepare.ts";
-import { isLoopback } from "./loopback.ts";
 import { defaultMemoryMb } from "./memory-limit.ts";
 import type { Options } from "./options/parse.ts";
+import type { Runtimes } from "./open-runtimes.ts";
 import { openPreparation, type Preparation } from "./preparation/preparation.ts";
+import { measureStore } from "./measure-store.ts";
+import { type Authentication, openAuthentication } from "./open-authentication.ts";
 import { createReadiness } from "./readiness.ts";
-import { createUserReload, type UserReload } from "./reload-users.ts";
-import type { Runtime } from "./runtime/runtime.ts";
+import type { UserReload } from "./reload-users.ts";
+import { accessToServer, browserSafety } from "./server-access.ts";
 import type { ServerOptions } from "./server/options.ts";
 import type { Certificates } from "./server/listener/certificates.ts";
 import { requestKey } from "./server/pipeline/request-context.ts";
-import { reflectionServices } from "./server/rpc/reflection.ts";
 import { catchUpInterceptor } from "./services/catch-up.ts";
 import { auditService } from "./services/audit.ts";
 import { authService } from "./services/auth.ts";
 import { flowsService } from "./services/flows/service.ts";
-import { accessRules, createRoutes, permissions } from "./services/routes.ts";
+import { accessRules, createRoutes } from "./services/routes.ts";
 import { revisionsService } from "./services/revisions/service.ts";
 import { runtimeService } from "./services/runtime.ts";
 import { settingsService } from "./services/settings.ts";
 import { tokensService } from "./services/tokens.ts";
-import { openAuditRetention } from "./store/audit-retention.ts";
 import type { Store } from "./store/store.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
-import { silentObserver } from "./telemetry/observer.ts";
-import type { StoreMetrics } from "./telemetry/stores.ts";
+import { type Observer, silentObserver } from "./telemetry/observer.ts";
 import type { Tracing } from "./telemetry/tracing.ts";
 
-export type Components = {
+export type Components = Runtimes & {
   readonly options: Options;
   readonly version: string;
   readonly log: Logger;
   readonly store: Store;
-  readonly runtime: Runtime;
-  /** The runtimes of all replicas. */
-  readonly allRuntimes: Pick<Runtime, "apply">;
-  readonly outcomes: OutcomeRecorder;
-  readonly probations: Probations;
   readonly tracing: Tracing;
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
@@ -66,40 +50,15 @@ export type Components = {
 
 /** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
 export function openServerOptions(
-  {
-    options,
-    version,
-    log,
-    store: plainStore,
-    runtime,
-    allRuntimes,
-    outcomes,
-    probations,
-    tracing,
-    certificates,
-    metrics,
-    onRuntimeLockOut,
-  }: Components,
+  components: Components,
   stack: AsyncDisposableStack,
 ): { serverOptions: ServerOptions; users: UserReload } {
+  const { options, log, runtime, metrics, certificates, onRuntimeLockOut } = components;
   const observer = metrics?.observer ?? silentObserver;
-  const store = metrics === undefined ? plainStore : measureStore(plainStore, metrics.stores);
-  const { audit, authenticator, users } = openAuthentication({ options, log, store, onRuntimeLockOut }, stack);
-  const decrypt: Decrypt = (encrypted) => decryptCredentials(options.credentialSecret, encrypted);
+  const store = metrics === undefined ? components.store : measureStore(components.store, metrics.stores);
+  const authentication = openAuthentication({ ...components, store }, stack);
+  const { audit, authenticator, users } = authentication;
   const memoryMb = options.limits.memoryMb ?? defaultMemoryMb();
-  const analysis = stack.use(openAnalysis(log, memoryMb));
-  const deployer = createObservedDeployer({
-    store: store.flows,
-    audit: store.audit,
-    analysis,
-    runtime: allRuntimes,
-    probations,
-    log,
-    observer,
-  });
-  const preparation = stack.use(
-    openPreparation({ credentialSecret: options.credentialSecret, decrypt, log, memoryMb }),
-  );
   const serverOptions: ServerOptions = {
     host: options.host,
     port: options.port,
@@ -111,22 +70,7 @@ export function openServerOptions(
     onRuntimeLockOut,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
     deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
-    routes: createRoutes({
-      auth: authService(authenticator),
-      flows: flowsService({
-        store: store.flows,
-        deployer,
-        prepare: (request, current, context) => prepareReserved(preparation, request, current, context),
-        decrypt,
-        analysis,
-        runtime,
-      }),
-      revisions: revisionsService({ store: store.flows, deployer, outcomes, analysis }),
-      runtime: runtimeService({ store: store.flows, audit, runtime, cluster: store.cluster }),
-      settings: settingsService({ version, runtime, cluster: store.cluster }),
-      tokens: tokensService(authenticator, store.tokens),
-      audit: auditService(store.audit),
-    }),
+    routes: openRoutes({ ...components, ...authentication, store, observer, memoryMb }, stack),
     ...createReadiness(runtime, store),
     listener: {
       closeGraceMs: options.drain.graceMs,
@@ -137,7 +81,7 @@ export function openServerOptions(
     reflection: options.reflection !== "off",
     limits: { ...options.limits, memoryMb },
     observer,
-    tracing,
+    tracing: components.tracing,
     metrics:
       metrics && options.metrics.port === undefined
         ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read", audit) }
@@ -151,37 +95,51 @@ export function openServerOptions(
   return { serverOptions, users };
 }
 
+type ServiceComponents = Components & Authentication & { readonly observer: Observer; readonly memoryMb: number };
+
+/** The services, with the worker threads that they use. */
+function openRoutes(
+  { options, version, log, store, runtime, allRuntimes, outcomes, probations, ...others }: ServiceComponents,
+  stack: AsyncDisposableStack,
+): ServerOptions["routes"] {
+  const { audit, authenticator, observer, memoryMb } = others;
+  const { credentialSecret } = options;
+  const decrypt: Decrypt = (encrypted) => decryptCredentials(credentialSecret, encrypted);
+  const analysis = stack.use(openAnalysis(log, memoryMb));
+  const deployer = createObservedDeployer({
+    store: store.flows,
+    audit: store.audit,
+    analysis,
+    runtime: allRuntimes,
+    probations,
+    log,
+    observer,
+  });
+  const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, memoryMb }));
+  return createRoutes({
+    auth: authService(authenticator),
+    flows: flowsService({
+      store: store.flows,
+      deployer,
+      prepare: (request, current, context) => prepareReserved(preparation, request, current, context),
+      decrypt,
+      analysis,
+      runtime,
+    }),
+    revisions: revisionsService({ store: store.flows, deployer, outcomes, analysis }),
+    runtime: runtimeService({ store: store.flows, audit, runtime, cluster: store.cluster }),
+    settings: settingsService({ version, runtime, cluster: store.cluster }),
+    tokens: tokensService(authenticator, store.tokens),
+    audit: auditService(store.audit),
+  });
+}
+
 function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {
   // Node has no Unix sockets on Windows.
   if (socket === false || (socket === undefined && process.platform === "win32")) {
     return undefined;
   }
   return { path: socket ?? join(dataDir, "flowgate.sock"), isRequired: socket !== undefined };
-}
-
-/** Authentication, and the recording of its events. */
-function openAuthentication(
-  { options, log, store, onRuntimeLockOut }: Pick<Components, "options" | "log" | "store" | "onRuntimeLockOut">,
-  stack: AsyncDisposableStack,
-): { audit: AuditRecorder; authenticator: Authenticator; users: UserReload } {
-  stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
-  const audit = stack.use(openAuditRecorder({ store: store.audit, log }));
-  const authenticator = createAuthenticator({
-    adminAuth: options.adminAuth,
-    tokens: stack.use(openTokenCache(store.tokens)),
-    uses: stack.use(openTokenUses(store.tokens, log)),
-    audit,
-    permissions,
-    limiter: createLimiter(store.logins, (locked, client, kind) => {
-      log.info({ locked, client, kind }, "too many failed logins: this user or client is locked out temporarily");
-      if (kind === "runtime") {
-        onRuntimeLockOut("flows have tried too many passwords");
-      }
-    }),
-    identities: options.identity?.rules,
-  });
-  const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);
-  return { audit, authenticator, users: createUserReload({ options, replace, audit, log }) };
 }
 
 /** Holds the memory of the request until its flows are decoded, also if its client disconnects before. */
@@ -201,65 +159,4 @@ async function prepareReserved(
   } finally {
     release?.();
   }
-}
-
-function measureStore(store: Store, metrics: StoreMetrics): Store {
-  return {
-    ...store,
-    flows: metrics.measure("flows", store.flows, [
-      "commit",
-      "find",
-      "findEntry",
-      "findRepeated",
-      "list",
-      "prune",
-      "reload",
-      "update",
-    ]),
-    tokens: metrics.measure("tokens", store.tokens, [
-      "insert",
-      "find",
-      "get",
-      "list",
-      "remove",
-      "removeExpired",
-      "recordUses",
-    ]),
-    audit: metrics.measure("audit", store.audit, ["append", "list", "verify", "prune"]),
-  };
-}
-
-/**
- * Protection against foreign web pages is needed for calls that are allowed without a token: those of anonymous clients,
- * and those with a client certificate, which browsers add automatically.
- */
-function browserSafety(
-  { adminAuth, identity, tls, host, hosts }: Options,
-  current: () => AdminAuth | undefined,
-): ServerOptions["browserSafety"] {
-  const isOpen = (adminAuth ?? identity) === undefined;
-  return {
-    checksTokens: !isOpen,
-    hosts: tls === undefined ? [host, ...hosts] : undefined,
-    exposure() {
-      if (isOpen || (current()?.default?.permissions ?? []).length > 0) {
-        return "anonymous";
-      }
-      return identity === undefined ? "none" : "workloads";
-    },
-  };
-}
-
-/** Host names are checked only on loopback, against DNS rebinding. On a network, metrics are public anyway. */
-export function metricsHosts({ metrics: { host }, hosts }: Options): readonly string[] | undefined {
-  return isLoopback(host) ? [host, ...hosts] : undefined;
-}
-
-/** Access rules of the third-party services. Health is public, since probes have no token. */
-function accessToServer(reflection: Options["reflection"]): ReadonlyMap<DescService, AccessRule> {
-  const reflectionRule: AccessRule = { kind: reflection === "open" ? "public" : "authenticated" };
-  return new Map<DescService, AccessRule>([
-    [Health, { kind: "public" }],
-    ...reflectionServices.map((service) => [service, reflectionRule] as const),
-  ]);
 }

@@ -1,4 +1,4 @@
-import type { StoredToken } from "../store/store.ts";
+import type { StoredToken } from "../store/token-store.ts";
 import type { User } from "./admin-auth.ts";
 import { narrow } from "./permissions.ts";
 import type { Principal } from "./principal.ts";

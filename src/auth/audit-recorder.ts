@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { AuditRecord, AuditStore } from "../store/store.ts";
+import type { AuditRecord, AuditStore } from "../store/audit-store.ts";
 import { clientKeyOf } from "./client-key.ts";
 
 /** Records events that change nothing in the store, soon and without making the caller wait. */

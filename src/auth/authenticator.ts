@@ -1,6 +1,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetLoginResponseSchema } from "../../gen/flowgate/v1/auth_pb.ts";
-import type { AuditRecord, Origin, StoredToken } from "../store/store.ts";
+import type { AuditRecord } from "../store/audit-store.ts";
+import type { Origin } from "../store/origin.ts";
+import type { StoredToken } from "../store/token-store.ts";
 import { createAccounts } from "./accounts.ts";
 import type { AdminAuth } from "./admin-auth.ts";
 import type { AuditRecorder } from "./audit-recorder.ts";

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { StoredToken } from "../store/store.ts";
+import type { StoredToken } from "../store/token-store.ts";
 import { sha256 } from "./sha256.ts";
 
 export type NewToken = {

@@ -1,5 +1,5 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Origin } from "../store/store.ts";
+import type { Origin } from "../store/origin.ts";
 import { peerKey, principalKey } from "./principal.ts";
 
 /** Returns the origin of a call. `principal` is the one that the gate has set, or refused. */

@@ -1,4 +1,4 @@
-import type { StoredToken, TokenStore } from "../store/store.ts";
+import type { StoredToken, TokenStore } from "../store/token-store.ts";
 
 /** A token store whose `find` returns cached tokens synchronously. */
 export type Tokens = Pick<TokenStore, "insert" | "remove" | "removeExpired"> & {

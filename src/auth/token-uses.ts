@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { StoredToken, TokenStore } from "../store/store.ts";
+import type { StoredToken, TokenStore } from "../store/token-store.ts";
 
 export interface TokenUses {
   /** Called at each authenticated call. */

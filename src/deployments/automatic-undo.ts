@@ -1,4 +1,5 @@
-import type { FlowStore, RevisionEntry } from "../store/store.ts";
+import type { FlowStore } from "../store/flow-store.ts";
+import type { RevisionEntry } from "../store/revision.ts";
 import type { Settlement } from "./settlement.ts";
 
 /** Resolves with the settlement of a revision that the one after it has undone automatically; undefined: it was not. */

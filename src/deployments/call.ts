@@ -1,4 +1,4 @@
-import type { Origin } from "../store/store.ts";
+import type { Origin } from "../store/origin.ts";
 import type { Conditions } from "./conditions.ts";
 
 /** The circumstances of a deployment. */

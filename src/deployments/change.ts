@@ -1,6 +1,6 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { FlowsDocument } from "../flows/document.ts";
-import type { Revision, RevisionCause } from "../store/store.ts";
+import type { Revision, RevisionCause } from "../store/revision.ts";
 
 /** The content of a new revision. */
 export type Content = {

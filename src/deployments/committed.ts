@@ -1,5 +1,6 @@
 import type { Analysis } from "../analysis/analysis.ts";
-import type { FlowStore, Revision } from "../store/store.ts";
+import type { FlowStore } from "../store/flow-store.ts";
+import type { Revision } from "../store/revision.ts";
 import type { NodeChanges } from "./node-changes.ts";
 
 export type Committed = {

@@ -1,6 +1,6 @@
 import { FlowgateError } from "../errors.ts";
 import { preconditionFailed } from "./errors.ts";
-import type { Revision } from "../store/store.ts";
+import type { Revision } from "../store/revision.ts";
 
 /** Which revision must be active. */
 export type Conditions = {

@@ -1,6 +1,8 @@
 import type { Runtime } from "../runtime/runtime.ts";
 import { RepeatedRequest, versionMismatch } from "../store/errors.ts";
-import type { AuditStore, FlowStore, Revision, RevisionEntry, RevisionSummary } from "../store/store.ts";
+import type { AuditStore } from "../store/audit-store.ts";
+import type { FlowStore } from "../store/flow-store.ts";
+import type { Revision, RevisionEntry, RevisionSummary } from "../store/revision.ts";
 import type { DeploymentCall } from "./call.ts";
 import type { Change } from "./change.ts";
 import { commitChange } from "./commit.ts";

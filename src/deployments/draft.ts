@@ -1,5 +1,5 @@
 import { FlowgateError } from "../errors.ts";
-import type { RevisionDraft } from "../store/store.ts";
+import type { RevisionDraft } from "../store/flow-store.ts";
 import type { DeploymentCall } from "./call.ts";
 import type { Change, Content } from "./change.ts";
 import { fingerprint } from "./fingerprint.ts";

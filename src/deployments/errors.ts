@@ -2,7 +2,7 @@ import { DeploymentErrorReason, DeploymentErrorSchema } from "../../gen/flowgate
 import { FlowgateError } from "../errors.ts";
 import type { Merge } from "../analysis/analysis.ts";
 import { quoteInput } from "../flows/violation.ts";
-import type { RevisionEntry } from "../store/store.ts";
+import type { RevisionEntry } from "../store/revision.ts";
 import { type NodeChanges, toNodeChanges } from "./node-changes.ts";
 import { toRevision } from "./revision-message.ts";
 

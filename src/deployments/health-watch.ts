@@ -1,6 +1,7 @@
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
 import { outcomeMessage } from "../runtime/outcome-message.ts";
-import type { FlowStore, Revision } from "../store/store.ts";
+import type { FlowStore } from "../store/flow-store.ts";
+import type { Revision } from "../store/revision.ts";
 
 /** `healthy`: the flows have run without failure for the time; `replaced`: a newer revision became active before. */
 export type HealthVerdict =

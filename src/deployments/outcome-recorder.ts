@@ -3,7 +3,8 @@ import { ofSelf, runnersOf } from "../replicas/runs.ts";
 import { outcomeMessage } from "../runtime/outcome-message.ts";
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
-import type { FlowStore, Revision, RevisionOutcome } from "../store/store.ts";
+import type { FlowStore } from "../store/flow-store.ts";
+import type { Revision, RevisionOutcome } from "../store/revision.ts";
 
 /** Records the outcomes of revisions. */
 export interface OutcomeRecorder extends Disposable {

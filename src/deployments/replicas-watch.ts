@@ -1,6 +1,6 @@
 import { combineRuns, ofReplica, runnersOf } from "../replicas/runs.ts";
 import type { Cluster } from "../store/cluster.ts";
-import type { Revision } from "../store/store.ts";
+import type { Revision } from "../store/revision.ts";
 import { type HealthWatch, openWatch, type Watched } from "./health-watch.ts";
 
 /** Watches the runtimes of all replicas that run flows. */

@@ -7,7 +7,7 @@ import {
   type RevisionSchema,
 } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
-import type { RevisionCause, RevisionEntry } from "../store/store.ts";
+import type { RevisionCause, RevisionEntry } from "../store/revision.ts";
 import type { Settlement } from "./settlement.ts";
 
 export const outcomes: Readonly<Record<Settlement["outcome"], DeploymentOutcome>> = {

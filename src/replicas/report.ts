@@ -1,7 +1,7 @@
 import { outcomeMessage } from "../runtime/outcome-message.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { Cluster, ReplicaRun, ReplicaStatus } from "../store/cluster.ts";
-import type { FlowStore } from "../store/store.ts";
+import type { FlowStore } from "../store/flow-store.ts";
 import { isRunnerState } from "./runs.ts";
 
 type ReportOptions = Pick<ReplicaStatus, "name" | "version" | "mode"> & {

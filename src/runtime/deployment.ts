@@ -1,6 +1,6 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
-import type { Revision } from "../store/store.ts";
+import type { Revision } from "../store/revision.ts";
 import type { DeploymentResult, WaitOptions } from "./runtime.ts";
 
 /** A revision to apply, and the callers that wait for the result. */

@@ -1,4 +1,4 @@
-import type { FlowStore } from "../store/store.ts";
+import type { FlowStore } from "../store/flow-store.ts";
 import type { Runtime } from "./runtime.ts";
 
 /**

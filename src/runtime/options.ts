@@ -1,5 +1,5 @@
 import { extname, resolve } from "node:path";
-import type { Revision } from "../store/store.ts";
+import type { Revision } from "../store/revision.ts";
 import type { BackOffLimits } from "./back-off.ts";
 import { findDeathSignalCommand } from "./death-signal.ts";
 import type { Fence } from "./fence.ts";

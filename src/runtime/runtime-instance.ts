@@ -1,6 +1,6 @@
 import type { Context } from "@opentelemetry/api";
 import type { CredentialSets } from "../flows/configuration.ts";
-import type { Revision } from "../store/store.ts";
+import type { Revision } from "../store/revision.ts";
 import { type OpenSpan, beginSpan, formatTraceparent } from "../telemetry/trace.ts";
 import { spawnChild } from "./child-process.ts";
 import { type Deployment, changedCredentials, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";

@@ -1,6 +1,6 @@
 import type { Context } from "@opentelemetry/api";
 import type { DeploymentType } from "../flows/configuration.ts";
-import type { Revision } from "../store/store.ts";
+import type { Revision } from "../store/revision.ts";
 
 /**
  * `failed`: the runtime reported that it can't start the flows. `restarting`: its process exited and will be restarted.

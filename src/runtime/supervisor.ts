@@ -1,6 +1,6 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { DeploymentType } from "../flows/configuration.ts";
-import type { Revision } from "../store/store.ts";
+import type { Revision } from "../store/revision.ts";
 import { createListeners } from "../listeners.ts";
 import { createBackOff } from "./back-off.ts";
 import {

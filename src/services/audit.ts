@@ -8,7 +8,7 @@ import {
 } from "../../gen/flowgate/v1/audit_pb.ts";
 import { FlowgateError } from "../errors.ts";
 import { formatHead, parseHead } from "../store/audit-chain.ts";
-import type { AuditEntry, AuditKind, AuditStore } from "../store/store.ts";
+import type { AuditEntry, AuditKind, AuditStore } from "../store/audit-store.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "./pages.ts";
 import { readTimestampMs } from "./timestamp.ts";
 

@@ -1,5 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
-import type { FlowStore, Store } from "../store/store.ts";
+import type { FlowStore } from "../store/flow-store.ts";
+import type { Store } from "../store/store.ts";
 
 /** The `rev` of a revision that the client knows. */
 const knownRevision = "service-known-revision";

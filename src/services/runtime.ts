@@ -6,7 +6,7 @@ import { outcomes } from "../deployments/revision-message.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Runtime, RuntimeState } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
-import type { FlowStore } from "../store/store.ts";
+import type { FlowStore } from "../store/flow-store.ts";
 import { traceKey } from "../telemetry/trace.ts";
 import { runtimeTimeoutMs } from "./deployment-call.ts";
 

@@ -7,7 +7,7 @@ import { authDisabled } from "../auth/named-token.ts";
 import { originOf } from "../auth/origin.ts";
 import { principalKey } from "../auth/principal.ts";
 import { FlowgateError } from "../errors.ts";
-import type { ListedToken, StoredToken, TokenStore } from "../store/store.ts";
+import type { ListedToken, StoredToken, TokenStore } from "../store/token-store.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "./pages.ts";
 
 export function tokensService(

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import type { AuditEntry, AuditHead, AuditVerification, Origin } from "./store.ts";
+import type { AuditEntry, AuditHead, AuditVerification } from "./audit-store.ts";
+import type { Origin } from "./origin.ts";
 
 /** The origin of events that no request causes. */
 export const systemOrigin: Origin = { by: undefined, address: undefined, protocol: undefined, requestId: undefined };

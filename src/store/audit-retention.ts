@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { AuditStore } from "./store.ts";
+import type { AuditStore } from "./audit-store.ts";
 
 const dayMs = 86_400_000;
 const checkIntervalMs = 3_600_000;

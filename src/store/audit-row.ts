@@ -1,6 +1,6 @@
 import { hashEntry } from "./audit-chain.ts";
+import type { AuditEntry, AuditHead, AuditKind, AuditRecord } from "./audit-store.ts";
 import { toPortable } from "./portable-text.ts";
-import type { AuditEntry, AuditHead, AuditKind, AuditRecord } from "./store.ts";
 
 /** The table `audit`, which has the same columns in all adapters. */
 export type AuditRow = {

@@ -1,13 +1,22 @@
 import { parseDocument } from "../flows/document.ts";
+import type { AuditRecord } from "./audit-store.ts";
 import { compress, decompress } from "./compression.ts";
+import type { RevisionDraft } from "./flow-store.ts";
 import { createRev } from "./rev.ts";
-import { type ContentRow, type RevisionRow, type SummaryRow, toSummary } from "./revision-row.ts";
+import { type ContentRow, type RevisionRow, type StateRow, type SummaryRow, toSummary } from "./revision-row.ts";
+import type { Revision } from "./revision.ts";
 import { openCredentials, sealCredentials } from "./seal.ts";
-import type { AuditRecord, Revision, RevisionDraft } from "./store.ts";
 
 /** A revision without the values that are assigned when it is written. */
-export type CommitCall = Omit<RevisionRow, "seq" | "committed_at_ms"> & {
+export type CommitCall = Omit<RevisionRow, keyof AssignedColumns> & {
   readonly idempotencyKey: UsedKey | undefined;
+};
+
+/** A change of a revision. */
+export type UpdateCall = {
+  readonly rev: string;
+  readonly columns: Partial<StateRow>;
+  readonly entry: AuditRecord | undefined;
 };
 
 /** `user` is empty for requests that are not authenticated. */
@@ -58,6 +67,18 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
     flows: await compress(flows.json),
     credentials: sealCredentials(key, rev, credentials),
   };
+}
+
+/** What the database assigns to a revision when it is written. */
+export type AssignedColumns = Pick<SummaryRow, "seq" | "committed_at_ms">;
+
+/** The revision of a draft that was written. Frozen. */
+export function toCommitted(
+  { flows, credentials }: RevisionDraft,
+  call: CommitCall,
+  { seq, committed_at_ms }: AssignedColumns,
+): Revision {
+  return Object.freeze({ ...toSummary({ ...call, seq, committed_at_ms }), flows, credentials });
 }
 
 /** Decrypts the credentials with `key`, and decompresses the flows. The result is frozen. */

@@ -1,6 +1,8 @@
 import { join } from "node:path";
+import type { StoreAdapter } from "./adapter.ts";
+import type { AuditHead, AuditVerification } from "./audit-store.ts";
 import { readKey, readKnownKeys } from "./key.ts";
-import type { AuditHead, AuditVerification, Store, StoreAdapter } from "./store.ts";
+import type { Store } from "./store.ts";
 
 const loadPostgres = async (): Promise<StoreAdapter> => (await import("./postgres/adapter.ts")).postgresAdapter;
 

@@ -1,5 +1,6 @@
 import type { DeploymentType } from "../flows/configuration.ts";
-import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary } from "./store.ts";
+import type { RevisionPage } from "./flow-store.ts";
+import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary } from "./revision.ts";
 
 // The tables of all adapters have the same columns.
 
@@ -73,6 +74,12 @@ export function toEntry(row: EntryRow): RevisionEntry {
     },
     probationMs: row.probation_ms ?? undefined,
   };
+}
+
+/** The first `limit` of the rows, which are one more if there is a next page. */
+export function toPage(rows: readonly EntryRow[], limit: number): RevisionPage {
+  const revisions = rows.slice(0, limit).map(toEntry);
+  return { revisions, next: rows.length > limit ? revisions.at(-1)?.seq : undefined };
 }
 
 /** The columns of the properties that `change` contains. */

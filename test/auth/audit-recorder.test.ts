@@ -1,5 +1,5 @@
 import { createListeners } from "../../src/listeners.ts";
-import type { AuditRecord } from "../../src/store/store.ts";
+import type { AuditRecord } from "../../src/store/audit-store.ts";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { openAuditRecorder } from "../../src/auth/audit-recorder.ts";

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { createListeners } from "../../src/listeners.ts";
-import type { AuditRecord, ListedToken, StoredToken, TokenStore } from "../../src/store/store.ts";
+import type { AuditRecord } from "../../src/store/audit-store.ts";
+import type { ListedToken, StoredToken, TokenStore } from "../../src/store/token-store.ts";
 
 export type MemoryTokens = TokenStore & {
   readonly all: ReadonlyMap<string, StoredToken>;

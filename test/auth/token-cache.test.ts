@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { openTokenCache } from "../../src/auth/token-cache.ts";
-import type { AuditRecord, TokenStore } from "../../src/store/store.ts";
+import type { AuditRecord } from "../../src/store/audit-store.ts";
+import type { TokenStore } from "../../src/store/token-store.ts";
 import { createListeners } from "../../src/listeners.ts";
 import { origin } from "./collect-events.ts";
 import { createMemoryTokens, token } from "./memory-tokens.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { HealthVerdict, Watched } from "../../src/deployments/health-watch.ts";
 import { watchReplicas } from "../../src/deployments/replicas-watch.ts";
 import { createListeners } from "../../src/listeners.ts";
-import type { RevisionEvent } from "../../src/store/store.ts";
+import type { RevisionEvent } from "../../src/store/flow-store.ts";
 import { createMemoryCluster } from "../replicas/memory-cluster.ts";
 import { run, status } from "../replicas/statuses.ts";
 import { revision } from "../runtime/builders.ts";

@@ -130,7 +130,7 @@ function rpc<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   input: MessageInitShape<I>,
 ): Rpc {
-  return async (transport, headers) => (await call(transport, method, input, headers)) as Outcome<DescMessage>;
+  return async (transport, headers) => await call(transport, method, input, headers);
 }
 
 function encode(changes: Partial<TokenParameters>): string {
@@ -166,8 +166,7 @@ function issueBy(
   const headers = authorization === null ? {} : { authorization };
   return {
     rest: [["POST", "/auth/token", { ...form, ...headers }, body]],
-    rpc: async (transport) =>
-      (await call(transport, AuthService.method.issueToken, input, headers)) as Outcome<DescMessage>,
+    rpc: async (transport) => await call(transport, AuthService.method.issueToken, input, headers),
   };
 }
 

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { deploy } from "../e2e/deploy.ts";
@@ -26,6 +26,9 @@ afterAll(() => stage[Symbol.asyncDispose]());
 test("can be installed into an empty folder, and prints its version there", async () => {
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
   expect(await stage.run("npx", ["flowgate", "--version"], { env })).toBe(`${version}\n`);
+  const installed = await readdir(join(stage.empty, "node_modules"));
+  expect(installed).toContain("flowgate");
+  expect(installed).not.toContain("typescript");
 });
 
 test("is the complete service: deployments, flows, its pages, and an orderly shutdown", async () => {

@@ -7,7 +7,7 @@ import type { LogEntry } from "../../src/runtime/messages.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
 import type { Runtime, RuntimeState } from "../../src/runtime/runtime.ts";
 import { openRuntime } from "../../src/runtime/supervisor.ts";
-import type { Revision } from "../../src/store/store.ts";
+import type { Revision } from "../../src/store/revision.ts";
 import { documentOf } from "../flows/builders.ts";
 
 export function revision(seq: number, flows: readonly FlowNode[], credentials: CredentialSets = new Map()): Revision {

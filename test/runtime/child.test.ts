@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CredentialSets, FlowNode } from "../../src/flows/configuration.ts";
-import type { Revision } from "../../src/store/store.ts";
+import type { Revision } from "../../src/store/revision.ts";
 import { credentials, type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { configProbe, endpoint, functionNode, installProbe, probe, tab } from "./flow-builders.ts";
 

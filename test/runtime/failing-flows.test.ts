@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import type { Revision } from "../../src/store/store.ts";
+import type { Revision } from "../../src/store/revision.ts";
 import { type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, functionNode, installProbe, tab } from "./flow-builders.ts";
 

@@ -16,7 +16,7 @@ import { flowsService } from "../../src/services/flows/service.ts";
 import type { Prepare } from "../../src/services/flows/set-flows.ts";
 import { revisionsService } from "../../src/services/revisions/service.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
-import type { FlowStore } from "../../src/store/store.ts";
+import type { FlowStore } from "../../src/store/flow-store.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 import { createFolder } from "../store/builders.ts";
 

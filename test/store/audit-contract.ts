@@ -1,7 +1,8 @@
 import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import { hashEntry } from "../../src/store/audit-chain.ts";
-import type { AuditRecord, Store } from "../../src/store/store.ts";
+import type { AuditRecord } from "../../src/store/audit-store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { draft } from "./builders.ts";
 import type { StoreLocation } from "./contract.ts";
 

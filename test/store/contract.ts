@@ -1,15 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
+import type { AuditRecord } from "../../src/store/audit-store.ts";
 import { RepeatedRequest } from "../../src/store/errors.ts";
-import type {
-  AuditRecord,
-  Revision,
-  RevisionDraft,
-  RevisionEvent,
-  RevisionFilter,
-  Store,
-  StoredToken,
-} from "../../src/store/store.ts";
+import type { RevisionDraft, RevisionEvent, RevisionFilter } from "../../src/store/flow-store.ts";
+import type { Revision } from "../../src/store/revision.ts";
+import type { Store } from "../../src/store/store.ts";
+import type { StoredToken } from "../../src/store/token-store.ts";
 import { describe, documentOf } from "../flows/builders.ts";
 import { draft } from "./builders.ts";
 

@@ -5,10 +5,10 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { hashEntry } from "../../src/store/audit-chain.ts";
 import { toAuditEntry } from "../../src/store/audit-row.ts";
+import type { AuditEntry, AuditRecord } from "../../src/store/audit-store.ts";
 import { backupStore, restoreStore } from "../../src/store/sqlite/backup.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import { verifyAuditLog } from "../../src/store/sqlite/verify-audit.ts";
-import type { AuditEntry, AuditRecord } from "../../src/store/store.ts";
 import { createFolder } from "./builders.ts";
 
 const key = randomBytes(32);

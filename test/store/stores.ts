@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { systemOrigin } from "../../src/store/audit-chain.ts";
+import type { AuditRecord } from "../../src/store/audit-store.ts";
+import type { RevisionDraft } from "../../src/store/flow-store.ts";
 import { openStore, type StoreOptions } from "../../src/store/open-store.ts";
-import type { AuditRecord, RevisionDraft, Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { token } from "../auth/memory-tokens.ts";
 import { documentOf } from "../flows/builders.ts";
 import { createDatabase } from "../postgres/postgres.ts";

@@ -20,12 +20,12 @@ const compressBrotli = promisify(brotliCompress);
 
 /** In order of preference. */
 export const compressions: readonly Compression[] = [
-  { name: "gzip", compress: (bytes) => compressGzip(bytes), decompress: bounded(promisify(gunzip) as Decompress) },
+  { name: "gzip", compress: (bytes) => compressGzip(bytes), decompress: bounded(promisify(gunzip)) },
   {
     name: "br",
     // At quality 4, Brotli is as fast as gzip.
     compress: (bytes) => compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } }),
-    decompress: bounded(promisify(brotliDecompress) as Decompress),
+    decompress: bounded(promisify(brotliDecompress)),
   },
 ];
 

@@ -1,6 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { peerKey } from "../../auth/principal.ts";
-import type { FlowStore, Revision } from "../../store/store.ts";
+import type { FlowStore } from "../../store/flow-store.ts";
+import type { Revision } from "../../store/revision.ts";
 import { revisionNotFound } from "./restore.ts";
 
 /**

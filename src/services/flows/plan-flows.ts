@@ -11,7 +11,7 @@ import type { SubmittedCredentials } from "../../flows/credentials.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import { versionMismatch } from "../../store/errors.ts";
-import type { FlowStore } from "../../store/store.ts";
+import type { FlowStore } from "../../store/flow-store.ts";
 import { findRevision } from "./find-revision.ts";
 import { toPlanFlowsResponse } from "./plan-message.ts";
 import type { Prepare } from "./set-flows.ts";

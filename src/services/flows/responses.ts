@@ -9,7 +9,7 @@ import {
 import type { Deployed } from "../../deployments/deployer.ts";
 import { outcomes } from "../../deployments/revision-message.ts";
 import { toNodes } from "../../flows/to-nodes.ts";
-import type { Revision } from "../../store/store.ts";
+import type { Revision } from "../../store/revision.ts";
 
 /**
  * Creates the response for a revision. It is frozen, so that its encoding can be cached. HTTP responses contain the document's

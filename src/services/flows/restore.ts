@@ -5,7 +5,7 @@ import { FlowgateError } from "../../errors.ts";
 import type { DeploymentType } from "../../flows/configuration.ts";
 import { parseDeploymentType } from "../../flows/deployment-type.ts";
 import { invalidFlows, type Violation } from "../../flows/violation.ts";
-import type { FlowStore } from "../../store/store.ts";
+import type { FlowStore } from "../../store/flow-store.ts";
 
 export type RestoreOptions = {
   readonly store: Pick<FlowStore, "find">;

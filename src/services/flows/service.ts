@@ -2,7 +2,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { FlowsService, GetFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { ObservedDeployer } from "../../deployments/observe.ts";
 import type { Decrypt } from "../../flows/credentials.ts";
-import type { Revision } from "../../store/store.ts";
+import type { Revision } from "../../store/revision.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
 import { findRevision } from "./find-revision.ts";
 import { planFlows, type PlanFlowsOptions } from "./plan-flows.ts";

@@ -13,7 +13,7 @@ import type { Decrypt } from "../../flows/credentials.ts";
 import type { DeploymentFields } from "../../flows/prepare.ts";
 import { toFlow } from "../../flows/to-flow.ts";
 import { invalidFlows, quoteInput } from "../../flows/violation.ts";
-import type { FlowStore } from "../../store/store.ts";
+import type { FlowStore } from "../../store/flow-store.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
 import {
   createFlowChange,

@@ -3,7 +3,8 @@ import type { ListRevisionsRequest } from "../../../gen/flowgate/v1/revisions_pb
 import { outcomes } from "../../deployments/revision-message.ts";
 import { FlowgateError } from "../../errors.ts";
 import { parseDeploymentType } from "../../flows/deployment-type.ts";
-import { outcomeStates, type RevisionFilter, type RevisionOutcome } from "../../store/store.ts";
+import type { RevisionFilter } from "../../store/flow-store.ts";
+import { outcomeStates, type RevisionOutcome } from "../../store/revision.ts";
 import { readTimestampMs } from "../timestamp.ts";
 
 export function parseFilter(request: ListRevisionsRequest): RevisionFilter {

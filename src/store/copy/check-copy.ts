@@ -1,8 +1,8 @@
 import { createChainCheck } from "../audit-chain.ts";
 import { toAuditEntry } from "../audit-row.ts";
+import type { AuditHead } from "../audit-store.ts";
 import type { ContentRow, SummaryRow } from "../revision-row.ts";
 import { openCredentials } from "../seal.ts";
-import type { AuditHead } from "../store.ts";
 import type { Row, TableName } from "../tables.ts";
 import { createDigest, type Digest } from "./digest.ts";
 

@@ -1,5 +1,5 @@
-import type { AuditRecord, TableReader, TableWriter } from "../store.ts";
-import { type Row, type TableName, tableNames } from "../tables.ts";
+import type { AuditRecord } from "../audit-store.ts";
+import { type Row, type TableName, type TableReader, type TableWriter, tableNames } from "../tables.ts";
 import { assertCount, checkCopy } from "./check-copy.ts";
 import { createConversion } from "./conversion.ts";
 import { createDigest, type Digest } from "./digest.ts";

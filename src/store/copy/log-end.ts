@@ -1,6 +1,6 @@
 import { emptyHead, parseHead } from "../audit-chain.ts";
 import { type AuditRow, toAuditRow } from "../audit-row.ts";
-import type { AuditHead, AuditRecord } from "../store.ts";
+import type { AuditHead, AuditRecord } from "../audit-store.ts";
 import type { Row } from "../tables.ts";
 
 /** Continues an audit log that is copied. */

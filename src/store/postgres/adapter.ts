@@ -1,4 +1,4 @@
-import type { StoreAdapter } from "../store.ts";
+import type { StoreAdapter } from "../adapter.ts";
 import { backupStore, restoreStore } from "./backup.ts";
 import { openDatabase } from "./database.ts";
 import { parseLocation } from "./location.ts";

@@ -1,8 +1,8 @@
 import { emptyHead, formatHead, parseHead, systemOrigin } from "../audit-chain.ts";
 import { type AuditRow, toAuditRow } from "../audit-row.ts";
-import type { AuditHead, AuditRecord } from "../store.ts";
-import type { Query } from "./database.ts";
+import type { AuditHead, AuditRecord } from "../audit-store.ts";
 import { insert } from "./insert.ts";
+import type { Query } from "./query.ts";
 
 /**
  * Locks the audit log, and returns its newest entry. Must be the first statement of transactions that write audit entries:

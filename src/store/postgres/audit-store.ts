@@ -1,5 +1,5 @@
 import { type AuditRow, toAuditEntry } from "../audit-row.ts";
-import type { AuditQuery, AuditStore } from "../store.ts";
+import type { AuditQuery, AuditStore } from "../audit-store.ts";
 import { appendAudit, lockAudit, pruneAudit } from "./audit-log.ts";
 import type { Database } from "./database.ts";
 import { toPortable } from "../portable-text.ts";

@@ -3,8 +3,9 @@ import { isDeepStrictEqual } from "node:util";
 import { createListeners } from "../../listeners.ts";
 import type { Cluster, Replica, ReplicaStatus } from "../cluster.ts";
 import type { Changes } from "./changes.ts";
-import type { Database, Query } from "./database.ts";
+import type { Database } from "./database.ts";
 import { createLease } from "./lease.ts";
+import type { Query } from "./query.ts";
 
 const heartbeatMs = 1_000;
 /** A replica that has missed three heartbeats is not listed. */

@@ -1,5 +1,6 @@
-import { type Database, type Query, queryOf } from "./database.ts";
+import type { Database } from "./database.ts";
 import { toFlowgateError } from "./postgres-error.ts";
+import { type Query, queryOf } from "./query.ts";
 
 /** A transaction of a command, which takes minutes and is not repeated. Disposing without `commit` rolls it back. */
 export interface LongTransaction extends AsyncDisposable {

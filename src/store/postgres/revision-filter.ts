@@ -1,4 +1,4 @@
-import type { RevisionFilter } from "../store.ts";
+import type { RevisionFilter } from "../flow-store.ts";
 import { toPortable } from "../portable-text.ts";
 
 /** Translates a filter to conditions, each of which begins with AND, and adds their parameters to `values`. */

@@ -1,29 +1,33 @@
 import {
+  type AssignedColumns,
   type CommitCall,
   keyLifetimeMs,
   type Repeated,
   rootDraft,
   toAuditRecord,
   toCommitCall,
+  type UpdateCall,
 } from "../commit-row.ts";
-import type { RevisionRow, SummaryRow } from "../revision-row.ts";
-import type { Retention } from "../store.ts";
+import { commitInDoubt } from "../errors.ts";
+import type { Retention } from "../flow-store.ts";
+import { toPortable } from "../portable-text.ts";
+import { pruneBatch } from "../prune-batches.ts";
+import { type EntryRow, entryColumns, type RevisionRow, type SummaryRow } from "../revision-row.ts";
 import { appendAudit, lockAudit, readTimeMs } from "./audit-log.ts";
 import type { Changes } from "./changes.ts";
-import type { Database, Query } from "./database.ts";
+import type { Database } from "./database.ts";
 import { insert } from "./insert.ts";
+import type { Query } from "./query.ts";
+import { InDoubt } from "./transaction.ts";
 
-type Newest = Pick<SummaryRow, "seq" | "rev">;
+export type Newest = Pick<SummaryRow, "seq" | "rev">;
 
 export type CommitReply =
-  | ({ readonly kind: "committed" } & Pick<SummaryRow, "seq" | "committed_at_ms">)
+  | ({ readonly kind: "committed" } & AssignedColumns)
   /** The parent is not the newest revision, which is this one. */
   | { readonly kind: "mismatch"; readonly newest: Newest }
   /** The idempotency key belongs to this revision. */
   | ({ readonly kind: "repeated" } & Repeated);
-
-/** Limits how long commits wait for a removal. */
-export const pruneBatch = 100;
 
 /** Inserts the first revision, without flows, if there is none. */
 export async function insertRoot(database: Database, key: Buffer): Promise<void> {
@@ -43,10 +47,41 @@ export async function insertRoot(database: Database, key: Buffer): Promise<void>
   });
 }
 
-/** Commits a revision, whose sequence number is at least `minSeq`, if its parent is the newest one. */
-export async function writeCommit(
+/**
+ * Commits a revision, whose sequence number is at least `minSeq`, if its parent is the newest one. If the connection fails during
+ * the commit, only the database shows whether it was committed.
+ */
+export async function commitRevision(
+  database: Database,
+  changes: Changes,
+  call: CommitCall,
+  minSeq: number,
+): Promise<CommitReply> {
+  try {
+    return await database.transaction((query) => writeCommit(query, changes, call, minSeq));
+  } catch (error) {
+    if (!(error instanceof InDoubt)) {
+      throw error;
+    }
+    // Written once more: this waits for the standby, if replication is synchronous, for which the first commit may not have waited.
+    const [row] = await database
+      .transaction((query) =>
+        query<AssignedColumns>(
+          "UPDATE flowgate.revision SET cause = cause WHERE rev = $1 RETURNING seq, committed_at_ms",
+          [call.rev],
+        ),
+      )
+      .catch(() => []);
+    if (row === undefined) {
+      throw commitInDoubt();
+    }
+    return { kind: "committed", ...row };
+  }
+}
+
+async function writeCommit(
   query: Query,
-  changes: Pick<Changes, "announce">,
+  changes: Changes,
   { idempotencyKey, ...draft }: CommitCall,
   minSeq: number,
 ): Promise<CommitReply> {
@@ -86,6 +121,23 @@ export async function writeCommit(
 async function insertRevision(query: Query, { flows, credentials, ...row }: RevisionRow): Promise<void> {
   await insert(query, "revision", row);
   await insert(query, "revision_content", { seq: row.seq, flows, credentials });
+}
+
+/** Resolves with undefined if there is no such revision. */
+export async function updateRevision(query: Query, { rev, columns, entry }: UpdateCall): Promise<EntryRow | undefined> {
+  const head = entry && (await lockAudit(query));
+  const names = Object.keys(columns);
+  const assignments = names.map((name, index) => `${name} = $${index + 2}`).join(", ");
+  const [row] = await query<EntryRow>(
+    names.length === 0
+      ? `SELECT ${entryColumns} FROM flowgate.revision WHERE rev = $1`
+      : `UPDATE flowgate.revision SET ${assignments} WHERE rev = $1 RETURNING ${entryColumns}`,
+    [rev, ...Object.values(columns)].map((value) => toPortable(value)),
+  );
+  if (row !== undefined && head !== undefined && entry !== undefined) {
+    await appendAudit(query, head, [entry]);
+  }
+  return row;
 }
 
 /** Removes at most `pruneBatch` revisions, and returns their number. */

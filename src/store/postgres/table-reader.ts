@@ -1,10 +1,11 @@
 import { emptyHead } from "../audit-chain.ts";
-import type { AuditHead, TableReader } from "../store.ts";
-import { batchSizeOf, type Row, tableNames } from "../tables.ts";
+import type { AuditHead } from "../audit-store.ts";
+import { batchSizeOf, type Row, type TableReader, tableNames } from "../tables.ts";
 import { assertNoReplicas } from "./cluster.ts";
-import { openDatabase, type Query } from "./database.ts";
+import { openDatabase } from "./database.ts";
 import type { Location } from "./location.ts";
 import { beginLongTransaction } from "./long-transaction.ts";
+import type { Query } from "./query.ts";
 import { assertCurrentSchema } from "./schema.ts";
 
 /** `exclusive`: as `StoreAdapter.openReader`; `shared`: services can use and change the store. */

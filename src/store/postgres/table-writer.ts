@@ -1,9 +1,10 @@
-import type { TableWriter } from "../store.ts";
+import type { TableWriter } from "../tables.ts";
 import { assertNoReplicas } from "./cluster.ts";
-import { openDatabase, type Query } from "./database.ts";
+import { openDatabase } from "./database.ts";
 import { insertRows } from "./insert.ts";
 import type { Location } from "./location.ts";
 import { beginLongTransaction } from "./long-transaction.ts";
+import type { Query } from "./query.ts";
 import { migrate } from "./schema.ts";
 import { createTableReader, lockTables } from "./table-reader.ts";
 

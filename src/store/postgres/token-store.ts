@@ -1,6 +1,6 @@
 import { createListeners } from "../../listeners.ts";
 import { toListedToken, tokenColumns, toToken, toTokenRow } from "../token-row.ts";
-import type { TokenSelector, TokenStore } from "../store.ts";
+import type { TokenSelector, TokenStore } from "../token-store.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";

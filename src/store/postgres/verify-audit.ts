@@ -1,6 +1,6 @@
 import { type AuditRow, toAuditEntry } from "../audit-row.ts";
 import { createChainCheck, emptyHead } from "../audit-chain.ts";
-import type { AuditHead, AuditVerification } from "../store.ts";
+import type { AuditHead, AuditVerification } from "../audit-store.ts";
 import { readPruned } from "./audit-log.ts";
 import type { Database } from "./database.ts";
 

@@ -1,8 +1,8 @@
 import { realpath } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { makeDirectory } from "../../make-directory.ts";
+import type { StoreAdapter } from "../adapter.ts";
 import { lockDataDir } from "../lock.ts";
-import type { StoreAdapter } from "../store.ts";
 import { backupStore, restoreStore } from "./backup.ts";
 import { openSqliteStore } from "./open-store.ts";
 import { openTableReader } from "./table-reader.ts";

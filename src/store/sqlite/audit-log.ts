@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { emptyHead, formatHead, parseHead, systemOrigin } from "../audit-chain.ts";
 import { type AuditRow, toAuditRow } from "../audit-row.ts";
-import type { AuditHead, AuditRecord } from "../store.ts";
+import type { AuditHead, AuditRecord } from "../audit-store.ts";
 
 /** Appends an entry to the audit log. Must be called in a transaction that excludes other writers. */
 export function appendAudit(db: DatabaseSync, record: AuditRecord): void {

@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import type { AuditQuery, AuditStore } from "../store.ts";
+import type { AuditQuery, AuditStore } from "../audit-store.ts";
 import { toAuditEntry } from "../audit-row.ts";
 import { verifyAuditLog } from "./verify-audit.ts";
 import type { Writer } from "./writer.ts";

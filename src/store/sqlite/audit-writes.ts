@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { AuditRecord } from "../store.ts";
+import type { AuditRecord } from "../audit-store.ts";
 import { appendAudit, pruneAudit } from "./audit-log.ts";
 import { inTransaction } from "./transaction.ts";
 

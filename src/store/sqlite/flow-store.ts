@@ -1,8 +1,18 @@
 import type { DatabaseSync } from "node:sqlite";
-import { keyLifetimeMs, rootDraft, toCommitCall, toRevision, type CommitCall, type Repeated } from "../commit-row.ts";
+import {
+  type CommitCall,
+  keyLifetimeMs,
+  type Repeated,
+  rootDraft,
+  toCommitCall,
+  toCommitted,
+  toRevision,
+} from "../commit-row.ts";
 import { RepeatedRequest, versionMismatch } from "../errors.ts";
 import { createListeners } from "../../listeners.ts";
-import type { FlowStore, Revision, RevisionEvent } from "../store.ts";
+import type { FlowStore, RevisionEvent } from "../flow-store.ts";
+import { pruneInBatches } from "../prune-batches.ts";
+import type { Revision } from "../revision.ts";
 import { compileFilter } from "./revision-filter.ts";
 import {
   type ContentRow,
@@ -12,11 +22,11 @@ import {
   summaryColumns,
   type SummaryRow,
   toEntry,
+  toPage,
   toStateColumns,
-  toSummary,
 } from "../revision-row.ts";
 import { insertRevision, selectNewest } from "./revision-sql.ts";
-import { type CommitReply, pruneBatch } from "./revision-writes.ts";
+import type { CommitReply } from "./revision-writes.ts";
 import { createStatement } from "./statement.ts";
 import { inTransaction } from "./transaction.ts";
 import type { Writer } from "./writer.ts";
@@ -102,8 +112,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
       const rows = db
         .prepare(`SELECT ${entryColumns} FROM revision WHERE seq < :before${condition} ORDER BY seq DESC LIMIT :limit`)
         .all({ ...parameters, before, limit: limit + 1 }) as EntryRow[];
-      const revisions = rows.slice(0, limit).map(toEntry);
-      return { revisions, next: rows.length > limit ? revisions.at(-1)?.seq : undefined };
+      return toPage(rows, limit);
     },
 
     async commit(draft, signal) {
@@ -120,9 +129,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
       if (written.kind === "repeated") {
         throw new RepeatedRequest(written.rev, written.fingerprint);
       }
-      const { seq, committed_at_ms } = written;
-      const { flows, credentials } = draft;
-      const revision = Object.freeze({ ...toSummary({ ...call, seq, committed_at_ms }), flows, credentials });
+      const revision = toCommitted(draft, call, written);
       activate(revision, true);
       return revision;
     },
@@ -137,16 +144,7 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
       return row && toEntry(row);
     },
 
-    async prune(retention) {
-      let total = 0;
-      for (;;) {
-        const removed = await writer.prune(retention);
-        total += removed;
-        if (removed < pruneBatch) {
-          return total;
-        }
-      }
-    },
+    prune: (retention) => pruneInBatches(() => writer.prune(retention)),
 
     async reload() {
       const revision = await readNewest();

@@ -1,4 +1,4 @@
-import type { RevisionFilter } from "../store.ts";
+import type { RevisionFilter } from "../flow-store.ts";
 
 /** Translates a filter to conditions, each of which begins with AND, and their parameters. */
 export function compileFilter({ by, deploymentType, outcome, pinned, fromMs, untilMs }: RevisionFilter): {

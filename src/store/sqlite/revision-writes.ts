@@ -1,23 +1,26 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { AuditRecord, Retention } from "../store.ts";
+import type { Retention } from "../flow-store.ts";
 import { appendAudit } from "./audit-log.ts";
-import { type CommitCall, keyLifetimeMs, type Repeated, toAuditRecord, type UsedKey } from "../commit-row.ts";
-import { type EntryRow, entryColumns, type RevisionRow, type StateRow, type SummaryRow } from "../revision-row.ts";
+import {
+  type AssignedColumns,
+  type CommitCall,
+  keyLifetimeMs,
+  type Repeated,
+  toAuditRecord,
+  type UpdateCall,
+  type UsedKey,
+} from "../commit-row.ts";
+import { pruneBatch } from "../prune-batches.ts";
+import { type EntryRow, entryColumns } from "../revision-row.ts";
 import { insertRevision, selectNewest } from "./revision-sql.ts";
 import { inTransaction } from "./transaction.ts";
 
 export type CommitReply =
-  | ({ readonly kind: "committed" } & Pick<RevisionRow, "seq" | "committed_at_ms">)
+  | ({ readonly kind: "committed" } & AssignedColumns)
   /** The parent is not the newest revision. */
   | { readonly kind: "mismatch" }
   /** The idempotency key belongs to this revision. */
   | ({ readonly kind: "repeated" } & Repeated);
-
-type UpdateCall = {
-  readonly rev: string;
-  readonly columns: Partial<StateRow>;
-  readonly entry: AuditRecord | undefined;
-};
 
 /** The operations that write revisions. */
 export type RevisionWrites = {
@@ -27,9 +30,6 @@ export type RevisionWrites = {
   /** Removes at most `pruneBatch` revisions, and returns their number. */
   prune(retention: Retention): number;
 };
-
-/** Limits how long commits wait for a removal. */
-export const pruneBatch = 100;
 
 /** Fewer free pages (of 4 KiB) are left for the next revisions. */
 const maxFreePages = 256;
@@ -74,7 +74,7 @@ export function revisionWrites(db: DatabaseSync): RevisionWrites {
           const { user, key, fingerprint } = idempotencyKey;
           insertKey.run(user, key, fingerprint, draft.rev, nowMs);
         }
-        const written: Pick<SummaryRow, "seq" | "committed_at_ms"> = { seq: newest.seq + 1, committed_at_ms: nowMs };
+        const written: AssignedColumns = { seq: newest.seq + 1, committed_at_ms: nowMs };
         insertRevision(db, { ...draft, ...written });
         markReplaced.run(draft.parent);
         appendAudit(db, toAuditRecord(draft));

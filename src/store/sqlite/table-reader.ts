@@ -1,8 +1,7 @@
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { lockDataDir } from "../lock.ts";
-import type { TableReader } from "../store.ts";
-import { batchSizeOf, type Row } from "../tables.ts";
+import { batchSizeOf, type Row, type TableReader } from "../tables.ts";
 import { readHead } from "./audit-log.ts";
 import { connectCommand } from "./connect.ts";
 import { assertExists, assertIntact, backupHint, storeHint } from "./database-file.ts";

@@ -2,7 +2,7 @@ import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { lockDataDir } from "../lock.ts";
-import type { TableWriter } from "../store.ts";
+import type { TableWriter } from "../tables.ts";
 import { connectCommand } from "./connect.ts";
 import { alreadyExists, createFile, disableWal, sync } from "./database-file.ts";
 import { createOwnerSetter } from "./owner.ts";

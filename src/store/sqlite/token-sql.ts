@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import type { StoredToken, TokenSelector } from "../store.ts";
 import { toTokenRow } from "../token-row.ts";
+import type { StoredToken, TokenSelector } from "../token-store.ts";
 
 export function insertToken(db: DatabaseSync, token: StoredToken): void {
   const row = toTokenRow(token);

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Listeners } from "../../listeners.ts";
-import type { TokenStore } from "../store.ts";
 import { toListedToken, tokenColumns, toToken } from "../token-row.ts";
+import type { TokenStore } from "../token-store.ts";
 import { createStatement } from "./statement.ts";
 import type { Writer } from "./writer.ts";
 

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { AuditRecord, StoredToken, TokenSelector } from "../store.ts";
+import type { AuditRecord } from "../audit-store.ts";
+import type { StoredToken, TokenSelector } from "../token-store.ts";
 import { appendAudit } from "./audit-log.ts";
 import { deleteTokens, insertToken } from "./token-sql.ts";
 import { inTransaction } from "./transaction.ts";

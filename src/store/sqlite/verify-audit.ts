@@ -2,7 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { createChainCheck } from "../audit-chain.ts";
 import { toOpenError } from "../sqlite-error.ts";
-import type { AuditHead, AuditVerification } from "../store.ts";
+import type { AuditHead, AuditVerification } from "../audit-store.ts";
 import { toAuditEntry } from "../audit-row.ts";
 import { readHead, readPruned } from "./audit-log.ts";
 import { assertExists, storeHint } from "./database-file.ts";

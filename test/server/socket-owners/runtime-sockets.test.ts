@@ -18,7 +18,9 @@ async function acceptAll() {
   return {
     port,
     accepted,
-    untilAccepted: (count: number) => expect.poll(() => accepted.length, { timeout: 30_000 }).toBe(count),
+    async untilAccepted(count: number) {
+      await expect.poll(() => accepted.length, { timeout: 30_000 }).toBe(count);
+    },
     [Symbol.dispose]() {
       accepted.forEach((socket) => socket.destroy());
       server.close();

@@ -8,7 +8,7 @@ type ZeroMessage = Message & Record<string, unknown>;
  * setting each property.
  */
 export function createZeroMessageFactory(desc: DescMessage): () => ZeroMessage {
-  const interpreted = (): ZeroMessage => create(desc) as ZeroMessage;
+  const interpreted = (): ZeroMessage => create(desc);
   const zero = interpreted();
   // proto2 and editions keep defaults in a prototype, which an object literal would not have.
   if (Object.getPrototypeOf(zero) !== Object.prototype) {

@@ -46,5 +46,5 @@ export function parseParameter(text: string): Parameters {
     }
     values.set(name, [...before, rest.join("=")]);
   }
-  return Object.fromEntries([...values].map(([name, each]) => [name, lists.has(name) ? each : each[0]])) as Parameters;
+  return Object.fromEntries([...values].map(([name, each]) => [name, lists.has(name) ? each : each[0]]));
 }

@@ -65,17 +65,17 @@ function resolveOwner(message: Fields, steps: readonly Step[], target: Target): 
     let next: Fields | undefined;
     if (key !== undefined) {
       const map = owner[field.localName] as Record<string, unknown>;
-      next = Object.hasOwn(map, key) ? (map[key] as Fields) : (create(desc) as Fields);
+      next = Object.hasOwn(map, key) ? (map[key] as Fields) : create(desc);
       setOwn(map, key, next);
     } else if (field.oneof === undefined) {
       next = owner[field.localName] as Fields | undefined;
       if (next === undefined) {
-        next = create(desc) as Fields;
+        next = create(desc);
         owner[field.localName] = next;
       }
     } else {
       const member = owner[field.oneof.localName] as { case: string | undefined; value?: unknown };
-      next = member.case === field.localName ? (member.value as Fields) : (create(desc) as Fields);
+      next = member.case === field.localName ? (member.value as Fields) : create(desc);
       if (member.case !== field.localName) {
         setField(owner, field, next, target);
       }

@@ -1,0 +1,117 @@
+import type { DeploymentType } from "../flows/configuration.ts";
+import type { AuditRecord } from "./audit-store.ts";
+import type { RepeatedRequest } from "./errors.ts";
+import type { Origin } from "./origin.ts";
+import type { Revision, RevisionEntry, RevisionOutcome, RevisionState } from "./revision.ts";
+
+/** Identifies the request that made a revision, so that repeating the request does not make another one. */
+type IdempotencyKey = {
+  /** Chosen by the client; the keys of each user are separate. */
+  readonly key: string;
+  /** A hash of the request. */
+  readonly fingerprint: Uint8Array;
+};
+
+/** A deployment to commit. `flows.json` is stored unchanged, and `flows.nodes` is not read. */
+export type RevisionDraft = Origin &
+  Pick<Revision, "deploymentType" | "cause" | "restoredRev" | "flows" | "credentials"> &
+  Pick<RevisionState, "message" | "probationMs"> & {
+    /** The `rev` of the revision that this one replaces. */
+    readonly parent: string;
+    readonly idempotencyKey: IdempotencyKey | undefined;
+  };
+
+export type RevisionFilter = {
+  readonly by?: string | undefined;
+  readonly deploymentType?: DeploymentType | undefined;
+  readonly outcome?: RevisionOutcome["state"] | undefined;
+  readonly pinned?: boolean | undefined;
+  /** Inclusive. */
+  readonly fromMs?: number | undefined;
+  /** Exclusive. */
+  readonly untilMs?: number | undefined;
+};
+
+export type RevisionPage = {
+  readonly revisions: readonly RevisionEntry[];
+  /** The cursor of the next page; undefined on the last one. */
+  readonly next: number | undefined;
+};
+
+/** Which revisions `prune` removes: those that exceed one of the limits. */
+export type Retention = {
+  readonly maxCount: number;
+  /** Undefined: there is no limit. */
+  readonly maxAgeMs: number | undefined;
+};
+
+export type RevisionEvent = {
+  readonly revision: Revision;
+  /** Whether it was committed through this store object. */
+  readonly isOwn: boolean;
+  /** Whether another process has called `reload`, which restarts all nodes of an unchanged revision. */
+  readonly isReload?: boolean | undefined;
+};
+
+/**
+ * Stores the revisions of the flows.
+ *
+ * - A new store contains one revision without flows.
+ * - `commit` is atomic, and durable before it resolves. Of two drafts with the same parent exactly one is committed, also
+ *   across processes. The other rejects with `version_mismatch`, whose message names the active revision, and `active`
+ *   then returns that revision.
+ * - Of two drafts with the same user and idempotency key exactly one is committed within a day. The other rejects with
+ *   a `RepeatedRequest`, whatever its parent is.
+ * - A commit whose signal is aborted before the write begins rejects with the signal's reason and changes nothing. After
+ *   that the signal has no effect.
+ * - A commit writes its audit entry in the same transaction.
+ * - Credentials are encrypted at rest.
+ * - Only `prune` removes revisions.
+ */
+export interface FlowStore {
+  /**
+   * Returns the newest known revision from memory, the same object until there is a newer one. Revisions that another
+   * process commits become active when the store has read them.
+   */
+  active(): Revision;
+  /** Resolves with undefined if there is no such revision. */
+  find(rev: string): Promise<Revision | undefined>;
+  /** The same without reading flows and credentials. */
+  findEntry(rev: string): Promise<RevisionEntry | undefined>;
+  /**
+   * Lists at most `limit` revisions, newest first. `before` is the cursor of the previous page. Commits between two pages
+   * neither repeat nor omit a revision.
+   */
+  list(page: {
+    readonly limit: number;
+    readonly before?: number | undefined;
+    readonly filter?: RevisionFilter | undefined;
+  }): Promise<RevisionPage>;
+  commit(draft: RevisionDraft, signal?: AbortSignal): Promise<Revision>;
+  /** Resolves with the error of a commit with this user and idempotency key; undefined: the key was not used within a day. */
+  findRepeated(by: string | undefined, key: string): Promise<RepeatedRequest | undefined>;
+  /**
+   * Changes the given properties, durably, and writes the audit entry in the same transaction. Resolves with undefined if
+   * there is no such revision.
+   */
+  update(rev: string, change: Partial<RevisionState>, entry?: AuditRecord): Promise<RevisionEntry | undefined>;
+  /**
+   * Removes the revisions that exceed the limits, and frees their space. The active one, its parent, and pinned ones are kept
+   * and count. Resolves with the number of removed revisions.
+   */
+  prune(retention: Retention): Promise<number>;
+  /**
+   * Reads the newest revision from storage. The result is a new object; `active` keeps returning its own. Other processes
+   * report an event with `isReload`.
+   */
+  reload(): Promise<Revision>;
+  /** Resolves when `active` returns the newest of the revisions that any process had committed before the call, or a newer one. */
+  catchUp(): Promise<void>;
+  /**
+   * Calls the listener with each revision that becomes active, in order, after `active` returns it and before its `commit`
+   * resolves. A store with several writers also reports commits of other processes, within seconds, and only the newest of
+   * those that were committed while it had no connection. A store with a single writer reports commits of others when it
+   * reads storage. Disposing ends the subscription. The listener must not throw.
+   */
+  onRevision(listener: (event: RevisionEvent) => void): Disposable;
+}

@@ -1,0 +1,58 @@
+import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { FlowsDocument } from "../flows/document.ts";
+import type { Origin } from "./origin.ts";
+
+/** How the flows of a revision were made: by a deployment, by a merge with another one, or from an earlier revision. */
+export type RevisionCause = "deployment" | "merge" | "flow" | "restore" | "undo" | "automatic_undo";
+
+/** A revision without its flows and credentials. Immutable. */
+export type RevisionSummary = Origin & {
+  /** Opaque id, unique to each deployment. */
+  readonly rev: string;
+  /** The revision that this one replaced; undefined for the first. It may have been removed. */
+  readonly parent: string | undefined;
+  /** Sequence number, incremented by one with each deployment. */
+  readonly seq: number;
+  readonly committedAtMs: number;
+  readonly deploymentType: DeploymentType;
+  readonly cause: RevisionCause;
+  /** The earlier revision whose flows and credentials this one has. */
+  readonly restoredRev: string | undefined;
+  readonly nodeCount: number;
+  /** The size of the flows' JSON. */
+  readonly sizeBytes: number;
+};
+
+/** An accepted deployment. Frozen, because callers share the object. */
+export type Revision = RevisionSummary & {
+  readonly flows: FlowsDocument;
+  readonly credentials: CredentialSets;
+};
+
+/**
+ * What became of a revision in the runtime. `pending`: not known yet; `replaced`: a newer revision was committed before this
+ * one was started.
+ */
+export type RevisionOutcome = {
+  readonly state: (typeof outcomeStates)[number];
+  /** Why the flows don't run, or which nodes logged an error while they were started. */
+  readonly message: string | undefined;
+  /** The node types that are not installed. */
+  readonly missingTypes: readonly string[];
+};
+
+export const outcomeStates = ["pending", "running", "failed", "crashed", "replaced"] as const;
+
+/** The properties of a revision that may change. */
+export type RevisionState = {
+  /** A comment of the user who deployed. */
+  readonly message: string | undefined;
+  /** A pinned revision is never removed by `prune`. */
+  readonly pinned: boolean;
+  readonly outcome: RevisionOutcome;
+  /** The revision is undone unless its flows run without failure for this time; undefined: there is no such condition, or no longer. */
+  readonly probationMs: number | undefined;
+};
+
+/** A revision in the history. */
+export type RevisionEntry = RevisionSummary & RevisionState;

@@ -5,6 +5,7 @@ import { hostileInput } from "./drills/hostile-input.ts";
 import { killAtSystemCalls } from "./drills/kill-at-system-calls.ts";
 import { linearizability } from "./drills/linearizability.ts";
 import { onlyLoopback } from "./drills/loopback.ts";
+import { postgres } from "./drills/postgres.ts";
 import { protocolFloods } from "./drills/protocol-floods.ts";
 import { rollingRestarts } from "./drills/rolling-restarts.ts";
 import { secretCanaries } from "./drills/secrets.ts";
@@ -19,6 +20,7 @@ export const drills: readonly Drill[] = [
   killAtSystemCalls,
   fsync,
   storageFaults,
+  postgres,
   hostileInput,
   tokenEndpoint,
   secretCanaries,

@@ -19,7 +19,7 @@ Usage: npm run torture -- [options]
   --only NAME   Run this drill only; may be repeated
   --quick       Small sizes: all drills together take less than three minutes
   --seed N      Repeat the schedule of the run that printed this seed
-  --minutes N   Duration of the soak
+  --minutes N   Duration of the soak: 60 for an hour
   --all         A drill that is skipped, because a program is not installed, counts as failed
   --write       Write docs/reliability.md from a run of all drills
   --list        List the drills and what they test
@@ -77,14 +77,16 @@ function readSelected(names: readonly string[] | undefined): readonly Drill[] {
     : fail(`there is no drill ${unknown}; --list lists them`);
 }
 
-function readNumber(flag: string, text: string | undefined): number | undefined {
+function readNumber(flag: string, text: string | undefined, minimum = 0): number | undefined {
   const number = text === undefined ? undefined : Number(text);
-  return number === undefined || Number.isSafeInteger(number) ? number : fail(`--${flag}: an integer is required`);
+  return number === undefined || (Number.isSafeInteger(number) && number >= minimum)
+    ? number
+    : fail(`--${flag}: an integer of at least ${minimum} is required`);
 }
 
 async function runAll(selected: readonly Drill[], seed: number): Promise<void> {
   const size: Size = values.quick ? "quick" : "full";
-  const minutes = readNumber("minutes", values.minutes);
+  const minutes = readNumber("minutes", values.minutes, 1);
   const loadAverage = (loadavg()[0] ?? 0).toFixed(1);
   process.stdout.write(
     `Node ${process.version}, ${process.platform}, ${availableParallelism()} cores, load average ${loadAverage}, ${size} size, seed ${seed}\n` +

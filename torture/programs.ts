@@ -8,6 +8,8 @@ export const strace: Program = { name: "strace", debianPackage: "strace", args: 
 
 export const prlimit: Program = { name: "prlimit", debianPackage: "util-linux", args: ["--version"] };
 
+export const ipcrm: Program = { name: "ipcrm", debianPackage: "util-linux", args: ["--version"] };
+
 export const curl: Program = { name: "curl", debianPackage: "curl", args: ["--version"] };
 
 /** Why a program can't be used; undefined if it can. */

@@ -1,13 +1,22 @@
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 
-export type Sample = { readonly ms: number; readonly rssMiB: number; readonly descriptors: number };
+type Resources = {
+  readonly rssMiB: number;
+  /** The highest resident memory since the process was started. */
+  readonly peakMiB: number;
+  readonly descriptors: number;
+};
+
+export type Sample = Resources & { readonly ms: number };
 
 /** Resident memory and open descriptors of a process. */
-export async function readResources(pid: number): Promise<Omit<Sample, "ms">> {
+export async function readResources(pid: number): Promise<Resources> {
   const status = await readFile(`/proc/${pid}/status`, "utf8");
-  const rssKiB = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]);
-  return { rssMiB: rssKiB / 1024, descriptors: (await readdir(`/proc/${pid}/fd`)).length };
+  const mebibytes = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) / 1024;
+  const { length: descriptors } = await readdir(`/proc/${pid}/fd`);
+  return { rssMiB: mebibytes("VmRSS"), peakMiB: mebibytes("VmHWM"), descriptors };
 }
 
 /** Samples a process until the signal. */

@@ -22,15 +22,21 @@ type Options = Omit<ClientOptions, "name" | "protocol" | "comparisons"> & {
   readonly clients: number;
   /** Of all clients together. */
   readonly comparisons: number;
+  /** Ends the clients before that, each after its operations in progress. */
+  readonly until?: AbortSignal | undefined;
+  readonly onOperation?: ((operation: Operation) => void) | undefined;
 };
 
+type Watch = Pick<Options, "until" | "onOperation">;
+
 /** Runs client processes, which begin together, and resolves with all of their operations. */
-export async function runClients({ clients: count, comparisons, ...options }: Options): Promise<Operation[]> {
+export async function runClients(options: Options): Promise<Operation[]> {
+  const { clients: count, comparisons, until, onOperation, ...others } = options;
   await using stack = new AsyncDisposableStack();
   const clients = Array.from({ length: count }, (_, index) =>
     stack.use(
       openClient({
-        ...options,
+        ...others,
         name: `client ${index}`,
         protocol: protocols[index % protocols.length] ?? "REST",
         comparisons: Math.ceil(comparisons / count),
@@ -38,14 +44,14 @@ export async function runClients({ clients: count, comparisons, ...options }: Op
     ),
   );
   await Promise.all(clients.map(({ ready }) => ready));
-  const operations = await Promise.all(clients.map((client) => client.run()));
+  const operations = await Promise.all(clients.map((client) => client.run({ until, onOperation })));
   return operations.flat();
 }
 
 type Client = AsyncDisposable & {
   readonly ready: Promise<unknown>;
   /** Resolves with its operations when it has ended. */
-  run(): Promise<Operation[]>;
+  run(watch: Watch): Promise<Operation[]>;
 };
 
 function openClient(options: ClientOptions): Client {
@@ -53,9 +59,13 @@ function openClient(options: ClientOptions): Client {
   const exited = once(child, "exit");
   return {
     ready: Promise.race([once(child, "message"), exited.then(() => reject(child))]),
-    async run() {
+    async run({ until, onOperation }) {
       const operations: Operation[] = [];
-      child.on("message", (operation: Operation) => operations.push(operation));
+      child.on("message", (operation: Operation) => {
+        operations.push(operation);
+        onOperation?.(operation);
+      });
+      until?.addEventListener("abort", () => void (child.connected && child.send("end")));
       child.send("start");
       await exited;
       return child.exitCode === 0 ? operations : reject(child);

@@ -6,6 +6,7 @@ import { randomFlows } from "../deployments.ts";
 import { deploy } from "../../test/e2e/deploy.ts";
 import type { Drill } from "../drill.ts";
 import { findEarlyResponses } from "../find-early-responses.ts";
+import { preload } from "../preload.ts";
 import { strace } from "../programs.ts";
 import { attachStrace, type SystemCall } from "../strace.ts";
 
@@ -24,8 +25,7 @@ export const fsync: Drill = {
     const rounds = context.pick(5, 250);
     const { calls, deployments } = await traceDeployments(context, rounds, {});
     const { responses, violations } = findEarlyResponses(calls);
-    const fixture = new URL("../fixtures/synchronous-off.ts", import.meta.url);
-    const planted = await traceDeployments(context, 1, { NODE_OPTIONS: `--import=${fixture.href}` });
+    const planted = await traceDeployments(context, 1, preload("synchronous-off"));
     return {
       loads: [
         { name: "deployments", count: deployments, minimum: 4 * rounds },

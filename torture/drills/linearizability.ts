@@ -21,7 +21,7 @@ export const linearizability: Drill = {
     "service is killed at random moments and started again. Every operation is logged with the time of its request and its response. A " +
     "checker looks for an order of all operations that agrees with the revisions in the database. The controls are the same log after " +
     "an acknowledged revision was removed from the database, and after two revisions were exchanged.",
-  limits: "One service with SQLite. Replicas on PostgreSQL are checked by `test/linearizability`, without kills.",
+  limits: "One service with SQLite. [postgres](#postgres) is about replicas.",
   async run(context) {
     const dataDir = await context.createFolder();
     const { base, kills, operations } = await deployWhileKilling(context, dataDir);

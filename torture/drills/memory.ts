@@ -1,13 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { tab } from "../../test/e2e/flow-builders.ts";
-import { bearer, json } from "../../test/e2e/rest.ts";
+import { bearer, json, type Reply } from "../../test/e2e/rest.ts";
 import { isRunning, type Service, startService } from "../../test/e2e/service.ts";
 import { login, user } from "../../test/e2e/users.ts";
 import type { Context, Size } from "../context.ts";
 import type { Control, Drill } from "../drill.ts";
-import { correct, type Correction, overSocket, overTcp } from "../operator.ts";
-import { readResources, type Sample, sampleResources } from "../resources.ts";
+import { correct, type Correction, overSocket, overTcp, type Way } from "../operator.ts";
+import { readResources } from "../resources.ts";
 
 export const memory: Drill = {
   name: "memory",
@@ -17,19 +17,35 @@ export const memory: Drill = {
     "the memory is released afterwards.",
   method:
     "60 clients with the permission to deploy send gzip bodies of 16 KB that hold 16 MB of JSON, again and again, to a service whose heap is limited to " +
-    "512 MiB. Meanwhile operators deploy corrections over TCP and over the Unix socket, each within two seconds. The control is a service that is " +
-    "killed during the attack.",
+    "512 MiB, so that its budget is 256 MiB. The highest resident memory, as the kernel records it, may exceed that from before by no more than the budget. Each " +
+    "body has to be answered: as too large, or with 503 and Retry-After. Meanwhile operators deploy corrections over TCP and over the Unix socket, each within two " +
+    "seconds. The control is a service with a budget of 16 GiB.",
   async run(context) {
-    const attacked = await attack(context, context.pick(5_000, 60_000));
-    const { corrections, samples, afterMiB } = attacked;
+    const { createFolder, pick, progress, size } = context;
+    const corrections: Correction[] = [];
+    const attacked = await attack(await createFolder(), {}, async ({ replies, ways }) => {
+      const endMs = performance.now() + pick(5_000, 60_000);
+      const isVoid = (): boolean =>
+        corrections.length < pick(2, 10) * ways.length || replies.decoded === 0 || replies.rejected < 20;
+      while (performance.now() < endMs || isVoid()) {
+        for (const way of ways) {
+          corrections.push(await correct(way, [tab("T")], withinMs[size]));
+          progress(`${corrections.length} corrective deployments`);
+        }
+        await delay(100);
+      }
+    });
+    const { afterMiB, beforeMiB, peakMiB, replies } = attacked;
     return {
       loads: [
-        { name: "bodies", count: attacked.bodies, minimum: 60 },
-        { name: "corrective deployments", count: corrections.length, minimum: context.pick(2, 10) },
+        { name: "bodies answered", count: replies.rejected + replies.decoded, minimum: 60 },
+        { name: "of them with 503, beyond the budget", count: replies.rejected, minimum: 20 },
+        { name: "of them after they were decompressed", count: replies.decoded, minimum: pick(1, 20) },
+        { name: "corrective deployments", count: corrections.length, minimum: pick(2, 10) },
       ],
       figures: [
-        { name: "highest memory", value: Math.max(...samples.map(({ rssMiB }) => rssMiB)), unit: "MiB" },
-        { name: "memory before", value: attacked.beforeMiB, unit: "MiB" },
+        { name: "memory before", value: beforeMiB, unit: "MiB" },
+        { name: "highest memory", value: peakMiB, unit: "MiB" },
         { name: "memory 10 s after", value: afterMiB, unit: "MiB" },
         {
           name: "longest time of a corrective deployment",
@@ -37,8 +53,8 @@ export const memory: Drill = {
           unit: "ms",
         },
       ],
-      violations: attacked.violations,
-      controls: [await ended(context)],
+      violations: [...attacked.violations, ...corrections.flatMap(({ problem }) => problem ?? [])],
+      controls: [await withLargeBudget(context)],
     };
   },
 };
@@ -46,6 +62,8 @@ export const memory: Drill = {
 /** Small sizes also run on machines that are busy with other work. */
 const withinMs = { quick: 10_000, full: 2_000 } satisfies Record<Size, number>;
 const atOnce = 60;
+/** Half of the heap. */
+const budgetMiB = 256;
 /** What memory may keep of what it had under attack: the allocator has free memory between what is used. */
 const toleratedMiB = 128;
 
@@ -53,74 +71,109 @@ const toleratedMiB = 128;
 const body = gzipSync(`{"flows":[${"{},".repeat(5_000_000)}{}]}`);
 const path = "/flowgate.v1.FlowsService/SetFlows";
 
-async function attack(
-  { createFolder, pick, progress, size }: Context,
-  durationMs: number,
-  disturb: (service: Service) => void = () => {},
-) {
+type Attacked = {
+  readonly beforeMiB: number;
+  readonly peakMiB: number;
+  readonly afterMiB: number;
+  readonly replies: Replies;
+  readonly violations: readonly string[];
+};
+
+type Replies = { decoded: number; rejected: number; readonly problems: Set<string> };
+
+type Attack = {
+  readonly service: Service;
+  readonly ways: readonly Way[];
+  readonly beforeMiB: number;
+  readonly replies: Replies;
+};
+
+/** Attacks a service with these limits until `work` has ended. */
+async function attack(dataDir: string, limits: object, work: (attack: Attack) => Promise<void>): Promise<Attacked> {
   await using service = await startService({
     config: {
       adminAuth: { users: [user("admin", "*"), user("attacker", "*")] },
       runtime: { mode: "none" },
       log: { level: "error" },
+      // Bodies that wait are rejected sooner than by default, within the time of the drill.
+      limits: { memoryWaitMs: 5_000, ...limits },
     },
-    dataDir: await createFolder(),
+    dataDir,
     // Those of `npm start`, the image and the unit of systemd.
     env: { MALLOC_ARENA_MAX: "2", MALLOC_TRIM_THRESHOLD_: "131072", NODE_OPTIONS: "--max-old-space-size=512" },
   });
   const token = bearer(await login(service, { username: "admin" }));
   const attacker = bearer(await login(service, { username: "attacker" }));
+  const ways = [overTcp(service, token), overSocket(service, token)].filter((way) => way !== undefined);
   const { rssMiB: beforeMiB } = await readResources(service.pid);
   const ending = new AbortController();
-  const sampling = sampleResources(service.pid, 50, ending.signal).catch((): Sample[] => []);
-  const sending = sendBodies(service, attacker, ending.signal);
-  disturb(service);
-  const ways = [overTcp(service, token), overSocket(service, token)].filter((way) => way !== undefined);
-  const corrections: Correction[] = [];
-  const endMs = performance.now() + durationMs;
-  while (performance.now() < endMs || corrections.length < pick(2, 10) * ways.length) {
-    for (const way of ways) {
-      corrections.push(await correct(way, [tab("T")], withinMs[size]));
-      progress(`${corrections.length} corrective deployments`);
-    }
-    await delay(100);
-  }
+  const replies: Replies = { decoded: 0, rejected: 0, problems: new Set() };
+  const sending = sendBodies(service, attacker, replies, ending.signal);
+  await work({ service, ways, beforeMiB, replies });
   ending.abort();
-  const [samples, bodies] = await Promise.all([sampling, sending]);
+  await sending;
   const isAlive = await isRunning(service.pid);
-  const afterMiB = isAlive ? await untilReleased(service, beforeMiB) : 0;
+  const { peakMiB, rssMiB } = isAlive ? await readResources(service.pid) : { peakMiB: 0, rssMiB: 0 };
+  const excess = findExcess(beforeMiB, peakMiB);
+  const afterMiB = isAlive && excess.length === 0 ? await untilReleased(service, beforeMiB) : rssMiB;
   return {
-    bodies,
     beforeMiB,
+    peakMiB,
     afterMiB,
-    corrections,
-    samples,
+    replies,
     violations: [
       ...(isAlive ? [] : ["the service has ended"]),
       ...(ways.length === 2 ? [] : ["the service has no Unix socket"]),
+      ...excess,
       ...(afterMiB > beforeMiB + toleratedMiB
         ? [`memory is ${afterMiB.toFixed(0)} MiB after the attack, ${beforeMiB.toFixed(0)} before`]
         : []),
-      ...corrections.flatMap(({ problem }) => problem ?? []),
+      ...replies.problems,
     ],
   };
 }
 
-async function sendBodies(service: Service, token: { authorization: string }, until: AbortSignal): Promise<number> {
-  let count = 0;
+function findExcess(beforeMiB: number, peakMiB: number): string[] {
+  return peakMiB > beforeMiB + budgetMiB
+    ? [`memory was ${peakMiB.toFixed(0)} MiB, ${beforeMiB.toFixed(0)} before, with a budget of ${budgetMiB}`]
+    : [];
+}
+
+async function sendBodies(
+  service: Service,
+  token: { authorization: string },
+  replies: Replies,
+  until: AbortSignal,
+): Promise<void> {
   const headers = { ...json, ...token, "content-encoding": "gzip" };
   const loop = async (): Promise<void> => {
     while (!until.aborted) {
-      await service.send("POST", path, { headers, body, signal: until }).then(
-        () => {},
-        // Avoids a busy loop after the service has ended.
-        () => delay(50),
-      );
-      count++;
+      try {
+        note(replies, await service.send("POST", path, { headers, body, signal: until }));
+      } catch (error) {
+        if (!until.aborted) {
+          replies.problems.add(`a body was not answered: ${String(error)}`);
+          // Avoids a busy loop after the service has ended.
+          await delay(50);
+        }
+      }
     }
   };
   await Promise.all(Array.from({ length: atOnce }, loop));
-  return count;
+}
+
+function note(replies: Replies, { status, headers, body: text }: Reply): void {
+  if (status === 503) {
+    replies.rejected++;
+    if (!/^[1-9]\d*$/.test(headers["retry-after"] ?? "")) {
+      replies.problems.add(`503 without a time to retry after: ${text}`);
+    }
+  } else if (status === 429) {
+    // What its JSON becomes in memory is larger than the budget.
+    replies.decoded++;
+  } else {
+    replies.problems.add(`a body was answered ${status}: ${text}`);
+  }
 }
 
 /** The memory once it is released, at the latest after ten seconds. */
@@ -135,10 +188,16 @@ async function untilReleased({ pid }: Service, beforeMiB: number): Promise<numbe
   }
 }
 
-async function ended(context: Context): Promise<Control> {
-  const { violations } = await attack(context, 500, ({ pid }) => process.kill(pid, "SIGKILL"));
-  return {
-    planted: "the service ends",
-    found: violations.filter((violation) => violation === "the service has ended"),
-  };
+async function withLargeBudget({ createFolder }: Context): Promise<Control> {
+  let found: readonly string[] = [];
+  await attack(await createFolder(), { memoryMb: 16_384 }, async ({ beforeMiB, service }) => {
+    const endMs = performance.now() + 30_000;
+    while (found.length === 0 && (await isRunning(service.pid)) && performance.now() < endMs) {
+      await delay(20);
+      found = findExcess(beforeMiB, (await readResources(service.pid)).peakMiB);
+    }
+    // Its memory would grow further.
+    await service.kill9();
+  });
+  return { planted: "the budget is 16 GiB", found };
 }

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { createRuntimeSockets } from "../../../src/server/socket-owners/runtime-sockets.ts";
@@ -95,6 +96,31 @@ describe.runIf(process.platform === "linux")("the connections of the runtime", (
     const found = await Promise.all(server.accepted.map((socket) => runtime.find([socket])));
     expect(server.accepted.every((socket, at) => found[at]?.has(socket))).toBe(true);
     expect(new Set(found).size).toBe(1);
+  });
+
+  test("are looked up again after a pause, which is short even if other work has delayed the lookup", async () => {
+    using server = await acceptAll();
+    const own = connect({ host: "127.0.0.1", port: server.port });
+    await server.untilAccepted(1);
+    const runtime = createRuntimeSockets({ processId: () => process.pid, hasChildren: false });
+    const first = runtime.find(server.accepted);
+    await Promise.resolve();
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+    await first;
+    const ended: string[] = [];
+    const note = (event: string) => () => void ended.push(event);
+    const ending = new AbortController();
+    const { signal } = ending;
+    await Promise.race([
+      Promise.all([
+        delay(90).then(note("a timer of 90 ms")),
+        runtime.find(server.accepted).then(note("the next lookup")),
+      ]),
+      delay(1_500, undefined, { signal }).then(note("a timer of 1,500 ms")),
+    ]);
+    ending.abort();
+    expect(ended).toEqual(["a timer of 90 ms", "the next lookup"]);
+    own.destroy();
   });
 
   test("are unknown while it does not run, and impossible from other machines", async () => {

@@ -14,7 +14,7 @@ export default defineConfig({
     testTimeout: 240_000,
     hookTimeout: 240_000,
     // Most of the slow ones wait for processes that they start.
-    maxWorkers: 3,
+    maxWorkers: 4,
     // Loading the modules again for each file costs more than most tests.
     isolate: false,
     restoreMocks: true,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runCli } from "../cli/run-cli.ts";
 import { bearer, form, json } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, tokenParameters, user } from "./users.ts";
 
 /** The calls that the API allows with this token. */
@@ -36,7 +36,7 @@ describe("with users", () => {
       ...cases.map(([permissions], index) => user(`u${index}`, permissions as string | string[])),
       { username: "argon2id", permissions: "*", password: stdout.trim() },
     ];
-    service = await startService({ config: { adminAuth: { users } } });
+    service = await startService({ config: { ...withoutRuntime, adminAuth: { users } } });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
 
@@ -84,7 +84,7 @@ describe("with users", () => {
 });
 
 test("a token loses the permissions that its user loses, and all with the user or the password", async () => {
-  const config = (...users: ReturnType<typeof user>[]) => ({ adminAuth: { users } });
+  const config = (...users: ReturnType<typeof user>[]) => ({ ...withoutRuntime, adminAuth: { users } });
   const [narrowed, changed, removed] = [user("narrowed", "*"), user("changed", "*"), user("removed", "*")];
   await using first = await startService({ config: config(narrowed, changed, removed) });
   const tokens = await Promise.all([narrowed, changed, removed].map(({ username }) => login(first, { username })));
@@ -106,7 +106,7 @@ test("a token loses the permissions that its user loses, and all with the user o
 
 test("adminAuth.default applies only to requests without a token", async () => {
   await using service = await startService({
-    config: { adminAuth: { users: [user("u", "flows.write")], default: { permissions: "read" } } },
+    config: { ...withoutRuntime, adminAuth: { users: [user("u", "flows.write")], default: { permissions: "read" } } },
   });
   expect(await allowed(service)).toEqual(["flows.read", "settings.read"]);
   expect(await allowed(service, "x".repeat(43))).toEqual([]);
@@ -121,7 +121,10 @@ test("adminAuth.default applies only to requests without a token", async () => {
 
 test("clientIds and tokenLifetimeSeconds are applied", async () => {
   await using service = await startService({
-    config: { adminAuth: { users: [user("u", "*")], clientIds: ["only-this"], tokenLifetimeSeconds: 7 } },
+    config: {
+      ...withoutRuntime,
+      adminAuth: { users: [user("u", "*")], clientIds: ["only-this"], tokenLifetimeSeconds: 7 },
+    },
   });
   const issue = (client_id: string) =>
     service.send("POST", "/auth/token", {

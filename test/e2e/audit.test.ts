@@ -11,7 +11,7 @@ import { runCli } from "../cli/run-cli.ts";
 import { deploy } from "./deploy.ts";
 import { bearer, form, json, type Reply } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
 
 // Tokens and the audit log. Each call of the table is made over REST and over every RPC protocol, with one expectation.
@@ -404,7 +404,7 @@ test("entries and revisions of an impossible time can't be listed", async () => 
 
 test("failed logins and missing permissions are counted, and keep their count over a restart", async () => {
   await using flooded = await startService({
-    config: { adminAuth: { users: [user("admin", "*"), user("reader", "read")] } },
+    config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*"), user("reader", "read")] } },
   });
   const fail = (username: string) =>
     flooded.send("POST", "/auth/token", {
@@ -425,7 +425,10 @@ test("failed logins and missing permissions are counted, and keep their count ov
 
   await using again = await startService({
     dataDir: flooded.dataDir,
-    config: { adminAuth: { users: [user("admin", "*"), user("reader", "read")], default: { permissions: "read" } } },
+    config: {
+      ...withoutRuntime,
+      adminAuth: { users: [user("admin", "*"), user("reader", "read")], default: { permissions: "read" } },
+    },
   });
   const { entries } = (await again.send("GET", "/audit?kind=sign_in_failed&kind=permission_denied")).json() as {
     entries: Exported[];
@@ -484,7 +487,7 @@ describe("flowgate audit verify", () => {
 });
 
 test("without adminAuth, there are no tokens, and the log has no users", async () => {
-  await using open = await startService();
+  await using open = await startService({ config: withoutRuntime });
   for (const [method, path, body] of [
     ["GET", "/tokens"],
     ["POST", "/tokens", { name: "a" }],

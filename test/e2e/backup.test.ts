@@ -7,7 +7,7 @@ import { deploy } from "./deploy.ts";
 import { installReporter, tab, reporter } from "./flow-builders.ts";
 import { isMissing, run as program } from "./program.ts";
 import { bearer, v2 } from "./rest.ts";
-import { startService } from "./service.ts";
+import { startService, withoutRuntime } from "./service.ts";
 import { login, user } from "./users.ts";
 
 const config = { adminAuth: { users: [user("admin", "*")] } };
@@ -72,11 +72,11 @@ test("restoring keeps the previous store, and is rejected while a service uses i
   const dataDir = folder.at("data");
   const early = folder.at("early.db");
   const flowsOf = async (): Promise<unknown> => {
-    await using service = await startService({ dataDir });
+    await using service = await startService({ dataDir, config: withoutRuntime });
     return (await service.send("GET", "/flows")).json();
   };
   {
-    await using service = await startService({ dataDir });
+    await using service = await startService({ dataDir, config: withoutRuntime });
     await deploy(service, { flows: [tab("early")] });
     await run("backup", early, dataDir);
     await deploy(service, { flows: [tab("late")] });
@@ -105,7 +105,7 @@ test.skipIf(isMissing("restoring as root", process.getuid?.() === 0))(
     await using folder = await createFolder();
     const [file, dataDir] = [folder.at("backup.db"), folder.at("data")];
     {
-      await using service = await startService();
+      await using service = await startService({ config: withoutRuntime });
       await deploy(service, { flows: [tab("restored")] });
       await run("backup", file, service.dataDir);
     }
@@ -147,7 +147,7 @@ test("a failed copy is reported, and changes nothing", async () => {
   const { at } = folder;
   const dataDir = at("data");
   {
-    await using service = await startService({ dataDir });
+    await using service = await startService({ dataDir, config: withoutRuntime });
     await deploy(service, { flows: [tab("kept")] });
   }
   await writeFile(at("text.db"), "this is no database, but long enough to be read as one".repeat(100));
@@ -176,6 +176,6 @@ test("a failed copy is reported, and changes nothing", async () => {
   expect((await run("backup", at("new.db"), at("nowhere"))).stderr).toContain(
     `${at("nowhere")}/flowgate.db does not exist`,
   );
-  await using service = await startService({ dataDir });
+  await using service = await startService({ dataDir, config: withoutRuntime });
   expect((await service.send("GET", "/flows")).json()).toEqual([tab("kept")]);
 });

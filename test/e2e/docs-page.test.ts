@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
 import { bearer } from "./rest.ts";
-import { startService } from "./service.ts";
+import { startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, user } from "./users.ts";
 
 if (missingBrowser !== undefined) {
@@ -84,7 +84,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   afterAll(() => browser?.[Symbol.asyncDispose]());
 
   test("shows every operation, without warnings and external requests", async () => {
-    await using service = await startService();
+    await using service = await startService({ config: withoutRuntime });
     await using tab = await browser.openTab();
     const { page, complaints, requests } = tab;
     await page.goto(`${service.url}/docs`);
@@ -103,7 +103,9 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   });
 
   test("logs in, calls operations with the token, and changes bodies with the version", async () => {
-    await using service = await startService({ config: { adminAuth: { users: [user("admin", "*")] } } });
+    await using service = await startService({
+      config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] } },
+    });
     await using tab = await browser.openTab();
     const { page, complaints, requests } = tab;
     await page.goto(`${service.url}/docs`);
@@ -143,7 +145,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   });
 
   test("fits on a phone, and follows the color scheme of the system", async () => {
-    await using service = await startService();
+    await using service = await startService({ config: withoutRuntime });
     await using tab = await browser.openTab();
     const { page, complaints } = tab;
     await page.setViewportSize({ width: 390, height: 844 });

@@ -7,7 +7,7 @@ import { deploy, tryDeploy } from "./deploy.ts";
 import { endpoint, tab } from "./flow-builders.ts";
 import { isMissing } from "./program.ts";
 import { json, v2 } from "./rest.ts";
-import { eventually, type Service, startService } from "./service.ts";
+import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 
 /** Whether strace can be attached to other processes, which containers may forbid. */
 function canTrace(): boolean {
@@ -96,7 +96,7 @@ describe.skipIf(isMissing("failing disks (strace)", canTrace()))("a deployment w
   });
 
   test("may be active at the next start, where the same request with its key deploys nothing more", async () => {
-    await using service = await startService();
+    await using service = await startService({ config: withoutRuntime });
     await deploy(service, { flows: [tab("before")] });
     const repeatable = () =>
       [{ flows: [tab("doubtful")] }, "full", { "idempotency-key": "one" }] as const satisfies unknown[];
@@ -106,7 +106,7 @@ describe.skipIf(isMissing("failing disks (strace)", canTrace()))("a deployment w
       expect({ status: reply.status, body: reply.json() }).toEqual(failed);
       await service.kill9();
     }
-    await using again = await startService({ dataDir: service.dataDir });
+    await using again = await startService({ config: withoutRuntime, dataDir: service.dataDir });
     const { rev, flows } = await readActive(again);
     expect(flows).toEqual([tab("doubtful")]);
     expect(await deploy(again, ...repeatable())).toBe(rev);

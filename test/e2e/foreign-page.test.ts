@@ -9,7 +9,7 @@ import { SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
 import { deploy } from "./deploy.ts";
 import { bearer, v2 } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, user } from "./users.ts";
 
 if (missingBrowser !== undefined) {
@@ -87,7 +87,7 @@ const mine = { "x-request-id": "mine" };
 
 /** A service with flows to read and change. */
 async function startVictim(config: object) {
-  const service = await startService({ config: { log: { level: "debug" }, ...config } });
+  const service = await startService({ config: { ...withoutRuntime, log: { level: "debug" }, ...config } });
   /** The number of requests before the current test. */
   let before = 0;
   const victim = Object.assign(service, {
@@ -236,12 +236,14 @@ test.each<[string, object, { host: number; origin: number }]>([
   ["for workloads", workloads, { host: 401, origin: 403 }],
   ["for those with a token", { adminAuth: { users } }, { host: 401, origin: 401 }],
 ])("the checks of a request without a token depend on the configuration: %s", async (_what, config, expected) => {
-  await using service = await startService({ config });
+  await using service = await startService({ config: { ...withoutRuntime, ...config } });
   expect(await check(service)).toEqual(expected);
 });
 
 test("if everyone may read, a request with a token may come from any origin, and one without a token may not", async () => {
-  await using service = await startService({ config: { adminAuth: { users, default: { permissions: "read" } } } });
+  await using service = await startService({
+    config: { ...withoutRuntime, adminAuth: { users, default: { permissions: "read" } } },
+  });
   expect(await check(service)).toEqual({ host: 421, origin: 403 });
   const token = await login(service, { username: "admin" });
   const headers = { host: "flows.example", origin: "https://app.example" };

@@ -2,7 +2,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openRaw } from "../server/raw-connection.ts";
 import { scrape } from "./scrape.ts";
-import { eventually, type Service, startService } from "./service.ts";
+import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 import { user } from "./users.ts";
 
 // Clients without a token that abort calls must not crash the process.
@@ -10,7 +10,9 @@ import { user } from "./users.ts";
 let service: Service;
 let metricsUrl: string;
 beforeAll(async () => {
-  service = await startService({ config: { adminAuth: { users: [user("admin", "*")] }, metrics: { port: 0 } } });
+  service = await startService({
+    config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] }, metrics: { port: 0 } },
+  });
   [, metricsUrl = ""] = /^Metrics.*: (http:\/\/\S+)\/metrics$/m.exec(service.log()) ?? [];
 });
 afterAll(() => service?.[Symbol.asyncDispose]());

@@ -15,7 +15,7 @@ import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { createAuthority, issueServer } from "../certificates.ts";
 import { tryDeploy } from "./deploy.ts";
 import { bearer, form } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
 
 const authority = createAuthority();
@@ -129,7 +129,7 @@ describe("by client certificate", () => {
       clientCertificate: "request",
     };
     const service = await startService({
-      config: { adminAuth, tls, log: { level: "info" }, ...config },
+      config: { ...withoutRuntime, adminAuth, tls, log: { level: "info" }, ...config },
       tls: { ca: authority.cert },
     }).catch(async (error: unknown) => {
       await rm(directory, { recursive: true });
@@ -238,7 +238,7 @@ const xfcc = (value: string) => ({ "x-forwarded-client-cert": value });
 
 describe("by a forwarded certificate", () => {
   const identity = { source: "forwarded", rules };
-  const config = { adminAuth, identity, trustedProxies: ["127.0.0.1"] };
+  const config = { ...withoutRuntime, adminAuth, identity, trustedProxies: ["127.0.0.1"] };
 
   let service: Service;
   beforeAll(async () => {
@@ -295,7 +295,7 @@ async function outcomeOfLogins(service: Service, forwardedFor: (at: number) => s
 describe("behind a trusted proxy", () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ config: { adminAuth, trustedProxies: ["127.0.0.1"] } });
+    service = await startService({ config: { ...withoutRuntime, adminAuth, trustedProxies: ["127.0.0.1"] } });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
 
@@ -313,6 +313,6 @@ describe("behind a trusted proxy", () => {
 });
 
 test("failed logins are counted by the address of a peer that is not trusted", async () => {
-  await using service = await startService({ config: { adminAuth } });
+  await using service = await startService({ config: { ...withoutRuntime, adminAuth } });
   expect(await outcomeOfLogins(service, (at) => `192.0.2.${at}`)).toBe(429);
 });

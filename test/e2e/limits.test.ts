@@ -9,7 +9,7 @@ import { functionNode, tab } from "./flow-builders.ts";
 import { form, json, v2 } from "./rest.ts";
 import { call, rpcProtocols } from "./rpc.ts";
 import { scrape } from "./scrape.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { user } from "./users.ts";
 
 let service: Service;
@@ -108,7 +108,9 @@ describe("the options", () => {
   });
 
   test("limit token requests independently of those for flows", async () => {
-    await using closed = await startService({ config: { adminAuth: { users: [user("admin", "*")] } } });
+    await using closed = await startService({
+      config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] } },
+    });
     const username = "x".repeat(70_000);
     const reply = await closed.send("POST", "/auth/token", { headers: form, body: `username=${username}` });
     expect([reply.status, reply.json()]).toEqual([413, expect.objectContaining({ error: "invalid_request" })]);

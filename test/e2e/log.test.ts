@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { deploy } from "./deploy.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 import { bearer, json } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, tokenParameters, user } from "./users.ts";
 
 type Line = Readonly<Record<string, unknown>>;
@@ -20,7 +20,7 @@ function linesOf(service: Service, chosen: (line: Line) => boolean): Line[] {
 
 test("the start is logged too, in addition to the text on stdout", async () => {
   const { version } = JSON.parse(await readFile("package.json", "utf8")) as Line;
-  await using service = await startService({ config: { metrics: { port: 0 } } });
+  await using service = await startService({ config: { ...withoutRuntime, metrics: { port: 0 } } });
   await service.untilLogged(/"msg":"started"/);
   expect(linesOf(service, ({ msg }) => msg === "started")).toMatchObject([
     {
@@ -47,7 +47,9 @@ test("state changes of the runtime are logged, and can't be forged by flows", as
 });
 
 test("a lockout after failed logins is logged, without the user name", async () => {
-  await using service = await startService({ config: { adminAuth: { users: [user("admin", "*")] } } });
+  await using service = await startService({
+    config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] } },
+  });
   const fail = (username: string) =>
     service.send("POST", "/auth/token", {
       headers: json,

@@ -7,7 +7,7 @@ import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { json, v2 } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 
 // Malformed input must cause a client error, no change, and no crash.
 
@@ -18,7 +18,7 @@ let service: Service;
 let rev: string;
 
 beforeAll(async () => {
-  service = await startService({ config: { limits: { bodyBytes: limit } } });
+  service = await startService({ config: { ...withoutRuntime, limits: { bodyBytes: limit } } });
   await service.send("POST", "/flows", { headers: json, body: '[{"id":"t","type":"tab","label":"kept"}]' });
 });
 beforeEach(async () => {

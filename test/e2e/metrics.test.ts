@@ -18,7 +18,7 @@ import { openRaw } from "../server/raw-connection.ts";
 import { bearer, json, send, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Scrape, parseScrape, scrape } from "./scrape.ts";
-import { eventually, type Service, startService } from "./service.ts";
+import { eventually, type Service, startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, tokenParameters, user } from "./users.ts";
 
 const adminAuth = {
@@ -296,7 +296,10 @@ async function scrapeSecured(): Promise<Scrape> {
   try {
     await writeFile(tls.certFile, issued.cert);
     await writeFile(tls.keyFile, issued.key);
-    await using service = await startService({ config: { tls, metrics: { port: 0 } }, tls: { ca: authority.cert } });
+    await using service = await startService({
+      config: { ...withoutRuntime, tls, metrics: { port: 0 } },
+      tls: { ca: authority.cert },
+    });
     const [, url = ""] = /Metrics, without authentication: (\S+)\/metrics/.exec(service.log()) ?? [];
     await expect(send(service.url.replace("https:", "http:"), "GET", "/flows")).rejects.toThrow(/hang up|ECONNRESET/);
     return await eventually(async () => {
@@ -313,7 +316,7 @@ const of = (rpc: string, protocol: string, code: string) => ({ method: `flowgate
 
 describe("a call that is rejected by a guard counts for its RPC, over the HTTP API too", () => {
   test("by load shedding", async () => {
-    await using service = await startService({ config: { limits: { inFlight: 1 } } });
+    await using service = await startService({ config: { ...withoutRuntime, limits: { inFlight: 1 } } });
     const others = { method: "other", code: "unavailable" };
     // These include /readyz until it was ready.
     const before = (await scrape(service.url)).sum("flowgate_requests_total", others);
@@ -364,7 +367,7 @@ function unknownIn(expr: string, seen: Scrape): string[] {
 
 describe("access to metrics", () => {
   test("on a separate port, is open there, and closed on the other port", async () => {
-    await using service = await startService({ config: { adminAuth, metrics: { port: 0 } } });
+    await using service = await startService({ config: { ...withoutRuntime, adminAuth, metrics: { port: 0 } } });
     const [, url = ""] =
       /Metrics, without authentication: (http:\/\/127\.0\.0\.1:\d+)\/metrics/.exec(service.log()) ?? [];
     expect((await scrape(url)).sum("flowgate_build_info")).toBe(1);
@@ -378,7 +381,7 @@ describe("access to metrics", () => {
   });
 
   test("is closed if metrics are disabled", async () => {
-    await using service = await startService({ config: { metrics: { enabled: false } } });
+    await using service = await startService({ config: { ...withoutRuntime, metrics: { enabled: false } } });
     expect((await service.send("GET", "/metrics")).status).toBe(404);
     expect(await deploy(service, { flows: [tab("T")] }, "full", v2)).toBeTypeOf("string");
   });
@@ -387,7 +390,7 @@ describe("access to metrics", () => {
 describe("the metrics without adminAuth", () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService();
+    service = await startService({ config: withoutRuntime });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
 
@@ -470,7 +473,7 @@ describe("the metrics without adminAuth", () => {
 describe("the metrics with adminAuth", () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ config: { adminAuth } });
+    service = await startService({ config: { ...withoutRuntime, adminAuth } });
   });
   afterAll(() => service?.[Symbol.asyncDispose]());
 

@@ -16,13 +16,13 @@ import {
 import { grpcioSteps, hasGrpcio, startGrpcio } from "./grpcio.ts";
 import { isMissing, run } from "./program.ts";
 import { bearer } from "./rest.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { login, user } from "./users.ts";
 
 // Third-party clients that were not built with the .proto files of Flowgate.
 
 // On a machine busy with other tests, calls would be shed.
-const config = { adminAuth: { users: [user("admin", "*")] }, limits: { eventLoopDelayMs: 0 } };
+const config = { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] }, limits: { eventLoopDelayMs: 0 } };
 let service: Service;
 let token: string;
 

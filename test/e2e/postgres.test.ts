@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createDatabase } from "../postgres/postgres.ts";
 import { deploy } from "./deploy.ts";
 import { endpoint } from "./flow-builders.ts";
-import { eventually, startService } from "./service.ts";
+import { eventually, startService, withoutRuntime } from "./service.ts";
 
 test("a deployment on one replica reaches the flows of another one, and no log has the password of the database", async () => {
   await using database = await createDatabase();
@@ -22,7 +22,7 @@ test("a deployment on one replica reaches the flows of another one, and no log h
 
 test("a client that names the revision it knows reads its own write at another replica", async () => {
   await using database = await createDatabase();
-  const config = { store: database.url, credentialSecret: "a secret that all replicas share" };
+  const config = { ...withoutRuntime, store: database.url, credentialSecret: "a secret that all replicas share" };
   await using first = await startService({ config });
   await using second = await startService({ config });
   for (let count = 0; count < 20; count += 1) {

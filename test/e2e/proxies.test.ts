@@ -23,7 +23,7 @@ import {
   proxiedConfig,
 } from "./proxy-checks.ts";
 import { bearer } from "./rest.ts";
-import { startService } from "./service.ts";
+import { startService, withoutRuntime } from "./service.ts";
 import { login, user } from "./users.ts";
 import { sendRequest, transportsOf, type HttpClient } from "./http-client.ts";
 
@@ -277,7 +277,12 @@ describe.skipIf(!isThere)("third-party clients", () => {
 });
 
 describe.skipIf(!isThere)("one of two services that drains during calls", () => {
-  const config = { trustedProxies: ["127.0.0.1"], drain: { delayMs: 3_000 }, limits: { eventLoopDelayMs: 0 } };
+  const config = {
+    ...withoutRuntime,
+    trustedProxies: ["127.0.0.1"],
+    drain: { delayMs: 3_000 },
+    limits: { eventLoopDelayMs: 0 },
+  };
   const carelessly: Record<Name, (config: string) => string> = {
     nginx: (config) => replace(config, [["_next_upstream   error timeout", "_next_upstream off"]]),
     HAProxy: (config) =>

@@ -11,7 +11,7 @@ import { workloads } from "./proxy.ts";
 import { bearer, form, json, v2 } from "./rest.ts";
 import { call } from "./rpc.ts";
 import { scrape } from "./scrape.ts";
-import { eventually, type Service } from "./service.ts";
+import { eventually, type Service, withoutRuntime } from "./service.ts";
 import { tokenParameters } from "./users.ts";
 import { sendRequest, transportsOf, type HttpClient } from "./http-client.ts";
 
@@ -30,6 +30,7 @@ export type Check = (httpClient: HttpClient, behind: Behind) => Promise<void>;
 
 /** The configuration of the services in these checks. */
 export const proxiedConfig = {
+  ...withoutRuntime,
   trustedProxies: ["127.0.0.1"],
   hosts: ["flows.example"],
   identity: {

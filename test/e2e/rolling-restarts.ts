@@ -86,13 +86,15 @@ export async function restartUnderLoad(times: number, end: End, place: Place): P
   return load.tallies;
 }
 
-/** Resolves when each kind of client has made a further successful call. */
+/** Resolves when each kind of client has made as many further successful calls as it makes at the same time. */
 async function everyoneCalls({ tallies }: Load): Promise<void> {
-  const callers = Object.keys(callsAtOnce).map((name) => tallies[name] as Tally);
-  const before = callers.map(({ ok }) => ok);
+  const callers = Object.entries(callsAtOnce).map(([name, atOnce]) => {
+    const tally = tallies[name] as Tally;
+    return { tally, until: tally.ok + atOnce };
+  });
   await eventually(async () => {
-    if (!callers.every(({ ok }, at) => ok > (before[at] ?? 0))) {
-      throw new Error("a client has made no further successful call");
+    if (!callers.every(({ tally, until }) => tally.ok >= until)) {
+      throw new Error("a kind of client has made too few successful calls");
     }
   });
 }

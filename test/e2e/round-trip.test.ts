@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { json, v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 
 // Flows are returned unchanged, over all combinations of protocols.
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ config: withoutRuntime });
 });
 afterAll(() => service?.[Symbol.asyncDispose]());
 
@@ -135,7 +135,7 @@ describe("entity tags", () => {
   });
 
   test("before the first deployment there are no flows, and a revision", async () => {
-    await using fresh = await startService();
+    await using fresh = await startService({ config: withoutRuntime });
     const v1 = await fresh.send("GET", "/flows");
     expect([v1.status, v1.json(), v1.headers.etag]).toEqual([200, [], expect.stringMatching(/^".+"$/)]);
     const { rev } = (await fresh.send("GET", "/flows", { headers: v2 })).json() as { rev: string };

@@ -26,6 +26,9 @@ export type ServiceOptions = {
   readonly prepare?: (dataDir: string) => Promise<void>;
 };
 
+/** Configuration for tests that need no flow runtime, whose start takes as much CPU as that of the service. */
+export const withoutRuntime = { runtime: { mode: "none" } } as const;
+
 /** A `flowgate` process, started like by a user. */
 export type Service = AsyncDisposable & {
   readonly url: string;

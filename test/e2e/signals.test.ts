@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { startService } from "./service.ts";
+import { startService, withoutRuntime } from "./service.ts";
 
 test("SIGUSR1 does not open a debugger, and does no harm", async () => {
-  await using service = await startService();
+  await using service = await startService({ config: withoutRuntime });
   process.kill(service.pid, "SIGUSR1");
   expect((await service.send("GET", "/healthz")).status).toBe(200);
   expect(await service.stop()).toBe(0);
@@ -16,7 +16,7 @@ test("SIGUSR1 does not open a debugger, and does no harm", async () => {
 });
 
 test("SIGHUP without changes reloads nothing, and does no harm", async () => {
-  await using service = await startService();
+  await using service = await startService({ config: withoutRuntime });
   process.kill(service.pid, "SIGHUP");
   await service.untilLogged(
     /"level":"info".*"msg":"the configuration was read again: the users in force are unchanged/,

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { runCli } from "../cli/run-cli.ts";
 import { deploy } from "./deploy.ts";
 import { tab } from "./flow-builders.ts";
-import { startService } from "./service.ts";
+import { startService, withoutRuntime } from "./service.ts";
 
 test("a store outside of the data directory can be served, backed up and restored by its URL", async () => {
   const folder = await mkdtemp(join(tmpdir(), "flowgate-e2e-store-"));
@@ -13,7 +13,7 @@ test("a store outside of the data directory can be served, backed up and restore
     const [dataDir, database, copy] = [join(folder, "data"), join(folder, "db", "flows.db"), join(folder, "copy.db")];
     const store = `sqlite:${database}`;
     {
-      await using service = await startService({ dataDir, env: { FLOWGATE_STORE: store } });
+      await using service = await startService({ dataDir, config: withoutRuntime, env: { FLOWGATE_STORE: store } });
       await deploy(service, { flows: [tab("early")] });
       expect(await runCli(["backup", copy, "--store", store, "--data-dir", dataDir])).toMatchObject({ code: 0 });
       await deploy(service, { flows: [tab("late")] });
@@ -24,7 +24,7 @@ test("a store outside of the data directory can be served, backed up and restore
     expect(restored.stdout).toContain(` The previous store is in ${database}.replaced-1.`);
     expect(await readdir(dataDir)).not.toContain("flowgate.db");
     {
-      await using service = await startService({ dataDir, config: { store } });
+      await using service = await startService({ dataDir, config: { ...withoutRuntime, store } });
       expect((await service.send("GET", "/flows")).json()).toEqual([tab("early")]);
     }
     // A copy can be restored at another path.
@@ -32,7 +32,7 @@ test("a store outside of the data directory can be served, backed up and restore
     await mkdir(elsewhere, { mode: 0o700 });
     await copyFile(join(dataDir, "credential.key"), join(elsewhere, "credential.key"));
     expect(await runCli(["restore", copy, "--data-dir", elsewhere])).toMatchObject({ code: 0 });
-    await using service = await startService({ dataDir: elsewhere });
+    await using service = await startService({ dataDir: elsewhere, config: withoutRuntime });
     expect((await service.send("GET", "/flows")).json()).toEqual([tab("early")]);
   } finally {
     await rm(folder, { recursive: true });

@@ -6,7 +6,7 @@ import { type CollectedSpan, openCollector, type Collector } from "../telemetry/
 import { deploy, tryDeploy } from "./deploy.ts";
 import { functionNode, tab } from "./flow-builders.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
-import { type Service, startService } from "./service.ts";
+import { type Service, startService, withoutRuntime } from "./service.ts";
 import { bearer } from "./rest.ts";
 import { login, passwordOf, user } from "./users.ts";
 
@@ -230,7 +230,10 @@ describe("without a collector", () => {
       } });`;
     const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(watch)}` };
     const loaded = async (config: object) => {
-      await using service = await startService({ config: { log: { level: "debug" }, ...config }, env });
+      await using service = await startService({
+        config: { ...withoutRuntime, log: { level: "debug" }, ...config },
+        env,
+      });
       const from = caller(1);
       await deploy(service, { flows: [tab("T")] }, "full", from.headers);
       await service.send("GET", "/nowhere", { headers: from.headers });

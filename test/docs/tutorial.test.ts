@@ -37,9 +37,8 @@ async function createMachine(): Promise<Machine> {
   const [folder, bin, global] = [join(base, "home"), join(base, "bin"), join(base, "global")];
   await Promise.all([folder, bin].map((path) => mkdir(path)));
   const { archives } = await buildPackages();
-  const npm = join(root, "node_modules/.bin/npm");
   const script = `[ "$*" = "install --global flowgate" ] || exit 1
-HOME='${process.env["HOME"]}' exec '${npm}' install --global --prefer-offline --no-audit --no-fund ${archives.map((path) => `'${path}'`).join(" ")}`;
+HOME='${process.env["HOME"]}' PATH='${process.env["PATH"]}' exec npm install --global --prefer-offline --no-audit --no-fund ${archives.map((path) => `'${path}'`).join(" ")}`;
   await writeFile(join(bin, "npm"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const path = [bin, join(global, "bin"), dirname(process.execPath), "/usr/local/bin", "/usr/bin", "/bin"];
   return {

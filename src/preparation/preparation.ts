@@ -91,8 +91,8 @@ function toPrepared(result: PreparationReply, current: CredentialSets): Prepared
     case "rejected":
       return { type, rev, fields, base, outcome: deserializeError(outcome.error) };
     case "flows": {
-      const { json, count, credentials = current, submitted } = outcome;
-      return { type, rev, fields, base, outcome: { flows: parseDocument(json, count), credentials, submitted } };
+      const { json, facts, credentials = current, submitted } = outcome;
+      return { type, rev, fields, base, outcome: { flows: parseDocument(json, facts), credentials, submitted } };
     }
   }
 }

@@ -63,7 +63,13 @@ function serializeOutcome(
   if (outcome instanceof Error) {
     return { kind: "rejected", error: serializeError(outcome) };
   }
-  const { json, count } = outcome.flows;
+  const { json, count, hasEscapedKey } = outcome.flows;
   const credentials = outcome.credentials === current ? undefined : outcome.credentials;
-  return { kind: "flows", json: json as Uint8Array<ArrayBuffer>, count, credentials, submitted: outcome.submitted };
+  return {
+    kind: "flows",
+    json: json as Uint8Array<ArrayBuffer>,
+    facts: { count, hasEscapedKey },
+    credentials,
+    submitted: outcome.submitted,
+  };
 }

@@ -42,7 +42,10 @@ async function untilReady(service: Service): Promise<void> {
 describe.skipIf(isMissing("failing disks (strace)", canTrace()))("a deployment whose fsync fails", () => {
   const failed = {
     status: 503,
-    body: { code: "unavailable", message: expect.stringMatching(/its outcome is unknown: read the active revision/) },
+    body: {
+      code: "unavailable",
+      message: expect.stringMatching(/whose outcome is unknown: before you try again, read the active revision/),
+    },
   };
 
   test("has an unknown outcome, which the service settles before it is ready again", async () => {

@@ -76,7 +76,7 @@ test("so does one after flows that were killed because they blocked, and were st
   await using runtime = await runtimeUnderTest({
     entry: fixture("ready"),
     active: async () => stored,
-    unresponsiveMs: 500,
+    unresponsiveMs: 2_000,
   });
   await runtime.untilLogged(/the flow runtime is restarting: a flow blocked it/);
   await runtime.untilState("running");

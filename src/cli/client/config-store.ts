@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { chmod, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { makeDirectory } from "../../make-directory.ts";
 import { CliFailure } from "../failure.ts";
 import { type ClientConfig, clientConfigPath, parseClientConfig } from "./config.ts";
 
@@ -34,6 +33,7 @@ export async function changeClientConfig(environment: Environment, changes: read
     }
   }
   try {
+    const { makeDirectory } = await import("../../make-directory.ts");
     makeDirectory(dirname(path));
     // A symbolic link stays one.
     await replace(exists ? await realpath(path) : path, document.toString());

@@ -22,7 +22,7 @@ export type DiffRevisionOptions = {
 };
 
 const noFlows: Pick<Revision, "flows" | "credentials"> = {
-  flows: parseDocument(Buffer.from("[]"), 0),
+  flows: parseDocument(Buffer.from("[]")),
   credentials: new Map(),
 };
 

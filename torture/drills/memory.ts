@@ -26,7 +26,10 @@ export const memory: Drill = {
     const attacked = await attack(await createFolder(), {}, async ({ replies, ways }) => {
       const endMs = performance.now() + pick(5_000, 60_000);
       const isVoid = (): boolean =>
-        corrections.length < pick(2, 10) * ways.length || replies.decoded === 0 || replies.rejected < 20;
+        corrections.length < pick(2, 10) * ways.length ||
+        replies.decoded === 0 ||
+        replies.rejected < 20 ||
+        replies.rejected + replies.decoded < 60;
       while (performance.now() < endMs || isVoid()) {
         for (const way of ways) {
           corrections.push(await correct(way, [tab("T")], withinMs[size]));

@@ -39,6 +39,8 @@ function held() {
   return { handler, arrived: arrived.promise, release: released.resolve };
 }
 
+const readChunks = (exchange: Exchange): Promise<string> => text(exchange.streamBody());
+
 function get2(session: http2.ClientHttp2Session): Promise<string> {
   return text(session.request({ ":path": "/" }));
 }
@@ -310,7 +312,7 @@ describe("an invalid connection", () => {
 
 test.each([
   ["as a whole", readText],
-  ["in chunks", (exchange: Exchange) => text(exchange.streamBody())],
+  ["in chunks", readChunks],
 ])("the body of a POST without one is read as empty, %s", async (_how, read) => {
   const handler = serving((exchange) => {
     void read(exchange).then((body) => exchange.send(okResponse(`${exchange.target} [${body}]`)));
@@ -323,11 +325,20 @@ test.each([
   }
 });
 
-test("a body that its client ends early without an error is not treated as complete", async () => {
+test.each([
+  ["as a whole", readText, false],
+  ["in chunks", readChunks, false],
+  ["as a whole, after the end", readText, true],
+  ["in chunks, after the end", readChunks, true],
+])("a body that its client ends early without an error is not treated as complete, %s", async (_how, read, waits) => {
   const outcome = Promise.withResolvers<string>();
   await using server = await listen(
     serving((exchange) => {
-      readText(exchange).then(
+      const closed = new Promise<void>((resolve) => {
+        exchange.observer = { closed: resolve, interrupted() {} };
+      });
+      const reading = waits ? closed.then(() => read(exchange)) : read(exchange);
+      reading.then(
         (body) => outcome.resolve(`got ${body}`),
         (error: Error) => outcome.resolve(error.message),
       );

@@ -10,7 +10,7 @@ import {
   type UpdateMessageRequest,
 } from "./gen/t/v1/vectors_pb.ts";
 import { createRequestDecoder, presets, type TranscoderOptions } from "../src/index.ts";
-import { OpenThingRequestSchema } from "./gen/transcodingtest/v1/things_pb.ts";
+import { GetHeadersRequestSchema, OpenThingRequestSchema } from "./gen/transcodingtest/v1/things_pb.ts";
 import { buildMessage } from "./build-message.ts";
 import { call, createEcho, createMethod, createRequest } from "./service.ts";
 
@@ -70,6 +70,8 @@ describe("the mask of a PATCH", () => {
     ["update_mask=message_id,text", ["message_id", "text"]],
     ["updateMask=messageId", ["message_id"]],
     ["update_mask=*", ["*"]],
+    // An empty one names no field.
+    ["update_mask=", ["text"]],
   ])("is that of the client if it sends one: %s", async (query, paths) => {
     expect(await maskOf({ target: `/v1/m?${query}` })).toEqual(paths);
   });
@@ -81,12 +83,24 @@ describe("the mask of a PATCH", () => {
     expect(echo.seen).toMatchObject([{ fieldmaskValue: { paths: ["nested.bool_value", "string_value"] } }]);
   });
 
+  test("leaves out fields of headers, which the body can't set", async () => {
+    const request = buildMessage({ headers: GetHeadersRequestSchema, update_mask: FieldMaskSchema });
+    const echo = createEcho(request, patch("/h", "headers"), on, { ignoreUnknown: true });
+    expect((await call(echo, createRequest("PATCH", "/h", '{"count":5}'))).status).toBe(200);
+    expect(echo.seen).toMatchObject([{ updateMask: { paths: [] } }]);
+  });
+
   test("has the inline field for keys that the message does not declare", async () => {
     const request = buildMessage({ thing: OpenThingRequestSchema, update_mask: FieldMaskSchema });
     const echo = createEcho(request, patch("/t", "thing"), on);
     expect(await call(echo, createRequest("PATCH", "/t", '{"id":"i","b":1,"a":{"b":2}}'))).toEqual({
       status: 200,
       body: { thing: { id: "i", b: 1, a: { b: 2 } }, updateMask: "id,others" },
+    });
+    // A lenient field of another type is kept there.
+    expect(await call(echo, createRequest("PATCH", "/t", '{"id":"i","note":5}'))).toEqual({
+      status: 200,
+      body: { thing: { id: "i", note: 5 }, updateMask: "id,others" },
     });
   });
 

@@ -97,7 +97,7 @@ describe("google", () => {
   const failure = '{"code":499,"message":"stopped","status":"CANCELLED"}';
   test.each([
     ["", `[{"text":"a"},{"error":${failure}}`],
-    ["?alt=sse", `data: {"text":"a"}\n\nevent: error\ndata: ${failure}\n\n`],
+    ["?alt=sse", `data: {"text":"a"}\n\nevent: error\ndata: {"error":${failure}}\n\n`],
   ])("a stream that fails ends with its error: %s", async (query, expected) => {
     const { body } = await transcoder.handle(createRequest("POST", `/streams/search${query}`, "{}"));
     expect(await readBroken(body as AsyncIterable<string>)).toBe(expected);

@@ -141,6 +141,19 @@ describe("alt", () => {
     },
   );
 
+  test("can be given twice, with one value", async () => {
+    expect(await respond("?alt=json;enum-encoding=int&$alt=json;enum-encoding=int", on)).toEqual(numbered);
+    const { transcoder } = echo();
+    expect(await call({ transcoder }, createRequest("GET", "/q?$alt=json&alt=json;enum-encoding=int"))).toEqual({
+      status: 400,
+      body: { code: "invalid_argument", message: "alt: is given twice, with different values" },
+    });
+  });
+
+  test("can be ignored", async () => {
+    expect(await respond("?alt=proto", { ...on, ignoredQuery: ["alt"] })).toEqual(named);
+  });
+
   test("media is that of a raw body", async () => {
     await using server = await serve({ ...on, routes: (router) => router.rpc(RawService.method.echo, (body) => body) });
     const options = { headers: { "content-type": "text/csv" }, body: "a,b" };

@@ -1,5 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { Code } from "@connectrpc/connect";
+import { parseJsonText } from "../json/parse-text.ts";
 import { isObject } from "../json/wide-integer.ts";
 import { protoNameOfCode } from "./codes.ts";
 import { statusPhrases } from "./status-phrases.ts";
@@ -76,7 +77,7 @@ function googleResponse(error: TranscodingError): TranscodingResponse {
 
 /** Returns what is below the key `error` of such an error; an error in another format unchanged. */
 export function unwrapGoogleError(json: string): string {
-  const { error, ...others } = JSON.parse(json) as { error?: unknown };
+  const { error, ...others } = parseJsonText(json) as { error?: unknown };
   return isObject(error) && Object.keys(others).length === 0 ? JSON.stringify(error) : json;
 }
 

@@ -140,7 +140,8 @@ export function assertNullable({ field, notNull, reason }: FieldReader): void {
   }
 }
 
-function fits({ field }: FieldReader, value: unknown): boolean {
+/** Whether the value is of the type of a lenient field. */
+export function fits({ field }: Pick<FieldReader, "field">, value: unknown): boolean {
   return field.fieldKind === "scalar" && scalarFromJson(field.scalar, value) !== undefined;
 }
 

@@ -83,8 +83,8 @@ const bodies: Readonly<Record<"plain" | "problem" | "status" | "google", NamedBo
 export type ErrorResponses = {
   /** Adds an operation's error responses. */
   add(responses: Map<string, Response>, messages: readonly DescMessage[]): void;
-  /** The schema of an operation's errors as JSON, for errors within a stream. */
-  bodyOf(messages: readonly DescMessage[]): Schema;
+  /** The schema of an operation's errors as JSON within a stream. `isWrapped`: its format has them below a key `error`. */
+  inStream(messages: readonly DescMessage[], isWrapped: boolean): Schema;
 };
 
 /** Creates the descriptions of errors. The messages have the `error` option: a detail of such a type is the whole body. */
@@ -116,11 +116,10 @@ export function createErrorResponses(body: ErrorBody, schemas: Schemas, comments
   };
 
   return {
-    bodyOf(messages) {
+    inStream(messages, isWrapped) {
       // An error that is not JSON is sent in the plain format there.
       const json = /[/+]json$/.test(mediaType) ? schemas.named(name, schema) : bodies.plain.schema;
-      // Streams have the key `error` already.
-      const other = body === "google" ? googleError : json;
+      const other = body === "google" && isWrapped ? googleError : json;
       return anyOf(messages.filter(hasBody), [other]);
     },
     add(responses, messages) {

@@ -84,7 +84,8 @@ function responseContent({ method }: Route, { responseBody }: Variant, context: 
     schema = { anyOf: [schema, { type: "null" }] };
   }
   if (method.methodKind === "bidi_streaming" || method.methodKind === "server_streaming") {
-    const error = context.errors.bodyOf(errorMessages(method, context));
+    const messages = errorMessages(method, context);
+    const error = (isWrapped: boolean) => context.errors.inStream(messages, isWrapped);
     return describeStream(schema, error, context.streamJson, method.methodKind === "bidi_streaming");
   }
   const representations = findRepresentations(method).map(({ mediaType, field: { name } }) => {

@@ -5,9 +5,17 @@ import type { Content, Schema } from "./document.ts";
 /** The format of a stream in application/json, as in the transcoder's options. */
 export type StreamJson = StreamFormats["json"];
 
-/** Describes a stream of responses in each media type of stream/framing.ts. */
-export function describeStream(item: Schema, error: Schema, json: StreamJson, onlyNdjson: boolean): Content {
-  const failure = { title: "error", ...objectWith("error", error) };
+/**
+ * Describes a stream of responses in each media type of stream/framing.ts. `errorOf` returns the schema of an error, with what may
+ * be below a key `error` or not.
+ */
+export function describeStream(
+  item: Schema,
+  errorOf: (isWrapped: boolean) => Schema,
+  json: StreamJson,
+  onlyNdjson: boolean,
+): Content {
+  const failure = { title: "error", ...objectWith("error", errorOf(true)) };
   const ndjson = {
     "application/x-ndjson": streamMediaType(
       { anyOf: [item, failure] },
@@ -21,7 +29,10 @@ export function describeStream(item: Schema, error: Schema, json: StreamJson, on
     ...ndjson,
     "text/event-stream": streamMediaType(
       {
-        anyOf: [eventOf(item), { title: "error", ...eventOf(error, { event: { type: "string", const: "error" } }) }],
+        anyOf: [
+          eventOf(item),
+          { title: "error", ...eventOf(errorOf(false), { event: { type: "string", const: "error" } }) },
+        ],
       },
       "An event for each message, with `data` in JSON; a failed stream ends with an `error` event.",
     ),
@@ -38,7 +49,7 @@ export function describeStream(item: Schema, error: Schema, json: StreamJson, on
         'A line of JSON, `{"result": …}`, for each message. The last line of a failed stream is `{"error": …}`.',
       ),
       lines: streamMediaType(
-        { anyOf: [item, error] },
+        { anyOf: [item, errorOf(false)] },
         `${NDJSON_LINES} The last line of a failed stream is the error.`,
       ),
     }[json],

@@ -6,7 +6,7 @@ import { createPathVariablesReader } from "../routing/path-variables.ts";
 import { deferMessage, isDeferred, getEncodedRequest } from "./deferred.ts";
 import { createHeaderReader } from "./header.ts";
 import { createIfMatchReader } from "./if-match.ts";
-import { createMaskSetter } from "./field-mask.ts";
+import { createMaskKeeper, createMaskSetter } from "./field-mask.ts";
 import type { ParameterOptions } from "./parameter-name.ts";
 import { createParameterReader } from "./parameters.ts";
 import { systemParametersOf } from "./system-parameters.ts";
@@ -105,6 +105,7 @@ export function createParameterFieldsReader(
   const readHeaders = createHeaderReader(input);
   const path = createPathVariablesReader(route);
   const readIfMatch = createIfMatchReader(route.method);
+  const keepMask = options.fieldMaskFromBody ? createMaskKeeper(route, variant) : undefined;
   const readQuery = createParameterReader(input, {
     from: "query",
     unknown: methodRule(route.method).ignoreUnknown ? "ignore" : options.unknownQuery,
@@ -124,11 +125,13 @@ export function createParameterFieldsReader(
     return {
       ignoreBody: headers.ignoreBody,
       assignTo(message) {
+        const restoreMask = keepMask?.(message);
         headers.assignTo(message);
         path.set(message, values);
         if (questionMark !== -1) {
           readQuery(message, request.target, questionMark + 1);
         }
+        restoreMask?.();
         readIfMatch?.(request.headers, message);
       },
     };

@@ -1,5 +1,6 @@
 import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
-import { FieldMaskSchema, hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { type FieldMask, FieldMaskSchema, hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
+import { fits } from "../json/read-members.ts";
 import { isObject } from "../json/wide-integer.ts";
 import type { Route, Variant } from "../routing/route.ts";
 import { fieldRule } from "../schema/rules.ts";
@@ -12,31 +13,66 @@ export type MaskSetter = (message: Message, body: unknown) => void;
  * if the request message has exactly one FieldMask. Undefined for other routes. The path and the query are read afterwards, so
  * that a mask of the client replaces this one.
  */
-export function createMaskSetter({ method, httpMethod }: Route, { body }: Variant): MaskSetter | undefined {
-  const { fields } = method.input;
-  const bodyField = fields.find(({ name }) => name === body);
-  const [mask, ...others] = fields.filter(({ message }) => message?.typeName === FieldMaskSchema.typeName);
-  if (
-    httpMethod !== "PATCH" ||
-    bodyField?.fieldKind !== "message" ||
-    hasCustomJsonRepresentation(bodyField.message) ||
-    mask?.fieldKind !== "message" ||
-    mask.oneof !== undefined ||
-    others.length > 0
-  ) {
+export function createMaskSetter(route: Route, variant: Variant): MaskSetter | undefined {
+  const found = findMask(route, variant);
+  if (found === undefined) {
     return undefined;
   }
   const keysOf = createKeyCache();
-  const { message: root } = bodyField;
+  const { mask, root } = found;
   return (message, json) => {
     const paths = new Set<string>();
     if (isObject(json)) {
       addPaths(paths, "", root, json, keysOf);
     }
-    (message as Message & Record<string, unknown>)[mask.localName] = create(FieldMaskSchema, {
-      paths: [...paths].toSorted(),
-    });
+    valuesOf(message)[mask.localName] = create(FieldMaskSchema, { paths: [...paths].toSorted() });
   };
+}
+
+/** Returns a function that sets the mask of a message again, if it has become empty since. */
+export type MaskKeeper = (message: Message) => () => void;
+
+/**
+ * Compiles what keeps the mask that a setter has set from being replaced by an empty one, which names no field: generated clients
+ * send it for a mask without paths (AIP-134). Undefined as for `createMaskSetter`.
+ */
+export function createMaskKeeper(route: Route, variant: Variant): MaskKeeper | undefined {
+  const found = findMask(route, variant);
+  if (found === undefined) {
+    return undefined;
+  }
+  const { localName } = found.mask;
+  return (message) => {
+    const values = valuesOf(message);
+    const before = values[localName];
+    return () => {
+      const { paths } = (values[localName] ?? {}) as Partial<FieldMask>;
+      if (paths?.length === 0) {
+        values[localName] = before;
+      }
+    };
+  };
+}
+
+function findMask(
+  { method, httpMethod }: Route,
+  { body }: Variant,
+): { readonly mask: DescField; readonly root: DescMessage } | undefined {
+  const { fields } = method.input;
+  const bodyField = fields.find(({ name }) => name === body);
+  const [mask, ...others] = fields.filter(({ message }) => message?.typeName === FieldMaskSchema.typeName);
+  return httpMethod !== "PATCH" ||
+    bodyField?.fieldKind !== "message" ||
+    hasCustomJsonRepresentation(bodyField.message) ||
+    mask?.fieldKind !== "message" ||
+    mask.oneof !== undefined ||
+    others.length > 0
+    ? undefined
+    : { mask, root: bodyField.message };
+}
+
+function valuesOf(message: Message): Record<string, unknown> {
+  return message;
 }
 
 type Keys = {
@@ -55,7 +91,8 @@ function addPaths(
 ): void {
   const { byKey, inline } = keysOf(desc);
   for (const [key, value] of Object.entries(json)) {
-    const field = byKey.get(key) ?? inline;
+    const own = byKey.get(key);
+    const field = own === undefined || (fieldRule(own).lenient && !fits({ field: own }, value)) ? inline : own;
     if (field === undefined) {
       // Ignored by the option `ignore_unknown`.
       continue;
@@ -79,7 +116,7 @@ function createKeyCache(): (desc: DescMessage) => Keys {
   return (desc) => {
     let keys = known.get(desc);
     if (keys === undefined) {
-      const fields = desc.fields.filter((field) => !fieldRule(field).inline);
+      const fields = desc.fields.filter((field) => !fieldRule(field).inline && fieldRule(field).header === "");
       const byKey = new Map(fields.map((field) => [field.name, field]));
       // A JSON name takes precedence over an equal proto name of another field.
       for (const field of fields) {

@@ -5,8 +5,7 @@ import { findBinding } from "../schema/bound-fields.ts";
 import { messageParameters } from "./parameter-name.ts";
 
 /**
- * The system parameters of Google's APIs (cloud.google.com/apis/docs/system-parameters). `$` is not allowed in the name of a
- * field; a name without it may be that of a field, which takes precedence.
+ * The system parameters of Google's APIs (cloud.google.com/apis/docs/system-parameters). A field with such a name takes precedence.
  */
 const names = [
   "$.xgafv",
@@ -40,10 +39,7 @@ export function systemParametersOf(route: Route, { body }: Variant): string[] {
   return names.filter((name) => {
     const parameter = byName.get(name);
     return (
-      name.startsWith("$") ||
-      parameter === undefined ||
-      parameter.noQuery ||
-      typeof findBinding(boundFields, parameter.field) === "string"
+      parameter === undefined || parameter.noQuery || typeof findBinding(boundFields, parameter.field) === "string"
     );
   });
 }
@@ -63,12 +59,21 @@ export type AltReader = (target: string) => Alt;
 const defaultAlt: Alt = { format: "json", enumAsInteger: false };
 
 /** Compiles the reader of `$alt` and `alt`, such as `json;enum-encoding=int`. */
-export function createAltReader(route: Route, variant: Variant, formats: readonly AltFormat[]): AltReader {
-  const own = systemParametersOf(route, variant).filter((name) => name === "alt" || name === "$alt");
+export function createAltReader(
+  route: Route,
+  variant: Variant,
+  { formats, ignoredQuery }: { readonly formats: readonly AltFormat[]; readonly ignoredQuery: readonly string[] },
+): AltReader {
+  const own = systemParametersOf(route, variant).filter(
+    (name) => (name === "alt" || name === "$alt") && !ignoredQuery.includes(name),
+  );
   return (target) => {
-    const value = findParameter(target, own);
+    const [value, ...others] = findParameters(target, own);
     if (value === undefined) {
       return defaultAlt;
+    }
+    if (others.some((other) => other !== value)) {
+      throw new RequestError(400, undefined, "alt: is given twice, with different values");
     }
     const [, name, encoding] = /^(\w+)(;enum-encoding=int)?$/.exec(value) ?? [];
     const format = formats.find((each) => each === name);
@@ -83,14 +88,12 @@ export function createAltReader(route: Route, variant: Variant, formats: readonl
   };
 }
 
-/** The value of the first query parameter with one of these names. */
-function findParameter(target: string, own: readonly string[]): string | undefined {
+/** The values of the query parameters with these names. */
+function findParameters(target: string, own: readonly string[]): string[] {
   const questionMark = target.indexOf("?");
-  for (const parameter of questionMark === -1 ? [] : target.slice(questionMark + 1).split("&")) {
+  const parameters = questionMark === -1 ? [] : target.slice(questionMark + 1).split("&");
+  return parameters.flatMap((parameter) => {
     const [name = "", ...value] = parameter.split("=");
-    if (own.includes(decodeParameter(name, "query"))) {
-      return decodeParameter(value.join("="), "query");
-    }
-  }
-  return undefined;
+    return own.includes(decodeParameter(name, "query")) ? [decodeParameter(value.join("="), "query")] : [];
+  });
 }

@@ -7,8 +7,8 @@ export type Frames = {
   readonly first: string;
   /** The following messages, as JSON. */
   readonly rest: CancellableIterator<string>;
-  /** Formats an error after the first message as JSON. */
-  readonly formatError: (error: unknown) => string;
+  /** Formats an error after the first message as JSON. `isWrapped`: the framing writes it below a key `error`. */
+  readonly formatError: (error: unknown, isWrapped: boolean) => string;
   /** The interval of heartbeats while no message is sent, in ms; 0 disables them. */
   readonly heartbeatMs: number;
   /** Called once when the stream ends; with the error if it fails. */
@@ -62,7 +62,7 @@ export function frameMessages({
       } catch (error) {
         failure = { error };
         close(error);
-        return { done: false, value: framing.error(formatError(error)) };
+        return { done: false, value: framing.error(formatError(error, framing.wrapsErrors)) };
       }
       close();
       const end = framing.end(false);

@@ -9,6 +9,8 @@ export type Framing = {
   message(json: string, isFirst: boolean): string;
   /** The last chunk of a stream that fails after its first message. */
   error(json: string): string;
+  /** Whether that has the error below a key `error`. */
+  readonly wrapsErrors: boolean;
   /** The last chunk of a successful stream; may be empty. */
   end(isEmpty: boolean): string;
   /** A chunk to send while there are no messages; undefined if the format has none. */
@@ -28,6 +30,7 @@ const ndjson: Framing = {
   mediaType: NDJSON_TYPE,
   message: (json) => `${json}\n`,
   error: (json) => `{"error":${json}}\n`,
+  wrapsErrors: true,
   end: () => "",
   heartbeat: undefined,
 };
@@ -37,6 +40,7 @@ const events: Framing = {
   mediaType: "text/event-stream",
   message: (json) => `data: ${json}\n\n`,
   error: (json) => `event: error\ndata: ${json}\n\n`,
+  wrapsErrors: false,
   end: () => "",
   heartbeat: ":\n\n",
 };
@@ -46,6 +50,7 @@ const array: Framing = {
   mediaType: "application/json",
   message: (json, isFirst) => (isFirst ? `[${json}` : `,${json}`),
   error: (json) => `,{"error":${json}}`,
+  wrapsErrors: true,
   end: (isEmpty) => (isEmpty ? "[]" : "]"),
   heartbeat: undefined,
 };
@@ -58,7 +63,12 @@ const results: Framing = {
 };
 
 /** The format of ASP.NET Core: an error is a line without a wrapper. */
-const lines: Framing = { ...ndjson, mediaType: "application/json", error: (json) => `${json}\n` };
+const lines: Framing = {
+  ...ndjson,
+  mediaType: "application/json",
+  error: (json) => `${json}\n`,
+  wrapsErrors: false,
+};
 
 export type StreamFormats = {
   /** The format for clients without a preference. */

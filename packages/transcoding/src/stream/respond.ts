@@ -22,8 +22,8 @@ type StreamCall = {
   readonly context: CallContext;
   readonly deadline: Deadline | undefined;
   readonly responses: AsyncIterable<Message>;
-  /** Formats an error that occurs after the first message as one line of JSON. */
-  readonly formatError: (error: unknown) => string;
+  /** Formats an error that occurs after the first message as one line of JSON. `isWrapped`: it is written below a key `error`. */
+  readonly formatError: (error: unknown, isWrapped: boolean) => string;
 };
 
 /** Resolves when the first message is available; rejects if an error occurs before, which is sent as a regular error response. */

@@ -10,6 +10,7 @@ import type { CompleteOptions } from "./options.ts";
 
 export type NegotiationOptions = RespondOptions & {
   readonly systemParameters: boolean;
+  readonly ignoredQuery: readonly string[];
   /** Undefined if compression is off. */
   readonly compressor: Compressor | undefined;
 };
@@ -33,7 +34,10 @@ export function createNegotiation(
     };
   }
   const isRaw = findRawBody(method.output, variant.responseBody) !== undefined;
-  const readAlt = createAltReader(route, variant, isRaw ? ["json", "media"] : ["json"]);
+  const readAlt = createAltReader(route, variant, {
+    formats: isRaw ? ["json", "media"] : ["json"],
+    ignoredQuery: options.ignoredQuery,
+  });
   const respondWithNumbers = createResponder(method, variant, {
     ...options,
     jsonOptions: { ...options.jsonOptions, enumAsInteger: true },
@@ -65,7 +69,10 @@ export function createStreamNegotiation(
     };
   }
   const isRaw = findRawBody(route.method.output, variant.responseBody) !== undefined;
-  const readAlt = createAltReader(route, variant, isRaw ? ["json", "media"] : onlyNdjson ? ["json"] : ["json", "sse"]);
+  const readAlt = createAltReader(route, variant, {
+    formats: isRaw ? ["json", "media"] : onlyNdjson ? ["json"] : ["json", "sse"],
+    ignoredQuery: options.ignoredQuery,
+  });
   const negotiateWithNumbers = createStreamResponder(route.method, variant, {
     ...streamOptions,
     jsonOptions: { ...jsonOptions, enumAsInteger: true },

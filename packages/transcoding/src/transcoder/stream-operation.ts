@@ -63,8 +63,7 @@ export function createStreamOperation(
     ]),
   );
   const pipeline = createCallPipeline(method, route, options);
-  // The framing has the key `error` already.
-  const toStreamError = options.errors === "google" ? unwrapGoogleError : (json: string) => json;
+  const hasGoogleErrors = options.errors === "google";
 
   const call = async ({ request, pathVariables, context, deadline }: Invocation): Promise<TranscodingResponse> => {
     if (kind === "bidi_streaming" && request.httpVersionMajor < 2) {
@@ -78,8 +77,10 @@ export function createStreamOperation(
     const requests = await variant.read(request, pathVariables, (error) => {
       requestError = error;
     });
-    const formatError = (error: unknown): string =>
-      toStreamError(errorToJson(pipeline.errorResponse(requestError ?? error, context), error));
+    const formatError = (error: unknown, isWrapped: boolean): string => {
+      const json = errorToJson(pipeline.errorResponse(requestError ?? error, context), error);
+      return hasGoogleErrors && isWrapped ? unwrapGoogleError(json) : json;
+    };
     try {
       const invoked = await invoke(requests, context);
       const responses = shutdownSignal === undefined ? invoked : untilShutdown(invoked, shutdownSignal);

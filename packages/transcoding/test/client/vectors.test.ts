@@ -229,7 +229,7 @@ test.each(vectors<{ code: string; number: Code; expect: { status: number } }>("s
   "a status of our server: %s",
   async (_id, { number, expect: { status } }) => {
     const method = createMethod(schemas.MessageSchema, { pattern: { case: "get", value: "/q" } });
-    for (const errors of ["plain", "problem", "status"] as const) {
+    for (const errors of ["plain", "problem", "status", "google"] as const) {
       await using server = await serve({
         errors,
         routes: (router) =>

@@ -5,6 +5,7 @@ import type { HttpRuleSchema } from "../gen/google/api/http_pb.ts";
 import type { MethodRuleSchema } from "../gen/transcoding/v1/annotations_pb.ts";
 import * as t from "./gen/t/v1/vectors_pb.ts";
 import { ParcelSchema } from "./gen/transcodingtest/v1/anys_pb.ts";
+import { ConflictService } from "./gen/transcodingtest/v1/invalid_pb.ts";
 import { RawService, StreamsService } from "./gen/transcodingtest/v1/streams_pb.ts";
 import { ThingsService } from "./gen/transcodingtest/v1/things_pb.ts";
 import { FlowsService } from "../../../gen/flowgate/v1/flows_pb.ts";
@@ -475,6 +476,12 @@ test("variants are distinguished by their titles", () => {
   expect(titles(write.requestBody?.content["application/json"])).toEqual(expected);
   expect(Object.keys(write.responses)).toEqual(["200", "204", "default"]);
   expect(Object.keys(read.responses)).toEqual(["200", "304", "default"]);
+});
+
+test("rejects two RPCs that match the same requests", () => {
+  expect(() => openapi({ routes: (router) => router.service(ConflictService, {}) }, { info })).toThrow(
+    /CallTwo matches the same requests as .*ConflictService.CallOne$/,
+  );
 });
 
 test.each<[examples: OpenApiOptions["examples"], message: string]>([

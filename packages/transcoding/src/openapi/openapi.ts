@@ -1,6 +1,7 @@
 import type { DescMessage, DescMethod, DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Route } from "../routing/route.ts";
+import { createRouter } from "../routing/router.ts";
 import { compileRoutes, type RoutesOptions } from "../routing/routes.ts";
 import { collectImplementations } from "../call/implementations.ts";
 import { canonicalJson, type JsonOptions } from "../json/json-options.ts";
@@ -59,7 +60,8 @@ const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
 
 /**
  * Describes RPCs with google.api.http rules as an OpenAPI 3.1 document. It is generated from the transcoder's compiled
- * routes, so that it can't differ from what is served. The output is deterministic.
+ * routes, so that it can't differ from what is served. The output is deterministic. Throws an Error for a rule that is
+ * invalid, and for two that match the same requests.
  */
 export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApiDocument {
   const routes = routesOf(source);
@@ -131,7 +133,10 @@ function routesOf(source: OpenApiSource): readonly Route[] {
   }
   const methods = collectImplementations(source.routes).map(({ method }) => method);
   const { rules = [], strictTemplates = false, googleTemplates = false } = source;
-  return compileRoutes(methods, { rules, strictTemplates, googleTemplates });
+  const routes = compileRoutes(methods, { rules, strictTemplates, googleTemplates });
+  // Throws where two routes match the same requests, of which the document could contain only one.
+  createRouter(routes.map((route) => ({ ...route, name: route.method.toString(), value: undefined })));
+  return routes;
 }
 
 type ListedOperation = { readonly route: Route; readonly httpMethod: string; readonly operationId: string };

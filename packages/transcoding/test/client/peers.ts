@@ -13,23 +13,22 @@ const folder = join(root, "node_modules/.cache/peers");
 const binary = join(folder, "bin/peers");
 const env = { ...process.env, PATH: `${process.env["PATH"]}${delimiter}/usr/local/go/bin` };
 
-/** Generates and builds the program with transcoders of other vendors. Resolves with the reason if that is not possible. */
+/**
+ * Generates and builds the program with transcoders of other vendors. Resolves with the reason if Go or its modules are missing; rejects
+ * if the program can't be built.
+ */
 export async function buildPeers(): Promise<string | undefined> {
   await cp(source, folder, { recursive: true });
-  const steps = [
-    ["go", "version"],
-    ["go", "mod", "download"],
-    // Builds the plugins too, which takes minutes the first time.
-    [join(root, "node_modules/.bin/buf"), "generate", root, "--path", join(root, proto)],
-    ["go", "build", "-o", binary, "."],
-  ] as const;
-  for (const [command, ...args] of steps) {
-    try {
-      await run(command, args, { cwd: folder, env });
-    } catch (error) {
-      return (error as Error).message;
-    }
+  const options = { cwd: folder, env };
+  try {
+    await run("go", ["version"], options);
+    await run("go", ["mod", "download"], options);
+  } catch (error) {
+    return (error as Error).message;
   }
+  // Builds the plugins too, which takes minutes the first time.
+  await run(join(root, "node_modules/.bin/buf"), ["generate", root, "--path", join(root, proto)], options);
+  await run("go", ["build", "-o", binary, "."], options);
   return undefined;
 }
 

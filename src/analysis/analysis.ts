@@ -22,7 +22,7 @@ type Content = { readonly flows: FlowsDocument; readonly credentials: Credential
 
 export type Merge = MergeResult<Content>;
 
-/** Compares, merges and validates flows, and plans deployments. Disposing stops the thread. */
+/** Compares, merges and validates flows, and plans deployments. Disposing stops the threads. */
 export interface Analysis extends AsyncDisposable {
   /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
   diff(sides: Omit<DiffCall<Content>, "kind">): Promise<DiffResult>;
@@ -46,18 +46,22 @@ const maxShortNodes = 1_000;
 /** Loaded at the first use, since the service can start without it. */
 const loadAnalyze = () => import("./analyze.ts");
 
-/** Analyzes large flows in a thread with a heap of at most `memoryMb` MiB, which gets their JSON and parses it. */
+/** Analyzes large flows in threads with a heap of at most `memoryMb` MiB each, which get their JSON and parse it. */
 export function openAnalysis(log: Logger, memoryMb: number): Analysis {
-  const thread = createThread<AnalysisCall, AnalysisResult>({
-    name: "flowgate analysis",
-    // The extension is .ts in the sources and .js in the build.
-    entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
-    data: undefined,
-    limits: { maxOldGenerationSizeMb: memoryMb },
-    outOfMemory: () =>
-      new FlowgateError("limit_exceeded", "comparing these flows takes more memory than limits.memoryMb allows"),
-    onUnexpectedExit: (err) => log.error({ err }, "the thread that compares flows exited"),
-  });
+  const openThread = (name: string, verb: "compares" | "validates", participle: string) =>
+    createThread<AnalysisCall, AnalysisResult>({
+      name,
+      // The extension is .ts in the sources and .js in the build.
+      entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
+      data: undefined,
+      limits: { maxOldGenerationSizeMb: memoryMb },
+      outOfMemory: () =>
+        new FlowgateError("limit_exceeded", `${participle} these flows takes more memory than limits.memoryMb allows`),
+      onUnexpectedExit: (err) => log.error({ err }, `the thread that ${verb} flows exited`),
+    });
+  const thread = openThread("flowgate analysis", "compares", "comparing");
+  // So that nobody who may only read delays those who restore a revision.
+  const validationThread = openThread("flowgate validation", "validates", "validating");
 
   return {
     async diff({ base, target, encodes }) {
@@ -97,9 +101,11 @@ export function openAnalysis(log: Logger, memoryMb: number): Analysis {
         const { analyzeValidity } = await loadAnalyze();
         return analyzeValidity({ base: parse(content) });
       }
-      return (await thread.call({ kind: "validate", base: encode(content) })) as ValidateResult;
+      return (await validationThread.call({ kind: "validate", base: encode(content) })) as ValidateResult;
     },
-    [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([thread[Symbol.asyncDispose](), validationThread[Symbol.asyncDispose]()]);
+    },
   };
 }
 

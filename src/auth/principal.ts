@@ -35,6 +35,11 @@ export type Peer = {
    * there is memory for it, and rejects with `overloaded` if that takes too long. Absent: memory is not limited.
    */
   reserveDocument?(bytes: number): Promise<void> | undefined;
+  /**
+   * Keeps the memory that the call has reserved until the returned function is called, also if the client disconnects before. Absent:
+   * memory is not limited.
+   */
+  retainMemory?(): () => void;
   /** Set while the service is overloaded, so that only callers with an identity are admitted: returns the error for others. */
   readonly overloaded?: (() => Error) | undefined;
   /** Determines where the client connects from. Absent: over TCP. */

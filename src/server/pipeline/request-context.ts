@@ -180,6 +180,10 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
     return bytes > smallBodyBytes ? this.receive(this.#documentBytes * responseFactor) : undefined;
   }
 
+  retainMemory(): () => void {
+    return this.memory?.retain() ?? (() => {});
+  }
+
   /** Where memory is short, further calls of the flow runtime are counted apart from those of operators with the same address. */
   #identifyDuring(wait: Promise<void> | undefined): Promise<void> | undefined {
     if (wait !== undefined) {

@@ -1,8 +1,8 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { peerKey } from "../../auth/principal.ts";
+import { FlowgateError } from "../../errors.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
 import type { Revision } from "../../store/revision.ts";
-import { revisionNotFound } from "./restore.ts";
 
 /**
  * Reads a revision for a response, with the memory that its flows take until that is sent. The active one is in memory anyway. Throws
@@ -22,4 +22,11 @@ export async function findRevision(
     throw revisionNotFound(rev);
   }
   return revision;
+}
+
+export function revisionNotFound(rev: string): FlowgateError {
+  return new FlowgateError(
+    "not_found",
+    `there is no revision ${JSON.stringify(rev.slice(0, 64))}; it may have been removed from the history`,
+  );
 }

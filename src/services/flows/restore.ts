@@ -1,29 +1,44 @@
+import type { HandlerContext } from "@connectrpc/connect";
 import type { DeploymentType as DeploymentTypeMessage } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Change } from "../../deployments/change.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
+import { peerKey } from "../../auth/principal.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { DeploymentType } from "../../flows/configuration.ts";
 import { parseDeploymentType } from "../../flows/deployment-type.ts";
 import { invalidFlows, type Violation } from "../../flows/violation.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
+import { findRevision } from "./find-revision.ts";
 
 export type RestoreOptions = {
-  readonly store: Pick<FlowStore, "find">;
+  readonly store: Pick<FlowStore, "active" | "find" | "findEntry">;
   readonly analysis: Pick<Analysis, "validate">;
 };
 
+type RestoreContext = Pick<HandlerContext, "values" | "signal">;
+
 /** Makes the content of an earlier revision active again. */
-export function restoreChange(rev: string, deploymentType: DeploymentType, options: RestoreOptions): Change {
+export function restoreChange(
+  rev: string,
+  deploymentType: DeploymentType,
+  context: RestoreContext,
+  options: RestoreOptions,
+): Change {
   return {
     cause: "restore",
     deploymentType,
-    apply: () => read(rev, options),
+    apply: () => read(rev, context, options),
     identity: () => [rev],
   };
 }
 
 /** Makes the content of the active revision's parent active again. `rev` is the revision that the request names. */
-export function undoChange(rev: string | undefined, deploymentType: DeploymentType, options: RestoreOptions): Change {
+export function undoChange(
+  rev: string | undefined,
+  deploymentType: DeploymentType,
+  context: RestoreContext,
+  options: RestoreOptions,
+): Change {
   return {
     cause: "undo",
     deploymentType,
@@ -35,7 +50,7 @@ export function undoChange(rev: string | undefined, deploymentType: DeploymentTy
       if (parent === undefined) {
         throw nothingToUndo("the active revision is the first one");
       }
-      return read(parent, options);
+      return read(parent, context, options);
     },
     identity: () => [rev ?? ""],
   };
@@ -57,15 +72,22 @@ export function parseRestoreType(value: DeploymentTypeMessage): DeploymentType {
   return type;
 }
 
-async function read(rev: string, { store, analysis }: RestoreOptions): Promise<Awaited<ReturnType<Change["apply"]>>> {
-  const revision = await store.find(rev);
-  if (revision === undefined) {
-    throw revisionNotFound(rev);
-  }
-  const { flows, credentials } = revision;
-  const { violation } = await analysis.validate({ flows, credentials });
-  if (violation !== undefined) {
-    throw notRestorable(rev, violation);
+async function read(
+  rev: string,
+  context: RestoreContext,
+  { store, analysis }: RestoreOptions,
+): Promise<Awaited<ReturnType<Change["apply"]>>> {
+  const { flows, credentials } = await findRevision(store, rev, context);
+  context.signal.throwIfAborted();
+  // Validated to the end also if the client disconnects.
+  const release = context.values.get(peerKey).retainMemory?.();
+  try {
+    const { violation } = await analysis.validate({ flows, credentials });
+    if (violation !== undefined) {
+      throw notRestorable(rev, violation);
+    }
+  } finally {
+    release?.();
   }
   return { flows, credentials, restoredRev: rev };
 }
@@ -74,11 +96,4 @@ async function read(rev: string, { store, analysis }: RestoreOptions): Promise<A
 function notRestorable(rev: string, { path, message }: Violation): FlowgateError {
   const remedy = `the revision ${JSON.stringify(rev)} is older than this rule: read it, correct its flows and deploy them`;
   return invalidFlows({ path, message: `${message}; ${remedy}` });
-}
-
-export function revisionNotFound(rev: string): FlowgateError {
-  return new FlowgateError(
-    "not_found",
-    `there is no revision ${JSON.stringify(rev.slice(0, 64))}; it may have been removed from the history`,
-  );
 }

@@ -63,7 +63,7 @@ export function flowsService({
     planFlows: (request, context) => planFlows(request, context, { store, prepare, analysis, runtime }),
 
     async undoFlows(request, context) {
-      const change = undoChange(request.rev, parseRestoreType(request.deploymentType), { store, analysis });
+      const change = undoChange(request.rev, parseRestoreType(request.deploymentType), context, { store, analysis });
       return toSetFlowsResponse(await deployer.deploy(change, readDeploymentCall(request, request.rev, context)));
     },
 

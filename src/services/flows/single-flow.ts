@@ -15,6 +15,7 @@ import { toFlow } from "../../flows/to-flow.ts";
 import { invalidFlows, quoteInput } from "../../flows/violation.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
+import { revisionNotFound } from "./find-revision.ts";
 import {
   createFlowChange,
   deleteFlowChange,
@@ -24,7 +25,7 @@ import {
   updateFlowChange,
 } from "./flow-changes.ts";
 import { toSetFlowsResponse } from "./responses.ts";
-import { parseRestoreType, revisionNotFound } from "./restore.ts";
+import { parseRestoreType } from "./restore.ts";
 
 export type SingleFlowOptions = {
   readonly store: FlowStore;

@@ -11,9 +11,9 @@ import type { AuditRecord } from "../../store/audit-store.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
 import type { RevisionState } from "../../store/revision.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
-import { findRevision } from "../flows/find-revision.ts";
+import { findRevision, revisionNotFound } from "../flows/find-revision.ts";
 import { toSetFlowsResponse } from "../flows/responses.ts";
-import { parseRestoreType, restoreChange, type RestoreOptions, revisionNotFound } from "../flows/restore.ts";
+import { parseRestoreType, restoreChange, type RestoreOptions } from "../flows/restore.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "../pages.ts";
 import { parseMessage } from "../revision-text.ts";
 import { diffRevision, type DiffRevisionOptions } from "./diff.ts";
@@ -84,7 +84,8 @@ export function revisionsService({
     },
 
     async restoreRevision(request, context) {
-      const change = restoreChange(request.rev, parseRestoreType(request.deploymentType), { store, analysis });
+      const type = parseRestoreType(request.deploymentType);
+      const change = restoreChange(request.rev, type, context, { store, analysis });
       const call = readDeploymentCall(request, request.activeRev, context);
       return toSetFlowsResponse(await deployer.deploy(change, call));
     },

@@ -8,14 +8,22 @@ import { dirname } from "node:path";
  */
 export function makeDirectory(path: string, mode = 0o700): void {
   try {
+    createUnlessExists(path, mode);
+  } catch (error) {
+    const parent = dirname(path);
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || parent === path) {
+      throw error;
+    }
+    makeDirectory(parent, mode);
+    createUnlessExists(path, mode);
+  }
+}
+
+function createUnlessExists(path: string, mode: number): void {
+  try {
     mkdirSync(path, { mode });
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const parent = dirname(path);
-    if (code === "ENOENT" && parent !== path) {
-      makeDirectory(parent, mode);
-      mkdirSync(path, { mode });
-    } else if (code !== "EEXIST" || !statSync(path).isDirectory()) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !statSync(path).isDirectory()) {
       throw error;
     }
   }

@@ -42,10 +42,11 @@ export function parseDocument(json: Uint8Array, facts: Partial<DocumentFacts> = 
 }
 
 function createDocument(json: Uint8Array, facts: Partial<DocumentFacts>, readNodes: () => readonly FlowNode[]) {
+  let isEscaped = facts.hasEscapedKey;
   return Object.freeze<FlowsDocument>({
     json,
     get hasEscapedKey() {
-      return facts.hasEscapedKey ?? hasEscapedKey(toBuffer(json).toString("latin1"));
+      return (isEscaped ??= hasEscapedKey(toBuffer(json).toString("latin1")));
     },
     get count() {
       return facts.count ?? readNodes().length;

@@ -71,7 +71,10 @@ export function createHttp1Connection(
     closed(exchange) {
       const { exchanges } = connection;
       // Responses end in order, except when the connection is closed.
-      exchanges.splice(exchanges.indexOf(exchange), 1);
+      const at = exchanges.indexOf(exchange);
+      if (at !== -1) {
+        exchanges.splice(at, 1);
+      }
       if (connection.malformed !== undefined && socket.writable && !hasEarlierExchanges(connection)) {
         reject(connection.malformed, socket);
         return;

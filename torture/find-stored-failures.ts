@@ -4,7 +4,7 @@ import type { ChainedRevision, Operation } from "../test/linearizability/operati
 export function findStoredFailures(operations: readonly Operation[], chain: readonly ChainedRevision[]): string[] {
   const stored = new Set(chain.map(({ operation }) => operation));
   return operations.flatMap(({ id, outcome }) =>
-    outcome.kind === "unknown" && stored.has(id) && !/its outcome is unknown/.test(outcome.error)
+    outcome.kind === "unknown" && stored.has(id) && !/outcome is unknown/.test(outcome.error)
       ? [`${id} is in the database, although it was answered: ${outcome.error}`]
       : [],
   );

@@ -228,7 +228,7 @@ test("a commit in doubt is looked up, and is never made twice", async () => {
   const history = await readHistory(store);
   expect(new Set(writer.acknowledged).difference(new Set(history))).toEqual(new Set());
   // The others were made by commits that were answered by an error that says so.
-  const doubtful = writer.errors.filter((error) => String(error).includes("may have been made"));
+  const doubtful = writer.errors.filter((error) => String(error).includes("outcome is unknown"));
   expect(history.length - 1 - writer.acknowledged.length).toBeLessThanOrEqual(doubtful.length);
   expectUnavailable(writer.errors);
 });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { commitInDoubt } from "../../src/store/errors.ts";
 import { findStoredFailures } from "../../torture/find-stored-failures.ts";
 import type { ChainedRevision, Operation } from "../linearizability/operation.ts";
 
@@ -24,7 +25,7 @@ test.each<[string, Operation, readonly string[]]>([
     ["a1 is in the database, although it was answered: [unavailable] busy"],
   ],
   ["one that is not stored", failed("a2", "[unavailable] busy"), []],
-  ["a stored one with an unknown outcome", failed("a1", "[unavailable] its outcome is unknown: read"), []],
+  ["a stored one with an unknown outcome", failed("a1", String(commitInDoubt())), []],
   [
     "an acknowledged one",
     { ...failed("a1", ""), kind: "deployment", expected: undefined, outcome: { kind: "committed", rev: "r1" } },

@@ -23,14 +23,14 @@ export const memory: Drill = {
   async run(context) {
     const { createFolder, pick, progress, size } = context;
     const corrections: Correction[] = [];
-    const attacked = await attack(await createFolder(), {}, async ({ replies, ways }) => {
+    const attacked = await attack(await createFolder(), {}, async ({ service, replies, ways }) => {
       const endMs = performance.now() + pick(5_000, 60_000);
       const isVoid = (): boolean =>
         corrections.length < pick(2, 10) * ways.length ||
-        replies.decoded === 0 ||
+        replies.decoded < pick(1, 20) ||
         replies.rejected < 20 ||
         replies.rejected + replies.decoded < 60;
-      while (performance.now() < endMs || isVoid()) {
+      while ((performance.now() < endMs || isVoid()) && (await isRunning(service.pid))) {
         for (const way of ways) {
           corrections.push(await correct(way, [tab("T")], withinMs[size]));
           progress(`${corrections.length} corrective deployments`);

@@ -142,9 +142,10 @@ async function startLoad(service: Service, token: Token, until: AbortSignal): Pr
     "health watches": {
       everyMs: 100,
       once: async () => {
-        for await (const _status of health.watch({})) {
-          return;
-        }
+        // Connect's client does not end a stream whose iteration ends early.
+        const ending = new AbortController();
+        await health.watch({}, { signal: ending.signal })[Symbol.asyncIterator]().next();
+        ending.abort();
       },
     },
     "hostile clients": { everyMs: 10, once: () => attackOnce(service, number++) },

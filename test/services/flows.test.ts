@@ -39,7 +39,7 @@ test("the start of the flows is part of the time that a deployment waits for the
     apply: (_revision, _type, _trace, { withinMs } = {}) =>
       delay(withinMs, { outcome: "pending", missingTypes: [] } as const),
   });
-  const limits = { "x-server-timeout": "1", "service-deployment-wait": "60" };
+  const limits = { "x-server-timeout": "5", "service-deployment-wait": "60" };
   const reply = await flows.send("POST", "/flows", [], limits);
   expect([reply.status, reply.headers["service-deployment-outcome"]]).toEqual([204, "pending"]);
 });

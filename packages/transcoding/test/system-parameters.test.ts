@@ -111,7 +111,7 @@ describe("alt", () => {
     expect(await respond("", { ...on, jsonOptions: { enumAsInteger: true } })).toEqual(numbered);
   });
 
-  test("decides for the answer to a client stream too", async () => {
+  test("is accepted, and checked, for a client stream", async () => {
     await using server = await serve({
       ...on,
       routes: (router) =>

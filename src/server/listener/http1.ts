@@ -126,7 +126,7 @@ export function createHttp1(handler: ExchangeHandler, options: ListenerOptions):
 function createNodeServer(options: ListenerOptions): http.Server {
   const server = http.createServer({
     noDelay: true,
-    // Requests without a body emit no stream events, which take a tenth of the time of a small call.
+    // Requests without a body emit no stream events (docs/performance-analysis.md).
     optimizeEmptyRequests: true,
     maxHeaderSize: options.headerBytes,
     headersTimeout: Math.min(options.headersTimeoutMs, options.requestTimeoutMs),

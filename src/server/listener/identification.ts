@@ -20,11 +20,11 @@ export function createIdentification<Connection extends AcceptedConnection>(
 ): Identification<Connection> {
   /** Those whose kind may turn out to be `runtime`. */
   const unidentified = new Set<Connection>();
-  /** Those of them that no lookup covers yet. */
-  const unsought = new Set<Connection>();
+  /** Those of them for the next lookup. */
+  const queued = new Set<Connection>();
 
   const lookUp = async (connections: readonly Connection[]): Promise<void> => {
-    connections.forEach((connection) => unsought.delete(connection));
+    connections.forEach((connection) => queued.delete(connection));
     const owners = await runtimeSockets.find(connections.map(({ socket }) => socket));
     for (const connection of connections) {
       unidentified.delete(connection);
@@ -40,8 +40,8 @@ export function createIdentification<Connection extends AcceptedConnection>(
   };
 
   const identifyAll = async (): Promise<void> => {
-    if (unsought.size > 0) {
-      await lookUp([...unsought]);
+    if (queued.size > 0) {
+      await lookUp([...queued]);
     }
   };
 
@@ -50,8 +50,8 @@ export function createIdentification<Connection extends AcceptedConnection>(
       const isPossible = runtimeSockets.isPossible(connection.remoteAddress);
       if (isPossible) {
         unidentified.add(connection);
-        unsought.add(connection);
-        if (unsought.size >= connectionsPerSource / 2) {
+        queued.add(connection);
+        if (queued.size >= connectionsPerSource / 2) {
           void identifyAll();
         }
       }
@@ -64,7 +64,7 @@ export function createIdentification<Connection extends AcceptedConnection>(
     },
     identifyAll,
     forget(connection) {
-      unsought.delete(connection);
+      queued.delete(connection);
       if (unidentified.delete(connection)) {
         // Nobody waits for a response, and who did can't be found any more.
         connection.kind = "runtime";

@@ -47,7 +47,7 @@ export function createMaskKeeper(route: Route, variant: Variant): MaskKeeper | u
     const before = values[localName];
     return () => {
       const { paths } = (values[localName] ?? {}) as Partial<FieldMask>;
-      if (paths?.length === 0) {
+      if (before !== undefined && paths?.length === 0) {
         values[localName] = before;
       }
     };

@@ -19,6 +19,8 @@ COPY package.json package-lock.json .npmrc ./
 COPY packages packages
 # Optional dependencies are for development only. Install scripts of packages do not run.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
+# The packages of this repository are part of the built service.
+RUN rm -r node_modules/@flowgate
 
 FROM node:26.10-bookworm-slim
 LABEL org.opencontainers.image.title="Flowgate" \
@@ -29,10 +31,8 @@ LABEL org.opencontainers.image.title="Flowgate" \
 WORKDIR /opt/flowgate
 COPY --from=packages /packages/node_modules node_modules
 COPY --from=build /build/dist/src dist/src
-COPY --from=build /build/dist/gen dist/gen
-# The targets of the links in node_modules.
-COPY --from=build /build/packages/transcoding/dist packages/transcoding
-COPY --from=build /build/packages/client/dist packages/client
+COPY --from=build /build/dist/licenses.txt dist/licenses.txt
+# The target of a link in node_modules.
 COPY --from=build /build/packages/npm packages/npm
 COPY docs-page docs-page
 COPY package.json openapi.json LICENSE ./

@@ -6,7 +6,8 @@ const transcoding = "packages/transcoding/test";
 const env = { CODE_GENERATION: "forbidden" };
 
 /** For tests of the service. Those of the packages also run on versions of Node that it does not support. */
-const serviceSetup = Number(process.versions.node.split(".")[0]) >= 26 ? ["test/postgres/shared-server.ts"] : [];
+const serviceSetup =
+  Number(process.versions.node.split(".")[0]) >= 26 ? ["test/program.ts", "test/postgres/shared-server.ts"] : [];
 
 export default defineConfig({
   test: {
@@ -18,7 +19,7 @@ export default defineConfig({
     // Loading the modules again for each file costs more than most tests.
     isolate: false,
     restoreMocks: true,
-    // For the programs that the tests run from source.
+    // For the programs that the tests start.
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL("node_modules/.cache/node", import.meta.url)) },
     projects: [
       {

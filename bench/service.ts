@@ -1,8 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { hashPassword } from "../src/auth/passwords.ts";
 import type { OptionsInput } from "../src/index.ts";
+import { buildProgram } from "../test/program.ts";
 import { openFolder, openServer, type Server, type ServerOptions } from "./server.ts";
 
 /** The service, started by its command. */
@@ -11,14 +13,23 @@ export type Service = Server & {
   readonly authorization: string;
 };
 
-const entry = new URL("../src/cli/main.ts", import.meta.url);
+let built: Promise<URL> | undefined;
+
+/** The program of the service, which is built once. */
+export async function builtProgram(): Promise<URL> {
+  built ??= buildProgram().then(pathToFileURL);
+  return built;
+}
+
 const password = "a password for benchmarks";
 
 /** Starts the service with a user and these additional options. Resolves when it is ready. */
 export async function openService(server: ServerOptions = {}, options: OptionsInput = {}): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(await openFolder());
-  const opened = stack.use(await openServer(entry, ["--config", await writeConfig(dir.path, options)], server));
+  const opened = stack.use(
+    await openServer(await builtProgram(), ["--config", await writeConfig(dir.path, options)], server),
+  );
   const authorization = await logIn(opened.url);
   await untilReady(opened.url);
   const all = stack.move();

@@ -7,16 +7,13 @@ import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
 import { zstdCompressSync } from "node:zlib";
-import { build } from "vite";
+import { build } from "rolldown";
 import type { PackedFile } from "../src/cli/service/unpack.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const output = resolve(process.argv[2] ?? "dist/flowgate");
-/** The packages that node_modules links to: the sources of the transcoder, instead of which the built package is included. */
-const linked = [
-  ["packages/transcoding/dist", "node_modules/@flowgate/transcoding"],
-  ["packages/npm", "node_modules/npm"],
-] as const;
+/** The package that node_modules links to. The others are part of the built service. */
+const linked = [["packages/npm", "node_modules/npm"]] as const;
 
 const work = await mkdtemp(join(tmpdir(), "flowgate-executable-"));
 try {
@@ -52,33 +49,22 @@ try {
 
 /** Bundles the entry point to one file, because code in the executable can't import files from the disk. */
 async function bundle(entry: string, outDir: string): Promise<string> {
+  const file = join(outDir, "main.mjs");
   await build({
-    configFile: false,
-    root,
+    cwd: root,
+    input: entry,
+    platform: "node",
     logLevel: "warn",
-    ssr: { noExternal: true },
-    build: {
-      ssr: entry,
-      outDir,
-      emptyOutDir: false,
-      target: "esnext",
-      rolldownOptions: { output: { format: "es", codeSplitting: false, entryFileNames: "main.mjs" } },
-    },
+    output: { file, format: "es", codeSplitting: false },
   });
-  return join(outDir, "main.mjs");
+  return file;
 }
 
 /** Returns the paths of all files that the service reads from the disk, relative to the root. */
 async function programFiles(): Promise<string[]> {
-  const folders = [
-    "dist/src",
-    "dist/gen",
-    "docs-page",
-    ...linked.map(([folder]) => folder),
-    ...(await productionPackages()),
-  ];
+  const folders = ["dist/src", "docs-page", ...linked.map(([folder]) => folder), ...(await productionPackages())];
   const found = await Promise.all(folders.map(filesIn));
-  return ["package.json", "openapi.json", "LICENSE", ...found.flat().filter(isNeeded)].toSorted();
+  return ["package.json", "openapi.json", "LICENSE", "dist/licenses.txt", ...found.flat().filter(isNeeded)].toSorted();
 }
 
 /** Returns the directories of the packages of a production installation. */

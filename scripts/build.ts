@@ -2,8 +2,9 @@
 // published, whose manifests export the compiled files.
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
+import { cp, readFile, rm, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { bundleService, writeBundle } from "./bundle.ts";
 import { workspaces } from "./workspaces.ts";
 
 const root = resolve(import.meta.dirname, "..");
@@ -15,11 +16,9 @@ execFileSync("tsc", ["--build", "tsconfig.build.json"], { cwd: root, stdio: "inh
 for (const folder of workspaces) {
   await writePackage(join(root, folder));
 }
-// Lets the built service use the built packages in this checkout.
-await mkdir(join(root, "dist/node_modules/@flowgate"), { recursive: true });
-for (const folder of workspaces) {
-  await symlink(`../../../${folder}/dist`, join(root, "dist/node_modules/@flowgate", basename(folder)));
-}
+const bundle = await bundleService();
+await writeBundle(bundle, join(root, "dist/src"));
+await writeFile(join(root, "dist/licenses.txt"), bundle.licenses);
 
 async function writePackage(folder: string): Promise<void> {
   const dist = join(folder, "dist");

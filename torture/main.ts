@@ -3,6 +3,7 @@ import { availableParallelism, loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { formatTable } from "../bench/table.ts";
+import { buildProgram } from "../test/program.ts";
 import type { Size } from "./context.ts";
 import type { Drill } from "./drill.ts";
 import { drills } from "./drills.ts";
@@ -95,10 +96,11 @@ async function runAll(selected: readonly Drill[], seed: number): Promise<void> {
         : "Network: that of the machine, since a namespace can't be created\n"),
   );
   const began = performance.now();
+  const program = await buildProgram();
   const verdicts: Verdict[] = [];
   for (const drill of selected) {
     process.stdout.write(`\n${drill.name}: ${drill.title}\n`);
-    const verdict = await runDrill(drill, { size, seed, minutes, progress: showProgress });
+    const verdict = await runDrill(drill, { size, seed, minutes, progress: showProgress }, program);
     printVerdict(verdict);
     verdicts.push(verdict);
   }

@@ -28,8 +28,8 @@ export const isNetworkPrivate: boolean =
 
 const compileCache = fileURLToPath(new URL("../node_modules/.cache/node", import.meta.url));
 
-/** Runs a drill in a process group and a temporary folder of its own. Neither exists when it resolves. */
-export async function runDrill(drill: Drill, options: RunOptions): Promise<Verdict> {
+/** Runs a drill of the program in a process group and a temporary folder of its own. Neither exists when it resolves. */
+export async function runDrill(drill: Drill, options: RunOptions, program: string): Promise<Verdict> {
   const began = performance.now();
   const secondsSince = () => (performance.now() - began) / 1000;
   const missing = drill.programs?.map(reasonAgainst).find((reason) => reason !== undefined);
@@ -41,7 +41,7 @@ export async function runDrill(drill: Drill, options: RunOptions): Promise<Verdi
   const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   process.once("exit", remove);
   try {
-    const result = await runProcess(drill.name, folder, options);
+    const result = await runProcess(drill.name, folder, options, program);
     const reasons = reasonsOfFailure(result);
     return { drill, kind: reasons.length === 0 ? "passed" : "failed", reasons, result, seconds: secondsSince() };
   } catch (error) {
@@ -54,11 +54,16 @@ export async function runDrill(drill: Drill, options: RunOptions): Promise<Verdi
   }
 }
 
-async function runProcess(name: string, folder: string, { progress, ...options }: RunOptions): Promise<Result> {
+async function runProcess(
+  name: string,
+  folder: string,
+  { progress, ...options }: RunOptions,
+  program: string,
+): Promise<Result> {
   const child = fork(new URL("drill-process.ts", import.meta.url), [name, JSON.stringify(options)], {
     ...(isNetworkPrivate && { execPath: "unshare", execArgv: inPrivateNetwork }),
     detached: true,
-    env: { PATH: process.env["PATH"], TMPDIR: folder, NODE_COMPILE_CACHE: compileCache },
+    env: { PATH: process.env["PATH"], TMPDIR: folder, NODE_COMPILE_CACHE: compileCache, TESTED_PROGRAM: program },
     stdio: ["ignore", "ignore", "pipe", "ipc"],
   });
   const limitMs = limitsMs[options.size] + (options.minutes ?? 0) * 60_000;

@@ -1,19 +1,17 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { endProcess, openFolder, readUrl } from "../server.ts";
-import { untilReady, writeConfig } from "../service.ts";
+import { builtProgram, untilReady, writeConfig } from "../service.ts";
 import { formatSpread } from "../statistics.ts";
 
 const idleMs = 3_000;
-const root = new URL("../..", import.meta.url);
 
 type Started = {
   readonly name: string;
-  readonly entry: string;
+  readonly entry: URL;
   readonly seconds: number[];
   readonly mebibytes: number[];
 };
@@ -22,9 +20,13 @@ export const start: Benchmark = {
   name: "start",
   title: "From the start of the process until it is ready and the flow runtime runs; its memory at rest",
   async run({ starts, rounds }: Effort): Promise<Result> {
-    await promisify(execFile)("npm", ["run", "--silent", "build"], { cwd: fileURLToPath(root) });
-    const built: Started = { name: "built", entry: "dist/src/cli/main.js", seconds: [], mebibytes: [] };
-    const source: Started = { name: "from source", entry: "src/cli/main.ts", seconds: [], mebibytes: [] };
+    const built: Started = { name: "built", entry: await builtProgram(), seconds: [], mebibytes: [] };
+    const source: Started = {
+      name: "from source",
+      entry: new URL("../../src/cli/main.ts", import.meta.url),
+      seconds: [],
+      mebibytes: [],
+    };
     // Omits the first start, which fills caches.
     for (let round = 0; round <= Math.max(starts, rounds); round++) {
       for (const contender of [built, source]) {
@@ -72,7 +74,7 @@ async function measure({ entry, seconds, mebibytes }: Started, counts: boolean):
   await using dir = await openFolder();
   const config = await writeConfig(dir.path);
   const started = performance.now();
-  const child = spawn(process.execPath, [fileURLToPath(new URL(entry, root)), "--config", config], {
+  const child = spawn(process.execPath, [fileURLToPath(entry), "--config", config], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const end = (): void => void child.kill("SIGKILL");

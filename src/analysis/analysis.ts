@@ -1,8 +1,8 @@
-import { extname } from "node:path";
 import type { Logger } from "pino";
 import type { Configuration, CredentialSets } from "../flows/configuration.ts";
 import { FlowgateError } from "../errors.ts";
 import { type FlowsDocument, parseDocument } from "../flows/document.ts";
+import { programFile } from "../program-file.ts";
 import { createThread } from "../thread.ts";
 import type {
   AnalysisCall,
@@ -51,8 +51,7 @@ export function openAnalysis(log: Logger, memoryMb: number): Analysis {
   const openThread = (name: string, verb: "compares" | "validates", participle: string) =>
     createThread<AnalysisCall, AnalysisResult>({
       name,
-      // The extension is .ts in the sources and .js in the build.
-      entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
+      entry: programFile("analysis/thread"),
       data: undefined,
       limits: { maxOldGenerationSizeMb: memoryMb },
       outOfMemory: () =>

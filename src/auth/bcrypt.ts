@@ -1,5 +1,5 @@
-import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
+import { programFile } from "../program-file.ts";
 import type { BcryptResult, BcryptRequest } from "./bcrypt-worker.ts";
 
 export type BcryptHash = { readonly kind: "bcrypt"; readonly text: string };
@@ -12,9 +12,6 @@ export function parseBcrypt(text: string): BcryptHash | undefined {
   const cost = Number(/^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}$/.exec(text)?.[1]);
   return cost >= 4 && cost <= maxCost ? { kind: "bcrypt", text } : undefined;
 }
-
-// Same extension as this file: .ts in the repository, .js when built.
-const workerUrl = new URL(`./bcrypt-worker${extname(import.meta.url)}`, import.meta.url);
 
 const idle = new Set<Worker>();
 
@@ -49,7 +46,7 @@ function takeWorker(): Worker {
     idle.delete(idleWorker);
     return idleWorker;
   }
-  const worker = new Worker(workerUrl);
+  const worker = new Worker(programFile("auth/bcrypt-worker"));
   worker.once("exit", () => idle.delete(worker));
   return worker;
 }

@@ -1,9 +1,9 @@
-import { extname } from "node:path";
 import type { Logger } from "pino";
 import type { CredentialSets } from "../flows/configuration.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { parseDocument } from "../flows/document.ts";
 import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
+import { programFile } from "../program-file.ts";
 import { tooLargeToDecode } from "../server/memory/decoding-limit.ts";
 import { createThread } from "../thread.ts";
 import { takeEncodedRequest, getEncodedRequest } from "@flowgate/transcoding";
@@ -45,8 +45,7 @@ export function openPreparation({
   const open = (name: string) =>
     createThread<PreparationCall, PreparationReply>({
       name,
-      // The extension is .ts in the sources and .js in the build.
-      entry: new URL(`./thread${extname(import.meta.url)}`, import.meta.url),
+      entry: programFile("preparation/thread"),
       data: { credentialSecret, memoryMb } satisfies PreparationData,
       limits: { maxYoungGenerationSizeMb, maxOldGenerationSizeMb: memoryMb },
       outOfMemory: () => tooLargeToDecode("more memory to decode than limits.memoryMb"),

@@ -1,4 +1,5 @@
-import { extname, resolve } from "node:path";
+import { resolve } from "node:path";
+import { programFile } from "../program-file.ts";
 import type { Revision } from "../store/revision.ts";
 import type { BackOffLimits } from "./back-off.ts";
 import { findDeathSignalCommand } from "./death-signal.ts";
@@ -99,8 +100,7 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     fence: undefined,
     processFile: undefined,
     launcher: findDeathSignalCommand(),
-    // The extension is .ts in the sources and .js in the build.
-    entry: new URL(`./child${extname(import.meta.url)}`, import.meta.url),
+    entry: programFile("runtime/child"),
     network: { deny: [] },
     protectedPorts: createProtectedPorts(),
     ...runtimeDefaults,

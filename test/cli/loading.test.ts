@@ -4,10 +4,17 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { runCli } from "./run-cli.ts";
 
-/** Prints the URL of each module to stderr. */
+/** Prints the path of each module to stderr. The build has those that it has bundled in comments. */
 const listing = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from "node:module";
-  registerHooks({ load(url, context, next) { process.stderr.write(url + "\\n"); return next(url, context); } });
+  registerHooks({
+    load(url, context, next) {
+      const loaded = next(url, context);
+      const modules = Buffer.from(loaded.source ?? "").toString().match(/(?<=^\\/\\/ )(?:\\S+\\/)?(?:src|node_modules)\\/\\S+$/gm) ?? [];
+      process.stderr.write([url, ...modules, ""].join("\\n"));
+      return loaded;
+    },
+  });
 `)}`;
 
 /** Without the compile cache of the tests, which has precedence. */
@@ -22,8 +29,8 @@ test.each([
   ["start with one", [...start, "--config", "/dev/null"], ["yaml", "zod"]],
 ])("%s loads only what it needs", async (_, args, packages) => {
   const { stderr } = await runCli(args, { env: { NODE_OPTIONS: `--import ${listing}` } });
-  expect(stderr).toContain("/src/cli/run.ts");
-  const found = ["fastify", "yaml", "zod"].filter((name) => stderr.includes(`/node_modules/${name}/`));
+  expect(stderr).toContain("src/cli/run.ts");
+  const found = ["fastify", "yaml", "zod"].filter((name) => stderr.includes(`node_modules/${name}/`));
   expect(found).toEqual(packages);
 });
 
@@ -33,12 +40,12 @@ test.each([
   ["a list of contexts", ["context", "list"]],
 ])("%s loads nothing of the service", async (_, args) => {
   const { stderr } = await runCli(args, { env: { NODE_OPTIONS: `--import ${listing}` } });
-  const loaded = [...stderr.matchAll(/\/src\/(\S+\.ts)$/gm)]
+  const loaded = [...stderr.matchAll(/^src\/(\S+\.ts)$/gm)]
     .map(([, path = ""]) => path)
     .filter((path) => !path.startsWith("cli/"));
-  expect(stderr).toContain("/src/cli/run.ts");
-  expect(loaded.filter((path) => !["loopback.ts", "index.ts", "retry.ts"].includes(path))).toEqual([]);
-  expect(stderr).not.toMatch(/\/src\/cli\/service\/(?!flags|settings)/);
+  expect(stderr).toContain("src/cli/run.ts");
+  expect(loaded.filter((path) => path !== "loopback.ts")).toEqual([]);
+  expect(stderr).not.toMatch(/^src\/cli\/service\/(?!flags|settings)/m);
 });
 
 const filesIn = async (folder: string) =>
@@ -51,7 +58,7 @@ test("puts the compile cache of other commands than the service in the cache fol
   expect(await readdir(directory.path)).toEqual([]);
   await runCli(["--help"], { env: cached });
   const folder = join(directory.path, "cache/flowgate/compile-cache");
-  expect((await filesIn(folder)).length).toBeGreaterThan(10);
+  expect((await filesIn(folder)).length).toBeGreaterThan(1);
   expect((await stat(folder)).mode & 0o777).toBe(0o700);
 });
 

@@ -3,7 +3,9 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
-export const mainPath = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+/** The built program in tests (test/program.ts), or else its source. */
+export const mainPath =
+  process.env["TESTED_PROGRAM"] ?? fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 export type Outcome = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 

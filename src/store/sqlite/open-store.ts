@@ -1,5 +1,5 @@
-import { extname } from "node:path";
 import { FlowgateError } from "../../errors.ts";
+import { programFile } from "../../program-file.ts";
 import { createThread } from "../../thread.ts";
 import { createListeners } from "../../listeners.ts";
 import type { FlowStore } from "../flow-store.ts";
@@ -27,8 +27,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
   const revoked = createListeners<Uint8Array | undefined>();
   const thread = createThread<WriteCall, unknown>({
     name: "flowgate writes",
-    // The extension is .ts in the sources and .js in the build.
-    entry: new URL(`./write-thread${extname(import.meta.url)}`, import.meta.url),
+    entry: programFile("store/sqlite/write-thread"),
     data: { path } satisfies WriteThreadData,
     onUnexpectedExit: (error) => health.recordError(error),
   });

@@ -1,0 +1,64 @@
+import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { type OutputChunk, rolldown } from "rolldown";
+import { programs } from "../src/program-file.ts";
+
+const root = resolve(import.meta.dirname, "..");
+
+/** The command line, the library, and what the single-file executable loads from the files that it unpacks. */
+const entries = ["cli/main", "index", "gateway", "cli/service/copy-store", "store/migrate", "store/open-store"];
+
+export type Bundle = {
+  readonly files: readonly { readonly path: string; readonly code: string }[];
+  /** The licences of the packages of which they contain code. */
+  readonly licenses: string;
+};
+
+/**
+ * Bundles the service from its sources, with the packages that it loads. The entry points have the names of their modules. To
+ * load a few files instead of a thousand takes half of the CPU time of a start.
+ */
+export async function bundleService(): Promise<Bundle> {
+  await using bundle = await rolldown({
+    cwd: root,
+    input: Object.fromEntries([...entries, ...programs].map((name) => [name, join(root, `src/${name}.ts`)])),
+    platform: "node",
+    // The flow runtime loads its nodes from the disk, and Swagger UI is served from there. pg can do without the last one.
+    external: [/^@node-red\//, /^swagger-ui-dist/, "pg-native"],
+    logLevel: "warn",
+    // The path of each module is in a comment before its code.
+    experimental: { attachDebugInfo: "simple" },
+  });
+  // The common modules are next to index.js, as programFile() requires.
+  const names = { entryFileNames: "[name].js", chunkFileNames: "[name].js" };
+  const { output } = await bundle.generate({ format: "es", ...names, comments: { legal: true, jsdoc: false } });
+  const chunks = output.filter((file) => file.type === "chunk");
+  return { files: chunks.map(({ fileName: path, code }) => ({ path, code })), licenses: await readLicenses(chunks) };
+}
+
+/** Writes the files that `folder` does not contain yet. Unchanged ones stay: a service may be loading them. */
+export async function writeBundle({ files }: Bundle, folder: string): Promise<void> {
+  for (const { path, code } of files) {
+    const file = join(folder, path);
+    if ((await readFile(file, "utf8").catch(() => undefined)) !== code) {
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, code);
+    }
+  }
+}
+
+async function readLicenses(chunks: readonly OutputChunk[]): Promise<string> {
+  const paths = chunks.flatMap(({ moduleIds }) => moduleIds);
+  const folders = paths.flatMap((path) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []);
+  const licenses = await Promise.all([...new Set(folders)].toSorted().map(readLicense));
+  return licenses.join("\n");
+}
+
+async function readLicense(folder: string): Promise<string> {
+  const { name, version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Manifest;
+  const files = (await readdir(folder)).filter((file) => /^(?:licen[cs]e|notice)/i.test(file));
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), "utf8")));
+  return [`${name} ${version} (${license})`, ...texts.map((text) => text.trim()), ""].join("\n\n");
+}
+
+type Manifest = { readonly name: string; readonly version: string; readonly license: string };

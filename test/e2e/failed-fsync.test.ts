@@ -35,6 +35,12 @@ async function readActive(service: Service): Promise<{ rev: string; flows: { id:
   return (await service.send("GET", "/flows", { headers: v2 })).json() as { rev: string; flows: { id: string }[] };
 }
 
+/** Resolves when the outcome of the deployment is recorded, which is another commit. */
+async function untilRunning(service: Service, rev: string): Promise<void> {
+  const read = async () => (await service.send("GET", `/revisions/${rev}`)).json();
+  await eventually(async () => expect(await read()).toMatchObject({ outcome: "running" }));
+}
+
 async function untilReady(service: Service): Promise<void> {
   await eventually(async () => expect((await service.send("GET", "/readyz")).status).toBe(200));
 }
@@ -51,6 +57,7 @@ describe.skipIf(isMissing("failing disks (strace)", canTrace()))("a deployment w
   test("has an unknown outcome, which the service settles before it is ready again", async () => {
     await using service = await startService();
     const before = await deploy(service, { flows: [tab("before")] });
+    await untilRunning(service, before);
     {
       await using _ = await failFsync(service);
       const reply = await tryDeploy(service, { flows: [tab("doubtful")] });
@@ -85,10 +92,11 @@ describe.skipIf(isMissing("failing disks (strace)", canTrace()))("a deployment w
 
   test("is made if the log still has it when the disk works again, and the flows run", async () => {
     await using service = await startService();
-    await deploy(service, { flows: [tab("before")] });
+    await untilRunning(service, await deploy(service, { flows: [tab("before")] }));
     {
       await using _ = await failFsync(service);
-      expect((await tryDeploy(service, { flows: endpoint("/doubtful", "msg.payload = 1") })).status).toBe(503);
+      const reply = await tryDeploy(service, { flows: endpoint("/doubtful", "msg.payload = 1") });
+      expect({ status: reply.status, body: reply.json() }).toEqual(failed);
       // The database could not be opened anew.
       await eventually(async () => expect((await service.send("GET", "/readyz")).body).toMatch(/SQLite's error 10/));
     }

@@ -3,12 +3,12 @@ import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
+import { parseJsonText } from "@flowgate/transcoding/json-text";
 import type { FlowNode } from "../flows/configuration.ts";
 import { markChangedCredentials, toCredentialsObject } from "./child-deployment.ts";
 import { shareDeadline, startFence } from "./child-fence.ts";
 import { createRuntimeLog } from "./child-log.ts";
 import { createFlowStorage } from "./flow-storage.ts";
-import { decodeFlows } from "./flows-encoding.ts";
 import { addressOf, listen } from "./listen.ts";
 import { maxLineChars } from "./log-budget.ts";
 import {
@@ -112,7 +112,8 @@ async function handle(message: ToChild, payload: Buffer): Promise<void> {
     case "deploy": {
       parent.send({ kind: "deploy-started", id: message.id });
       traceparent = message.traceparent;
-      const result = await deploy(message, decodeFlows(message, payload));
+      const parse = message.hasEscapedKey ? parseJsonText : JSON.parse;
+      const result = await deploy(message, parse(payload.toString()) as FlowNode[]);
       traceparent = undefined;
       parent.send({ kind: "deployed", id: message.id, ...result });
       return;

@@ -43,14 +43,14 @@ export type Listen = { readonly kind: "listen"; readonly host: string; readonly 
 
 /**
  * The child replies `deploy-started` and then `deployed`, both with the same id. Only one deployment is in progress at a
- * time. The payload is the flows: an array of nodes.
+ * time. The payload is the flows: a JSON array of nodes in UTF-8.
  */
 export type Deploy = {
   readonly kind: "deploy";
   readonly id: number;
   readonly type: DeploymentType;
-  /** How the flows are encoded: as JSON in UTF-8, or by V8's serializer if JSON.parse could take some key for another one. */
-  readonly encoding: "json" | "v8";
+  /** Whether JSON.parse could take some key of the flows for another one. */
+  readonly hasEscapedKey: boolean;
   /** The complete credentials of all nodes. */
   readonly credentials: CredentialEntries;
   /** The ids of the nodes whose credentials differ from those of the previous deployment. */

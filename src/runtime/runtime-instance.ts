@@ -4,7 +4,6 @@ import type { Revision } from "../store/revision.ts";
 import { type OpenSpan, beginSpan, formatTraceparent } from "../telemetry/trace.ts";
 import { spawnChild } from "./child-process.ts";
 import { type Deployment, changedCredentials, deploymentBudgetMs, restartsAllNodes } from "./deployment.ts";
-import { encodeFlows } from "./flows-encoding.ts";
 import { stopLimitMs } from "./renewals.ts";
 import { startHeartbeatMonitor } from "./heartbeat-monitor.ts";
 import { type Phase, isHang, killReason } from "./kill-reason.ts";
@@ -169,8 +168,7 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
       isDeployStarted = false;
       deploymentId += 1;
       enter("deploying");
-      const { encoding, payload } = encodeFlows(revision.flows);
-      child.send({ ...deployMessage(deploymentId, deployment, credentials, deploySpan.context), encoding }, payload);
+      child.send(deployMessage(deploymentId, deployment, credentials, deploySpan.context), revision.flows.json);
     },
     async stop(limitMs = stopMs) {
       stopMs = limitMs;
@@ -197,17 +195,13 @@ function initializeMessage({ dir, nodeCloseTimeoutMs, logLevel, allow, network, 
 }
 
 /** `previous` are the credentials of the previous deployment. */
-function deployMessage(
-  id: number,
-  { type, revision }: Deployment,
-  previous: CredentialSets,
-  trace: Context,
-): Omit<Deploy, "encoding"> {
+function deployMessage(id: number, { type, revision }: Deployment, previous: CredentialSets, trace: Context): Deploy {
   const traceparent = formatTraceparent(trace);
   return {
     kind: "deploy",
     id,
     type,
+    hasEscapedKey: revision.flows.hasEscapedKey,
     credentials: [...revision.credentials].map(([nodeId, set]) => [nodeId, [...set]] as const),
     credentialsChanged: changedCredentials(previous, revision.credentials),
     ...(traceparent !== undefined && { traceparent }),

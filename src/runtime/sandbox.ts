@@ -73,7 +73,11 @@ function programFiles(program: string): string[] {
   const packages = above.map((directory) => join(directory, "node_modules"));
   const manifests = directoriesAbove(program).map((directory) => join(directory, "package.json"));
   const found = [...packages, ...manifests].filter((path) => existsSync(path));
-  return [...new Set([dirname(program), import.meta.dirname, ...found])];
+  // In this repository, a package that the program imports is a link that leads out of node_modules.
+  const links = packages
+    .map((directory) => join(directory, "@flowgate/transcoding"))
+    .filter((path) => existsSync(path));
+  return [...new Set([dirname(program), import.meta.dirname, ...found, ...links.map((path) => realpathSync(path))])];
 }
 
 function directoriesAbove(path: string): string[] {

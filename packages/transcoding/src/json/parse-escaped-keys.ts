@@ -1,7 +1,6 @@
 import { endOfString, skipSpace } from "./tokens.ts";
 import { isObject } from "./wide-integer.ts";
 
-const QUOTE = 0x22;
 /** A lone surrogate: no other key begins with it unless it is escaped. */
 const MARK = "\udc00";
 
@@ -15,39 +14,58 @@ const MARK = "\udc00";
  */
 export function parseEscapedKeys(text: string): unknown {
   const keys: string[] = [];
+  const marks = new Map<string, string>();
   let marked = "";
   let from = 0;
-  for (let at = 0; at < text.length;) {
-    if (text.charCodeAt(at) !== QUOTE) {
-      at++;
-      continue;
-    }
+  for (let at = text.indexOf('"'); at !== -1;) {
     const end = endOfString(text, at);
     if (end < 0) {
       throw new SyntaxError("a string is malformed");
     }
     const token = text.slice(at, end);
-    if (text[skipSpace(text, end)] === ":" && token.includes("\\")) {
-      marked += `${text.slice(from, at)}"${MARK}${keys.length}"`;
-      keys.push(JSON.parse(token) as string);
+    if (token.includes("\\") && text[skipSpace(text, end)] === ":") {
+      let mark = marks.get(token);
+      if (mark === undefined) {
+        mark = `"${MARK}${keys.length}"`;
+        marks.set(token, mark);
+        keys.push(JSON.parse(token) as string);
+      }
+      marked += text.slice(from, at) + mark;
       from = end;
     }
-    at = end;
+    at = text.indexOf('"', end);
   }
   return withKeys(JSON.parse(marked + text.slice(from)), keys);
 }
 
+/** Returns the value itself if it has no marked key, and changes the parts of it that have one. */
 function withKeys(value: unknown, keys: readonly string[]): unknown {
   if (Array.isArray(value)) {
-    return value.map((item) => withKeys(item, keys));
+    for (const [at, item] of value.entries()) {
+      value[at] = withKeys(item, keys);
+    }
+    return value;
   }
   if (!isObject(value)) {
     return value;
   }
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [
-      key.startsWith(MARK) ? (keys[Number(key.slice(1))] ?? key) : key,
-      withKeys(item, keys),
-    ]),
-  );
+  const names = Object.keys(value);
+  if (names.some((name) => name.startsWith(MARK))) {
+    // Made anew, so that the keys keep their order.
+    return Object.fromEntries(
+      names.map((name) => [
+        name.startsWith(MARK) ? (keys[Number(name.slice(1))] ?? name) : name,
+        withKeys(value[name], keys),
+      ]),
+    );
+  }
+  for (const name of names) {
+    const item = value[name];
+    const replaced = withKeys(item, keys);
+    if (replaced !== item) {
+      // As an assignment, but a key __proto__ stays one.
+      Object.defineProperty(value, name, { value: replaced });
+    }
+  }
+  return value;
 }

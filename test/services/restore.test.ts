@@ -1,8 +1,4 @@
-import { createContextValues } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { peerKey } from "../../src/auth/principal.ts";
-import type { Analysis } from "../../src/analysis/analysis.ts";
-import { restoreChange } from "../../src/services/flows/restore.ts";
 import { parseDocument } from "../../src/flows/document.ts";
 import { draft } from "../store/builders.ts";
 import { openFlows } from "./flows-under-test.ts";
@@ -39,36 +35,3 @@ test.each([
     expect((await flows.send("GET", `/revisions/${rev}:diff`)).status).toBe(200);
   },
 );
-
-test("the memory of a revision is held until its flows are validated, also if the client has disconnected", async () => {
-  await using flows = await openFlows();
-  const { store } = flows;
-  const old = await store.commit(draft(store.active().rev));
-  await store.commit(draft(old.rev));
-  const events: string[] = [];
-  const values = createContextValues().set(peerKey, {
-    address: "",
-    requestId: "",
-    async reserveDocument() {
-      events.push("reserved");
-    },
-    retainMemory() {
-      events.push("retained");
-      return () => events.push("released");
-    },
-  });
-  const client = new AbortController();
-  const analysis: Pick<Analysis, "validate"> = {
-    async validate() {
-      client.abort();
-      events.push("validated");
-      return { violation: undefined };
-    },
-  };
-  const restore = () =>
-    restoreChange(old.rev, "full", { values, signal: client.signal }, { store, analysis }).apply(store.active());
-  expect(await restore()).toMatchObject({ restoredRev: old.rev });
-  expect(events).toEqual(["reserved", "retained", "validated", "released"]);
-  await expect(restore()).rejects.toThrow("aborted");
-  expect(events.slice(4)).toEqual(["reserved"]);
-});

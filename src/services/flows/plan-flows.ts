@@ -12,6 +12,7 @@ import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import { versionMismatch } from "../../store/errors.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
+import { retainingMemory } from "../retain-memory.ts";
 import { findRevision } from "./find-revision.ts";
 import { toPlanFlowsResponse } from "./plan-message.ts";
 import type { Prepare } from "./set-flows.ts";
@@ -53,7 +54,7 @@ export async function planFlows(
     runtime: viewOf(runtime),
     encodes: isRest,
   };
-  return toPlanFlowsResponse(active.rev, await analysis.plan(call));
+  return toPlanFlowsResponse(active.rev, await retainingMemory(context, () => analysis.plan(call)));
 }
 
 function hasCredentials({ inline, topLevel }: SubmittedCredentials): boolean {

@@ -2,12 +2,12 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { DeploymentType as DeploymentTypeMessage } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Change } from "../../deployments/change.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
-import { peerKey } from "../../auth/principal.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { DeploymentType } from "../../flows/configuration.ts";
 import { parseDeploymentType } from "../../flows/deployment-type.ts";
 import { invalidFlows, type Violation } from "../../flows/violation.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
+import { retainingMemory } from "../retain-memory.ts";
 import { findRevision } from "./find-revision.ts";
 
 export type RestoreOptions = {
@@ -78,16 +78,9 @@ async function read(
   { store, analysis }: RestoreOptions,
 ): Promise<Awaited<ReturnType<Change["apply"]>>> {
   const { flows, credentials } = await findRevision(store, rev, context);
-  context.signal.throwIfAborted();
-  // Validated to the end also if the client disconnects.
-  const release = context.values.get(peerKey).retainMemory?.();
-  try {
-    const { violation } = await analysis.validate({ flows, credentials });
-    if (violation !== undefined) {
-      throw notRestorable(rev, violation);
-    }
-  } finally {
-    release?.();
+  const { violation } = await retainingMemory(context, () => analysis.validate({ flows, credentials }));
+  if (violation !== undefined) {
+    throw notRestorable(rev, violation);
   }
   return { flows, credentials, restoredRev: rev };
 }

@@ -14,6 +14,7 @@ import type { FlowStore } from "../../store/flow-store.ts";
 import type { Revision } from "../../store/revision.ts";
 import { setDiff } from "../diff-field.ts";
 import { findRevision } from "../flows/find-revision.ts";
+import { retainingMemory } from "../retain-memory.ts";
 import { assertPlanned, toPlannedNodes } from "../flows/plan-message.ts";
 
 export type DiffRevisionOptions = {
@@ -42,18 +43,12 @@ export async function diffRevision(
   const names = { base: baseRev ?? "", rev };
   const encodes = originOf(context).protocol === "rest";
   if (!restarts) {
-    const { diff, text } = await analysis.diff({ base, target, encodes });
+    const { diff, text } = await retainingMemory(context, () => analysis.diff({ base, target, encodes }));
     return setDiff(create(DiffRevisionResponseSchema, { ...names, text }), diff);
   }
   const runtime = await recallRuntime(target, store);
-  const { diff, text, plan } = await analysis.plan({
-    base,
-    target,
-    current: base,
-    type: target.deploymentType,
-    runtime,
-    encodes,
-  });
+  const call = { base, target, current: base, type: target.deploymentType, runtime, encodes };
+  const { diff, text, plan } = await retainingMemory(context, () => analysis.plan(call));
   assertPlanned(plan);
   const nodes = toPlannedNodes(plan.nodes);
   return setDiff(create(DiffRevisionResponseSchema, { ...names, text, nodes }), diff);

@@ -1,0 +1,60 @@
+import { create } from "@bufbuild/protobuf";
+import { createContextValues, type HandlerContext } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { DiffRevisionRequestSchema } from "../../gen/flowgate/v1/revisions_pb.ts";
+import type { Analysis } from "../../src/analysis/analysis.ts";
+import { peerKey } from "../../src/auth/principal.ts";
+import { restoreChange } from "../../src/services/flows/restore.ts";
+import { diffRevision } from "../../src/services/revisions/diff.ts";
+import type { FlowStore } from "../../src/store/flow-store.ts";
+import { draft } from "../store/builders.ts";
+import { openFlows } from "./flows-under-test.ts";
+
+type Call = (rev: string, context: HandlerContext, store: FlowStore, analysis: Analysis) => Promise<unknown>;
+
+const diff =
+  (restarts: boolean): Call =>
+  (rev, context, store, analysis) =>
+    diffRevision(create(DiffRevisionRequestSchema, { rev, restarts }), context, { store, analysis });
+
+const calls: Readonly<Record<string, Call>> = {
+  restored: async (rev, context, store, analysis) =>
+    restoreChange(rev, "full", context, { store, analysis }).apply(store.active()),
+  compared: diff(false),
+  "compared with its plan": diff(true),
+};
+
+test.each(Object.entries(calls))(
+  "the memory of a revision that is %s is held until the thread has ended, also if the client has disconnected",
+  async (_, call) => {
+    await using flows = await openFlows();
+    const { store } = flows;
+    const old = await store.commit(draft(store.active().rev));
+    await store.commit(draft(old.rev));
+    const events: string[] = [];
+    const values = createContextValues().set(peerKey, {
+      address: "",
+      requestId: "",
+      async reserveDocument() {
+        if (events.at(-1) !== "reserved") events.push("reserved");
+      },
+      retainMemory() {
+        events.push("retained");
+        return () => events.push("released");
+      },
+    });
+    const client = new AbortController();
+    const work = async () => {
+      client.abort();
+      events.push("worked");
+      const plan = { nodes: [], modules: [], missingTypes: [], warnings: [] };
+      return { violation: undefined, diff: Buffer.from("{}"), text: "", plan };
+    };
+    const analysis = { diff: work, plan: work, validate: work } as Partial<Analysis> as Analysis;
+    const context = { values, signal: client.signal } as Partial<HandlerContext> as HandlerContext;
+    await call(old.rev, context, store, analysis);
+    expect(events).toEqual(["reserved", "retained", "worked", "released"]);
+    await expect(call(old.rev, context, store, analysis)).rejects.toThrow("aborted");
+    expect(events.slice(4)).toEqual(["reserved"]);
+  },
+);

@@ -92,7 +92,7 @@ export function openAnalysis(log: Logger, memoryMb: number): Analysis {
         : ((await thread.call(call)) as MergeResult);
       return {
         ...result,
-        merged: merged && { flows: parseDocument(merged.json, merged.facts), credentials: merged.credentials },
+        merged: merged && { flows: parseDocument(merged.json, merged.count), credentials: merged.credentials },
       };
     },
     async validate(content) {

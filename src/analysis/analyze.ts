@@ -45,8 +45,8 @@ export async function analyzeMerge({ base, ours, theirs }: MergeCall<Configurati
     return { changes, conflicts: result.conflicts, merged: undefined };
   }
   const { flows, credentials } = result.configuration;
-  const { json, count, hasEscapedKey } = await formatDocument(flows);
-  return { changes, conflicts: [], merged: { json, facts: { count, hasEscapedKey }, credentials } };
+  const { json, count } = await formatDocument(flows);
+  return { changes, conflicts: [], merged: { json, count, credentials } };
 }
 
 export function analyzeValidity({ base }: Pick<ValidateCall<Configuration>, "base">): ValidateResult {

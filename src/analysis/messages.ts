@@ -1,5 +1,4 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
-import type { DocumentFacts } from "../flows/document.ts";
 import type { SideChanges } from "../flows/merge/compare-sides.ts";
 import type { MergeConflict } from "../flows/merge/merge-result.ts";
 import type { FlowsDiff } from "../flows/diff/flows-diff.ts";
@@ -44,7 +43,7 @@ export type ValidateCall<Configuration = EncodedConfiguration> = {
  */
 export type DiffResult = { readonly diff: FlowsDiff | Uint8Array<ArrayBuffer>; readonly text: string };
 
-export type MergeResult<Configuration = EncodedConfiguration & { readonly facts: DocumentFacts }> = {
+export type MergeResult<Configuration = EncodedConfiguration & { readonly count: number }> = {
   /** What both sides changed. */
   readonly changes: readonly SideChanges[];
   readonly conflicts: readonly MergeConflict[];

@@ -1,16 +1,11 @@
 import { setImmediate } from "node:timers/promises";
-import { hasEscapedKey, parseJsonText } from "@flowgate/transcoding/json-text";
+import { parseJsonText } from "@flowgate/transcoding/json-text";
 import type { FlowNode } from "./configuration.ts";
-
-/** What is known of a document without reading it. */
-export type DocumentFacts = Pick<FlowsDocument, "count" | "hasEscapedKey">;
 
 /** The flows of a revision, which the store, the runtime and responses share. Immutable. */
 export interface FlowsDocument {
   /** A JSON array of the nodes, in UTF-8. */
   readonly json: Uint8Array;
-  /** Whether JSON.parse of Node 26 may take some key in `json` for another one. */
-  readonly hasEscapedKey: boolean;
   /** The number of nodes. */
   readonly count: number;
   /** Parsed from `json` at the first access. */
@@ -29,27 +24,23 @@ export async function formatDocument(nodes: readonly FlowNode[]): Promise<FlowsD
     await setImmediate();
   }
   parts.push(Buffer.from("]"));
-  return createDocument(Buffer.concat(parts), { count: nodes.length }, () => nodes);
+  return createDocument(Buffer.concat(parts), nodes.length, () => nodes);
 }
 
 /**
- * Creates a document from valid JSON that `formatDocument` has produced, here or in another thread. What is not among the facts is
- * read from the JSON when it is needed.
+ * Creates a document from valid JSON that `formatDocument` has produced, here or in another thread. Without the number of nodes, it is
+ * parsed when that is needed.
  */
-export function parseDocument(json: Uint8Array, facts: Partial<DocumentFacts> = {}): FlowsDocument {
-  let nodes: readonly FlowNode[] | undefined;
-  return createDocument(json, facts, () => (nodes ??= parseJsonText(toBuffer(json).toString()) as FlowNode[]));
+export function parseDocument(json: Uint8Array, count?: number): FlowsDocument {
+  let nodes: FlowNode[] | undefined;
+  return createDocument(json, count, () => (nodes ??= parseJsonText(toBuffer(json).toString()) as FlowNode[]));
 }
 
-function createDocument(json: Uint8Array, facts: Partial<DocumentFacts>, readNodes: () => readonly FlowNode[]) {
-  let isEscaped = facts.hasEscapedKey;
+function createDocument(json: Uint8Array, count: number | undefined, readNodes: () => readonly FlowNode[]) {
   return Object.freeze<FlowsDocument>({
     json,
-    get hasEscapedKey() {
-      return (isEscaped ??= hasEscapedKey(toBuffer(json).toString("latin1")));
-    },
     get count() {
-      return facts.count ?? readNodes().length;
+      return count ?? readNodes().length;
     },
     get nodes() {
       return readNodes();

@@ -1,6 +1,5 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";
-import type { DocumentFacts } from "../flows/document.ts";
 import type { DeploymentFields, FlowsRequest } from "../flows/prepare.ts";
 import type { EncodedRequest } from "@flowgate/transcoding";
 import type { SerializedError } from "./serialized-error.ts";
@@ -30,7 +29,7 @@ export type PreparationReply =
 type SerializedFlows = {
   readonly kind: "flows";
   readonly json: Uint8Array<ArrayBuffer>;
-  readonly facts: DocumentFacts;
+  readonly count: number;
   /** Undefined if they are the current ones. */
   readonly credentials: CredentialSets | undefined;
   readonly submitted: SubmittedCredentials;

@@ -90,8 +90,8 @@ function toPrepared(result: PreparationReply, current: CredentialSets): Prepared
     case "rejected":
       return { type, rev, fields, base, outcome: deserializeError(outcome.error) };
     case "flows": {
-      const { json, facts, credentials = current, submitted } = outcome;
-      return { type, rev, fields, base, outcome: { flows: parseDocument(json, facts), credentials, submitted } };
+      const { json, count, credentials = current, submitted } = outcome;
+      return { type, rev, fields, base, outcome: { flows: parseDocument(json, count), credentials, submitted } };
     }
   }
 }

@@ -63,12 +63,12 @@ function serializeOutcome(
   if (outcome instanceof Error) {
     return { kind: "rejected", error: serializeError(outcome) };
   }
-  const { json, count, hasEscapedKey } = outcome.flows;
+  const { json, count } = outcome.flows;
   const credentials = outcome.credentials === current ? undefined : outcome.credentials;
   return {
     kind: "flows",
     json: json as Uint8Array<ArrayBuffer>,
-    facts: { count, hasEscapedKey },
+    count,
     credentials,
     submitted: outcome.submitted,
   };

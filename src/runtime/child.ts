@@ -112,8 +112,7 @@ async function handle(message: ToChild, payload: Buffer): Promise<void> {
     case "deploy": {
       parent.send({ kind: "deploy-started", id: message.id });
       traceparent = message.traceparent;
-      const parse = message.hasEscapedKey ? parseJsonText : JSON.parse;
-      const result = await deploy(message, parse(payload.toString()) as FlowNode[]);
+      const result = await deploy(message, parseJsonText(payload.toString()) as FlowNode[]);
       traceparent = undefined;
       parent.send({ kind: "deployed", id: message.id, ...result });
       return;

@@ -49,8 +49,6 @@ export type Deploy = {
   readonly kind: "deploy";
   readonly id: number;
   readonly type: DeploymentType;
-  /** Whether JSON.parse could take some key of the flows for another one. */
-  readonly hasEscapedKey: boolean;
   /** The complete credentials of all nodes. */
   readonly credentials: CredentialEntries;
   /** The ids of the nodes whose credentials differ from those of the previous deployment. */

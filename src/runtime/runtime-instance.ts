@@ -201,7 +201,6 @@ function deployMessage(id: number, { type, revision }: Deployment, previous: Cre
     kind: "deploy",
     id,
     type,
-    hasEscapedKey: revision.flows.hasEscapedKey,
     credentials: [...revision.credentials].map(([nodeId, set]) => [nodeId, [...set]] as const),
     credentialsChanged: changedCredentials(previous, revision.credentials),
     ...(traceparent !== undefined && { traceparent }),

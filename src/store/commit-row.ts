@@ -86,7 +86,7 @@ export async function toRevision(row: SummaryRow & ContentRow, key: Buffer): Pro
   return Object.freeze({
     ...toSummary(row),
     credentials: openCredentials(key, row.rev, row.credentials),
-    flows: parseDocument(await decompress(row.flows), { count: row.node_count }),
+    flows: parseDocument(await decompress(row.flows), row.node_count),
   });
 }
 

@@ -29,7 +29,4 @@ test("has the keys with escapes that were formatted", async () => {
   const later = await formatDocument([{ id: "a", type: "t", table: { x: 1, "\n": 1 } }]);
   expect(parseDocument(earlier.json).nodes[0]?.["table"]).toEqual({ x: 1, "\\": 1 });
   expect(parseDocument(later.json).nodes[0]?.["table"]).toEqual({ x: 1, "\n": 1 });
-  expect(parseDocument(later.json).hasEscapedKey).toBe(true);
-  const { hasEscapedKey } = await formatDocument([{ id: "a", type: "t", text: '\n"é":' }]);
-  expect(hasEscapedKey).toBe(false);
 });

@@ -1,10 +1,14 @@
 import { create } from "@bufbuild/protobuf";
 import { createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { expect, test } from "vitest";
+import { PlanFlowsRequestSchema, SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { DiffRevisionRequestSchema } from "../../gen/flowgate/v1/revisions_pb.ts";
 import type { Analysis } from "../../src/analysis/analysis.ts";
 import { peerKey } from "../../src/auth/principal.ts";
+import type { Runtime } from "../../src/runtime/runtime.ts";
+import { planFlows } from "../../src/services/flows/plan-flows.ts";
 import { restoreChange } from "../../src/services/flows/restore.ts";
+import type { Prepare } from "../../src/services/flows/set-flows.ts";
 import { diffRevision } from "../../src/services/revisions/diff.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { draft } from "../store/builders.ts";
@@ -22,6 +26,12 @@ const calls: Readonly<Record<string, Call>> = {
     restoreChange(rev, "full", context, { store, analysis }).apply(store.active()),
   compared: diff(false),
   "compared with its plan": diff(true),
+  planned: async (rev, context, store, analysis) => {
+    const fields = create(SetFlowsRequestSchema);
+    const prepare: Prepare = async () => ({ type: "full", rev: undefined, fields, base: rev, outcome: undefined });
+    const runtime = { status: () => ({ state: "running" }), nodeTypes: () => undefined } as Partial<Runtime> as Runtime;
+    return planFlows(create(PlanFlowsRequestSchema), context, { store, prepare, analysis, runtime });
+  },
 };
 
 test.each(Object.entries(calls))(
@@ -51,7 +61,11 @@ test.each(Object.entries(calls))(
       return { violation: undefined, diff: Buffer.from("{}"), text: "", plan };
     };
     const analysis = { diff: work, plan: work, validate: work } as Partial<Analysis> as Analysis;
-    const context = { values, signal: client.signal } as Partial<HandlerContext> as HandlerContext;
+    const context = {
+      values,
+      signal: client.signal,
+      requestHeader: new Headers(),
+    } as Partial<HandlerContext> as HandlerContext;
     await call(old.rev, context, store, analysis);
     expect(events).toEqual(["reserved", "retained", "worked", "released"]);
     await expect(call(old.rev, context, store, analysis)).rejects.toThrow("aborted");

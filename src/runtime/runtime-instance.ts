@@ -19,7 +19,7 @@ export type InstanceEvents = {
   readonly onDeployed: (deployment: Deployment, result: DeployedResult) => void;
   readonly onExit: (exit: InstanceExit) => void;
   /** Called when flows have shown that code of them may disturb later ones, at times for each message. */
-  readonly onMisconduct: (reason: string) => void;
+  readonly onDistrust: (reason: string) => void;
   /** Whether a deployment is waiting for the current one. */
   readonly hasNewerDeployment: () => boolean;
 };
@@ -82,7 +82,7 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
       heartbeat.reset();
       if (phase !== "prepared") events.onActivity();
     },
-    onFlood: events.onMisconduct,
+    onFlood: events.onDistrust,
     onReply(message) {
       if (message.kind === "deployed") handleDeployed(message);
       else if (message.kind === "deploy-started") isDeployStarted ||= message.id === deploymentId;
@@ -110,7 +110,7 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
   const heartbeat = startHeartbeatMonitor((heartbeatAgeMs) => {
     phaseMs += heartbeatIntervalMs;
     // Flows may block it while they start.
-    if (phase === "idle" && isHang(heartbeatAgeMs, options)) events.onMisconduct("a flow blocked the event loop");
+    if (phase === "idle" && isHang(heartbeatAgeMs, options)) events.onDistrust("a flow blocked the event loop");
     const hasNewerDeployment = events.hasNewerDeployment();
     const budgetMs = unfinished ? deploymentBudgetMs(unfinished.revision, options.deadlineMs) : Infinity;
     const cause = killReason(

@@ -71,7 +71,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
 
   function prepare(): RuntimeInstance {
     const created = prepareInstance(options, {
-      onMisconduct: (reason) => void renewals.distrust(reason),
+      onDistrust: (reason) => void renewals.distrust(reason),
       onActivity() {
         lastActivityMs = performance.now();
       },

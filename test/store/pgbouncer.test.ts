@@ -10,7 +10,7 @@ import { draft } from "./builders.ts";
 import { openAt } from "./postgres-location.ts";
 
 /** Only for failures. */
-const patience = { timeout: 60_000 };
+const longWait = { timeout: 60_000 };
 
 describe.skipIf(isMissing("pgbouncer", existsSync(pgbouncer)))("replicas behind pgbouncer", () => {
   test.each(["session", "transaction"] as const)("in mode %s", async (mode) => {
@@ -22,14 +22,14 @@ describe.skipIf(isMissing("pgbouncer", existsSync(pgbouncer)))("replicas behind 
     for (let count = 0; count < 20; count += 1) {
       const [writer, reader] = count % 2 === 0 ? [here, there] : [there, here];
       const { rev } = await writer.flows.commit(draft(writer.flows.active().rev));
-      await expect.poll(() => reader.flows.active().rev, patience).toBe(rev);
+      await expect.poll(() => reader.flows.active().rev, longWait).toBe(rev);
     }
     const revoked: (Uint8Array | undefined)[] = [];
     there.tokens.onRevoked((hash) => revoked.push(hash));
     const one = token();
     await here.tokens.insert(one, { kind: "token_created", origin: systemOrigin });
     await here.tokens.remove({ id: one.id }, { kind: "token_revoked", origin: systemOrigin });
-    await expect.poll(() => revoked, patience).toEqual([one.hash]);
+    await expect.poll(() => revoked, longWait).toEqual([one.hash]);
     expect(await there.audit.verify()).toMatchObject({ entries: 22, problem: undefined });
   });
 });

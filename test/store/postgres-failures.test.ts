@@ -18,7 +18,7 @@ import { openAt } from "./postgres-location.ts";
 const key = randomBytes(32);
 
 /** Only for failures. */
-const patience = { timeout: 60_000, interval: 20 };
+const longWait = { timeout: 60_000, interval: 20 };
 
 async function commitTo(store: Store): Promise<Revision> {
   return store.flows.commit(draft(store.flows.active().rev));
@@ -48,7 +48,7 @@ function keepCommitting(store: Store) {
     errors,
     async untilCommitted(more: number): Promise<void> {
       const { length } = acknowledged;
-      await expect.poll(() => acknowledged.length, patience).toBeGreaterThanOrEqual(length + more);
+      await expect.poll(() => acknowledged.length, longWait).toBeGreaterThanOrEqual(length + more);
     },
     async stop(): Promise<void> {
       ending.abort();
@@ -95,21 +95,21 @@ describe("a server that stops and starts loses no acknowledged commit", () => {
       }
       await stopped;
     }
-    await expect.poll(() => here.health(), patience).toMatchObject({ isUsable: false });
+    await expect.poll(() => here.health(), longWait).toMatchObject({ isUsable: false });
     const { rev } = here.flows.active();
     expect(here.flows.active().flows.nodes).toHaveLength(1);
     expect((await here.flows.find(rev))?.rev).toBe(rev);
     expectUnavailable([await here.flows.list({ limit: 1 }).catch((error: unknown) => error)]);
 
     await server.start();
-    await expect.poll(() => here.health(), patience).toEqual({ isUsable: true });
+    await expect.poll(() => here.health(), longWait).toEqual({ isUsable: true });
     await Promise.all(writers.map((writer) => writer.untilCommitted(10)));
     await stop(writers);
     const history = await readHistory(here);
     const acknowledged = writers.flatMap((writer) => writer.acknowledged);
     expect(new Set(acknowledged).difference(new Set(history))).toEqual(new Set());
     expectUnavailable(writers.flatMap(({ errors }) => errors));
-    await expect.poll(() => there.flows.active().rev, patience).toBe(history.at(-1));
+    await expect.poll(() => there.flows.active().rev, longWait).toBe(history.at(-1));
     expect(await here.audit.verify()).toMatchObject({ problem: undefined });
   });
 });
@@ -142,12 +142,12 @@ describe("a promoted standby", () => {
     await standby.stop("fast");
     const committed = commitTo(store);
     const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = $1";
-    await expect.poll(() => primary.query(waiting, ["COMMIT"]), patience).toHaveLength(1);
+    await expect.poll(() => primary.query(waiting, ["COMMIT"]), longWait).toHaveLength(1);
     const [first] = await primary.query<{ pid: number }>(waiting, ["COMMIT"]);
     await primary.query("SELECT pg_terminate_backend($1)", [first?.pid]);
     // The commit can be read now, but the standby does not have it.
     const other = `${waiting} AND pid <> $2`;
-    await expect.poll(() => primary.query(other, ["COMMIT", first?.pid]), patience).toHaveLength(1);
+    await expect.poll(() => primary.query(other, ["COMMIT", first?.pid]), longWait).toHaveLength(1);
     await standby.start();
     const { rev } = await committed;
     const [row] = await query(database.urlAt(standby.port), "SELECT rev FROM flowgate.revision WHERE rev = $1", [rev]);
@@ -164,17 +164,17 @@ describe("a promoted standby", () => {
     await using there = await openAt(url, key);
     const kept = await commitTo(here);
     const caughtUp = "SELECT 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()";
-    await expect.poll(() => primary.query(caughtUp), patience).toHaveLength(1);
+    await expect.poll(() => primary.query(caughtUp), longWait).toHaveLength(1);
     await standby.stop("fast");
     const lost = await commitTo(there);
-    await expect.poll(() => here.flows.active().rev, patience).toBe(lost.rev);
+    await expect.poll(() => here.flows.active().rev, longWait).toBe(lost.rev);
 
     await primary.kill();
     await standby.start();
     await standby.promote();
     proxy.sendTo(standby.port);
-    await expect.poll(() => here.flows.active().restoredRev, patience).toBe(kept.rev);
-    await expect.poll(() => there.flows.active().rev, patience).toBe(here.flows.active().rev);
+    await expect.poll(() => here.flows.active().restoredRev, longWait).toBe(kept.rev);
+    await expect.poll(() => there.flows.active().rev, longWait).toBe(here.flows.active().rev);
     const active = here.flows.active();
     expect(active).toMatchObject({ parent: kept.rev, cause: "restore" });
     expect(active.seq).toBeGreaterThan(lost.seq);
@@ -195,7 +195,7 @@ test("a server that no longer responds is left for one that does", async () => {
   await commitTo(store);
   await second.open();
   first.stall();
-  await expect.poll(() => commitTo(store).catch(() => undefined), patience).toBeDefined();
+  await expect.poll(() => commitTo(store).catch(() => undefined), longWait).toBeDefined();
 });
 
 test("a process that stops within a transaction blocks others only for a moment", async () => {
@@ -207,7 +207,7 @@ test("a process that stops within a transaction blocks others only for a moment"
   const writer = keepCommitting(there);
   await writer.untilCommitted(10);
   proxy.stall();
-  await expect.poll(() => commitTo(here).catch(() => undefined), patience).toBeDefined();
+  await expect.poll(() => commitTo(here).catch(() => undefined), longWait).toBeDefined();
   proxy.resume();
   await writer.untilCommitted(1);
   await writer.stop();
@@ -257,9 +257,9 @@ test("closes while its server does not respond", async () => {
   const store = await openAt(database.urlAt(proxy.port), key);
   const run = { name: "one", version: "1.2.3", mode: "each", state: "running", run: undefined } as const;
   store.cluster?.report(run);
-  await expect.poll(() => store.cluster?.replicas(), patience).toHaveLength(1);
+  await expect.poll(() => store.cluster?.replicas(), longWait).toHaveLength(1);
   proxy.stall();
-  await expect.poll(() => store.health().isUsable, patience).toBe(false);
+  await expect.poll(() => store.health().isUsable, longWait).toBe(false);
   await store[Symbol.asyncDispose]();
   expect(store.health()).toEqual({ isUsable: false, message: "the store is closed" });
 });

@@ -117,7 +117,7 @@ test("changes are noticed while notifications and all connections are cut", asyn
 });
 
 /** Only for failures. */
-const patience = { timeout: 60_000 };
+const longWait = { timeout: 60_000 };
 
 const status: ReplicaStatus = {
   name: "one",
@@ -134,17 +134,17 @@ test("replicas know each other's status, and who has left", async () => {
   there.cluster?.report({ ...status, name: "two", run: undefined });
   const names = (store: Store) => store.cluster?.replicas().map(({ name, isSelf }) => ({ name, isSelf }));
   await expect
-    .poll(() => names(here)?.toSorted((a, b) => a.name.localeCompare(b.name)), patience)
+    .poll(() => names(here)?.toSorted((a, b) => a.name.localeCompare(b.name)), longWait)
     .toEqual([
       { name: "one", isSelf: true },
       { name: "two", isSelf: false },
     ]);
-  await expect.poll(() => there.cluster?.replicas().find(({ name }) => name === "one"), patience).toMatchObject(status);
+  await expect.poll(() => there.cluster?.replicas().find(({ name }) => name === "one"), longWait).toMatchObject(status);
   const changed = new Promise<void>((resolve) => void here.cluster?.onChange(resolve));
   there.cluster?.report({ ...status, name: "two", state: "failed" });
   await changed;
   await there[Symbol.asyncDispose]();
-  await expect.poll(() => names(here), patience).toEqual([{ name: "one", isSelf: true }]);
+  await expect.poll(() => names(here), longWait).toEqual([{ name: "one", isSelf: true }]);
 });
 
 test("one replica at a time holds the lease, whose token increases with its holder", async () => {
@@ -161,7 +161,7 @@ test("one replica at a time holds the lease, whose token increases with its hold
   const second = await two?.hold(3_000);
   expect(second).toMatchObject({ isHeld: true });
   expect(await one?.hold(3_000)).toMatchObject({ isHeld: false });
-  await expect.poll(() => one?.hold(3_000), patience).toMatchObject({ isHeld: true });
+  await expect.poll(() => one?.hold(3_000), longWait).toMatchObject({ isHeld: true });
   const third = await one?.hold(60_000);
   const tokens = [first, second, third].map((reply) => (reply?.isHeld === true ? reply.token : 0));
   expect(tokens).toEqual([...new Set(tokens)].toSorted((a, b) => a - b));
@@ -180,7 +180,7 @@ test.each(["nobody", "this replica"])(
     await query(url, "UPDATE flowgate.lease SET token = 5, holder = $1, ends_at = now()", [id]);
     expect(await one?.hold(1_000)).toMatchObject({ isHeld: false });
     expect(await two?.hold(1_000)).toMatchObject({ isHeld: false });
-    await expect.poll(() => one?.hold(1_000), patience).toEqual(first);
+    await expect.poll(() => one?.hold(1_000), longWait).toEqual(first);
   },
 );
 

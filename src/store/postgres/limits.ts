@@ -13,5 +13,5 @@ export const limits = {
   /** How long disposing waits for the server to close connections. */
   endMs: 1_000,
   /** How long a query waits for the primary to be found. */
-  patienceMs: 500,
+  primaryWaitMs: 500,
 } as const;

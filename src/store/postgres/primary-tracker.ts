@@ -94,7 +94,7 @@ export async function openPrimaryTracker({ servers, poolSize }: Location, health
       }
       if (primary === undefined) {
         const timeout = Promise.withResolvers<void>();
-        const timer = setTimeout(timeout.resolve, limits.patienceMs);
+        const timer = setTimeout(timeout.resolve, limits.primaryWaitMs);
         await Promise.race([startSearch(), timeout.promise]);
         clearTimeout(timer);
       }

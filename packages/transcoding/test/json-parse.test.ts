@@ -226,6 +226,15 @@ test("a text with escaped keys is read correctly too", () => {
   expect(() => parseJsonText('{"u"')).toThrow(SyntaxError);
 });
 
+test.each([
+  [String.raw`{"\u0061":1,"a":2,"\u0061":3}`, '{"a":3}'],
+  [String.raw`{"a":1,"b":2,"\u0061":3}`, '{"a":3,"b":2}'],
+  [String.raw`[{"\u0061":{"\n":1,"b":{"c":[{"\n":1}]},"\n":2}}]`, String.raw`[{"a":{"\n":2,"b":{"c":[{"\n":1}]}}}]`],
+  [String.raw`{"__pr\u006fto__":{"\u0061":1},"__proto__":{"b":{"\n":2}}}`, String.raw`{"__proto__":{"b":{"\n":2}}}`],
+])("the last one of repeated keys counts, however they are escaped, as for JSON.parse: %s", (text, json) => {
+  expect(JSON.stringify(parseJsonText(text))).toBe(json);
+});
+
 test.each<[text: string, has: boolean]>([
   [String.raw`{"a":"\"b\":","c":["\\"]}`, false],
   [String.raw`["\\\"","\"",{"a\"":1}]`, true],

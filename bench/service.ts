@@ -13,6 +13,7 @@ export type Service = Server & {
   readonly authorization: string;
 };
 
+const source = new URL("../src/cli/main.ts", import.meta.url);
 let built: Promise<URL> | undefined;
 
 /** The program of the service, which is built once. */
@@ -27,9 +28,9 @@ const password = "a password for benchmarks";
 export async function openService(server: ServerOptions = {}, options: OptionsInput = {}): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(await openFolder());
-  const opened = stack.use(
-    await openServer(await builtProgram(), ["--config", await writeConfig(dir.path, options)], server),
-  );
+  // Profiles have the names of source files.
+  const entry = server.profileDir === undefined ? await builtProgram() : source;
+  const opened = stack.use(await openServer(entry, ["--config", await writeConfig(dir.path, options)], server));
   const authorization = await logIn(opened.url);
   await untilReady(opened.url);
   const all = stack.move();

@@ -9,8 +9,10 @@ import { workspaces } from "./workspaces.ts";
 
 const root = resolve(import.meta.dirname, "..");
 
-for (const folder of [".", ...workspaces]) {
-  await rm(join(root, folder, "dist"), { recursive: true, force: true });
+// Not all of dist: tests may be running a program in it.
+const outputs = ["src", "gen", "licenses.txt", "tsconfig.build.tsbuildinfo"].map((name) => join("dist", name));
+for (const path of [...outputs, ...workspaces.map((folder) => join(folder, "dist"))]) {
+  await rm(join(root, path), { recursive: true, force: true });
 }
 execFileSync("tsc", ["--build", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
 for (const folder of workspaces) {

@@ -16,7 +16,7 @@ export type Bundle = {
 
 /**
  * Bundles the service from its sources, with the packages that it loads. The entry points have the names of their modules. To
- * load a few files instead of a thousand takes half of the CPU time of a start.
+ * load fewer files takes 40 % off the CPU time of a start.
  */
 export async function bundleService(): Promise<Bundle> {
   await using bundle = await rolldown({
@@ -29,14 +29,14 @@ export async function bundleService(): Promise<Bundle> {
     // The path of each module is in a comment before its code.
     experimental: { attachDebugInfo: "simple" },
   });
-  // The common modules are next to index.js, as programFile() requires.
+  // The common modules are next to index.js, as program-file.ts requires.
   const names = { entryFileNames: "[name].js", chunkFileNames: "[name].js" };
   const { output } = await bundle.generate({ format: "es", ...names, comments: { legal: true, jsdoc: false } });
   const chunks = output.filter((file) => file.type === "chunk");
   return { files: chunks.map(({ fileName: path, code }) => ({ path, code })), licenses: await readLicenses(chunks) };
 }
 
-/** Writes the files that `folder` does not contain yet. Unchanged ones stay: a service may be loading them. */
+/** Writes the files that are new or have changed. The others stay as they are: a service may be loading them. */
 export async function writeBundle({ files }: Bundle, folder: string): Promise<void> {
   for (const { path, code } of files) {
     const file = join(folder, path);
@@ -48,17 +48,31 @@ export async function writeBundle({ files }: Bundle, folder: string): Promise<vo
 }
 
 async function readLicenses(chunks: readonly OutputChunk[]): Promise<string> {
-  const paths = chunks.flatMap(({ moduleIds }) => moduleIds);
-  const folders = paths.flatMap((path) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []);
-  const licenses = await Promise.all([...new Set(folders)].toSorted().map(readLicense));
+  const modules = Map.groupBy(
+    chunks.flatMap(({ moduleIds }) => moduleIds),
+    (path) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(path)?.[0],
+  );
+  const folders = [...modules.keys()].filter((folder) => folder !== undefined).toSorted();
+  const licenses = await Promise.all(folders.map((folder) => readLicense(folder, modules.get(folder) ?? [])));
   return licenses.join("\n");
 }
 
-async function readLicense(folder: string): Promise<string> {
+async function readLicense(folder: string, modules: readonly string[]): Promise<string> {
   const { name, version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Manifest;
-  const files = (await readdir(folder)).filter((file) => /^(?:licen[cs]e|notice)/i.test(file));
+  const files = (await readdir(folder)).filter((file) => /^(?:licen[cs]e|copying|notice)/i.test(file));
   const texts = await Promise.all(files.map((file) => readFile(join(folder, file), "utf8")));
-  return [`${name} ${version} (${license})`, ...texts.map((text) => text.trim()), ""].join("\n\n");
+  const found = texts.length > 0 ? texts : await findNotices(folder, modules);
+  return [`${name} ${version} (${license})`, ...found.map((text) => text.trim()), ""].join("\n\n");
+}
+
+/** Some packages have their licence in the README or in comments only. */
+async function findNotices(folder: string, modules: readonly string[]): Promise<string[]> {
+  const readme = await readFile(join(folder, "README.md"), "utf8");
+  const section = /^#+ *licen[cs]e\b.*/ims.exec(readme)?.[0];
+  const sources = await Promise.all(modules.map((path) => readFile(path, "utf8")));
+  const comments = sources.flatMap((source) => source.match(/(?:^\/\/[^\n]*\n)+|\/\*.*?\*\//gms) ?? []);
+  const notices = comments.filter((comment) => comment.includes("Copyright"));
+  return [...new Set([...(section === undefined ? [] : [section]), ...notices])];
 }
 
 type Manifest = { readonly name: string; readonly version: string; readonly license: string };

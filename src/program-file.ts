@@ -9,6 +9,9 @@ export const programs = [
   "store/sqlite/write-thread",
 ] as const;
 
+/** The folder of the program's files: `src`, or `dist/src` of the build. */
+export const programFolder = import.meta.dirname;
+
 /**
  * The file of a module: a .ts file of the sources, or a .js file of the build, which bundles this module into a file of the same
  * folder (scripts/bundle.ts).

@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { programFolder } from "../program-file.ts";
 import type { SandboxPermissions } from "./options.ts";
 
 const passedVariables = [
@@ -73,11 +74,11 @@ function programFiles(program: string): string[] {
   const packages = above.map((directory) => join(directory, "node_modules"));
   const manifests = directoriesAbove(program).map((directory) => join(directory, "package.json"));
   const found = [...packages, ...manifests].filter((path) => existsSync(path));
-  // In this repository, a package that the program imports is a link that leads out of node_modules.
-  const links = packages
+  // From source, a package that the program imports is a link that leads out of node_modules.
+  const linked = packages
     .map((directory) => join(directory, "@flowgate/transcoding"))
     .filter((path) => existsSync(path));
-  return [...new Set([dirname(program), import.meta.dirname, ...found, ...links.map((path) => realpathSync(path))])];
+  return [...new Set([dirname(program), programFolder, ...found, ...linked.map((path) => realpathSync(path))])];
 }
 
 function directoriesAbove(path: string): string[] {

@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
-/** The built program in tests (test/program.ts), or else its source. */
-export const mainPath =
-  process.env["TESTED_PROGRAM"] ?? fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+export const sourcePath = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+
+/** The built program in tests and drills (test/program.ts), or else its source. */
+export const mainPath = process.env["TESTED_PROGRAM"] ?? sourcePath;
 
 export type Outcome = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 

@@ -9,7 +9,7 @@ import { mainPath } from "../cli/run-cli.ts";
 import { type Reply, type Sending, send } from "./rest.ts";
 
 export type ServiceOptions = {
-  /** The command to start it. Defaults to its source. */
+  /** The command to start it. Defaults to the tested program. */
   readonly command?: readonly [program: string, ...args: string[]];
   /** Its working directory. Defaults to that of the tests. */
   readonly cwd?: string;
@@ -66,7 +66,7 @@ export async function startService({
   await prepare?.(data);
 
   const [file, ...args] = command ?? [process.execPath, mainPath];
-  // The cache is for this source only: it would grow with each other path.
+  // The cache is for this program only: it would grow with each other path.
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const inherited = command === undefined ? { PATH, NODE_COMPILE_CACHE } : { PATH };
   const child = spawn(

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { mainPath } from "../cli/run-cli.ts";
 import { startService, withoutRuntime } from "./service.ts";
 
 test("SIGUSR1 does not open a debugger, and does no harm", async () => {
@@ -27,8 +27,7 @@ test("SIGHUP without changes reloads nothing, and does no harm", async () => {
 
 test("the service stops even if its log is no longer read", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-signals-"));
-  const program = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
-  const service = spawn(process.execPath, [program, "--port", "0", "--runtime-port", "0", "--data-dir", dataDir], {
+  const service = spawn(process.execPath, [mainPath, "--port", "0", "--runtime-port", "0", "--data-dir", dataDir], {
     stdio: ["ignore", "pipe", "ignore"],
   });
   try {

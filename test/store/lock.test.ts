@@ -4,9 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { mainPath } from "../cli/run-cli.ts";
 import { lockDataDir } from "../../src/store/lock.ts";
-
-const program = new URL("../../src/cli/main.ts", import.meta.url).pathname;
 
 test("a data directory can only be locked once, until the lock is disposed", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-lock-"));
@@ -14,7 +13,7 @@ test("a data directory can only be locked once, until the lock is disposed", asy
     const lock = lockDataDir(dataDir);
     expect(() => lockDataDir(dataDir)).toThrow(/^another Flowgate runs on the data directory .*: stop it, or choose/);
     const second = promisify(execFile)(process.execPath, [
-      program,
+      mainPath,
       "--port",
       "0",
       "--runtime-port",

@@ -26,7 +26,7 @@ function formatReport(verdicts: readonly Verdict[], run: RunFacts): string {
   return `# Reliability
 
 Written by \`npm run torture -- --write\` from the texts of the drills in [torture/](../torture) and the figures of one run. A drill
-tries to break a promise of the service, on real processes that are started from source. A run in small sizes (\`--quick\`) is part of
+tries to break a promise of the service, on real processes of the built service. A run in small sizes (\`--quick\`) is part of
 \`.ci/run\`.
 
 ## The run

@@ -1,4 +1,5 @@
 import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
+import { isBuiltin } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { type OutputChunk, rolldown } from "rolldown";
 import { programs } from "../src/program-file.ts";
@@ -33,6 +34,11 @@ export async function bundleService(): Promise<Bundle> {
   const names = { entryFileNames: "[name].js", chunkFileNames: "[name].js" };
   const { output } = await bundle.generate({ format: "es", ...names, comments: { legal: true, jsdoc: false } });
   const chunks = output.filter((file) => file.type === "chunk");
+  const imported = chunks.flatMap(({ imports, dynamicImports }) => [...imports, ...dynamicImports]);
+  const missing = imported.filter((path) => !isBuiltin(path) && !chunks.some(({ fileName }) => fileName === path));
+  if (missing.length > 0) {
+    throw new Error(`not installed, so that they can't be bundled: ${[...new Set(missing)].join(", ")}`);
+  }
   return { files: chunks.map(({ fileName: path, code }) => ({ path, code })), licenses: await readLicenses(chunks) };
 }
 

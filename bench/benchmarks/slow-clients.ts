@@ -56,14 +56,19 @@ const incompleteHeaders = Buffer.from([0, 0x27, 0x10, 1, 0, 0, 0, 0, 1]);
 const head = (rest: string): Buffer => Buffer.from(`POST /auth/token HTTP/1.1\r\nHost: localhost\r\n${rest}`);
 
 const attacks: Record<string, Attack> = {
-  nothing: { first: Buffer.alloc(0), more: Buffer.alloc(0) },
-  "HTTP/2's preface": { first: http2, more: Buffer.alloc(0) },
-  PINGs: { first: http2, more: ping },
-  "a header byte by byte, HTTP/1": { first: head("X: "), more: Buffer.from("x") },
-  "a header byte by byte, HTTP/2": { first: Buffer.concat([http2, incompleteHeaders]), more: Buffer.from([0x82]) },
+  nothing: { first: Buffer.alloc(0), more: Buffer.alloc(0), isAnswered: false },
+  "HTTP/2's preface": { first: http2, more: Buffer.alloc(0), isAnswered: true },
+  PINGs: { first: http2, more: ping, isAnswered: true },
+  "a header byte by byte, HTTP/1": { first: head("X: "), more: Buffer.from("x"), isAnswered: false },
+  "a header byte by byte, HTTP/2": {
+    first: Buffer.concat([http2, incompleteHeaders]),
+    more: Buffer.from([0x82]),
+    isAnswered: true,
+  },
   "a body byte by byte": {
     first: head("Content-Length: 9999\r\nContent-Type: application/json\r\n\r\n"),
     more: Buffer.from(" "),
+    isAnswered: false,
   },
 };
 

@@ -45,6 +45,24 @@ test("is the complete service: deployments, flows, its pages, and an orderly shu
   expect(await service.stop()).toBe(0);
 });
 
+test("its types import its dependencies only", async () => {
+  const folder = join(stage.empty, "node_modules/flowgate");
+  const { dependencies } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as { dependencies: object };
+  const files = new Set([join(folder, "dist/src/index.d.ts")]);
+  const imported = new Set<string>();
+  for (const file of files) {
+    for (const [, specifier = ""] of (await readFile(file, "utf8")).matchAll(/\b(?:from |import\()"([^"]+)"/g)) {
+      if (specifier.startsWith(".")) {
+        files.add(join(dirname(file), specifier.replace(/(?:\.d)?\.[jt]s$/, ".d.ts")));
+      } else {
+        imported.add(/^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? "");
+      }
+    }
+  }
+  expect(imported).toContain("zod");
+  expect([...imported].filter((name) => !name.startsWith("node:") && !(name in dependencies))).toEqual([]);
+});
+
 test("is a library with types", async () => {
   const program = join(stage.empty, "program.mts");
   await writeFile(

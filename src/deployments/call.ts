@@ -14,6 +14,6 @@ export type DeploymentCall = {
   /** Whether to merge with the revisions after the expected one. */
   readonly merge: boolean;
   readonly signal: AbortSignal;
-  /** How long the caller waits for the runtime; undefined: until the runtime's own deadline. */
-  readonly withinMs: number | undefined;
+  /** Until when the caller waits for the runtime, on the clock of performance.now(); undefined: until the runtime's own deadline. */
+  readonly untilMs: number | undefined;
 };

@@ -36,8 +36,9 @@ export type DeployerOptions = Pick<CommitOptions, "analysis"> & {
 
 export function createDeployer({ store, analysis, audit, runtime, probations }: DeployerOptions): Deployer {
   async function start(revision: Revision, type: Change["deploymentType"], call: DeploymentCall): Promise<Deployed> {
-    const { signal, withinMs, waitMs, undoOnFailure } = call;
-    const wait = { withinMs, signal };
+    const { signal, untilMs, waitMs, undoOnFailure } = call;
+    // What is left after the commit.
+    const wait = { withinMs: untilMs && Math.max(0, untilMs - performance.now()), signal };
     // Begins before the start, so that no failure is missed and the start is part of the caller's wait.
     const settled =
       waitMs === undefined

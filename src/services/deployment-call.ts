@@ -33,6 +33,8 @@ export function readDeploymentCall(
   if (origin.protocol === "rest" && key?.includes(",") === true) {
     throw new FlowgateError("invalid_argument", "Idempotency-Key: must be a single key, without a comma");
   }
+  const startMs = performance.now();
+  const timeoutMs = runtimeTimeoutMs(context.timeoutMs());
   return {
     origin,
     conditions: origin.protocol === "rest" ? headerConditions(rev, context.requestHeader) : revCondition(rev),
@@ -42,9 +44,9 @@ export function readDeploymentCall(
     undoOnFailure,
     merge: fields.merge ?? false,
     signal: context.signal,
-    withinMs: runtimeTimeoutMs(context.timeoutMs()),
+    untilMs: timeoutMs && startMs + timeoutMs,
     trace: context.values.get(traceKey),
-    startMs: performance.now(),
+    startMs,
   };
 }
 

@@ -34,8 +34,17 @@ test("a deployment keeps credentials that another deployment sets during its pre
   expect(active.credentials).toEqual(sets({ a: { password: "from the other deployment" }, b: { user: "own" } }));
 });
 
-test("the start of the flows is part of the time that a deployment waits for them", async () => {
+test("commit and start of the flows are part of the time that a deployment waits for them", async () => {
   await using flows = await openFlows({
+    wrap: (store) => ({
+      ...store,
+      async commit(...parameters) {
+        const revision = await store.commit(...parameters);
+        // Longer than what is reserved for the response.
+        await delay(1_000);
+        return revision;
+      },
+    }),
     apply: (_revision, _type, _trace, { withinMs } = {}) =>
       delay(withinMs, { outcome: "pending", missingTypes: [] } as const),
   });

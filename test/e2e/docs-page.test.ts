@@ -76,6 +76,9 @@ async function readBrightness(page: Page): Promise<{ page: number; text: number 
   return { page: background, text };
 }
 
+/** The browser and the service may get little of a busy machine's CPU: that is no overload here. */
+const config = { ...withoutRuntime, limits: { eventLoopDelayMs: 0 } };
+
 describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   let browser: Browser;
   beforeAll(async () => {
@@ -84,7 +87,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   afterAll(() => browser?.[Symbol.asyncDispose]());
 
   test("shows every operation, without warnings and external requests", async () => {
-    await using service = await startService({ config: withoutRuntime });
+    await using service = await startService({ config });
     await using tab = await browser.openTab();
     const { page, complaints, requests } = tab;
     await page.goto(`${service.url}/docs`);
@@ -104,7 +107,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
 
   test("logs in, calls operations with the token, and changes bodies with the version", async () => {
     await using service = await startService({
-      config: { ...withoutRuntime, adminAuth: { users: [user("admin", "*")] } },
+      config: { ...config, adminAuth: { users: [user("admin", "*")] } },
     });
     await using tab = await browser.openTab();
     const { page, complaints, requests } = tab;
@@ -145,7 +148,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
   });
 
   test("fits on a phone, and follows the color scheme of the system", async () => {
-    await using service = await startService({ config: withoutRuntime });
+    await using service = await startService({ config });
     await using tab = await browser.openTab();
     const { page, complaints } = tab;
     await page.setViewportSize({ width: 390, height: 844 });

@@ -53,7 +53,7 @@ describe.runIf(process.platform === "linux")("after kill -9 of the service", () 
     expect(await isRunning(pid)).toBe(true);
     await using next = await startService({ dataDir: service.dataDir });
     expect(await isRunning(pid)).toBe(false);
-    expect(next.log()).toMatch(new RegExp(`"pid":${pid},.*has left a process of the flow runtime behind`));
+    await next.untilLogged(new RegExp(`"pid":${pid},.*has left a process of the flow runtime behind`));
     await next.kill9();
   });
 });

@@ -13,7 +13,8 @@ export type Service = Server & {
   readonly authorization: string;
 };
 
-const source = new URL("../src/cli/main.ts", import.meta.url);
+/** The program of the service, from source. */
+export const sourceProgram = new URL("../src/cli/main.ts", import.meta.url);
 let built: Promise<URL> | undefined;
 
 /** The program of the service, which is built once. */
@@ -29,7 +30,7 @@ export async function openService(server: ServerOptions = {}, options: OptionsIn
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(await openFolder());
   // Profiles have the names of source files.
-  const entry = server.profileDir === undefined ? await builtProgram() : source;
+  const entry = server.profileDir === undefined ? await builtProgram() : sourceProgram;
   const opened = stack.use(await openServer(entry, ["--config", await writeConfig(dir.path, options)], server));
   const authorization = await logIn(opened.url);
   await untilReady(opened.url);

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { endProcess, openFolder, readUrl } from "../server.ts";
-import { builtProgram, untilReady, writeConfig } from "../service.ts";
+import { builtProgram, sourceProgram, untilReady, writeConfig } from "../service.ts";
 import { formatSpread } from "../statistics.ts";
 
 const idleMs = 3_000;
@@ -23,7 +23,7 @@ export const start: Benchmark = {
     const built: Started = { name: "built", entry: await builtProgram(), seconds: [], mebibytes: [] };
     const source: Started = {
       name: "from source",
-      entry: new URL("../../src/cli/main.ts", import.meta.url),
+      entry: sourceProgram,
       seconds: [],
       mebibytes: [],
     };

@@ -13,7 +13,7 @@ const MARK = "\udc00";
  * succeeds without it.
  */
 export function parseEscapedKeys(text: string): unknown {
-  // With a mark for each key, objects with the same keys get the same hidden class, which takes half of the time.
+  // With a mark for each key, objects with the same keys share a hidden class.
   const shared = replaceKeys(text, true);
   return shared.hasRepeatedKey ? replaceKeys(text, false).value : shared.value;
 }

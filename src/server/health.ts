@@ -1,4 +1,5 @@
 import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import { FlowgateError } from "../errors.ts";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/request-context.ts";
 
@@ -27,26 +28,26 @@ export interface Health {
   readonly draining: boolean;
   /** Makes everything permanently not ready, so that load balancers send calls elsewhere. */
   drain(): void;
-  /** Ends all iterations of `changes`. */
+  /** Ends all watches with an error. */
   close(): void;
   /**
-   * Yields after each change from now on, coalescing changes that were not read yet. Throws an AbortError when the
-   * signal is aborted, and ends with close().
+   * Yields the result of `read`, and after changes of the health each different one; changes that were not read yet are
+   * coalesced. `return` ends the watch, also while `next` is pending. `onEnd` is called once.
    */
-  changes(signal: AbortSignal): AsyncIterable<unknown>;
-  /** Number of open iterations of `changes`. */
-  subscriptions(): number;
+  watch<T extends object>(read: () => T, onEnd: () => void): AsyncIterator<T, undefined>;
+  /** Number of open watches. */
+  watches(): number;
 }
 
 export function createHealth({ ready, onReadyChange }: ReadinessOptions, services: readonly string[]): Health {
-  const subscriptions = new Set<Subscription>();
+  const watches = new Set<Pick<Watch<object>, "settle" | "close">>();
   let draining = false;
   let closed = false;
-  /** Cached until the next change, since every subscription reads it after a change. */
+  /** Cached until the next change, since every watch reads it after a change. */
   let cached: Readiness | undefined;
   const changed = (): void => {
     cached = undefined;
-    subscriptions.forEach((subscription) => subscription.notify());
+    watches.forEach((watch) => watch.settle());
   };
   onReadyChange?.(changed);
 
@@ -74,85 +75,80 @@ export function createHealth({ ready, onReadyChange }: ReadinessOptions, service
     },
     close() {
       closed = true;
-      subscriptions.forEach((subscription) => subscription.end());
+      watches.forEach((watch) => watch.close());
     },
-    changes(signal) {
-      const subscription = new Subscription(signal, () => subscriptions.delete(subscription));
+    watch(read, onEnd) {
+      const watch = new Watch(read, () => {
+        if (watches.delete(watch)) {
+          onEnd();
+        }
+      });
+      watches.add(watch);
       if (closed) {
-        subscription.end();
-      } else {
-        subscriptions.add(subscription);
+        watch.close();
       }
-      return subscription;
+      return watch;
     },
-    subscriptions: () => subscriptions.size,
+    watches: () => watches.size,
   };
 }
 
-/** Coalesces unread changes instead of queueing them: the queue of events.on would take 32 KB. */
-class Subscription implements AsyncIterableIterator<void, undefined> {
-  readonly #signal: AbortSignal;
+const done = { done: true, value: undefined } as const;
+
+/** Values are read when they are requested, so that unread changes take no memory. */
+class Watch<T> implements AsyncIterator<T, undefined> {
+  readonly #read: () => T;
   readonly #onEnd: () => void;
-  #hasChanged = false;
+  #last: T | undefined;
+  #isClosing = false;
   #isEnded = false;
-  #pending: PromiseWithResolvers<IteratorResult<void, undefined>> | undefined;
+  #pending: PromiseWithResolvers<IteratorResult<T, undefined>> | undefined;
 
-  constructor(signal: AbortSignal, onEnd: () => void) {
-    this.#signal = signal;
+  constructor(read: () => T, onEnd: () => void) {
+    this.#read = read;
     this.#onEnd = onEnd;
-    signal.addEventListener("abort", this, { once: true });
   }
 
-  notify(): void {
-    this.#hasChanged = true;
-    this.#settle();
-  }
-
-  end(): void {
-    this.#isEnded = true;
-    this.#onEnd();
-    this.#settle();
-  }
-
-  /** Listener for the abort event of the signal. */
-  handleEvent(): void {
-    this.end();
-  }
-
-  next(): Promise<IteratorResult<void, undefined>> {
-    this.#pending = Promise.withResolvers();
-    const { promise } = this.#pending;
-    this.#settle();
-    return promise;
-  }
-
-  return(): Promise<IteratorResult<void, undefined>> {
-    this.#signal.removeEventListener("abort", this);
-    this.end();
-    return Promise.resolve({ done: true, value: undefined });
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  /** Settles the pending read, if there is one and there is something to report. */
-  #settle(): void {
+  /** Settles the pending `next`, if there is something to report. */
+  settle(): void {
     const pending = this.#pending;
     if (pending === undefined) {
       return;
     }
-    if (this.#signal.aborted) {
-      pending.reject(new DOMException("The operation was aborted", "AbortError"));
-    } else if (this.#hasChanged) {
-      this.#hasChanged = false;
-      pending.resolve({ done: false, value: undefined });
+    const value = this.#isEnded ? this.#last : this.#read();
+    if (value !== this.#last) {
+      this.#last = value;
+      pending.resolve({ done: false, value: value as T });
     } else if (this.#isEnded) {
-      pending.resolve({ done: true, value: undefined });
+      pending.resolve(done);
+    } else if (this.#isClosing) {
+      this.#isEnded = true;
+      pending.reject(new FlowgateError("unavailable", "the service is closing"));
     } else {
       return;
     }
     this.#pending = undefined;
+  }
+
+  /** Ends it with an error, after the last change. */
+  close(): void {
+    this.#isClosing = true;
+    this.#onEnd();
+    this.settle();
+  }
+
+  next(): Promise<IteratorResult<T, undefined>> {
+    this.#pending = Promise.withResolvers();
+    const { promise } = this.#pending;
+    this.settle();
+    return promise;
+  }
+
+  return(): Promise<IteratorResult<T, undefined>> {
+    this.#isEnded = true;
+    this.#onEnd();
+    this.settle();
+    return Promise.resolve(done);
   }
 }
 

@@ -247,11 +247,11 @@ describe.each(transports)("health over %s", (_, transport) => {
     const [one, other] = [watch(client, ""), watch(client, "")];
     expect(await one.next()).toBe(Status.SERVING);
     expect(await other.next()).toBe(Status.SERVING);
-    expect(health.subscriptions()).toBe(2);
+    expect(health.watches()).toBe(2);
     one[Symbol.dispose]();
-    await eventually(async () => expect(health.subscriptions()).toBe(1));
+    await eventually(async () => expect(health.watches()).toBe(1));
     other[Symbol.dispose]();
-    await eventually(async () => expect(health.subscriptions()).toBe(0));
+    await eventually(async () => expect(health.watches()).toBe(0));
   });
 
   test("a watch ends with its deadline", async () => {
@@ -296,10 +296,10 @@ describe("watches", () => {
     for (const abortController of watches.slice(0, 400)) {
       abortController[Symbol.dispose]();
     }
-    await eventually(async () => expect(health.subscriptions()).toBe(600));
+    await eventually(async () => expect(health.watches()).toBe(600));
     expect(await watch(client, "").next()).toBe(Status.SERVING);
     health.close();
-    await eventually(async () => expect(health.subscriptions()).toBe(0));
+    await eventually(async () => expect(health.watches()).toBe(0));
   });
 
   test("are limited to 100 per client, and do not block other clients", async () => {

@@ -15,7 +15,7 @@ export { RequestError } from "./http/request-error.ts";
 export { collectImplementations, type Implementation, type StreamImplementation } from "./call/implementations.ts";
 export { scanStructure } from "./json/structural-scan.ts";
 export { createJsonCodec } from "./json/codec.ts";
-export { createAccumulator } from "./adapters/node/accumulator.ts";
+export { Accumulator } from "./adapters/node/accumulator.ts";
 export { readBody, type BodyReservation, streamBody } from "./adapters/node/body.ts";
 export { sendStream } from "./adapters/node/send-stream.ts";
 export { openCancellable, type CancellableIterator } from "./stream/cancellable-iterator.ts";

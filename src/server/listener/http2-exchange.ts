@@ -141,7 +141,7 @@ export class Http2Exchange implements Exchange {
     const head = headers as OutgoingHttpHeaders;
     head[":status"] = status;
     if (trailers !== undefined) {
-      stream.once("wantTrailers", () => {
+      stream.on("wantTrailers", () => {
         try {
           stream.sendTrailers(trailers);
         } catch {

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { FlowgateError } from "../../errors.ts";
-import { createAccumulator, type TranscodingRequest } from "@flowgate/transcoding/server";
+import { Accumulator, type TranscodingRequest } from "@flowgate/transcoding/server";
 import { type Compression, messageTooLarge } from "./compression.ts";
 import { toConnectError } from "../errors/connect-error.ts";
 
@@ -55,7 +55,7 @@ export async function* openEnvelopes(
   request: Reserving,
 ): AsyncGenerator<Uint8Array> {
   let prefix: ReturnType<typeof readPrefix> | undefined;
-  let part = createAccumulator(envelopeBytes, envelopeBytes);
+  let part = new Accumulator(envelopeBytes, envelopeBytes);
   for await (const chunk of body) {
     let remaining = chunk;
     for (;;) {
@@ -67,11 +67,11 @@ export async function* openEnvelopes(
       remaining = remaining.subarray(missing);
       if (prefix === undefined) {
         prefix = readPrefix(part.take(), maxBytes);
-        part = createAccumulator(prefix.length, prefix.length);
+        part = new Accumulator(prefix.length, prefix.length);
       } else {
         yield await decompress(prefix.flags, part.take(), compression, maxBytes, request);
         prefix = undefined;
-        part = createAccumulator(envelopeBytes, envelopeBytes);
+        part = new Accumulator(envelopeBytes, envelopeBytes);
       }
     }
     if (remaining.length > 0) {

@@ -54,49 +54,68 @@ export function healthService(health: Health, counters: WatchCounters): ServiceI
 
     watch: ({ service }, { signal, values }) =>
       // Retains only the known service name, not the request, for the lifetime of the watch.
-      watch(health, counters, {
-        service: health.services.find((name) => name === service),
-        peer: values.get(peerKey),
+      new Watch(
+        health,
+        counters,
+        values.get(peerKey),
         signal,
-      }),
+        health.services.find((name) => name === service),
+      ),
   };
 }
 
-type Watch = {
+/** Not a generator, which could not be ended while it waits for a change. */
+class Watch implements AsyncIterableIterator<HealthCheckResponse, undefined> {
+  readonly #health: Health;
+  readonly #counters: WatchCounters;
+  readonly #peer: Peer;
+  readonly #signal: AbortSignal;
   /** undefined: the requested service does not exist. */
-  readonly service: string | undefined;
-  readonly peer: Peer;
-  readonly signal: AbortSignal;
-};
+  readonly #service: string | undefined;
+  #responses: AsyncIterator<HealthCheckResponse, undefined> | undefined;
 
-async function* watch(
-  health: Health,
-  counters: WatchCounters,
-  { service, peer, signal }: Watch,
-): AsyncGenerator<HealthCheckResponse> {
-  const kind = (await peer.clientKind?.()) ?? "network";
-  // A subscription would not notice it.
-  signal.throwIfAborted();
-  const isFull = kind === "network" && health.subscriptions() >= maxWatches;
-  const release = isFull ? undefined : counters[kind].admit(kind === "network" ? peer.address : kind);
-  if (release === undefined) {
-    throw new FlowgateError("limit_exceeded", "too many open watches: use Check");
+  constructor(health: Health, counters: WatchCounters, peer: Peer, signal: AbortSignal, service: string | undefined) {
+    this.#health = health;
+    this.#counters = counters;
+    this.#peer = peer;
+    this.#signal = signal;
+    this.#service = service;
   }
-  try {
-    const changes = health.changes(signal);
-    let lastSent = statusOf(health, service);
-    yield responseOf(lastSent);
-    for await (const _ of changes) {
-      const status = statusOf(health, service);
-      if (status !== lastSent) {
-        lastSent = status;
-        yield responseOf(status);
-      }
+
+  next(): Promise<IteratorResult<HealthCheckResponse, undefined>> {
+    return this.#responses?.next() ?? this.#open();
+  }
+
+  async return(): Promise<IteratorResult<HealthCheckResponse, undefined>> {
+    this.#signal.removeEventListener("abort", this);
+    await this.#responses?.return?.();
+    return { done: true, value: undefined };
+  }
+
+  /** Listener for the abort event of the signal. */
+  handleEvent(): void {
+    void this.return();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** Returns the first response. */
+  async #open(): Promise<IteratorResult<HealthCheckResponse, undefined>> {
+    const health = this.#health;
+    const kind = (await this.#peer.clientKind?.()) ?? "network";
+    // A listener would not notice it.
+    this.#signal.throwIfAborted();
+    this.#signal.addEventListener("abort", this, { once: true });
+    const isFull = kind === "network" && health.watches() >= maxWatches;
+    const release = isFull ? undefined : this.#counters[kind].admit(kind === "network" ? this.#peer.address : kind);
+    if (release === undefined) {
+      throw new FlowgateError("limit_exceeded", "too many open watches: use Check");
     }
-  } finally {
-    release();
+    this.#responses = health.watch(() => responseOf(statusOf(health, this.#service)), release);
+    return this.#responses.next();
   }
-  throw new FlowgateError("unavailable", "the service is closing");
 }
 
 const responses = new Map<Status, HealthCheckResponse>();

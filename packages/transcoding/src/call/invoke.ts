@@ -84,20 +84,21 @@ export function mapMessages<From, To>(source: AsyncIterable<From>, map: (item: F
   return {
     [Symbol.asyncIterator]() {
       const iterator = source[Symbol.asyncIterator]();
+      const mapResult = async (result: IteratorResult<From>): Promise<IteratorResult<To>> => {
+        if (result.done === true) {
+          return { done: true, value: undefined };
+        }
+        try {
+          return { done: false, value: map(result.value) };
+        } catch (error) {
+          // A `for await` does not call `return` of an iterator that has thrown.
+          await iterator.return?.();
+          throw error;
+        }
+      };
       return {
-        async next() {
-          const result = await iterator.next();
-          if (result.done === true) {
-            return { done: true, value: undefined };
-          }
-          try {
-            return { done: false, value: map(result.value) };
-          } catch (error) {
-            // A `for await` does not call `return` of an iterator that has thrown.
-            await iterator.return?.();
-            throw error;
-          }
-        },
+        // Not async: a suspended function would take memory for as long as an idle stream is open.
+        next: () => iterator.next().then(mapResult),
         async return() {
           await iterator.return?.();
           return { done: true, value: undefined };

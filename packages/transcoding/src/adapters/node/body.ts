@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
 import { smallBodyBytes } from "../../http/request.ts";
 import { bodyTooLarge, incompleteBody } from "../body-errors.ts";
-import { createAccumulator } from "./accumulator.ts";
+import { Accumulator } from "./accumulator.ts";
 
 /** The source of a request body: an HTTP/1.1 request, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
@@ -50,7 +50,7 @@ export function readBody(
   }
   return new Promise((resolve, reject) => {
     // Copied chunk by chunk: copying at the end would block the event loop for 0.3 ms or more per MB.
-    const body = createAccumulator(length === undefined ? undefined : Number(length), maxBytes);
+    let body: Accumulator | undefined = new Accumulator(length === undefined ? undefined : Number(length), maxBytes);
     let reserved = length === undefined ? smallBodyBytes : maxBytes;
     const stop = (error: unknown): void => {
       source.off("data", onData);
@@ -58,6 +58,9 @@ export function readBody(
       reject(error);
     };
     const onData = (chunk: Buffer): void => {
+      if (body === undefined) {
+        return;
+      }
       const needed = body.bytes + chunk.length;
       if (needed > maxBytes) {
         stop(bodyTooLarge(maxBytes));
@@ -73,18 +76,19 @@ export function readBody(
         }
       }
     };
-    // Listeners are not removed, which would cost more than ignoring a later event.
-    let isEnded = false;
+    // Listeners are not removed, which would cost more than ignoring a later event. The body is not kept, since a streaming response
+    // can last for days.
     const onEnd = (): void => {
-      isEnded = true;
-      if (isAborted(source)) {
+      if (body === undefined || isAborted(source)) {
         reject(incompleteBody());
       } else {
         resolve(body.take());
       }
+      body = undefined;
     };
     const onClose = (): void => {
-      if (!isEnded) {
+      if (body !== undefined) {
+        body = undefined;
         reject(incompleteBody());
       }
     };

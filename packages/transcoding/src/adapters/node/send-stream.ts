@@ -4,6 +4,8 @@ import { constants, type Http2ServerResponse, type ServerHttp2Stream } from "nod
 /** The target of a response body: an HTTP/1.1 response, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
 export type BodySink = ServerResponse | Http2ServerResponse | ServerHttp2Stream;
 
+const ignore = (): void => {};
+
 /**
  * Sends a streamed body with backpressure, and calls `return` on it when the client disconnects. If the body throws, the
  * response is aborted after all chunks were sent. `stream.pipeline` is not used: it notices a disconnect only between
@@ -12,13 +14,13 @@ export type BodySink = ServerResponse | Http2ServerResponse | ServerHttp2Stream;
 export async function sendStream(
   body: AsyncIterable<string | Uint8Array>,
   sink: BodySink,
-  beforeEnd: () => void = () => {},
+  beforeEnd: () => void = ignore,
 ): Promise<void> {
   const iterator = body[Symbol.asyncIterator]();
   let isClosed = isDestroyed(sink);
-  let resume = (): void => {};
+  let resume = ignore;
   let pendingWrites = 0;
-  let onAllWritten = (): void => {};
+  let onAllWritten = ignore;
   const onWritten = (): void => {
     pendingWrites--;
     if (pendingWrites === 0) {
@@ -31,12 +33,12 @@ export async function sendStream(
     iterator.return?.().catch(() => {});
   };
   sink.on("drain", () => resume());
-  sink.on("error", () => {});
+  sink.on("error", ignore);
   if (isClosed) {
     onClose();
     return;
   }
-  sink.once("close", onClose);
+  sink.on("close", onClose);
   try {
     for (;;) {
       const { done, value } = await iterator.next();

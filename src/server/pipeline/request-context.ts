@@ -76,6 +76,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   #responseHeaders: Record<string, string> | undefined;
   #values: ContextValues | undefined;
   #onClose: (() => void) | undefined;
+  #onAbort: (() => void) | undefined;
   #memory: MemoryReservation | undefined;
   #documentBytes = 0;
 
@@ -214,25 +215,14 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
       if (!this.exchange.isSent) {
         callback();
       }
-      return;
+    } else {
+      this.#onAbort = callBoth(this.#onAbort, callback);
     }
-    this.onClose(() => {
-      if (!this.exchange.isSent) {
-        callback();
-      }
-    });
   }
 
   /** Calls back when the exchange has closed. */
   onClose(callback: () => void): void {
-    const previous = this.#onClose;
-    this.#onClose =
-      previous === undefined
-        ? callback
-        : () => {
-            previous();
-            callback();
-          };
+    this.#onClose = callBoth(this.#onClose, callback);
   }
 
   /** Sets a header of any response to this request. A header of the same name in the response itself takes precedence. */
@@ -270,8 +260,11 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   }
 
   closed(): void {
-    this.#onClose?.();
     const { record, exchange } = this;
+    this.#onClose?.();
+    if (!exchange.isSent) {
+      this.#onAbort?.();
+    }
     const { observer, onEnd } = this.#environment;
     const outcome = record.end(exchange.isSent, exchange.status);
     observer.requestEnded(record.method, record.protocol, outcome, (performance.now() - record.startMs) / 1000);
@@ -288,6 +281,16 @@ const responseFactor = 2;
 
 /** Context key of the request behind a call. Set by the server. */
 export const requestKey = createContextKey<RequestContext | undefined>(undefined, { description: "request" });
+
+function callBoth(first: (() => void) | undefined, second: () => void): () => void {
+  if (first === undefined) {
+    return second;
+  }
+  return () => {
+    first();
+    second();
+  };
+}
 
 /** A client may send the absolute form to any server (RFC 9112, section 3.2.2). */
 function originFormOf(target: string): string {

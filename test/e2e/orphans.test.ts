@@ -18,6 +18,8 @@ const surviving = (then: string) => [
       host.exit = () => {};
       host.reallyExit = () => {};
       host.removeAllListeners();
+      // Writing to the service fails from its end on.
+      host.on("uncaughtException", () => {});
       for (const handle of host._getActiveHandles()) attempt(() => handle.removeAllListeners());
       // The pipe whose end shows that the service has exited.
       attempt(() => fs.closeSync(4));

@@ -48,6 +48,15 @@ test.each([
   expect(stderr).not.toMatch(/^src\/cli\/service\/(?!flags|settings)/m);
 });
 
+test("the start loads node:http without Node's HTTP client", async () => {
+  const list = `process.on("exit", () => process.stderr.write(process.moduleLoadList.join("\\n")))`;
+  const { stderr } = await runCli(start, {
+    env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(list)}` },
+  });
+  expect(stderr).toMatch(/^NativeModule http$/m);
+  expect(stderr).not.toMatch(/undici\/undici$/m);
+});
+
 const filesIn = async (folder: string) =>
   (await readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
 

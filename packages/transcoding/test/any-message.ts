@@ -23,6 +23,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import * as fc from "fast-check";
 import { BodiesSchema, QueryMsgSchema } from "./gen/t/v1/vectors_pb.ts";
+import { codePoint } from "./code-point.ts";
 
 /** Arbitrary messages with at most eight fields, including extreme values; without google.api.HttpBody. */
 export function anyMessage(
@@ -158,7 +159,7 @@ const anyNanos = fc.oneof(fc.constantFrom(0, 1, 500_000_000, 999_999_999), fc.na
 
 /** Percent signs, slashes, delimiters of queries, and characters of one to four bytes. */
 const anyText = fc.oneof(
-  fc.string({ unit: "binary", maxLength: 8 }),
+  fc.string({ unit: codePoint, maxLength: 8 }),
   fc
     .array(fc.constantFrom("%", "%2F", "/", "+", " ", "&", "=", "?", "#", ":", ".", "[", "]", "ü", "世", "😀", "\0"), {
       maxLength: 6,

@@ -5,6 +5,7 @@ import { parseJson } from "../src/json/parse.ts";
 import { hasEscapedKey, parseJsonText } from "../src/json/parse-text.ts";
 import { scanStructure } from "../src/json/structural-scan.ts";
 import { WideInteger } from "../src/json/wide-integer.ts";
+import { codePoint } from "./code-point.ts";
 
 const parse = (text: string | Uint8Array, maxDepth = 8): unknown =>
   parseJson(typeof text === "string" ? Buffer.from(text) : text, maxDepth);
@@ -167,9 +168,9 @@ describe("an exact document", () => {
         { maxDepth: 3 },
         fc.oneof(fc.bigInt(-(2n ** 63n), 2n ** 64n - 1n), fc.bigInt(2n ** 53n - 9n, 2n ** 53n + 9n)).map(raw),
         fc.double({ noNaN: true, noDefaultInfinity: true }),
-        fc.string({ unit: "binary" }),
+        fc.string({ unit: codePoint }),
         fc.array(tie("value"), { maxLength: 4 }),
-        fc.dictionary(fc.string({ unit: "binary" }), tie("value"), { maxKeys: 4 }),
+        fc.dictionary(fc.string({ unit: codePoint }), tie("value"), { maxKeys: 4 }),
       ),
     }));
     fc.assert(

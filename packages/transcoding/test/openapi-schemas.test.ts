@@ -21,12 +21,13 @@ import { firstSentence } from "../src/openapi/comments.ts";
 import { createTranscoder } from "../src/index.ts";
 import { createSchemaCheck } from "./openapi-check.ts";
 import { call, createMethod, createRequest } from "./service.ts";
+import { codePoint } from "./code-point.ts";
 
 const info = { title: "Things", version: "1" };
 const get = (value: string) => ({ pattern: { case: "get", value } }) as const;
 
 const scalars = {
-  text: fc.string({ unit: "binary" }),
+  text: fc.string({ unit: codePoint }),
   flag: fc.boolean(),
   small: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
   unsigned: fc.integer({ min: 0, max: 2 ** 32 - 1 }),

@@ -20,6 +20,7 @@ import {
   method as methodExtension,
   value as valueExtension,
   EnumValueRuleSchema,
+  FieldRuleSchema,
   MethodRuleSchema,
   type EnumValueRule,
   type ErrorRule,
@@ -32,10 +33,26 @@ export function httpRule(method: DescMethod): HttpRule | undefined {
   return hasOption(method, httpExtension) ? getOption(method, httpExtension) : undefined;
 }
 
-/** The (transcoding.v1.method) option of an RPC; a rule of default values if it has none. */
-export function methodRule(method: DescMethod): MethodRule {
-  return getOption(method, methodExtension);
+/** Reads each option once: protobuf-es compiles a message type for each extension that it reads, even where none is set. */
+function readOnce<Desc extends object, Rule>(read: (desc: Desc) => Rule): (desc: Desc) => Rule {
+  const rules = new WeakMap<Desc, Rule>();
+  return (desc) => {
+    const known = rules.get(desc);
+    if (known !== undefined) return known;
+    const rule = read(desc);
+    rules.set(desc, rule);
+    return rule;
+  };
 }
+
+const noMethodRule = create(MethodRuleSchema);
+const noFieldRule = create(FieldRuleSchema);
+const noValueRule = create(EnumValueRuleSchema);
+
+/** The (transcoding.v1.method) option of an RPC; a rule of default values if it has none. */
+export const methodRule = readOnce((method: DescMethod): MethodRule =>
+  hasOption(method, methodExtension) ? getOption(method, methodExtension) : noMethodRule,
+);
 
 /** The body limit for messages without fields: room for fields that a newer client may send. */
 const EMPTY_BYTES = 4 * 1024;
@@ -55,9 +72,10 @@ export function withMethodRule<M extends DescMethod>(method: M, rule: MessageIni
   return { ...method, proto: { ...method.proto, options: changed } };
 }
 
-export function fieldRule(field: DescField): FieldRule {
-  return getOption(field, fieldExtension);
-}
+/** The (transcoding.v1.field) option of a field; a rule of default values if it has none. */
+export const fieldRule = readOnce((field: DescField): FieldRule =>
+  hasOption(field, fieldExtension) ? getOption(field, fieldExtension) : noFieldRule,
+);
 
 /** The (transcoding.v1.error) option of a message; undefined if it has none and so does not define an error body. */
 export function errorRule(message: DescMessage): ErrorRule | undefined {
@@ -75,16 +93,11 @@ export type EnumNames = {
   readonly unknown?: number;
 };
 
-const cache = new WeakMap<DescEnum, EnumNames>();
-
 /** The names of an enum's values with the `name` option applied. Cached for each enum. */
-export function enumNames(desc: DescEnum): EnumNames {
-  let names = cache.get(desc);
-  if (names === undefined) {
-    names = compileNames(desc, (value) => getOption(value, valueExtension));
-    cache.set(desc, names);
-  }
-  return names;
+export const enumNames = readOnce((desc: DescEnum): EnumNames => compileNames(desc, valueRule));
+
+function valueRule(value: DescEnumValue): EnumValueRule {
+  return hasOption(value, valueExtension) ? getOption(value, valueExtension) : noValueRule;
 }
 
 /** The names of an enum's values for readers of responses: with and without the `name` option, and numbers. */
@@ -96,8 +109,7 @@ export function anyEnumNames(desc: DescEnum): EnumNames {
 
 /** The names of an enum's values in the proto3 JSON mapping. */
 export function protoEnumNames(desc: DescEnum): EnumNames {
-  const rule = create(EnumValueRuleSchema);
-  return compileNames(desc, () => rule);
+  return compileNames(desc, () => noValueRule);
 }
 
 function compileNames(desc: DescEnum, ruleOf: (value: DescEnumValue) => EnumValueRule): EnumNames {

@@ -28,8 +28,10 @@ export function registerReflection(
   services: readonly DescService[],
   options: Partial<ConnectRouterOptions> = {},
 ): void {
-  const index = createIndex(services);
-  const serverReflectionInfo = <R extends Request>(requests: AsyncIterable<R>) => respondToAll(index, requests);
+  // Created by the first call: many services never get one.
+  let index: Index | undefined;
+  const serverReflectionInfo = <R extends Request>(requests: AsyncIterable<R>) =>
+    respondToAll((index ??= createIndex(services)), requests);
   router
     .service(ReflectionV1, { serverReflectionInfo }, options)
     .service(ReflectionV1Alpha, { serverReflectionInfo }, options);

@@ -13,7 +13,7 @@ const setpriv = ["setpriv", "--pdeathsig", "KILL", "--"] as const;
  */
 export function findDeathSignalCommand(): readonly string[] {
   if (process.platform !== "linux") return [];
-  const [program, ...options] = setpriv;
-  const { status } = spawnSync(program, [...options, program, "--version"], { stdio: "ignore" });
+  // It reads its options in order, and fails at one that it does not know.
+  const { status } = spawnSync("setpriv", ["--pdeathsig", "KILL", "--version"], { stdio: "ignore" });
   return status === 0 ? setpriv : [];
 }

@@ -9,6 +9,9 @@ import { formatSpread } from "../statistics.ts";
 
 const idleMs = 3_000;
 
+/** As `npm start`, the image and the systemd unit set them. */
+const environment = { ...process.env, MALLOC_ARENA_MAX: "2", MALLOC_TRIM_THRESHOLD_: "131072" };
+
 type Starts = { readonly seconds: number[]; readonly mebibytes: number[] };
 
 type Contender = {
@@ -89,6 +92,7 @@ async function measure(entry: URL, folder: string): Promise<{ seconds: number; m
   const started = performance.now();
   const child = spawn(process.execPath, [fileURLToPath(entry), "--config", config], {
     stdio: ["ignore", "pipe", "inherit"],
+    env: environment,
   });
   const end = (): void => void child.kill("SIGKILL");
   process.once("exit", end);

@@ -13,7 +13,8 @@ const setpriv = ["setpriv", "--pdeathsig", "KILL", "--"] as const;
  */
 export function findDeathSignalCommand(): readonly string[] {
   if (process.platform !== "linux") return [];
-  // It reads its options in order, and fails at one that it does not know.
-  const { status } = spawnSync("setpriv", ["--pdeathsig", "KILL", "--version"], { stdio: "ignore" });
+  const [program, ...options] = setpriv;
+  // It starts a program as it will start Node: a filter of system calls may forbid what it does before that.
+  const { status } = spawnSync(program, [...options, program, "--version"], { stdio: "ignore" });
   return status === 0 ? setpriv : [];
 }

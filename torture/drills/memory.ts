@@ -19,7 +19,7 @@ export const memory: Drill = {
     "60 clients with the permission to deploy send gzip bodies of 16 KB that hold 16 MB of JSON, again and again, to a service whose heap is limited to " +
     "512 MiB, so that its budget is 256 MiB. The highest resident memory, as the kernel records it, may exceed that from before by no more than the budget. Each " +
     "body has to be answered: as too large, or with 503 and Retry-After. Meanwhile operators deploy corrections over TCP and over the Unix socket, each within two " +
-    "seconds. The control is a service with a budget of 16 GiB.",
+    "seconds. Within a minute after the attack, no more than 128 MiB of the difference may be left. The control is a service with a budget of 16 GiB.",
   async run(context) {
     const { createFolder, pick, progress, size } = context;
     const corrections: Correction[] = [];
@@ -49,7 +49,7 @@ export const memory: Drill = {
       figures: [
         { name: "memory before", value: beforeMiB, unit: "MiB" },
         { name: "highest memory", value: peakMiB, unit: "MiB" },
-        { name: "memory 10 s after", value: afterMiB, unit: "MiB" },
+        { name: "memory after its release", value: afterMiB, unit: "MiB" },
         {
           name: "longest time of a corrective deployment",
           value: Math.max(...corrections.map(({ ms }) => ms)),
@@ -179,9 +179,9 @@ function note(replies: Replies, { status, headers, body: text }: Reply): void {
   }
 }
 
-/** The memory once it is released, at the latest after ten seconds. */
+/** The memory once it is released, at the latest after a minute: V8 collects the heap of an idle process 8 s after the last time, or later. */
 async function untilReleased({ pid }: Service, beforeMiB: number): Promise<number> {
-  const endMs = performance.now() + 10_000;
+  const endMs = performance.now() + 60_000;
   for (;;) {
     const { rssMiB } = await readResources(pid);
     if (rssMiB <= beforeMiB + toleratedMiB || performance.now() > endMs) {

@@ -5,12 +5,19 @@ import { defineConfig } from "vitest/config";
 const transcoding = "packages/transcoding/test";
 const env = { CODE_GENERATION: "forbidden" };
 
+/** Complete installations, with the programs, clients and servers of others. */
+const endToEnd = [
+  "{test,packages/*/test}/e2e/**/*.test.ts",
+  "test/{conformance,examples,linearizability,packaging}/**/*.test.ts",
+];
+
 /** For tests of the service. Those of the packages also run on versions of Node that it does not support. */
 const serviceSetup =
   Number(process.versions.node.split(".")[0]) >= 26 ? ["test/program.ts", "test/postgres/shared-server.ts"] : [];
 
 export default defineConfig({
   test: {
+    globalSetup: ["test/run-folder.ts", ...serviceSetup],
     // Only for tests that hang: slow machines take long.
     testTimeout: 240_000,
     hookTimeout: 240_000,
@@ -27,7 +34,14 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["{test,packages/*/test}/**/*.test.ts"],
-          globalSetup: ["test/run-folder.ts", ...serviceSetup],
+          exclude: endToEnd,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "e2e",
+          include: endToEnd,
         },
       },
       {
@@ -35,17 +49,8 @@ export default defineConfig({
         test: {
           name: "interpreted",
           include: [`${transcoding}/**/*.test.ts`],
-          // Their programs are processes of their own, and the sweep of Google's APIs takes long. The plugin transcodes nothing.
-          exclude: [
-            "tutorial",
-            "quick-starts",
-            "openapi-plugin",
-            "gapic-python",
-            "client/browser",
-            "client/grpc-gateway",
-            "client/peers",
-            "googleapis/*",
-          ].map((name) => `${transcoding}/${name}.test.ts`),
+          // The plugin transcodes nothing.
+          exclude: [...endToEnd, `${transcoding}/openapi-plugin.test.ts`],
           setupFiles: [`${transcoding}/forbid-code-generation.ts`],
           env,
         },

@@ -4,10 +4,10 @@ import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { bindingsOf } from "../bindings.ts";
+import { bindingsOf } from "../../bindings.ts";
 
 const folder = dirname(createRequire(import.meta.url).resolve("google-proto-files/package.json"));
-const buf = join(import.meta.dirname, "../../../../node_modules/.bin/buf");
+const buf = join(import.meta.dirname, "../../../../../node_modules/.bin/buf");
 
 /** A package such as `google.pubsub.v1`, and its .proto files that contain HTTP annotations. */
 export type ProtoPackage = { readonly name: string; readonly paths: readonly string[] };

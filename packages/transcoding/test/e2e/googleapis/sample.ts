@@ -1,7 +1,7 @@
 import { ScalarType, type DescField, type DescMessage, type DescMethod, type Message } from "@bufbuild/protobuf";
 import { reflect, type ReflectMessage } from "@bufbuild/protobuf/reflect";
-import { fieldsAt, type Binding } from "../bindings.ts";
-import { expand } from "../expand.ts";
+import { fieldsAt, type Binding } from "../../bindings.ts";
+import { expand } from "../../expand.ts";
 
 /** A request, and the message that it has to be bound to. */
 export type Sample = {

@@ -6,11 +6,11 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { createNodeHandler } from "../../src/adapters/node/index.ts";
-import { presets } from "../../src/index.ts";
-import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { createNodeHandler } from "../../../src/adapters/node/index.ts";
+import { presets } from "../../../src/index.ts";
+import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
 
-const modules = join(import.meta.dirname, "../../../../node_modules");
+const modules = join(import.meta.dirname, "../../../../../node_modules");
 
 /** A server of two of Google's APIs, with the preset for their clients. */
 export type GoogleServer = AsyncDisposable & {

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openListeningProgram } from "./listening-program.ts";
+import { openListeningProgram } from "../listening-program.ts";
 
-const root = resolve(import.meta.dirname, "../../..");
+const root = resolve(import.meta.dirname, "../../../..");
 const readme = await readFile(join(root, "packages/transcoding/README.md"), "utf8");
 
 let folder: string;

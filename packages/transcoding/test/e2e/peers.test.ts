@@ -10,7 +10,7 @@ import {
   GetEnumResponseSchema,
   RepeatDataResponseSchema,
 } from "../gen/transcodingtest/v1/compliance_pb.ts";
-import { callUnary, errorOf } from "./captured.ts";
+import { callUnary, errorOf } from "../client/captured.ts";
 import { buildPeers, openPeer } from "./peers.ts";
 
 const reason = await buildPeers();

@@ -4,16 +4,16 @@ import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { buildPackages } from "../../../test/packaging/build.ts";
-import { findNode, thisNode } from "../../../test/packaging/nodes.ts";
-import { openStage, root, type Stage } from "../../../test/packaging/stage.ts";
-import type { OpenApiDocument } from "../src/index.ts";
-import { openListeningProgram } from "./listening-program.ts";
+import { buildPackages } from "../../../../test/packaging/build.ts";
+import { findNode, thisNode } from "../../../../test/packaging/nodes.ts";
+import { openStage, root, type Stage } from "../../../../test/packaging/stage.ts";
+import type { OpenApiDocument } from "../../src/index.ts";
+import { openListeningProgram } from "../listening-program.ts";
 
 const document = (
   await Promise.all(
     ["README.md", "docs/reference.md", "docs/openapi.md"].map((file) =>
-      readFile(join(import.meta.dirname, "..", file), "utf8"),
+      readFile(join(import.meta.dirname, "../..", file), "utf8"),
     ),
   )
 ).join("\n");

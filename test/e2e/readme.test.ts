@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { expectOutput, parseTranscript } from "./docs/transcript.ts";
+import { expectOutput, parseTranscript } from "./transcript.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const readme = await readFile(join(root, "README.md"), "utf8");
 
 /** The code of the README in this language, in order. */

@@ -9,7 +9,7 @@ import {
 import { Code } from "@connectrpc/connect";
 import { afterAll, describe, expect, test } from "vitest";
 import { createRestTransport } from "../../src/client/index.ts";
-import { callStream, callUnary, errorOf } from "./captured.ts";
+import { callStream, callUnary, errorOf } from "../client/captured.ts";
 import { openGrpcGateway } from "./grpc-gateway.ts";
 
 const gateway = await openGrpcGateway();

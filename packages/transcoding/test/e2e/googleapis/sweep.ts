@@ -1,8 +1,8 @@
 import { equals, type DescMethod, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import { createTranscoder, type Rule, type Transcoder } from "../../src/index.ts";
-import { bindingsOf } from "../bindings.ts";
-import { createRequest } from "../service.ts";
+import { createTranscoder, type Rule, type Transcoder } from "../../../src/index.ts";
+import { bindingsOf } from "../../bindings.ts";
+import { createRequest } from "../../service.ts";
 import { createSample } from "./sample.ts";
 
 /** The result of a request for each binding of some methods. */

@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { openapi, type Rule } from "../../src/index.ts";
-import { problemOf } from "../openapi-check.ts";
+import { openapi, type Rule } from "../../../src/index.ts";
+import { problemOf } from "../../openapi-check.ts";
 import { compilePackages, listPackages } from "./compile-protos.ts";
 import { sweep } from "./sweep.ts";
 

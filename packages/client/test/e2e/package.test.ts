@@ -9,11 +9,11 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { build } from "vite";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { missingBrowser, openBrowser } from "../../../test/e2e/browser.ts";
-import { buildPackages } from "../../../test/packaging/build.ts";
-import { findNode } from "../../../test/packaging/nodes.ts";
-import { openStage, root, type Stage } from "../../../test/packaging/stage.ts";
-import { SettingsService } from "../src/index.ts";
+import { missingBrowser, openBrowser } from "../../../../test/e2e/browser.ts";
+import { buildPackages } from "../../../../test/packaging/build.ts";
+import { findNode } from "../../../../test/packaging/nodes.ts";
+import { openStage, root, type Stage } from "../../../../test/packaging/stage.ts";
+import { SettingsService } from "../../src/index.ts";
 
 const node20 = await findNode(20);
 let stage: Stage;
@@ -22,7 +22,7 @@ let stage: Stage;
 beforeAll(async () => {
   stage = await openStage();
   const [, archive = ""] = (await buildPackages()).archives;
-  const readme = await readFile(join(import.meta.dirname, "../README.md"), "utf8");
+  const readme = await readFile(join(import.meta.dirname, "../../README.md"), "utf8");
   const [, program = ""] = /^```js file=settings.js\n(.*?)^```$/ms.exec(readme) ?? [];
   await writeFile(join(stage.empty, "settings.js"), program);
   await writeFile(join(stage.empty, "package.json"), JSON.stringify({ type: "module", private: true }));

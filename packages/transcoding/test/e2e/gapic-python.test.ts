@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { codeBlocks } from "../../../test/examples/example.ts";
-import { hasPython, openPython } from "../../../test/examples/python.ts";
-import { succeed } from "../../../test/examples/execute.ts";
+import { codeBlocks } from "../../../../test/examples/example.ts";
+import { hasPython, openPython } from "../../../../test/examples/python.ts";
+import { succeed } from "../../../../test/examples/execute.ts";
 import { openGoogleServer, type GoogleServer } from "./gapic-python/server.ts";
 
 const folder = join(import.meta.dirname, "gapic-python");
@@ -135,7 +135,7 @@ describe.skipIf(typeof python === "string")("the REST clients that Google genera
   });
 
   test("are used as the documentation shows", async () => {
-    const page = await readFile(join(folder, "../../docs/google.md"), "utf8");
+    const page = await readFile(join(folder, "../../../docs/google.md"), "utf8");
     const [code = ""] = codeBlocks(page, "python");
     await using own = await openGoogleServer();
     const { program } = python as Exclude<typeof python, string>;

@@ -111,7 +111,7 @@ function authorize(
   return principal instanceof Promise ? principal.then(admit) : admit(principal);
 }
 
-/** Without an identity, a call is rejected for the load, whatever is wrong with it. */
+/** A call without a valid identity gets `overloaded`, not the error of its token or certificate. */
 async function authenticateUnderLoad(
   authenticator: Authenticator,
   authorization: string | null,

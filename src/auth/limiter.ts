@@ -16,10 +16,10 @@ export interface Attempt {
 export interface Limiter {
   /**
    * Resolves to an attempt, or to the number of seconds after which to retry. Attempts in progress count as failed, so
-   * that a burst can't exceed the limits. An attempt that only those would block waits for them. `kind` is where the client
-   * connects from; defaults to the network.
+   * that a burst can't exceed the limits. If only attempts in progress would block a new one, it waits until they end;
+   * "busy": too many wait already. `kind` is where the client connects from; defaults to the network.
    */
-  begin(username: string, address: string, kind?: ClientKind): Promise<Attempt | number>;
+  begin(username: string, address: string, kind?: ClientKind): Promise<Attempt | number | "busy">;
 }
 
 const windowMs = 10 * 60_000;
@@ -27,7 +27,7 @@ const maxFailuresPerUser = 5;
 const maxFailuresPerClient = 50;
 const maxFailuresOfRuntime = 5;
 const maxWaiting = 100;
-/** Attempts of other processes, for which an attempt waits too, end unnoticed. */
+/** Polling interval: this process is not notified when attempts of other processes end. */
 const retryMs = 250;
 
 /**
@@ -68,7 +68,7 @@ export function createLimiter(attempts: LoginAttempts, onLockOut: OnLockOut = ()
         }
         if (reply.kind === "busy") {
           if (waiting >= maxWaiting) {
-            return 1;
+            return "busy";
           }
           await waitForOthers();
           continue;

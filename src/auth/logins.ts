@@ -1,7 +1,7 @@
 import type { User } from "./admin-auth.ts";
 import type { ClientKind } from "./client-key.ts";
 import type { Limiter } from "./limiter.ts";
-import { costOf, parsePasswordHash, type PasswordHash, verifyPasswords } from "./passwords.ts";
+import { costOf, parsePasswordHash, type PasswordHash, tooManyLogins, verifyPasswords } from "./passwords.ts";
 import { tokenError } from "./token-error.ts";
 
 type Login = { readonly username: string; readonly password: string };
@@ -41,6 +41,7 @@ export function createLogins(users: readonly User[], limiter: Limiter): Logins {
     async verify({ username, password }, { address, kind }, onFailure) {
       const account = byName.get(username);
       const attempt = await limiter.begin(username, address, kind);
+      if (attempt === "busy") throw tooManyLogins();
       if (typeof attempt === "number") {
         onFailure("locked out", account?.user.username);
         throw tokenError("temporarily_unavailable", "Too many failed attempts; try again later.", {

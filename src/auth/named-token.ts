@@ -51,6 +51,6 @@ export function authDisabled(): FlowgateError {
 export function userRequired(): FlowgateError {
   return new FlowgateError(
     "user_required",
-    "A token belongs to a user, and ends with its password: call with a token of a user, from POST /auth/token.",
+    "Only a user can create tokens: call with an access token of a user, which POST /auth/token issues.",
   );
 }

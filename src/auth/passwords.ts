@@ -1,4 +1,5 @@
 import { type Argon2idHash, hashArgon2id, parseArgon2id, verifyArgon2id } from "./argon2id.ts";
+import type { FlowgateError } from "../errors.ts";
 import { type BcryptHash, parseBcrypt, verifyBcrypt } from "./bcrypt.ts";
 import { createHashingQueue } from "./hashing-queue.ts";
 import { tokenError } from "./token-error.ts";
@@ -9,11 +10,14 @@ export type PasswordHash = Argon2idHash | BcryptHash;
 const queue = createHashingQueue({
   concurrency: 2,
   maxQueued: 100,
-  createFullError: () =>
-    tokenError("temporarily_unavailable", "Too many concurrent logins; try again in a second.", {
-      retryAfterSeconds: 1,
-    }),
+  createFullError: tooManyLogins,
 });
+
+export function tooManyLogins(): FlowgateError {
+  return tokenError("temporarily_unavailable", "Too many concurrent logins; try again in a second.", {
+    retryAfterSeconds: 1,
+  });
+}
 
 /** Parses an argon2id PHC string or a bcrypt string; undefined: invalid, or too expensive to check. */
 export function parsePasswordHash(text: string): PasswordHash | undefined {

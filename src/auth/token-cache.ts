@@ -9,8 +9,8 @@ export type Tokens = Pick<TokenStore, "insert" | "remove" | "removeExpired"> & {
 const maxTokens = 10_000;
 
 /**
- * Caches found tokens until the store reports that they are revoked, and uses them as long as the store can report that. Like the store,
- * it also returns expired tokens. When the cache is full, the oldest entry is evicted.
+ * Caches tokens until the store reports their revocation. Cached tokens are used only while the store can report revocations.
+ * Like the store, it also returns expired tokens. When the cache is full, the oldest entry is evicted.
  */
 export function openTokenCache(store: TokenStore, limit = maxTokens): Tokens & Disposable {
   const cache = new Map<string, StoredToken>();

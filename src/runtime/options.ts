@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { programFile } from "../program-file.ts";
 import type { Revision } from "../store/revision.ts";
-import type { BackOffLimits } from "./back-off.ts";
+import type { BackoffLimits } from "./backoff.ts";
 import { findDeathSignalCommand } from "./death-signal.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
@@ -42,7 +42,7 @@ export type RuntimeOptions = {
   readonly readyDeadlineMs?: number;
   /** How long the child's event loop may be blocked. Defaults to 2 s. */
   readonly unresponsiveMs?: number;
-  readonly restart?: Partial<BackOffLimits>;
+  readonly restart?: Partial<BackoffLimits>;
   /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
   readonly allow?: SandboxPermissions;
@@ -70,7 +70,7 @@ export type CompleteOptions = Required<
   readonly processFile: string | undefined;
   /** The command that starts the child's program, see death-signal.ts. */
   readonly launcher: readonly string[];
-  readonly restart: BackOffLimits;
+  readonly restart: BackoffLimits;
   readonly allow: Required<SandboxPermissions>;
 };
 

@@ -2,7 +2,7 @@ import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 import { createListeners } from "../listeners.ts";
-import { createBackOff } from "./back-off.ts";
+import { createBackoff } from "./backoff.ts";
 import {
   type Deployment,
   type Waiter,
@@ -31,11 +31,12 @@ import { prepareUserDir } from "./user-dir.ts";
 export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   const options = completeOptions({ ...runtimeOptions, dir: prepareUserDir(runtimeOptions.dir) });
   if (options.launcher.length === 0) {
-    const message = "without setpriv of util-linux, a hostile flow can keep running after the service is killed";
+    const message =
+      "setpriv of util-linux is missing or can't start programs: a hostile flow can keep running after the service is killed. Install util-linux";
     options.log({ level: "warn", message }, "runtime");
   }
   const flowRuntime = readFlowRuntime();
-  const backOff = createBackOff(options.restart);
+  const backoff = createBackoff(options.restart);
   const renewals = createRenewals(options);
   const reporter = createStateReporter(options.log);
   const results = createListeners<RevisionResult>();
@@ -148,11 +149,11 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     if (reporter.state === "stopped") return;
     if (!exit.isExpected) restarts += 1;
     if (exit.undelivered !== undefined) queued = mergeDeployments(queued, exit.undelivered);
-    const { delayMs, isCrashLoop } = exit.isExpected ? { delayMs: 0, isCrashLoop: false } : backOff.recordExit(exit);
+    const { delayMs, isCrashLoop } = exit.isExpected ? { delayMs: 0, isCrashLoop: false } : backoff.recordExit(exit);
     let cause = exit.cause;
     if (!isCrashLoop) crashLoop = undefined;
     else if (exit.hadFlows) {
-      cause = `it ended ${options.restart.safeModeAfter} times in a row, at last because ${exit.cause}`;
+      cause = `it ended ${options.restart.safeModeAfter} times in a row, most recently because ${exit.cause}`;
       crashLoop = cause;
     }
     // Otherwise the state has the reason already.
@@ -172,7 +173,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   function enqueue(revision: Revision, type: DeploymentType, trace: Context, waiter: Waiter): void {
     newest = newerRevision(newest, revision);
     queued = mergeDeployments(queued, { revision: newest, type, waiters: new Set([waiter]), trace });
-    backOff.reset();
+    backoff.reset();
     if (instance === undefined) start();
     else deployNext();
   }

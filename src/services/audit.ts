@@ -41,7 +41,7 @@ export function auditService(store: Pick<AuditStore, "list" | "verify">): Servic
         kinds: [...new Set(kind.map(toKind))],
         user: user === "" ? undefined : user,
         fromMs: readTimestampMs("startTime", startTime),
-        toMs: readTimestampMs("endTime", endTime),
+        untilMs: readTimestampMs("endTime", endTime),
       });
       return { entries: entries.map(toMessage), nextPageToken: formatPageToken(next) };
     },

@@ -20,7 +20,7 @@ export function hashEntry(previousHash: string, entry: Omit<AuditEntry, "hash">)
   return hash("sha256", JSON.stringify(fields));
 }
 
-/** The `subject` of the entry that records that the entries up to `head` were removed. */
+/** The text form of a head, as commands print it, and as the `subject` of `audit_pruned` entries. */
 export function formatHead({ seq, hash }: AuditHead): string {
   return `${seq}:${hash}`;
 }

@@ -15,12 +15,12 @@ export type AuditRetentionOptions = {
 /** Removes entries of the audit log that are older than the retention time, about once a day. Disposing ends that. */
 export function openAuditRetention({ store, retentionDays, log, now = Date.now }: AuditRetentionOptions): Disposable {
   async function prune(): Promise<void> {
-    const beforeMs = now() - retentionDays * dayMs;
+    const maxAgeMs = retentionDays * dayMs;
     const { entries } = await store.list({ limit: 2, order: "oldest" });
     const [oldest] = entries;
     // A day later than necessary, so that the entries of a day are removed together.
-    if (oldest !== undefined && entries.length === 2 && oldest.timeMs < beforeMs - dayMs) {
-      await store.prune(beforeMs);
+    if (oldest !== undefined && entries.length === 2 && oldest.timeMs < now() - maxAgeMs - dayMs) {
+      await store.prune(maxAgeMs);
     }
   }
 

@@ -47,7 +47,7 @@ export type AuditQuery = {
   readonly user?: string | undefined;
   readonly fromMs?: number | undefined;
   /** Exclusive. */
-  readonly toMs?: number | undefined;
+  readonly untilMs?: number | undefined;
 };
 
 export type AuditPage = {
@@ -76,8 +76,8 @@ export interface AuditStore {
   /** Checks the whole chain, and that it contains the entry `expected`, which was recorded elsewhere. */
   verify(expected?: AuditHead): Promise<AuditVerification>;
   /**
-   * Removes the entries written before `beforeMs`, except for the newest one, and appends an entry with the hash of the
-   * last one removed, from which the chain continues.
+   * Removes the entries that are older than `maxAgeMs` by the clock of the store, except for the newest one, and appends an
+   * entry with the hash of the last one removed, from which the chain continues.
    */
-  prune(beforeMs: number): Promise<void>;
+  prune(maxAgeMs: number): Promise<void>;
 }

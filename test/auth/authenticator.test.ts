@@ -425,12 +425,12 @@ test.each([
   ],
   [{ name: "a", scope: "flows" }, reader, "invalid_scope", /^scope: must be/],
   [{ name: "a" }, { username: "ada", permissions: [] }, "invalid_scope", /^scope: exceeds/],
-  [{ name: "a" }, { username: undefined, permissions: ["*"] }, "user_required", /^A token belongs to a user/],
+  [{ name: "a" }, { username: undefined, permissions: ["*"] }, "user_required", /^Only a user can create tokens/],
   [
     { name: "a" },
     { username: "spiffe://example.org/a", permissions: ["*"] },
     "user_required",
-    /^A token belongs to a user/,
+    /^Only a user can create tokens/,
   ],
 ])("creates no named token for %j by %j: %s", async (request, caller, reason, message) => {
   const { authenticator, tokens } = open();

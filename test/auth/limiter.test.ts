@@ -11,8 +11,8 @@ function clock() {
 
 async function begin(limiter: Limiter, username: string, address = "10.0.0.1"): Promise<Attempt> {
   const attempt = await limiter.begin(username, address);
-  if (typeof attempt === "number") {
-    throw new TypeError(`blocked for ${attempt} s`);
+  if (attempt === "busy" || typeof attempt === "number") {
+    throw new TypeError(`rejected: ${attempt}`);
   }
   return attempt;
 }
@@ -104,7 +104,7 @@ test("lets at most a hundred attempts wait", async () => {
   const limiter = createLimiter(createMemoryAttempts(clock().now));
   const inFlight = await Promise.all(Array.from({ length: 5 }, () => begin(limiter, "ada")));
   const waiting = Array.from({ length: 100 }, () => limiter.begin("ada", "10.0.0.1"));
-  expect(await limiter.begin("ada", "10.0.0.1")).toBe(1);
+  expect(await limiter.begin("ada", "10.0.0.1")).toBe("busy");
   for (const attempt of inFlight) {
     await attempt.fail();
   }

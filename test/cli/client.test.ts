@@ -164,9 +164,12 @@ test("lists and verifies the audit log, at the server and in the store", async (
   const intact = await succeed(["audit", "verify"]);
   const [, head = ""] = /^The audit log is intact: \d+ entries\. Head: (\d+:[0-9a-f]{64})\n$/.exec(intact) ?? [];
   expect(await succeed(["audit", "verify", head, "--data-dir", service.dataDir])).toContain("intact");
+  const inStore = JSON.parse(await succeed(["audit", "verify", "--data-dir", service.dataDir, "-o", "json"]));
+  expect(inStore).toMatchObject({ intact: true, head });
+  expect(JSON.parse(await succeed(["audit", "verify", "-o", "json"]))).toEqual(inStore);
   expect(await run(["audit", "verify", head.replace(/.{4}$/, "ffff")])).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining("The audit log was changed"),
+    stderr: expect.stringContaining("The audit log did not pass the check"),
   });
   expect(await run(["audit", "list", "--kind", "nothing"])).toMatchObject({
     code: 1,
@@ -247,7 +250,7 @@ test.skipIf(!hasTerminal)("logs in and out at a terminal, in colours, and revoke
   expect((await service.send("GET", "/settings", { headers: bearer(token) })).status).toBe(401);
 });
 
-test("a wrong password, and no terminal to ask at, are explained", async () => {
+test("a wrong password, and no terminal to prompt on, are explained", async () => {
   const wrong = await run(["login", "-u", "ada", "--password-stdin"], { input: "guess" });
   expect(wrong).toEqual(failure("The username or the password is wrong."));
   expect((await run(["login"])).stderr).toContain("specify --username, and pass the password with --password-stdin.");

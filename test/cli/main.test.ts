@@ -115,7 +115,7 @@ test.each([
   ],
   [
     ["audit", "verify", "--store", "sqlite:a", "--server", "http://localhost"],
-    "audit verify checks a server or a store: specify --server and --context, or --config, --data-dir and --store.",
+    "audit verify checks the log either at a server or in a store: use --server or --context, or else --config, --data-dir or --store.",
     "audit verify",
   ],
   [["audit", "verify", "--port", "1"], "Unknown option '--port'.", "audit verify"],

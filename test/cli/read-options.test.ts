@@ -63,7 +63,7 @@ test.each([
     "log: &log {level: loud}\n",
     "flowgate.yaml:1: log.level: must be one of: trace, debug, info, warn, error, fatal, silent",
   ],
-  ["port: 1\nhost: 127.0.0.1\nport: 2\n", "flowgate.yaml:3: this key occurs twice"],
+  ["port: 1\nhost: 127.0.0.1\nport: 2\n", "flowgate.yaml:3: duplicate key"],
   ["a: *b\n", "flowgate.yaml:1: an alias without an anchor; text that begins with * needs quotes"],
   ["a:\n\tb: 1\n", "flowgate.yaml:2: indent with spaces, not with tabs"],
   ["port: 1\n? {a: 1}\n: 2\n", "flowgate.yaml:2: keys must be text"],

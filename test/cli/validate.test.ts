@@ -47,7 +47,7 @@ test("finds what is valid, but probably not intended", async () => {
   expect(warnings.map(formatProblem)).toEqual([
     "<stdin>:3:1: subflow:none: there is no such subflow, so that the runtime starts no flow",
     '<stdin>:4:1: mqtt-broker "c": no node uses this configuration node',
-    '<stdin>:2:1: inject "n" in tab "Heating": it is wired to "none", which is no node that receives messages from there',
+    '<stdin>:2:1: inject "n" in tab "Heating": it is wired to "none", which is not a node that can receive its messages',
   ]);
 });
 

@@ -467,7 +467,8 @@ describe("flowgate audit verify", () => {
     expect(await verify()).toEqual({
       code: 1,
       stdout: "",
-      stderr: "flowgate: The audit log was changed: entry 2 was changed, or is not the one that followed entry 1.\n",
+      stderr:
+        "flowgate: The audit log did not pass the check: entry 2 was changed, or is not the one that followed entry 1.\n",
     });
     expect((await sendJson("GET", "/audit:verify")).json()).toMatchObject({
       intact: false,

@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { createBackOff } from "../../src/runtime/back-off.ts";
+import { createBackoff } from "../../src/runtime/backoff.ts";
 import { credentials, fixture, revision, runtimeUnderTest } from "./builders.ts";
 
 const ready = fixture("ready");
@@ -108,7 +108,7 @@ test("resolves a deployment when the child crashes, before the deadline", async 
   expect(runtime.status()).toMatchObject({ state: "restarting", message: "it exited with code 7" });
 });
 
-test("restarts immediately for a deployment that arrives during the back-off", async () => {
+test("restarts immediately for a deployment that arrives during the backoff", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready, restart: { backoffMs: 60_000 } });
   await runtime.apply(revision(1, nodes("crash")), "nodes");
   await runtime.apply(revision(2, nodes("a")), "nodes");
@@ -159,7 +159,7 @@ test("enters safe mode after consecutive crashes, until the next deployment", as
   await runtime.untilState("safe");
   expect(runtime.entries.filter(({ message }) => message.startsWith("deploy"))).toHaveLength(3);
   expect(runtime.status().message).toBe(
-    "it ended 3 times in a row, at last because it exited with code 7; its flows are held back until the next deployment",
+    "it ended 3 times in a row, most recently because it exited with code 7; its flows are held back until the next deployment",
   );
   await runtime.apply(revision(2, nodes("a")), "nodes");
   expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
@@ -167,8 +167,8 @@ test("enters safe mode after consecutive crashes, until the next deployment", as
 
 test("enters safe mode too if a child exits without flows between the crashes", async () => {
   const limits = { backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 1, safeModeAfter: 2 };
-  const backOff = createBackOff(limits);
-  const exit = (hadFlows: boolean, flowsRanMs = 0) => backOff.recordExit({ flowsRanMs, hadFlows }).isCrashLoop;
+  const backoff = createBackoff(limits);
+  const exit = (hadFlows: boolean, flowsRanMs = 0) => backoff.recordExit({ flowsRanMs, hadFlows }).isCrashLoop;
   expect([exit(false), exit(false), exit(true), exit(false), exit(true), exit(false)]).toEqual([
     false,
     false,
@@ -178,6 +178,17 @@ test("enters safe mode too if a child exits without flows between the crashes", 
     true,
   ]);
   expect(exit(true, 1_000)).toBe(false);
+});
+
+test("counts only short runs for the safe mode", () => {
+  const backoff = createBackoff({ backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 8, safeModeAfter: 2 });
+  const exit = (flowsRanMs: number) => backoff.recordExit({ flowsRanMs, hadFlows: true });
+  expect([exit(1_000), exit(1_000), exit(999), exit(999)]).toEqual([
+    { delayMs: 1, isCrashLoop: false },
+    { delayMs: 1, isCrashLoop: false },
+    { delayMs: 2, isCrashLoop: false },
+    { delayMs: 4, isCrashLoop: true },
+  ]);
 });
 
 test("keeps restarting a child that crashes before it is ready", async () => {

@@ -3,14 +3,28 @@ import { once } from "node:events";
 import { gzipSync } from "node:zlib";
 import { Code, type ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import { AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
+import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
+import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
+import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
-import { withMethodRule } from "../../packages/transcoding/src/schema/rules.ts";
+import { maxBodyBytesOf, withMethodRule } from "../../packages/transcoding/src/schema/rules.ts";
 import { send } from "../e2e/rest.ts";
 
 const { issueToken } = AuthService.method;
+const services = [
+  AuditService,
+  AuthService,
+  FlowsService,
+  RevisionsService,
+  RuntimeService,
+  SettingsService,
+  TokensService,
+];
 const limit = 16 * 1024 * 1024;
 
 async function open(tokens: typeof issueToken = issueToken) {
@@ -93,4 +107,10 @@ describe("a message that is small on the wire and large in memory", () => {
     const reply = await post(server.url, path, gzipSync(unknownFields(2 * length)));
     expect(reply.status).toBe(200);
   });
+});
+
+test("only deployments, plans, and creating or replacing a flow accept large messages", () => {
+  const methods = services.flatMap((service) => service.methods);
+  const large = methods.filter((method) => maxBodyBytesOf(method, limit) > 65_536).map(({ name }) => name);
+  expect(large.toSorted()).toEqual(["CreateFlow", "PlanFlows", "SetFlows", "UpdateFlow"]);
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import type { ReplicaStatus } from "../../src/store/cluster.ts";
 import { systemOrigin } from "../../src/store/audit-chain.ts";
 import type { AuditRecord } from "../../src/store/audit-store.ts";
@@ -13,6 +13,7 @@ import { openTcpProxy } from "../tcp-proxy.ts";
 import { draft } from "./builders.ts";
 import { openAt } from "./postgres-location.ts";
 
+const dayMs = 86_400_000;
 const entry: AuditRecord = { kind: "token_created", origin: systemOrigin };
 
 /** Two stores on a new database; `there` is another replica for `here`. */
@@ -58,6 +59,28 @@ test("a reload by another replica is reported, its own is not", async () => {
   expect(await noticed).toEqual({ revision: here.flows.active(), isOwn: false, isReload: true });
   const revision = await commitTo(there);
   expect(events).toEqual([{ revision, isOwn: true }]);
+});
+
+test("the age of what it removes is measured by the clock of the database", async () => {
+  await using stores = await openTwo();
+  const { here, there } = stores;
+  await commitTo(there);
+  await commitTo(there);
+  await there.audit.append([entry, entry]);
+  const { rev } = there.flows.active();
+  const idempotencyKey = { key: "k", fingerprint: new Uint8Array([1]) };
+  const { by } = await there.flows.commit(draft(rev, { idempotencyKey }));
+  await here.flows.catchUp();
+  const before = await here.audit.list({ order: "oldest", limit: 100 });
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 400 * dayMs });
+  try {
+    expect(await here.flows.prune({ maxCount: 100, maxAgeMs: 30 * dayMs })).toBe(0);
+    await here.audit.prune(30 * dayMs);
+    expect(await here.audit.list({ order: "oldest", limit: 100 })).toEqual(before);
+    expect(await here.flows.findRepeated(by, "k")).toMatchObject({ fingerprint: idempotencyKey.fingerprint });
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test("catches up with a commit of another replica", async () => {

@@ -1,18 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import {
-  type AuditEntry,
-  type AuditKind,
-  AuditKindSchema,
-  ListAuditEntriesResponseSchema,
-  VerifyAuditResponseSchema,
-} from "@flowgate/client";
+import { type AuditEntry, type AuditKind, AuditKindSchema, ListAuditEntriesResponseSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/client-action.ts";
-import { CliFailure, usageFailure } from "../failure.ts";
+import { usageFailure } from "../failure.ts";
 import { enumValue, enumWord } from "../output/enum-word.ts";
 import { collectPages, noteMore } from "../output/pages.ts";
 import { printable } from "../output/printable.ts";
 import { formatTime } from "../output/time.ts";
+import { printVerification } from "./print-verification.ts";
 
 export type AuditFlags = {
   readonly kind?: readonly string[];
@@ -65,15 +60,6 @@ function parseKind(word: string): AuditKind {
   return kind;
 }
 
-/** Throws a CliFailure if the log was changed. */
 export async function verifyAtServer({ session, output }: ClientContext, head = ""): Promise<void> {
-  const response = await session.audit.verifyAudit({ head });
-  const { intact, problem, entries } = response;
-  if (intact || output.format !== undefined) {
-    output.message(VerifyAuditResponseSchema, response, () => {
-      const tip = response.head === "" ? "" : ` Head: ${printable(response.head)}`;
-      return `The audit log is intact: ${entries} ${entries === 1 ? "entry" : "entries"}.${tip}`;
-    });
-  }
-  if (!intact) throw new CliFailure(`The audit log was changed: ${printable(problem)}.`);
+  printVerification(output, await session.audit.verifyAudit({ head }));
 }

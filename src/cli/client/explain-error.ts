@@ -92,7 +92,7 @@ function explainCode(error: ConnectError, { server, timeoutMs }: Connection): st
     case Code.ResourceExhausted:
       return `${server} is not available. ${message}${retryAfter(error)}`;
     case Code.Unimplemented:
-      return `${server} does not know this operation: it is not Flowgate, or an older version (${message}) Check the URL, and the version with: curl ${server}/settings`;
+      return `${server} does not know this operation: it is not Flowgate, or an older version. ${message} Check the URL, and the version with: flowgate get settings --server ${server}`;
     default:
       return `${server}: ${message}`;
   }

@@ -3,6 +3,7 @@ import { clientAction } from "../client/client-action.ts";
 import { examples } from "../examples.ts";
 import { usageFailure } from "../failure.ts";
 import type { AuditFlags } from "../audit/audit.ts";
+import type { OutputFormat } from "../output/output-format.ts";
 import { parseLimit, parseTime } from "../parse-values.ts";
 import type { Program } from "../service/program.ts";
 import { addSettings, readFlags } from "../service/flags.ts";
@@ -28,7 +29,11 @@ export function defineAudit(root: Command, { verifyAudit }: Program): void {
     .description("List entries of the audit log, newest first.")
     .option("--kind <kinds...>", "only these kinds, such as deployment or sign_in_failed")
     .option("-u, --user <name>", "only entries of this user")
-    .option("--since <time>", "only entries since this time, or in a duration up to now, such as 24h or 7d", parseTime)
+    .option(
+      "--since <time>",
+      "only entries since this time, or within a duration before now, such as 24h or 7d",
+      parseTime,
+    )
     .option("--until <time>", "only entries before this time", parseTime)
     .option("--limit <number>", "list at most this many", parseLimit, 50)
     .addHelpText(
@@ -68,7 +73,10 @@ export function defineAudit(root: Command, { verifyAudit }: Program): void {
         assertNoServer(root);
         const { verifyAuditCommand } = await import("../service/verify-audit.ts");
         const { readOptions } = await import("../service/read-options.ts");
-        await verifyAuditCommand(head, await readOptions(local, process.env), verifyAudit);
+        const { createOutput } = await import("../output/output.ts");
+        const output = await createOutput(root.opts<{ output?: OutputFormat }>().output);
+        const options = await readOptions(local, process.env);
+        await verifyAuditCommand({ head, options, verify: verifyAudit, output });
         return;
       }
       await clientAction(async (context) => {
@@ -82,7 +90,7 @@ function assertNoServer(root: Command): void {
   const { server, context } = root.opts<{ server?: string; context?: string }>();
   if (server !== undefined || context !== undefined) {
     throw usageFailure(
-      "audit verify checks a server or a store: specify --server and --context, or --config, --data-dir and --store.",
+      "audit verify checks the log either at a server or in a store: use --server or --context, or else --config, --data-dir or --store.",
       "flowgate audit verify",
     );
   }

@@ -55,13 +55,16 @@ async function describe(session: Session, response: SetFlowsResponse): Promise<s
 
 /** The response has no reason but missing types; the history has, for those who may read it. */
 async function findReason({ revisions }: Session, rev: string, { missingTypes }: SetFlowsResponse): Promise<string> {
-  const missing = `these node types are not installed: ${missingTypes.join(", ")}`;
+  const known =
+    missingTypes.length > 0
+      ? `these node types are not installed: ${missingTypes.join(", ")}`
+      : "the log of the service has the reason";
   try {
     const { outcomeMessage } = await revisions.getRevision({ rev });
-    return printable(outcomeMessage || missing);
+    return printable(outcomeMessage || known);
   } catch (error) {
     if (error instanceof ConnectError) {
-      return missingTypes.length > 0 ? printable(missing) : "the log of the service has the reason";
+      return printable(known);
     }
     throw error;
   }

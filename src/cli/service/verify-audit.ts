@@ -1,14 +1,22 @@
+import { create } from "@bufbuild/protobuf";
+import { VerifyAuditResponseSchema } from "@flowgate/client";
 import type { Options } from "../../options/parse.ts";
 import { formatHead, parseHead } from "../../store/audit-chain.ts";
 import type { verifyAudit } from "../../store/open-store.ts";
+import { printVerification } from "../audit/print-verification.ts";
 import { CliFailure, usageFailure } from "../failure.ts";
+import type { Output } from "../output/output.ts";
 
-/** Checks the audit log with `verify`, and prints its head. `head` is one that was printed earlier. */
-export async function verifyAuditCommand(
-  head: string | undefined,
-  options: Options,
-  verify: typeof verifyAudit,
-): Promise<void> {
+export type VerifyAuditOptions = {
+  /** A head that was printed earlier. */
+  readonly head: string | undefined;
+  readonly options: Options;
+  readonly verify: typeof verifyAudit;
+  readonly output: Output;
+};
+
+/** Checks the audit log in the store, and prints the result as if the server had checked it. */
+export async function verifyAuditCommand({ head, options, verify, output }: VerifyAuditOptions): Promise<void> {
   const expected = head === undefined ? undefined : parseHead(head);
   if (head !== undefined && expected === undefined) {
     throw usageFailure(
@@ -19,10 +27,14 @@ export async function verifyAuditCommand(
   const result = await verify(options, expected).catch((error: unknown) => {
     throw new CliFailure(`The audit log can't be read: ${error instanceof Error ? error.message : String(error)}`);
   });
-  if (result.problem !== undefined) {
-    throw new CliFailure(`The audit log was changed: ${result.problem}.`);
-  }
-  const { entries } = result;
-  const tip = result.head.seq === 0 ? "" : ` Head: ${formatHead(result.head)}`;
-  process.stdout.write(`The audit log is intact: ${entries} ${entries === 1 ? "entry" : "entries"}.${tip}\n`);
+  const { entries, problem } = result;
+  printVerification(
+    output,
+    create(VerifyAuditResponseSchema, {
+      intact: problem === undefined,
+      problem: problem ?? "",
+      entries,
+      head: result.head.seq === 0 ? "" : formatHead(result.head),
+    }),
+  );
 }

@@ -26,11 +26,12 @@ export async function appendAudit(query: Query, head: AuditHead, records: readon
 }
 
 /** Removes entries as `AuditStore.prune` does. */
-export async function pruneAudit(query: Query, beforeMs: number): Promise<void> {
+export async function pruneAudit(query: Query, maxAgeMs: number): Promise<void> {
   const head = await lockAudit(query);
+  const oldestMs = (await readTimeMs(query)) - maxAgeMs;
   // Up to the first entry that is to be kept, since the clock may have been set back between entries.
   const [kept] = await query<{ seq: number | null }>("SELECT min(seq) AS seq FROM flowgate.audit WHERE time_ms >= $1", [
-    beforeMs,
+    oldestMs,
   ]);
   const firstKept = kept?.seq ?? head.seq;
   const [last] = await query<AuditHead>(
@@ -58,8 +59,11 @@ export async function readPruned(query: Query): Promise<AuditHead> {
   return parseHead(entry?.subject ?? "") ?? emptyHead;
 }
 
-/** The clock of the database, which all replicas share. */
+/** The time of the database in milliseconds since the epoch, an SQL expression. */
+export const nowMs = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/** Reads the clock of the database, which all replicas share. */
 export async function readTimeMs(query: Query): Promise<number> {
-  const [row] = await query<{ ms: number }>("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms");
+  const [row] = await query<{ ms: number }>(`SELECT ${nowMs} AS ms`);
   return row?.ms ?? Date.now();
 }

@@ -21,11 +21,11 @@ export function createAuditStore(database: Database): AuditStore {
     },
 
     verify: (expected) => verifyAuditLog(database, expected),
-    prune: (beforeMs) => database.transaction((query) => pruneAudit(query, beforeMs)),
+    prune: (maxAgeMs) => database.transaction((query) => pruneAudit(query, maxAgeMs)),
   };
 }
 
-function toCondition({ order, after, kinds = [], user, fromMs, toMs }: AuditQuery): {
+function toCondition({ order, after, kinds = [], user, fromMs, untilMs }: AuditQuery): {
   condition: string;
   values: readonly unknown[];
 } {
@@ -34,7 +34,7 @@ function toCondition({ order, after, kinds = [], user, fromMs, toMs }: AuditQuer
     ["kind = ANY", kinds.length === 0 ? undefined : kinds],
     ['"user" =', user],
     ["time_ms >=", fromMs],
-    ["time_ms <", toMs],
+    ["time_ms <", untilMs],
   ].filter(([, value]) => value !== undefined);
   return {
     condition: ["true", ...terms.map(([term], index) => `${String(term)} ($${index + 1})`)].join(" AND "),

@@ -12,7 +12,10 @@ const heartbeatMs = 1_000;
 const aliveFor = "4 seconds";
 const forgottenAfter = "1 hour";
 
-/** Limits how often the list is read, since that is done by each replica: changes of it, and heartbeats. */
+/**
+ * Minimum milliseconds between reads of the list, which grow with the number of replicas because each reads it: `changed` after a
+ * change, `unchanged` to update heartbeats.
+ */
 const readIntervalMs = (replicas: number) => ({ changed: replicas, unchanged: Math.max(heartbeatMs, 10 * replicas) });
 
 type ReplicaRow = { id: string; status: string; ms_ago: number };

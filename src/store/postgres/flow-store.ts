@@ -6,6 +6,7 @@ import { pruneInBatches } from "../prune-batches.ts";
 import { type EntryRow, entryColumns, toEntry, toPage, toStateColumns } from "../revision-row.ts";
 import type { Revision } from "../revision.ts";
 import { openActiveRevision } from "./active-revision.ts";
+import { nowMs } from "./audit-log.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 import { readExistingRevision, readRevision } from "./read-revision.ts";
@@ -84,8 +85,8 @@ export async function createFlowStore(database: Database, changes: Changes, key:
 
     async findRepeated(by, idempotencyKey) {
       const [row] = await query<Repeated>(
-        'SELECT rev, fingerprint FROM flowgate.idempotency_key WHERE "user" = $1 AND key = $2 AND created_at_ms >= $3',
-        [toPortable(by ?? ""), toPortable(idempotencyKey), Date.now() - keyLifetimeMs],
+        `SELECT rev, fingerprint FROM flowgate.idempotency_key WHERE "user" = $1 AND key = $2 AND created_at_ms >= ${nowMs} - $3`,
+        [toPortable(by ?? ""), toPortable(idempotencyKey), keyLifetimeMs],
       );
       return row && new RepeatedRequest(row.rev, row.fingerprint);
     },

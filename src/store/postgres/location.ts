@@ -91,6 +91,9 @@ function readCertificate(parameter: string, path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (cause) {
-    throw new Error(`store: the file that ${parameter} names can't be read`, { cause });
+    const { code = "unknown error" } = cause as NodeJS.ErrnoException;
+    throw new Error(`store: the file that ${parameter} names can't be read (${code}): check its path and permissions`, {
+      cause,
+    });
   }
 }

@@ -93,8 +93,14 @@ const descriptions: readonly [RegExp, string][] = [
     "the database has too many connections: raise its max_connections, or lower pool_size in the store's URL",
   ],
   [/^57P0[1-3]$/, "the database is starting or stopping"],
-  [/^ECONNREFUSED$/, "no database accepts connections at the address of the store"],
-  [/^ENOTFOUND$|^EAI_AGAIN$/, "the host of the store can't be resolved"],
+  [
+    /^ECONNREFUSED$/,
+    "no database accepts connections at the address of the store: check that it runs, and the host and port in the store's URL",
+  ],
+  [
+    /^ENOTFOUND$|^EAI_AGAIN$/,
+    "the host of the store can't be resolved: check the host in the store's URL, and the name server",
+  ],
   [/^ETIMEDOUT$|^EHOSTUNREACH$|^ENETUNREACH$/, "the database does not respond"],
   [
     /^ERR_TLS|CERT|^UNABLE_TO|SELF_SIGNED/,
@@ -114,7 +120,7 @@ export function describe(error: unknown): string {
     return "the database does not support TLS: enable it there, or add sslmode=disable to the store's URL";
   }
   if (/establishing an SSL/i.test(message)) {
-    return "what listens at the address of the store is no PostgreSQL server";
+    return "the server at the address of the store is not PostgreSQL: check the host and port in the store's URL";
   }
   // Of the driver, also when connecting takes too long.
   if (/timeout|connection terminated/i.test(message)) {

@@ -142,7 +142,7 @@ export async function updateRevision(query: Query, { rev, columns, entry }: Upda
 
 /** Removes at most `pruneBatch` revisions, and returns their number. */
 export async function pruneRevisions(query: Query, { maxCount, maxAgeMs }: Retention): Promise<number> {
-  const oldestMs = maxAgeMs === undefined ? 0 : Date.now() - maxAgeMs;
+  const oldestMs = maxAgeMs === undefined ? 0 : (await readTimeMs(query)) - maxAgeMs;
   // The active revision and its parent, which has the highest lower sequence number, are kept.
   const removed = await query(
     `DELETE FROM flowgate.revision WHERE seq IN (

@@ -10,7 +10,7 @@ import { insert } from "./insert.ts";
 /** For replicas that were without a connection. A replica that misses revocations forgets all tokens that it knows. */
 const revocationsKeptFor = "1 hour";
 
-/** Longer than reading changes takes before a database that does not respond is not usable. */
+/** Must exceed the time after which a database that does not respond counts as unusable (`readMs` in changes.ts). */
 const currentForMs = 3_000;
 
 export function createTokenStore(database: Database, changes: Changes): TokenStore {

@@ -13,9 +13,9 @@ export function appendAudit(db: DatabaseSync, record: AuditRecord): void {
 }
 
 /** Removes entries as `AuditStore.prune` does. Must be called in a transaction that excludes other writers. */
-export function pruneAudit(db: DatabaseSync, beforeMs: number): void {
+export function pruneAudit(db: DatabaseSync, maxAgeMs: number): void {
   // Up to the first entry that is to be kept, since the clock may have been set back between entries.
-  const kept = db.prepare("SELECT min(seq) AS seq FROM audit WHERE time_ms >= ?").get(beforeMs)?.["seq"];
+  const kept = db.prepare("SELECT min(seq) AS seq FROM audit WHERE time_ms >= ?").get(Date.now() - maxAgeMs)?.["seq"];
   const firstKept = kept === null ? newestSeq(db) : Number(kept);
   const last = db.prepare("SELECT seq, hash FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT 1").get(firstKept);
   if (last === undefined) {

@@ -22,13 +22,13 @@ export function createAuditStore(db: DatabaseSync, path: string, writer: Writer)
 
     verify: (expected) => verifyAuditLog(path, expected),
 
-    async prune(beforeMs) {
-      await writer.pruneAudit(beforeMs);
+    async prune(maxAgeMs) {
+      await writer.pruneAudit(maxAgeMs);
     },
   };
 }
 
-function toCondition({ order, after, kinds = [], user, fromMs, toMs }: AuditQuery): {
+function toCondition({ order, after, kinds = [], user, fromMs, untilMs }: AuditQuery): {
   where: string;
   values: SQLInputValue[];
 } {
@@ -45,8 +45,8 @@ function toCondition({ order, after, kinds = [], user, fromMs, toMs }: AuditQuer
   if (fromMs !== undefined) {
     conditions.push(["time_ms >= ?", fromMs]);
   }
-  if (toMs !== undefined) {
-    conditions.push(["time_ms < ?", toMs]);
+  if (untilMs !== undefined) {
+    conditions.push(["time_ms < ?", untilMs]);
   }
   const sql = conditions.map(([each]) => each).join(" AND ");
   return { where: sql === "" ? "" : `WHERE ${sql}`, values: conditions.flatMap(([, ...values]) => values) };

@@ -6,7 +6,7 @@ import { inTransaction } from "./transaction.ts";
 /** The operations that write audit entries only. */
 export type AuditWrites = {
   appendAudit(records: readonly AuditRecord[]): void;
-  pruneAudit(beforeMs: number): void;
+  pruneAudit(maxAgeMs: number): void;
 };
 
 export function auditWrites(db: DatabaseSync): AuditWrites {
@@ -17,6 +17,6 @@ export function auditWrites(db: DatabaseSync): AuditWrites {
           appendAudit(db, record);
         }
       }),
-    pruneAudit: (beforeMs) => inTransaction(db, () => pruneAudit(db, beforeMs)),
+    pruneAudit: (maxAgeMs) => inTransaction(db, () => pruneAudit(db, maxAgeMs)),
   };
 }

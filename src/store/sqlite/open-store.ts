@@ -114,7 +114,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
         append: (records) => run(() => audit.append(records)),
         list: (query) => run(() => audit.list(query)),
         verify: (expected) => run(() => audit.verify(expected)),
-        prune: (beforeMs) => run(() => audit.prune(beforeMs)),
+        prune: (maxAgeMs) => run(() => audit.prune(maxAgeMs)),
       },
       logins: createLoginAttempts(db, writer, run),
       cluster: undefined,

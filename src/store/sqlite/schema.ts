@@ -148,11 +148,11 @@ const migrations = [
   CREATE INDEX failed_login_time ON failed_login (at_ms);
   `,
 ];
-const SCHEMA_VERSION = migrations.length;
+const schemaVersion = migrations.length;
 
 /** Migrates an empty database or an older schema to the current version. */
 export function migrate(db: DatabaseSync, path: string): void {
-  if (readVersion(db, path) === SCHEMA_VERSION) {
+  if (readVersion(db, path) === schemaVersion) {
     return;
   }
   db.function("document_text", { deterministic: true }, (flows) => zstdDecompressSync(flows as Uint8Array).toString());
@@ -167,7 +167,7 @@ export function migrate(db: DatabaseSync, path: string): void {
 
 /** Writes the schema version, which is a durable write that does not change the database. */
 export function setVersion(db: DatabaseSync): void {
-  db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+  db.exec(`PRAGMA user_version = ${schemaVersion}`);
 }
 
 /** Returns the version of the schema; 0 if the database is empty. Throws if it is not a Flowgate database, or a newer one. */
@@ -185,9 +185,9 @@ export function readVersion(db: DatabaseSync, path: string): number {
     throw new Error(`${path} is the database of another program: use another file.`);
   }
   const version = Number(row["version"]);
-  if (version > SCHEMA_VERSION) {
+  if (version > schemaVersion) {
     throw new Error(
-      `${path} was created by a newer version of Flowgate (schema version ${version}; this one supports ${SCHEMA_VERSION}): use that version.`,
+      `${path} was created by a newer version of Flowgate (schema version ${version}; this one supports ${schemaVersion}): use that version.`,
     );
   }
   return version;
@@ -202,7 +202,7 @@ export function assertFlowgateDatabase(db: DatabaseSync, path: string): void {
 
 /** Throws if the schema is that of an older version. */
 export function assertCurrentSchema(db: DatabaseSync, path: string): void {
-  if (readVersion(db, path) < SCHEMA_VERSION) {
+  if (readVersion(db, path) < schemaVersion) {
     throw new Error(
       `${path} has the schema of an older version: start the service with it once. If it is a backup, restore it to a new data directory first.`,
     );

@@ -215,7 +215,7 @@ test.each([
     "- {id: a1, type: inject, z: a}\n",
     "tabs/more.yaml:1:1: was not written by an export, and its nodes belong to no exported file of this name: move or remove it",
   ],
-  ["a file that can't be read", "tabs/a.yaml", "- id: a\n  id: b\n", "tabs/a.yaml:2:3: this key occurs twice"],
+  ["a file that can't be read", "tabs/a.yaml", "- id: a\n  id: b\n", "tabs/a.yaml:2:3: duplicate key"],
 ])("writes nothing to a folder with %s", async (_, name, text, message) => {
   await using folder = await openFolder();
   await put(folder.path, name, text);
@@ -245,7 +245,7 @@ test("rejects a file as the folder, and a folder as the index", async () => {
   );
   expect(await Promise.all(failures)).toEqual([
     "file/tabs/a.yaml: a part of this path is a file: remove it, or choose another place",
-    "flows/index.yaml: is a folder, and must be a file: remove or rename it",
+    "flows/index.yaml: is a folder, but a file is required: specify a file, or rename the folder",
   ]);
 });
 

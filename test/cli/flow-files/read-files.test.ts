@@ -86,13 +86,13 @@ describe("reports", () => {
       { "a.json": '[\n  {"id": "a",}\n]' },
       "a.json:2:14: is not valid JSON: a key in double quotes was expected",
     ],
-    ["JSON that ends too early", { "a.json": '[\n  {"id": "a"' }, "a.json:2:13: is not valid JSON: it ends too early"],
+    ["JSON that ends unexpectedly", { "a.json": '[\n  {"id": "a"' }, "a.json:2:13: is not valid JSON: unexpected end"],
     [
       "a repeated key in JSON",
       { "a.json": '[\n  {"id": "a",\n   "id": "b", "type": "t"}\n]' },
-      "a.json:3:4: [0].id: this key stands twice in its object",
+      "a.json:3:4: [0].id: duplicate key",
     ],
-    ["a repeated key in YAML", { "a.yaml": "- id: a\n  type: t\n  id: b\n" }, "a.yaml:3:3: this key occurs twice"],
+    ["a repeated key in YAML", { "a.yaml": "- id: a\n  type: t\n  id: b\n" }, "a.yaml:3:3: duplicate key"],
     ["a tab in YAML", { "a.yaml": "- id: a\n\ttype: t\n" }, "a.yaml:2:2: this is not valid YAML"],
     [
       "a merge conflict in YAML",
@@ -112,7 +112,7 @@ describe("reports", () => {
     [
       "control characters in names and keys, which are escaped",
       { "a\x1b[2J.json": '{"flows": [], "\x1b[2J": 1}'.replace("\x1b", "\\u001b"), "b.json": '{"a\\u001b": ' },
-      "a\\x1b[2J.json:1:15: is not a known key: beside flows, only rev and credentials are\nb.json:1:13: is not valid JSON: it ends too early",
+      "a\\x1b[2J.json:1:15: \\x1b[2J: unknown key: only flows, rev and credentials are allowed\nb.json:1:13: is not valid JSON: unexpected end",
     ],
     [
       "an integer that would be rounded, in YAML",
@@ -138,7 +138,7 @@ describe("reports", () => {
     [
       "another key",
       { "a.yaml": "flows: []\nrevision: r\n" },
-      "a.yaml:2:1: is not a known key: beside flows, only rev and credentials are",
+      "a.yaml:2:1: revision: unknown key: only flows, rev and credentials are allowed",
     ],
     [
       "a revision that is not text",
@@ -171,7 +171,7 @@ describe("reports", () => {
 
   test("syntax errors of all files", async () => {
     expect(await problemsOf({ "a.json": "[", "b.yaml": "- id: a\n  id: b\n" })).toBe(
-      "a.json:1:2: is not valid JSON: it ends too early\nb.yaml:2:3: this key occurs twice",
+      "a.json:1:2: is not valid JSON: unexpected end\nb.yaml:2:3: duplicate key",
     );
   });
 

@@ -135,7 +135,7 @@ describe("a user folder that Node-RED has made", () => {
       "no secret",
       { "settings.js": undefined },
       undefined,
-      "flows_cred.json: is encrypted, and neither settings.js nor .config.runtime.json has the secret: specify it as credentialSecret",
+      "flows_cred.json: is encrypted, and neither settings.js nor .config.runtime.json has the secret: specify it with --credential-secret-file",
     ],
     [
       "broken credentials",
@@ -153,7 +153,7 @@ describe("a user folder that Node-RED has made", () => {
       "cut credentials",
       { "flows_cred.json": '{"$": ' },
       undefined,
-      "flows_cred.json:1:7: is not valid JSON: it ends too early",
+      "flows_cred.json:1:7: is not valid JSON: unexpected end",
     ],
     [
       "empty credentials",
@@ -161,7 +161,7 @@ describe("a user folder that Node-RED has made", () => {
       undefined,
       "flows_cred.json: is empty: restore it from Node-RED's backup of it, .flows_cred.json.backup, or remove it if no node has credentials",
     ],
-    ["cut flows", { "flows.json": '[{"id":' }, undefined, "flows.json:1:8: is not valid JSON: it ends too early"],
+    ["cut flows", { "flows.json": '[{"id":' }, undefined, "flows.json:1:8: is not valid JSON: unexpected end"],
     [
       "no flows",
       { "flows.json": undefined },
@@ -216,7 +216,7 @@ test("reads a folder with a generated secret and a file that is named after the 
 
   await writeFile(join(folder.path, "flows_other.json"), "[]");
   expect(await failureOf(folder.path, readUserFolder({ folder: folder.path }))).toMatch(
-    /^\.: has several files of flows \(flows_.*\.json, flows_.*\.json\): specify which one to import$/,
+    /^\.: has several files of flows \(flows_.*\.json, flows_.*\.json\): specify one with --flow-file$/,
   );
   expect((await readUserFolder({ folder: folder.path, flowFile: "flows_other.json" })).flows).toEqual([]);
 }, 120_000);
@@ -259,8 +259,8 @@ module.exports = {
     expect(notes).toEqual([
       "6: adminAuth.users[0].password can't be imported, because it is read from the environment variable HASH",
       "7: adminAuth.users[1].password can't be imported, because it is not a bcrypt hash: create one with flowgate hash-password",
-      "8: adminAuth.users[2].permissions can't be imported, because it is no permission of Flowgate",
-      "9: adminAuth.users[3].permissions can't be imported, because it is no permission of Flowgate",
+      "8: adminAuth.users[2].permissions can't be imported, because Flowgate has no such permission",
+      "9: adminAuth.users[3].permissions can't be imported, because Flowgate has no such permission",
       "9: adminAuth.users[3].permissions can't be imported, because no permission is left: choose from *, read, and those of docs/configuration.md",
       "10: adminAuth.users[4].username can't be imported, because it is computed when the file runs",
       "12: adminAuth.tokens can't be imported, because it is a function",

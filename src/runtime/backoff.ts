@@ -1,14 +1,14 @@
-export type BackOffLimits = {
-  /** Delay before the first restart in milliseconds; doubles with each early exit, up to `maxBackoffMs`. */
+export type BackoffLimits = {
+  /** Delay before the first restart in milliseconds; doubles with each further one, up to `maxBackoffMs`, until a run is not short. */
   readonly backoffMs: number;
   readonly maxBackoffMs: number;
-  /** An exit is early if the child ran flows for less than this. */
+  /** A run is short if the child ran flows for less than this. */
   readonly shortLifeMs: number;
-  /** The number of consecutive early exits after which the child starts in safe mode, without flows. */
+  /** The number of consecutive short runs with flows after which the child starts in safe mode, without flows. */
   readonly safeModeAfter: number;
 };
 
-export type BackOff = {
+export type Backoff = {
   /**
    * Records the exit of a child that ran flows for `flowsRanMs`, and returns when to start the next one and whether to start
    * it without flows. Only exits with flows count towards a crash loop: any other exit has a cause outside of the flows,
@@ -22,27 +22,27 @@ export type BackOff = {
   reset(): void;
 };
 
-export function createBackOff(limits: BackOffLimits): BackOff {
-  let earlyExits = 0;
-  /** Those of the early exits that had flows. */
-  let crashes = 0;
+export function createBackoff(limits: BackoffLimits): Backoff {
+  let restarts = 0;
+  let shortRuns = 0;
 
+  const reset = (): void => {
+    restarts = 0;
+    shortRuns = 0;
+  };
   return {
     recordExit({ flowsRanMs, hadFlows }) {
       if (flowsRanMs >= limits.shortLifeMs) {
-        earlyExits = 0;
-        crashes = 0;
+        reset();
+      } else if (hadFlows) {
+        shortRuns += 1;
       }
-      earlyExits += 1;
-      if (hadFlows) crashes += 1;
+      restarts += 1;
       return {
-        delayMs: Math.min(limits.backoffMs * 2 ** (earlyExits - 1), limits.maxBackoffMs),
-        isCrashLoop: crashes >= limits.safeModeAfter,
+        delayMs: Math.min(limits.backoffMs * 2 ** (restarts - 1), limits.maxBackoffMs),
+        isCrashLoop: shortRuns >= limits.safeModeAfter,
       };
     },
-    reset() {
-      earlyExits = 0;
-      crashes = 0;
-    },
+    reset,
   };
 }

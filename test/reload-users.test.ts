@@ -44,7 +44,7 @@ test("changes nothing if the users are the same, or the options can't be read", 
     [],
     ["the configuration was read again: the users in force are unchanged"],
   ]);
-  const reason = "/etc/flowgate.yaml:3: this key occurs twice";
+  const reason = "/etc/flowgate.yaml:3: duplicate key";
   await reload.reload(async () => {
     throw new Error(reason);
   });

@@ -58,7 +58,7 @@ const fast: Readonly<Record<string, Flood>> = {
         return Buffer.concat([get(streamId), frame(type.rstStream, 0, streamId, uint32(errorCode.cancel))]);
       }),
   },
-  "HTTP/2 trailers that are none": {
+  "HTTP/2 invalid trailers": {
     open: openRaw2,
     next: (at) =>
       repeat(50, (each) => {

@@ -55,11 +55,14 @@ export function openAnalysis(log: Logger, memoryMb: number): Analysis {
       data: undefined,
       limits: { maxOldGenerationSizeMb: memoryMb },
       outOfMemory: () =>
-        new FlowgateError("limit_exceeded", `${participle} these flows takes more memory than limits.memoryMb allows`),
+        new FlowgateError(
+          "limit_exceeded",
+          `${participle} these flows takes more memory than limits.memoryMb allows: raise it, or make the flows smaller`,
+        ),
       onUnexpectedExit: (err) => log.error({ err }, `the thread that ${verb} flows exited`),
     });
   const thread = openThread("flowgate analysis", "compares", "comparing");
-  // So that nobody who may only read delays those who restore a revision.
+  // Restores validate on a separate thread, so that diffs and plans, which need only read permissions, can't delay them.
   const validationThread = openThread("flowgate validation", "validates", "validating");
 
   return {

@@ -2,7 +2,7 @@ import type { FlowStore } from "../store/flow-store.ts";
 import type { RevisionEntry } from "../store/revision.ts";
 import type { Settlement } from "./settlement.ts";
 
-/** Resolves with the settlement of a revision that the one after it has undone automatically; undefined: it was not. */
+/** Resolves with the settlement of a revision if the next revision is its automatic undo, otherwise with undefined. */
 export async function findAutomaticUndo(
   store: Pick<FlowStore, "list">,
   entry: RevisionEntry,

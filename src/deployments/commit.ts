@@ -5,9 +5,9 @@ import { isMismatch, toDraft } from "./draft.ts";
 import { mergeOrReject } from "./merge.ts";
 
 /**
- * Commits a change. If no revision is expected to be active, a change that another commit precedes is applied to that one.
- * Otherwise it is merged with it if the caller asks for that. Rejects with `version_mismatch`, `precondition_failed` or
- * `merge_conflict`.
+ * Commits a change. Without an expected revision, a change that loses a race is applied again, to the revision that won. With one,
+ * it is merged with that revision if the caller asks for it, and rejected otherwise: with `version_mismatch`,
+ * `precondition_failed` or `merge_conflict`.
  */
 export async function commitChange(change: Change, call: DeploymentCall, options: CommitOptions): Promise<Committed> {
   const { store } = options;

@@ -29,9 +29,9 @@ type Probation = {
 };
 
 /**
- * Watches deployed revisions for a while, and undoes those that fail. With several replicas, the one that made a revision watches
- * all of them, and each other one watches itself, since the former may end. They can't undo a revision twice: the undo is a
- * commit that replaces this revision.
+ * Watches deployed revisions for a while, and undoes those that fail. With several replicas, the replica that committed the
+ * revision watches all replicas, and each other replica watches itself, in case the first one exits. A revision can't be undone
+ * twice: its undo is a commit with this revision as the parent.
  */
 export interface Probations extends Disposable {
   /** A reload is watched on this replica only. */

@@ -11,7 +11,7 @@ export type Contained = {
 };
 
 /** Whether a node contains others, or is an instance of a subflow. No other nodes matter to `readContainment`. */
-export function isContained({ type }: Contained): boolean {
+export function affectsContainment({ type }: Contained): boolean {
   return type === "group" || type === "subflow" || type.startsWith(instancePrefix);
 }
 

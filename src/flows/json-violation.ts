@@ -7,7 +7,7 @@ import { prependKeyIfFound, type Violation, prependKey } from "./violation.ts";
  * Protobuf decoders reject more than 100 nested messages. Each object in a Struct counts as two (Struct, Value), and as three
  * in decoders that count map entries (C++, Java, Python). Including the request and the node, all of them accept 32 levels.
  */
-export const MAX_DEPTH = 32;
+export const maxNodeDepth = 32;
 
 /** Finds the first part of a value that some protocol can't represent. `level` is the nesting of the value; a node has 1. */
 export function findJsonViolation(value: JsonValue | undefined, level: number): Violation | undefined {
@@ -23,8 +23,8 @@ export function findJsonViolation(value: JsonValue | undefined, level: number): 
         return undefined;
       }
       // Limits the recursion too, so that a document can't overflow the stack.
-      if (level > MAX_DEPTH) {
-        return { path: [], message: `must not be nested deeper than ${MAX_DEPTH} levels of objects and arrays` };
+      if (level > maxNodeDepth) {
+        return { path: [], message: `must not be nested deeper than ${maxNodeDepth} levels of objects and arrays` };
       }
       return Array.isArray(value) ? findElementViolation(value, level) : findMemberViolation(value, level);
     default:

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
 import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, FlowNode } from "./configuration.ts";
-import { type Contained, isContained, readContainment } from "./containment.ts";
+import { type Contained, affectsContainment, readContainment } from "./containment.ts";
 import { findCredentialsViolation } from "./credentials-violation.ts";
 import { findReservedName } from "./reserved-names.ts";
 import { prependKeyIfFound, type Violation, invalidFlows, quoteInput, prependKey } from "./violation.ts";
@@ -56,7 +56,7 @@ export function* findViolations(
   located: readonly LocatedNode[],
   others: readonly FlowNode[] = [],
 ): Generator<Violation> {
-  const containers = others.filter(isContained);
+  const containers = others.filter(affectsContainment);
   const containment = readContainment([...containers, ...located.map(({ node }) => toContained(node))]);
   const paths = findTakenIds(located, others);
 

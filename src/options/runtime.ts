@@ -25,7 +25,7 @@ export const runtime = z.strictObject({
   leaseMs: wholeNumber(1_000, 3_600_000)
     .default(10_000)
     .describe(
-      "How long after the failure of the replica that runs the flows another one takes over, with `one`. The flows are stopped earlier if the store cannot be reached.",
+      "With `runtime.mode: one`: the time after which another replica takes over when the one that runs the flows fails. The flows are stopped earlier if the store cannot be reached.",
     ),
   host: text
     .default("localhost")
@@ -39,7 +39,7 @@ export const runtime = z.strictObject({
   deadlineMs: milliseconds
     .default(runtimeDefaults.deadlineMs)
     .describe(
-      "How long flows may take to start, and the response to their deployment may wait for it; at least 1 s plus 5 ms per node. The deployment remains committed in any case.",
+      "Time limit for flows to start, and for the response to their deployment to wait for that; at least 1 s plus 5 ms per node. The deployment remains committed in any case.",
     ),
   maxOldSpaceMb: wholeNumber(16, 1_048_576)
     .optional()
@@ -51,7 +51,7 @@ export const runtime = z.strictObject({
     .enum(["never", "full", "always"], "must be one of: never, full, always")
     .default(runtimeDefaults.freshProcess)
     .describe(
-      "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second, flooded the log, or used up the connections of the service.",
+      "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second, flooded the log, used up their share of the connections and calls of the service, or failed too many logins.",
     ),
   restart: z
     .strictObject({

@@ -9,7 +9,7 @@ import { createThread } from "../thread.ts";
 import { takeEncodedRequest, getEncodedRequest } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { deserializeError } from "./serialized-error.ts";
-import { findVersionMismatch, isInvalidMessage } from "./version-mismatch.ts";
+import { findApiVersionMismatch, isInvalidMessage } from "./api-version-mismatch.ts";
 
 /** Prepares deployments for the commit. Disposing stops the thread. */
 export interface Preparation extends AsyncDisposable {
@@ -58,7 +58,7 @@ export function openPreparation({
     async prepare(request, current) {
       const encoded = getEncodedRequest(request);
       // Must read the bytes before they are transferred to the thread.
-      const versionMismatch = findVersionMismatch(encoded);
+      const versionMismatch = findApiVersionMismatch(encoded);
       const length = encoded?.bytes.length ?? 0;
       const source = length > maxShortBytes ? takeEncodedRequest(request) : undefined;
       const thread = length > maxMediumBytes ? large : medium;

@@ -41,9 +41,9 @@ async function prepare({ source, typeName, current }: PreparationCall): Promise<
 }
 
 function createDecoder(method: DescMethodUnary): (source: EncodedRequest) => Message | Promise<Message> {
-  const decodeHttp = createRequestDecoder(method, { protoKeys: "reject" });
+  const decodeHttp = createRequestDecoder(method, { prototypeKeys: "reject" });
   const decodeRpc = {
-    json: createJsonCodec(method, { maxDepth, registry: createReachableRegistry([method]), protoKeys: "reject" })
+    json: createJsonCodec(method, { maxDepth, registry: createReachableRegistry([method]), prototypeKeys: "reject" })
       .decode,
     proto: createProtoDecoder(method),
   };

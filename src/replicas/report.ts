@@ -33,7 +33,7 @@ function describeRun(
     return { rev, seq, outcome: "pending", message: undefined, missingTypes: [] };
   }
   const { rev, seq } = last.revision;
-  // Flows that have been started are not a result again until their process is restarted.
+  // After a crash, `lastResult` stays `running` until the restarted process reports a new result.
   const hasCrashed = last.result.outcome === "running" && state === "restarting";
   const result = hasCrashed ? { outcome: "crashed" as const, missingTypes: [], message } : last.result;
   return { rev, seq, outcome: result.outcome, message: outcomeMessage(result), missingTypes: result.missingTypes };

@@ -25,13 +25,13 @@ export async function endLeftovers(file: string, log: Logger): Promise<void> {
 }
 
 async function endLeftover({ pid, identity }: Noted, log: Logger): Promise<void> {
-  log.warn({ pid }, "an earlier run of the service has left a process of the flow runtime behind, which is ended");
+  log.warn({ pid }, "a flow runtime process of an earlier run of the service is still running: it is killed");
   try {
     // Each process of the runtime has a group of its own.
     process.kill(-pid, "SIGKILL");
     await untilExited(pid, identity);
   } catch (err) {
-    log.error({ err, pid }, "the process of the flow runtime that was left behind could not be ended: end it by hand");
+    log.error({ err, pid }, "the flow runtime process of an earlier run could not be killed: kill it by hand");
   }
 }
 
@@ -56,8 +56,8 @@ function isRunning(pid: number, identity: string): boolean {
 }
 
 /**
- * The number of a process is used again, but not with the same start time since the same boot. Containers that share a directory
- * have numbers of their own. Undefined if the process has exited, or without /proc.
+ * Process ids are reused, but not with the same start time within one boot. Containers that share a directory have their own
+ * process ids. Undefined if the process has exited, or without /proc.
  */
 function identify(pid: number): string | undefined {
   const stat = read(`/proc/${pid}/stat`);
@@ -66,7 +66,7 @@ function identify(pid: number): string | undefined {
   // proc_pid_stat(5). The name, in parentheses, can contain any character.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [state, threads, startTime] = [fields[0], fields[17], fields[19]];
-  // The first thread waits for its parent only when it is the last one; others may still hold the files.
+  // The process has exited only if the zombie main thread is its last one: other threads may still hold files open.
   if (state === "Z" && threads === "1") return undefined;
   return `${pid} ${startTime} ${readlinkSync("/proc/self/ns/pid")} ${bootId}`;
 }

@@ -4,8 +4,8 @@ import { constants, setPriority } from "node:os";
 const { PRIORITY_BELOW_NORMAL } = constants.priority;
 
 /**
- * Lets all other processes have the CPU before this one, as far as Linux lets it be: a priority is that of a thread, and where the kernel
- * groups the processes of a session (autogroup in sched(7)), that of the group. The process must lead a session of its own.
+ * Lowers the CPU priority of the process below that of all others, as far as Linux permits: priorities belong to threads and,
+ * where the kernel groups the processes of a session (autogroup, sched(7)), to the group. The process must lead its own session.
  */
 export function lowerPriority(pid: number): void {
   try {

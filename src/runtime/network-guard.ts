@@ -18,7 +18,8 @@ type Prototype = Record<string, (this: object, ...args: unknown[]) => unknown>;
 const EACCES = -os.constants.errno.EACCES;
 const EADDRNOTAVAIL = -os.constants.errno.EADDRNOTAVAIL;
 
-const notSupported = "this version of Node.js lacks an internal that limits the network of flows: use Node.js 26";
+const notSupported =
+  "this version of Node.js lacks an internal function that is needed to restrict the network access of flows: use Node.js 26";
 
 const maxReports = 100;
 

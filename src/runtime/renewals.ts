@@ -11,13 +11,16 @@ type Renewal = {
 
 /** Decides which deployments start in a new process. */
 export type Renewals = {
-  /** The next deployment does, because code of the current flows may disturb it. `stopMs` as in `Renewal`. False: it did already. */
+  /**
+   * Makes the next deployment start in a new process, because code of the current flows may disturb it. Returns false if it
+   * already would, with the same `stopMs` (see `Renewal`) or less.
+   */
   distrust(reason: string, stopMs?: number): boolean;
-  /** The next deployment does, on demand. */
+  /** Makes the next deployment start in a new process, on demand. */
   request(): void;
   /** Undefined: a deployment of this type runs in the current process. */
   find(type: DeploymentType): Renewal | undefined;
-  /** A deployment has started in a new process. The restart of the same flows after a failure is none. */
+  /** Must be called when a deployment has started in a new process, but not when the same flows are restarted after a failure. */
   clear(): void;
 };
 

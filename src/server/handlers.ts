@@ -83,7 +83,7 @@ export function createHandlers(
       return failure;
     },
     maxBodyBytes: bodyBytes,
-    protoKeys: "reject",
+    prototypeKeys: "reject",
     deferred,
     maxTimeoutMs: deadlineMs,
   });

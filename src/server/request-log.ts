@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { RequestContext } from "./pipeline/request-context.ts";
 
-/** Logs each completed request; undefined if the log level excludes that, so that it costs nothing. */
+/** Logs each completed request at `debug`, failed ones (5xx) at `error`. Undefined unless `debug` is enabled: then not even failed requests are logged. */
 export function createRequestLog(log: Logger): ((request: RequestContext) => void) | undefined {
   if (!log.isLevelEnabled("debug")) {
     return undefined;

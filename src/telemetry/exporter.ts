@@ -20,7 +20,7 @@ export type ExporterOptions = {
   readonly endpoint: string;
   /** Sent with each export. They may be secret. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The part of all traces that begin here, from 0 to 1; for others their beginner has decided. */
+  /** The fraction of the traces started here that is recorded, from 0 to 1. For traces started by a caller, the caller has decided. */
   readonly sampleRatio: number;
   readonly serviceName: string;
 };

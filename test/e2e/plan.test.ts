@@ -121,7 +121,7 @@ describe("a plan", () => {
           nodeId: "b",
           container: "T",
           message:
-            'function "b" in tab "tab T": it is wired to "gone", which is no node that receives messages from there',
+            'function "b" in tab "tab T": it is wired to "gone", which is not a node that can receive its messages',
         },
       ],
     });
@@ -166,7 +166,7 @@ describe("a plan", () => {
     const reply = await send("POST", "/flows:plan", { headers: { ...nodes, ...asText }, body: target });
     expect(reply.headers).toMatchObject({ "content-type": "text/plain; charset=utf-8", vary: /Accept/ });
     expect(reply.body).toBe(`nodes to start: 0, to stop: 1, to restart: 1
-warning: function "b" in tab "tab T": it is wired to "gone", which is no node that receives messages from there
+warning: function "b" in tab "tab T": it is wired to "gone", which is not a node that can receive its messages
 
 0 added, 1 removed, 1 changed
 

@@ -1,7 +1,7 @@
 import { create, fromBinary, fromJson, type JsonValue, toBinary, toJson } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { GetFlowsResponseSchema, SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import { MAX_DEPTH } from "../../src/flows/json-violation.ts";
+import { maxNodeDepth } from "../../src/flows/json-violation.ts";
 import { parseFlows } from "../../src/flows/parse-flows.ts";
 import { toNodes } from "../../src/flows/to-nodes.ts";
 import { failure, node } from "./builders.ts";
@@ -21,7 +21,7 @@ function nested(depth: number, wrap: (value: JsonValue) => JsonValue) {
 }
 
 test.each(containers)("all protocols encode and decode %s at the maximum depth", (_, wrap) => {
-  const request = create(SetFlowsRequestSchema, { flows: [nested(MAX_DEPTH, wrap)] });
+  const request = create(SetFlowsRequestSchema, { flows: [nested(maxNodeDepth, wrap)] });
   const response = create(GetFlowsResponseSchema, { flows: toNodes(parseFlows(request.flows).flows) });
 
   expect(fromBinary(SetFlowsRequestSchema, toBinary(SetFlowsRequestSchema, request))).toEqual(request);
@@ -34,11 +34,11 @@ test("the maximum depth is within the 100 nested messages of a decoder that coun
   const properties = { struct: 1, entry: 1, value: 1 };
   const perLevel = properties.struct + properties.entry + properties.value;
   const requestAndNode = 2;
-  expect(requestAndNode + MAX_DEPTH * perLevel).toBeLessThanOrEqual(100);
+  expect(requestAndNode + maxNodeDepth * perLevel).toBeLessThanOrEqual(100);
 });
 
 test.each(containers)("rejects %s that are one level deeper", (_, wrap) => {
-  expect(failure(() => parseFlows([nested(MAX_DEPTH + 1, wrap)]))).toMatch(
+  expect(failure(() => parseFlows([nested(maxNodeDepth + 1, wrap)]))).toMatch(
     /^invalid_flows flows\[0\]\.p(\.k|\[0\])+: must not be nested deeper than 32 levels of objects and arrays$/,
   );
 });

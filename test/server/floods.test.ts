@@ -76,7 +76,7 @@ const floods: Record<string, Flood> = {
     bytes: Buffer.concat([post(1), repeat(1_000, () => frame(type.data, 0, 1)), frame(type.data, flag.endStream, 1)]),
   },
   // CVE-2025-8671: makes the server reset streams that it is processing.
-  "trailers that are none": {
+  "invalid trailers": {
     limit: "invalidFrames",
     most: 100,
     code: errorCode.internal,

@@ -520,7 +520,9 @@ describe("at the start", () => {
 
   test("warns of a certificate that has expired, or is not valid yet", async () => {
     await using expired = await open({ server: issueServer(authority, { to: daysFromNow(-0.5) }) });
-    expect(await expired.logged(/tls\.certFile/)).toContain("the certificate has expired, clients will reject it");
+    expect(await expired.logged(/tls\.certFile/)).toContain(
+      "the certificate has expired, clients will reject it: renew it",
+    );
     await using early = await open({ server: issueServer(authority, { from: daysFromNow(0.5) }) });
     expect(await early.logged(/tls\.certFile/)).toContain("the certificate is not valid yet, clients will reject it");
   });
@@ -611,7 +613,7 @@ describe("when the files change", () => {
         await writeFile(server.certFile, expired.cert);
         await writeFile(server.keyFile, expired.key);
       },
-      /tls\.certFile: the certificate has expired/,
+      /tls\.certFile: the certificate expired on .*: renew it/,
     ],
   ])("files that %s are not used", async (_name, change, reason) => {
     const first = issueServer(authority);

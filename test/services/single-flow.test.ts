@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { MAX_DEPTH } from "../../src/flows/json-violation.ts";
+import { maxNodeDepth } from "../../src/flows/json-violation.ts";
 import { sets } from "../flows/builders.ts";
 import { type FlowsUnderTest, openFlows } from "./flows-under-test.ts";
 
@@ -64,7 +64,7 @@ test.each(["a", "b", "global"])("replacing the flow %s by itself changes nothing
 test("a node in a subflow may be nested as deep as in a deployment", async () => {
   await using flows = await openFlows();
   let deep: JsonValue = {};
-  for (let level = 2; level < MAX_DEPTH; level++) {
+  for (let level = 2; level < maxNodeDepth; level++) {
     deep = { a: deep };
   }
   const nodes = [

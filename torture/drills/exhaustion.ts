@@ -25,8 +25,8 @@ export const exhaustion: Drill = {
     "Meanwhile operators deploy a correction over the Unix socket and over TCP with a token, and log in. Each attack is repeated for each of them; in small size " +
     "the correction may take ten seconds. The control is an operator without a token, for whom there is no reserve, during 260 slow calls of another process.",
   limits:
-    "A correction during the largest attack takes up to 1.9 s on two cores, of which the wait for its connection to be accepted, and the exit of the process " +
-    "with 10,000 sockets, are the most: a slower machine takes longer.",
+    "A correction during the largest attack takes up to two seconds on two cores, and longer on a slower machine. Most of this time is the wait until its " +
+    "connection is accepted, and the exit of a process with 10,000 sockets.",
   async run(context) {
     const direct = await attack(context, {}, (port) => ({
       "1,100 reconnecting connections": holdConnections(port, 1_100),

@@ -37,7 +37,11 @@ export const killAtSystemCalls: Drill = {
       loads: [{ name: "kills during a deployment", count: sum(({ kills }) => kills), minimum: pick(10, 100) }],
       figures: [
         { name: "of them with the deployment active after the restart", value: sum(({ active }) => active), unit: "" },
-        { name: "deployments that passed the call before they made it", value: sum(({ passed }) => passed), unit: "" },
+        {
+          name: "deployments acknowledged before the service made the call",
+          value: sum(({ passed }) => passed),
+          unit: "",
+        },
       ],
       violations: results.flatMap(({ violations }) => violations),
       controls: [await lostLog(context)],

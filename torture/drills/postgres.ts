@@ -25,9 +25,9 @@ export const postgres: Drill = {
     "stored unless the answer says that its outcome is unknown, deployments stay linearizable, and the replicas recover by themselves.",
   method:
     "Client processes deploy and read at two replicas over REST, Connect and gRPC, with and without an expected revision, while the server is killed with " +
-    "SIGKILL, or stopped in its immediate mode, and started again. Its default is `synchronous_commit = off`, and it writes such commits to the disk " +
-    "seconds later. After each start, both replicas have to become ready without a restart. The operations are checked as in " +
-    "[linearizability](#linearizability), and each replica its audit log. The control are replicas that leave `synchronous_commit` as it is.",
+    "SIGKILL, or stopped in its immediate mode, and started again. The server is configured with `synchronous_commit = off`, so that it writes commits " +
+    "to the disk seconds later. After each start, both replicas have to become ready without a restart. The operations are checked as in " +
+    "[linearizability](#linearizability), and each replica its audit log. The control is a pair of replicas that do not override `synchronous_commit`.",
   limits:
     "One server. A standby that is promoted is tested by [test/store/postgres-failures.test.ts](../test/store/postgres-failures.test.ts).",
   programs: [ipcrm],

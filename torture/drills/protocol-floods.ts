@@ -14,7 +14,7 @@ export const protocolFloods: Drill = {
     "A client without a token that floods a connection with frames or header fields, or is slow on purpose, loses this connection; others are served.",
   method:
     "All floods of [floods.ts](../torture/floods.ts) run at the same time, each on connections of its own: rapid reset, CONTINUATION, PING, SETTINGS, " +
-    "WINDOW_UPDATE, PRIORITY, unknown frames, empty DATA, trailers that are none, a window of zero, a slow preface, pipelining, slow headers and bodies, " +
+    "WINDOW_UPDATE, PRIORITY, unknown frames, empty DATA, invalid trailers, a window of zero, a slow preface, pipelining, slow headers and bodies, " +
     "chunk extensions and header fields. The service has to end each of them, while an operator asks for health and settings, and deploys. " +
     "Limits are the defaults; timeouts are shortened. The control is a service whose limits are turned off.",
   async run(context) {

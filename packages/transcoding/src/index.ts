@@ -3,9 +3,9 @@ export type { TranscoderOptions } from "./transcoder/options.ts";
 export type { Rule } from "./routing/routes.ts";
 export { presets } from "./transcoder/presets.ts";
 export type { JsonOptions } from "./json/json-options.ts";
-export type { CompressionOptions } from "./response/compression.ts";
+export type { CompressionOptions } from "./response/compressor.ts";
 export type { ContentEncoding } from "./http/content-coding.ts";
-export { headersOf, type CorsOptions } from "./http/cors.ts";
+export { corsHeadersOf, type CorsOptions } from "./http/cors.ts";
 export type { ErrorFormat, ErrorShape, TranscodingError } from "./errors/format.ts";
 export type { TranscodingRequest } from "./http/request.ts";
 export {

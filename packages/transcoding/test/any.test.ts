@@ -249,7 +249,7 @@ describe("a request with an Any", () => {
     const body = `{"item":{"@type":"${thing}","@type":"${thing}"}}`;
     expect(await send(createParcels(), "/anys", body)).toMatchObject({
       status: 400,
-      body: { message: "item['@type']: this key stands twice in its object" },
+      body: { message: "item['@type']: duplicate key" },
     });
   });
 

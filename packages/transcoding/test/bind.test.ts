@@ -83,8 +83,8 @@ describe("a path", () => {
     ["bool_value", "1", "bool_value: must be true or false"],
     ["enum_value", "W", "enum_value: must be one of X, Y, Z"],
     ["timestamp_value", "null", "timestamp_value: must be a time as in RFC 3339, such as 2024-02-29T12:00:00Z"],
-    ["string_value", "%zz", "string_value: the path is badly encoded: percent-escapes of UTF-8 were expected"],
-    ["string_value=**", "a/%C3", "string_value: the path is badly encoded: percent-escapes of UTF-8 were expected"],
+    ["string_value", "%zz", "string_value: the path is not valid percent-encoded UTF-8"],
+    ["string_value=**", "a/%C3", "string_value: the path is not valid percent-encoded UTF-8"],
   ])("%s of %s is a request error", async (variable, value, message) => {
     const response = await bind(variable, value);
     expect(response.status).toBe(400);
@@ -162,7 +162,7 @@ describe("a bound field", () => {
     const echo = createEcho(GetUserRequestSchema, post("/v1/{user_id}", "*"));
     expect(await call(echo, createRequest("POST", "/v1/1", '{"email":"e"}'))).toEqual({
       status: 400,
-      body: { code: "invalid_argument", message: "email: the path sets user_id, and only one of them can be set" },
+      body: { code: "invalid_argument", message: "email: the path sets user_id of the same oneof" },
     });
     expect(echo.seen).toEqual([]);
   });

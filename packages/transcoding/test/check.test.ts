@@ -49,7 +49,7 @@ test("a required field may be missing beside an integer beyond 2^53", () => {
 test.each([
   ['{"int64Value":9223372036854775808}', "int64Value: must be a 64-bit integer"],
   ['{"int32Value":"x"}', "int32Value: must be a 32-bit integer"],
-  ['{"a":1,"a":2}', "a: this key stands twice in its object"],
+  ['{"a":1,"a":2}', "a: duplicate key"],
 ])("%s is refused", (text, message) => {
   expect(() => check(Buffer.from(text))).toThrow(new ConnectError(message, Code.InvalidArgument).message);
 });

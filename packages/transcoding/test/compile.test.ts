@@ -17,7 +17,7 @@ test.each<[service: DescService, problem: RegExp]>([
     invalid.ConflictService,
     /^POST \/v1\/things\/{name}:go of rpc .*ConflictService.CallTwo matches the same requests as \/v1\/{name=things\/\*}:go of rpc .*ConflictService.CallOne$/,
   ],
-  [invalid.MediaService, /media type application\/xml is not supported$/],
+  [invalid.MediaService, /consumes: application\/xml is not supported for body: "\*"/],
   [invalid.VariantService, /no variant has the default value "v3"/],
   [invalid.FaultService, /Plain has no \(transcoding.v1.error\) option/],
   [invalid.EtagService, /Plain has no scalar field "missing" for the ETag/],

@@ -41,7 +41,7 @@ const codings: [string, (bytes: Buffer) => Buffer][] = [
   ["", (bytes) => bytes],
 ];
 
-/** Bytes behind the end of the compressed data. */
+/** Bytes after the end of the compressed data. */
 const behind = Buffer.from("xx");
 
 describe("a streamed body", () => {
@@ -94,7 +94,7 @@ describe("a whole body", () => {
     await using roomy = await serve(100_000);
     for (const [each, message] of [
       [server, "the body is larger than 1000 bytes"],
-      [roomy, "the body is larger than 100000 bytes, decompressed"],
+      [roomy, "the decompressed body is larger than 100000 bytes"],
     ] as const) {
       expect(await sum(each, "/streams/search", [body], { ...json, "content-encoding": "gzip" })).toMatchObject({
         status: 413,

@@ -489,7 +489,7 @@ describe("errors", () => {
 
   test.each([
     [form, "scope=a&scope=b", 400, "scope: set more than once"],
-    [form, "scope[]=a", 400, "scope: must be a single value"],
+    [form, "scope[]=a", 400, "scope: is not a map, so it has no keys"],
     [json, '{"scope":{"a":1}}', 400, "scope: must be a string"],
     [json, '{"x":1,"x":1}', 400, "the request is malformed"],
     [json, "{", 400, "the body is not valid JSON: a key in double quotes was expected (line 1, column 2)"],

@@ -190,10 +190,10 @@ test.each<[text: string, fault: unknown]>([
   ['{"wrapperBytesValue":"*"}', "wrapperBytesValue: must be bytes in base64"],
   [
     '{"oneofStringValue":"","oneofNested":{}}',
-    "oneofNested: oneofStringValue is given already, and only one of them can be",
+    "oneofNested: oneofStringValue of the same oneof is already set",
   ],
-  ['{"custom_name":"a","kebab-name":"b"}', "custom_name: stands twice, by both of its names"],
-  ['{"kebab-name":"a","custom_name":null}', "custom_name: stands twice, by both of its names"],
+  ['{"custom_name":"a","kebab-name":"b"}', "custom_name: set twice, as kebab-name and custom_name"],
+  ['{"kebab-name":"a","custom_name":null}', "custom_name: set twice, as kebab-name and custom_name"],
   ['{"int32Value":1.5}', "int32Value: must be a 32-bit integer"],
   ['{"uint32Value":4294967296}', "uint32Value: must be a 32-bit integer, 0 or more"],
 ])("%s is a fault that says where", (text, fault) => {
@@ -284,7 +284,7 @@ describe("__proto__ as a key is data", () => {
 
   test("unless the option forbids it", async () => {
     const rule = { pattern: { case: "post", value: "/q" }, body: "*" } as const;
-    const echo = createEcho(QueryMsgSchema, rule, { protoKeys: "reject" });
+    const echo = createEcho(QueryMsgSchema, rule, { prototypeKeys: "reject" });
     expect(await call(echo, createRequest("POST", "/q", '{"mapValue":{"__proto__":"x"}}'))).toEqual({
       status: 400,
       body: { code: "invalid_json", message: "mapValue.__proto__: this key is not allowed" },

@@ -111,8 +111,8 @@ describe("a field of each kind, as the body", () => {
     ['{"things":[{},{"inner":{"small":"x"}}]}', "thing.things[1].inner.small: must be a 32-bit integer"],
     ['{"counts":{"a b":true}}', "thing.counts['a b']: must be a 32-bit integer"],
     ['{"at":"yesterday"}', "thing.at: must be a time as in RFC 3339, such as 2024-02-29T12:00:00Z"],
-    ['{"unsignedLarge":1,"unsigned_large":1}', "thing.unsigned_large: stands twice, by both of its names"],
-    ['{"left":"a","right":1}', "thing.right: left is given already, and only one of them can be"],
+    ['{"unsignedLarge":1,"unsigned_large":1}', "thing.unsigned_large: set twice, as unsignedLarge and unsigned_large"],
+    ['{"left":"a","right":1}', "thing.right: left of the same oneof is already set"],
     ['{"texts":[null]}', "thing.texts[0]: must be a string"],
   ])("%s is a request error", async (body, message) => {
     expect(await echo(body)).toEqual({ status: 400, body: { code: "invalid_argument", message } });
@@ -185,11 +185,11 @@ describe("a form", () => {
     ["speed=1", "speed: must be one of fast, slow"],
     ["age=1&age=2", "age: set more than once"],
     ["user_name=1&userName=2", "user_name: set more than once"],
-    ["user_name[]=1", "user_name: must be a single value"],
-    ["user_name.x=1", "user_name: must be a single value"],
-    ["user_name=%zz", "the form is badly encoded: percent-escapes of UTF-8 were expected"],
-    ["user_name=%ff", "the form is badly encoded: percent-escapes of UTF-8 were expected"],
-    ["__proto__=1", "__proto__: unknown parameter; known are user_name, age, admin, speed"],
+    ["user_name[]=1", "user_name: is not a map, so it has no keys"],
+    ["user_name.x=1", "user_name: has no fields"],
+    ["user_name=%zz", "the form is not valid percent-encoded UTF-8"],
+    ["user_name=%ff", "the form is not valid percent-encoded UTF-8"],
+    ["__proto__=1", "__proto__: unknown parameter; the parameters are user_name, age, admin, speed"],
   ])("%s is a request error", async (body, message) => {
     const reply = await send(body);
     expect([reply.status, JSON.parse(reply.body)]).toEqual([400, { code: "invalid_argument", message }]);

@@ -186,7 +186,7 @@ describe("a message", () => {
     [
       "an unknown text",
       multipart(['"x"', "1"]),
-      "x: unknown parameter; known are title, numbers, data, file, files, note",
+      "x: unknown parameter; the parameters are title, numbers, data, file, files, note",
     ],
     ["a value of the wrong type", multipart(['"numbers"', "x"]), "numbers: must be a 32-bit integer"],
     ["no UTF-8", multipart(['"title"', Buffer.from([0xff])]), "title: text in UTF-8 was expected"],

@@ -148,7 +148,7 @@ describe("an option", () => {
       "there is no option grpc; the options are output, title, version, description, servers, services, preset, errors, streams, config",
     ],
     ["title", "the option title has no value: options are name=value"],
-    ["title=a,title=b", "the option title is given twice"],
+    ["title=a,title=b", "the option title is set more than once"],
     ["output=x.txt", 'the option output must be the name of a file that ends with .json, .yaml or .yml, not "x.txt"'],
     [
       "preset=grpc-gateway",

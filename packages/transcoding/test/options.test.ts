@@ -11,7 +11,7 @@ const routes: TranscoderOptions["routes"] = (router) => router.service(ThingsSer
 const known =
   "routes, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
   "ignoredQuery, systemParameters, fieldMaskFromBody, maxBodyBytes, maxDepth, " +
-  "protoKeys, deferred, maxTimeoutMs, streams, compression, registry, jsonOptions, cors, errors";
+  "prototypeKeys, deferred, maxTimeoutMs, streams, compression, registry, jsonOptions, cors, errors";
 
 describe("a misspelt option", () => {
   test.each([

@@ -130,7 +130,7 @@ describe("an error that Fastify responds with before routing", () => {
     const reply = await app.inject({ url: "/things/%zz" });
     expect([reply.statusCode, reply.headers["content-type"]]).toEqual([400, type]);
     expect(reply.json()).toMatchObject(response);
-    expect(reply.body).toContain("the path is badly encoded: percent-escapes of UTF-8 were expected");
+    expect(reply.body).toContain("the path is not valid percent-encoded UTF-8");
     expect(reply.body).not.toContain("zz");
   });
 });

@@ -11,7 +11,7 @@ test("the reference has a row for every option, and for no other", async () => {
     ["TranscoderOptions", "src/transcoder/options.ts", "TranscoderOptions"],
     ["AdapterOptions", "src/adapters/adapter.ts", "AdapterOptions"],
     ["FetchHandlerOptions", "src/adapters/fetch/handler.ts", "FetchHandlerOptions"],
-    ["CompressionOptions", "src/response/compression.ts", "CompressionOptions"],
+    ["CompressionOptions", "src/response/compressor.ts", "CompressionOptions"],
     ["CorsOptions", "src/http/cors.ts", "CorsOptions"],
     ["OpenApiOptions", "src/openapi/openapi.ts", "OpenApiOptions"],
     ["Parameters", "src/plugin/parameters.ts", "Parameters"],

@@ -72,7 +72,7 @@ test.for([
   [
     WrongReportSchema,
     {},
-    "field transcodingtest.v1.WrongReport.text: only a single string outside a oneof can have a media_type",
+    "field transcodingtest.v1.WrongReport.text: a field with the option media_type must be a singular string outside of oneofs",
   ],
   [
     ReportSchema,

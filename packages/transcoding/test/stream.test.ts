@@ -430,9 +430,9 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
 
   test.each([
     ['{"count":1}\n\n{"count":"x"}\n', "line 3: count: must be a 32-bit integer"],
-    ['{"count":1}\n{"count":2', "line 2: not valid JSON: it ends too early (column 11)"],
-    ['{"count":1} {"count":2}', "line 1: not valid JSON: more follows behind the end of the document (column 13)"],
-    ['{"count":1,"count":2}', "line 1: count: this key stands twice in its object"],
+    ['{"count":1}\n{"count":2', "line 2: not valid JSON: unexpected end (column 11)"],
+    ['{"count":1} {"count":2}', "line 1: not valid JSON: unexpected text after the end of the document (column 13)"],
+    ['{"count":1,"count":2}', "line 1: count: duplicate key"],
     ["[]", "line 1: must be an object"],
   ])("has line and path in the error of an invalid message: %j", async (body, message) => {
     await using server = await serve(version, sum);
@@ -498,13 +498,13 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
     ['[{"count":1},\n{"count":"x"}]', "item 2: count: must be a 32-bit integer"],
     [
       '[{"count":1} {"count":2}]',
-      "item 1: not valid JSON: more follows behind the end of the document (line 1, column 13)",
+      "item 1: not valid JSON: unexpected text after the end of the document (line 1, column 13)",
     ],
     ["[,{}]", "item 1: empty; a JSON document was expected"],
     ["[{},]", "item 2: empty; a JSON document was expected"],
     ["[{]}]", "item 1: not valid JSON: a key in double quotes was expected (line 1, column 2)"],
-    ['[{"count":1}', "the body is not valid JSON: it ends too early"],
-    ["[{}] []", "the body is not valid JSON: more follows behind the end of the array"],
+    ['[{"count":1}', "the body is not valid JSON: unexpected end"],
+    ["[{}] []", "the body is not valid JSON: unexpected text after the end of the array"],
     ['{"count":1}', "the body is not valid JSON: a JSON array was expected"],
   ])("has the item in the error of an invalid array: %j", async (body, message) => {
     await using server = await serve(version, sum);

@@ -146,7 +146,7 @@ describe("alt", () => {
     const { transcoder } = echo();
     expect(await call({ transcoder }, createRequest("GET", "/q?$alt=json&alt=json;enum-encoding=int"))).toEqual({
       status: 400,
-      body: { code: "invalid_argument", message: "alt: is given twice, with different values" },
+      body: { code: "invalid_argument", message: "alt: set more than once, with different values" },
     });
   });
 

@@ -75,7 +75,9 @@ async function isPrivateFile(path: string): Promise<boolean> {
     );
   }
   if (user !== undefined && user !== 0 && stats.uid !== user) {
-    throw new CliFailure(`${path} belongs to another user of this machine.`);
+    throw new CliFailure(
+      `${path} belongs to another user of this machine: change its owner, or set XDG_CONFIG_HOME to a folder of your own.`,
+    );
   }
   return true;
 }

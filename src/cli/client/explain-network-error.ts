@@ -35,7 +35,7 @@ function explainCode(code: string, error: ConnectError, { server, socketPath, tl
       return `There is no socket ${socketPath ?? server}. It is in the data directory of a running service, as flowgate.sock.`;
     case "EACCES":
     case "EPERM":
-      return `This user may not open ${socketPath ?? server}. The socket is open to the user that the service runs as.`;
+      return `This user may not open ${socketPath ?? server}. Only the user that the service runs as can: run this command as that user.`;
     case "ENOTFOUND":
     case "EAI_AGAIN":
       return `The host of ${server} is not known${code === "EAI_AGAIN" ? ", or the name server does not answer" : ""}. Check its name, and the network.`;

@@ -83,11 +83,13 @@ async function resolveTls(server: string, context: Context): Promise<Connection[
   const isUsed = [caFile, certFile, keyFile, tlsServerName, insecureSkipTlsVerify].some((value) => value !== undefined);
   if (!isUsed) return {};
   if (!server.startsWith("https:")) {
-    throw new CliFailure(`${server} has no TLS: options of certificates need an https:// URL.`);
+    throw new CliFailure(
+      `${server} has no TLS: use an https:// URL, or remove the TLS flags or the TLS settings of the context.`,
+    );
   }
   if (insecureSkipTlsVerify === true) {
     process.stderr.write(
-      `flowgate: warning: the certificate of ${server} is not checked, because of --insecure-skip-tls-verify. Others could read and change what is sent.\n`,
+      `flowgate: warning: the certificate of ${server} is not checked, because --insecure-skip-tls-verify or insecureSkipTlsVerify of the context is set. Others could read and change what is sent.\n`,
     );
   }
   const { readTls } = await import("./read-tls.ts");

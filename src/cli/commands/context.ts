@@ -44,7 +44,9 @@ export function defineContext(root: Command): void {
   context
     .command("add")
     .summary("add a context")
-    .description("Add a context for the server in --server, with the TLS options that it needs. The first one is used.")
+    .description(
+      "Add a context for the server in --server, with the TLS options that it needs. The first context that is added becomes the current one.",
+    )
     .argument("<name>", "name of the context")
     .addHelpText(
       "after",

@@ -7,7 +7,7 @@ export function defineGet(root: Command): void {
   const get = root
     .command("get")
     .summary("read flows, settings or a revision")
-    .description("Read flows, settings or a revision. With -o json, as the HTTP API has it.")
+    .description("Read flows, settings or a revision. With -o json, prints what the HTTP API returns.")
     .addHelpText(
       "after",
       examples(

@@ -23,7 +23,7 @@ export function defineHistory(root: Command): void {
     .option("--pinned", "only pinned ones")
     .option(
       "--since <time>",
-      "only those deployed since this time, such as 2026-03-01T09:30:00Z, or in a duration up to now, such as 24h",
+      "only those deployed since this time, such as 2026-03-01T09:30:00Z, or within a duration before now, such as 24h",
       parseTime,
     )
     .option("--until <time>", "only those deployed before this time", parseTime)

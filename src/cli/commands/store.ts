@@ -30,7 +30,9 @@ export function defineStoreCommands(root: Command, { copyStore, migrateStore }: 
 
   const migrate = withoutServer(root.command("migrate"))
     .summary("copy the store to another one")
-    .description("Copy the store --from one URL --to another. No service may use either of them.")
+    .description(
+      "Copy the store at the URL of --from to a new store at the URL of --to. No service may use either of them.",
+    )
     .option("--from <url>", "store to copy (default: the configured one)")
     .option("--to <url>", "store to copy to (default: the configured one)")
     .action(async () => {

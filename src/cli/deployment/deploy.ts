@@ -46,7 +46,7 @@ async function deployPlanned(
     ...deploymentFields(flags),
     flows: [...flows],
     ...(credentials !== undefined && { credentials }),
-    // What was planned is what is deployed: nothing else can have been deployed in the meantime.
+    // Without --merge, the deployment fails if another one was made since the plan. With it, both are merged.
     rev: isMerge ? (rev ?? plan.rev) : plan.rev,
     merge: isMerge,
   };

@@ -9,7 +9,14 @@ export type DeploymentFlags = {
   readonly yes?: true;
 };
 
-export type DeploymentTypeName = "full" | "nodes" | "flows" | "reload";
+const restarted = {
+  full: "all",
+  nodes: "the changed ones",
+  flows: "also those wired to them",
+  reload: "all, with the stored flows",
+} as const;
+
+export type DeploymentTypeName = keyof typeof restarted;
 
 /** Adds these flags, of which `types` are the values of `--type`, the default first. */
 export function addDeploymentFlags(command: Command, types?: readonly DeploymentTypeName[]): Command {
@@ -24,8 +31,10 @@ export function addTypeFlag(
   command: Command,
   types: readonly DeploymentTypeName[] = ["full", "nodes", "flows"],
 ): Command {
-  const description = "which nodes restart: all, the changed ones, or also those that are wired to them";
-  return command.addOption(new Option("--type <type>", `${description}; by default ${types[0]}`).choices(types));
+  const description = types.map((type) => `${type} (${restarted[type]})`).join(", ");
+  return command.addOption(
+    new Option("--type <type>", `which nodes restart: ${description}; by default ${types[0]}`).choices(types),
+  );
 }
 
 function parseSeconds(text: string): number {

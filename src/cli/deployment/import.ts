@@ -65,7 +65,7 @@ function formatReport({ flowsFile, flows, credentials, users, modules, notes }: 
     ...(users === undefined ? [] : section("For flowgate.yaml, the users:", users.trimEnd())),
     ...(modules.length === 0
       ? []
-      : section("To be run before in the data directory of the service:", formatInstall(modules, "runtime"))),
+      : section("Run this first, in the data directory of the service:", formatInstall(modules, "runtime"))),
     ...(notes.length === 0 ? [] : section("Not imported:", output.style("yellow", notes.join("\n")))),
   ].join("\n");
 }

@@ -16,7 +16,7 @@ export function readContent(source: FlowSource): FlowFiles {
   const { flows, rev, credentials, ...others } = value as Readonly<Record<string, unknown>>;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) {
-    throw failure(source, [unknown], "is not a known key: beside flows, only rev and credentials are");
+    throw failure(source, [unknown], `${unknown}: unknown key: only flows, rev and credentials are allowed`);
   }
   if (!Array.isArray(flows)) {
     throw failure(source, ["flows"], "flows: must be an array of nodes");

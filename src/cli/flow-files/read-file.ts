@@ -49,7 +49,7 @@ export function explainReadError(error: unknown, path: string): unknown {
     case "ENOTDIR":
       return new CliFailure(`${path}: a part of this path is a file: specify a folder`);
     case "EISDIR":
-      return new CliFailure(`${path}: is a folder, and must be a file: remove or rename it`);
+      return new CliFailure(`${path}: is a folder, but a file is required: specify a file, or rename the folder`);
     default:
       return new CliFailure(`${path}: can't be read (${String(error.code)})`);
   }

@@ -53,7 +53,7 @@ function decode(file: string, bytes: Uint8Array): string {
 function parseJsonText(file: string, text: string, document: () => YamlDocument): unknown {
   let value: unknown;
   try {
-    value = parseJson(Buffer.from(text), maxDepth, { protoKeys: "reject" });
+    value = parseJson(Buffer.from(text), maxDepth, { prototypeKeys: "reject" });
   } catch (error) {
     if (error instanceof RequestError) {
       throw failure(file, explainSyntax(text, [locate(error.message, document)]));

@@ -66,7 +66,7 @@ async function answerPrompts(prompts: readonly Prompt[], flags: LoginFlags): Pro
     const { askSecret, askText, canAsk } = await import("../prompts.ts");
     if (!canAsk()) {
       throw usageFailure(
-        "There is no terminal to ask at: specify --username, and pass the password with --password-stdin.",
+        "There is no terminal to prompt on: specify --username, and pass the password with --password-stdin.",
         "flowgate login",
       );
     }

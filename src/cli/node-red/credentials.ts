@@ -54,7 +54,7 @@ function decrypt(file: string, encrypted: string, secrets: readonly Secret[]): J
   }
   throw new MissingSecretFailure(
     secrets.length === 0
-      ? `${file}: is encrypted, and neither settings.js nor .config.runtime.json has the secret: specify it as credentialSecret`
+      ? `${file}: is encrypted, and neither settings.js nor .config.runtime.json has the secret: specify it with --credential-secret-file`
       : `${file}: can't be decrypted with ${secrets.map(({ origin }) => origin).join(", nor with ")}: specify the secret that was the credentialSecret of Node-RED, or restore the file from a backup`,
   );
 }

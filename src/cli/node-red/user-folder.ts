@@ -85,7 +85,7 @@ async function findFlowsFile(folder: string, settings: Setting | undefined): Pro
   }
   if (setting?.kind === "code") {
     throw new CliFailure(
-      `${join(folder, "settings.js")}:${setting.line}: flowFile: ${setting.reason}: specify the file`,
+      `${join(folder, "settings.js")}:${setting.line}: flowFile: ${setting.reason}: specify the file with --flow-file`,
     );
   }
   const names = await list(folder);
@@ -100,7 +100,7 @@ async function findFlowsFile(folder: string, settings: Setting | undefined): Pro
     throw new CliFailure(`${folder}: has no flows.json and no flows_<host name>.json: ${hint}`);
   }
   if (found.length > 1) {
-    throw new CliFailure(`${folder}: has several files of flows (${found.join(", ")}): specify which one to import`);
+    throw new CliFailure(`${folder}: has several files of flows (${found.join(", ")}): specify one with --flow-file`);
   }
   return join(folder, only);
 }

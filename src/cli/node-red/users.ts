@@ -83,7 +83,7 @@ function readPermissions(
   const names = items.flatMap((item) => {
     const name = textOf(item);
     if (name === undefined || !isPermission(name, knownPermissions)) {
-      report(path, item, explain(item, "it is no permission of Flowgate"));
+      report(path, item, explain(item, "Flowgate has no such permission"));
       return [];
     }
     return [name];

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { setInterval } from "node:timers/promises";
 
-/** Detects changes of a file after the watch was created, also while nothing is called. */
+/** Detects changes of a file since the watch was created, including those before `start`. */
 export interface FileWatch {
   /**
    * Calls `onChange` for each change, not concurrently. It must not reject. A file that becomes unreadable has changed too.

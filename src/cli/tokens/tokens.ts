@@ -80,7 +80,7 @@ export async function revokeTokens(
 
 async function confirm(question: string): Promise<void> {
   const { askConfirmation, canAsk } = await import("../prompts.ts");
-  if (!canAsk()) throw usageFailure("There is no terminal to ask at: confirm with --yes.", "flowgate token revoke");
+  if (!canAsk()) throw usageFailure("There is no terminal to prompt on: confirm with --yes.", "flowgate token revoke");
   if (!(await askConfirmation(question))) throw new CliFailure("Nothing was revoked.");
 }
 

@@ -67,7 +67,7 @@ const messages: Partial<Record<ErrorCode, string>> & { readonly BAD_ALIAS: strin
   BAD_INDENT: "the indentation does not match the lines above",
   BAD_SCALAR_START: "text that begins with this character needs quotes",
   BLOCK_AS_IMPLICIT_KEY: "keys and values must be on lines of their own; text with a colon needs quotes",
-  DUPLICATE_KEY: "this key occurs twice",
+  DUPLICATE_KEY: "duplicate key",
   MISSING_CHAR: "a quote, a bracket or a comma is missing",
   NON_STRING_KEY: "keys must be text",
   MULTIPLE_DOCS: "the file must have only one document",
@@ -101,7 +101,7 @@ function findValueErrors(document: Document.Parsed): LocatedMessage[] {
   return found;
 }
 
-/** Whether the value is neither the integer in the text nor the double that is written so, which may be the nearest to it. */
+/** Whether the integer in the text is neither the exact value of the parsed double nor its shortest decimal form. */
 function isRounded({ value, source = "" }: Scalar): boolean {
   if (!Number.isInteger(value) || Number.isSafeInteger(value) || !/^[-+]?\d+$/.test(source)) {
     return false;

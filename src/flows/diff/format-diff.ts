@@ -3,7 +3,7 @@ import { formatPath } from "@flowgate/transcoding/json-path";
 import type { FlowNode } from "../configuration.ts";
 import { nameOf, subflowOf } from "../node-role.ts";
 import type { ContainerDiff, CredentialNames, FlowsDiff, NodeDiff, PropertyChange } from "./flows-diff.ts";
-import { formatChangedValue, formatValue, printable } from "./format-value.ts";
+import { formatChangedValue, formatValue, escapeControls } from "./format-value.ts";
 import { formatWires } from "./format-wires.ts";
 import { createLineComparer } from "./line-changes.ts";
 
@@ -18,7 +18,7 @@ export function formatDiff(diff: FlowsDiff, { base, target }: DiffSides): string
   const nodes = new Map([...base, ...target].map((node) => [node.id, node]));
   const refer = (id: string): string => {
     const node = nodes.get(id);
-    return node === undefined ? `(${printable(id)})` : formatNode({ id, type: node.type, name: nameOf(node) });
+    return node === undefined ? `(${escapeControls(id)})` : formatNode({ id, type: node.type, name: nameOf(node) });
   };
   const context: Context = { refer, compareLines: createLineComparer() };
   const instances = Map.groupBy(target, (node) => subflowOf(node) ?? "");
@@ -49,7 +49,7 @@ function formatHeader({ kind, id, name, nodes }: ContainerDiff, instances: numbe
   }
   const change = nodes.find((node) => node.id === id)?.change;
   const uses = kind === "subflow" ? `, ${instances} ${instances === 1 ? "instance" : "instances"}` : "";
-  return `${kind} ${name === undefined ? "" : `${formatValue(name)} `}(${printable(id)}${uses})${change === undefined ? "" : `: ${change}`}`;
+  return `${kind} ${name === undefined ? "" : `${formatValue(name)} `}(${escapeControls(id)}${uses})${change === undefined ? "" : `: ${change}`}`;
 }
 
 const symbols: Readonly<Record<NodeDiff["change"], string>> = { added: "+", removed: "-", changed: "~" };
@@ -68,7 +68,7 @@ function formatNodeDiff(node: NodeDiff, isContainer: boolean, context: Context):
 }
 
 function formatNode({ id, type, name }: Pick<NodeDiff, "id" | "type" | "name">): string {
-  return `${printable(type)} ${name === undefined ? "" : `${formatValue(name)} `}(${printable(id)})`;
+  return `${escapeControls(type)} ${name === undefined ? "" : `${formatValue(name)} `}(${escapeControls(id)})`;
 }
 
 function formatProperty(
@@ -91,7 +91,7 @@ function formatProperty(
     ];
   }
   const [first, ...more] = formatChangedValue(before, after, compareLines);
-  return [`${printable(formatPath(path))}: ${first}`, ...more.map((line) => `  ${line}`)];
+  return [`${escapeControls(formatPath(path))}: ${first}`, ...more.map((line) => `  ${line}`)];
 }
 
 function formatReference(id: JsonValue | undefined, refer: Refer): string {
@@ -100,9 +100,9 @@ function formatReference(id: JsonValue | undefined, refer: Refer): string {
 
 function formatCredentials({ added, removed, changed }: CredentialNames): string[] {
   const parts = [
-    ...added.map((name) => `+ ${printable(name)}`),
-    ...removed.map((name) => `- ${printable(name)}`),
-    ...changed.map((name) => `~ ${printable(name)}`),
+    ...added.map((name) => `+ ${escapeControls(name)}`),
+    ...removed.map((name) => `- ${escapeControls(name)}`),
+    ...changed.map((name) => `~ ${escapeControls(name)}`),
   ];
   return parts.length === 0 ? [] : [`credentials: ${parts.join(", ")}`];
 }

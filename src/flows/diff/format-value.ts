@@ -25,12 +25,12 @@ export function formatValue(value: JsonValue | undefined): string {
   if (value === undefined) {
     return "(none)";
   }
-  const json = printable(JSON.stringify(value));
+  const json = escapeControls(JSON.stringify(value));
   return json.length <= maxValueChars ? json : `${shorten(json)}... (${json.length} characters)`;
 }
 
 /** Escapes control and format characters, with which text could change how a terminal shows it. */
-export function printable(text: string): string {
+export function escapeControls(text: string): string {
   return text.replaceAll(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
     (character) => String.raw`\u{${(character.codePointAt(0) as number).toString(16)}}`,
@@ -51,7 +51,7 @@ function formatChangedLines(changes: readonly LineChange[]): string[] {
 function formatLines(symbol: string, lines: readonly string[]): string[] {
   const shown = lines
     .slice(0, maxLines)
-    .map((line) => `${symbol} ${shortenLine(printable(line.replaceAll("\t", "  ")))}`);
+    .map((line) => `${symbol} ${shortenLine(escapeControls(line.replaceAll("\t", "  ")))}`);
   return lines.length <= maxLines ? shown : [...shown, `${symbol} ... (${lines.length - maxLines} more lines)`];
 }
 

@@ -1,6 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { FlowNode } from "../configuration.ts";
-import { isContained, readContainment } from "../containment.ts";
+import { affectsContainment, readContainment } from "../containment.ts";
 import { subflowOf } from "../node-role.ts";
 import { isSameJson } from "../same-json.ts";
 import type { MergeConflict, Side } from "./merge-result.ts";
@@ -78,7 +78,7 @@ function referencesOf(node: FlowNode): string[] {
 
 /** Each side is valid, but together they could put two groups or subflows into each other. */
 function findCycles(merged: NodeStates): MergeConflict[] {
-  const nodes = Array.from(merged.values(), ({ node }) => node).filter(isContained);
+  const nodes = Array.from(merged.values(), ({ node }) => node).filter(affectsContainment);
   const containment = readContainment(nodes);
   return nodes.flatMap((node) => {
     const violation = containment.findViolation(node);

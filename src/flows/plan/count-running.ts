@@ -1,5 +1,5 @@
 import type { FlowNode } from "../configuration.ts";
-import { type Content, instantiatedBy, parseForRuntime, type ParsedFlows } from "./parsed-flows.ts";
+import { type Content, instantiatedBy, parseForRuntime, type RuntimeFlows } from "./runtime-flows.ts";
 
 /** Returns how many nodes a full start would run at most. Nested subflows can multiply a few nodes to any number. */
 export function countRunning(flows: readonly FlowNode[]): number {
@@ -11,7 +11,7 @@ export function countRunning(flows: readonly FlowNode[]): number {
   );
 }
 
-function countContent(content: Content, parsed: ParsedFlows, counts: Map<Content, number>): number {
+function countContent(content: Content, parsed: RuntimeFlows, counts: Map<Content, number>): number {
   const known = counts.get(content);
   if (known !== undefined) {
     return known;

@@ -1,4 +1,4 @@
-import { printable } from "../diff/format-value.ts";
+import { escapeControls } from "../diff/format-value.ts";
 import type { DeploymentPlan, PlannedNode } from "./plan.ts";
 
 /** Formats a plan for people: how many nodes stop and start, what is missing, and the warnings. */
@@ -13,6 +13,6 @@ export function formatPlan({ nodes, missingTypes, modules, warnings }: Deploymen
     ),
     ...warnings.map(({ message }) => `warning: ${message}`),
   ]
-    .map((line) => `${printable(line)}\n`)
+    .map((line) => `${escapeControls(line)}\n`)
     .join("");
 }

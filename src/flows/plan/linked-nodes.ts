@@ -1,13 +1,13 @@
 import type { FlowNode } from "../configuration.ts";
-import type { ParsedFlows } from "./parsed-flows.ts";
+import type { RuntimeFlows } from "./runtime-flows.ts";
 
 /**
  * Finds the nodes that are wired to modified ones, in either direction, directly or through others, by the wires before or
  * after the change. Modified nodes are not included.
  */
 export function findLinked(
-  before: ParsedFlows,
-  after: ParsedFlows,
+  before: RuntimeFlows,
+  after: RuntimeFlows,
   modified: ReadonlySet<string>,
 ): ReadonlySet<string> {
   const neighbours = new Map<string, string[]>();

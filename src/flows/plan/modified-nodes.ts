@@ -3,7 +3,7 @@ import { isSameJson } from "../same-json.ts";
 import type { Marks } from "./marks.ts";
 import { followReferences } from "./references.ts";
 import { findLinked } from "./linked-nodes.ts";
-import { containerKey, type ParsedFlows, toKey } from "./parsed-flows.ts";
+import { containerKey, type RuntimeFlows, toKey } from "./runtime-flows.ts";
 
 /**
  * The ids of nodes that differ between two configurations, as the runtime classifies them to decide what to restart
@@ -25,8 +25,8 @@ export type ModifiedNodes = {
 
 /** `credentialsChanged` are the ids of the nodes whose credentials differ. */
 export function findModified(
-  before: ParsedFlows,
-  after: ParsedFlows,
+  before: RuntimeFlows,
+  after: RuntimeFlows,
   credentialsChanged: ReadonlySet<string>,
 ): ModifiedNodes {
   const marks: Marks = {
@@ -58,7 +58,7 @@ export function findModified(
 }
 
 /** Tabs that were removed or disabled are `removed`, those that were enabled are `added`. */
-function markTabs(before: ParsedFlows, after: ParsedFlows, { added, removed }: Marks): void {
+function markTabs(before: RuntimeFlows, after: RuntimeFlows, { added, removed }: Marks): void {
   for (const id of before.tabs.keys()) {
     if (!after.tabs.has(id)) {
       removed.set(id, before.nodes.get(id));
@@ -74,8 +74,8 @@ function markTabs(before: ParsedFlows, after: ParsedFlows, { added, removed }: M
 }
 
 function markExisting(
-  before: ParsedFlows,
-  after: ParsedFlows,
+  before: RuntimeFlows,
+  after: RuntimeFlows,
   credentialsChanged: ReadonlySet<string>,
   marks: Marks,
 ): void {
@@ -102,7 +102,7 @@ function markDifferences(
   node: FlowNode,
   next: FlowNode,
   credentialsChanged: ReadonlySet<string>,
-  after: ParsedFlows,
+  after: RuntimeFlows,
   marks: Marks,
 ): void {
   const { id } = node;
@@ -141,7 +141,7 @@ function isReconfigured(before: FlowNode, after: FlowNode): boolean {
 }
 
 /** Marks the tab or subflow of a node as changed. Returns whether it is a subflow. */
-function markContainer(node: FlowNode, after: ParsedFlows, { changed, subflows }: Marks): boolean {
+function markContainer(node: FlowNode, after: RuntimeFlows, { changed, subflows }: Marks): boolean {
   const container = after.nodes.get(containerKey(node));
   if (container === undefined) {
     return false;
@@ -154,7 +154,7 @@ function markContainer(node: FlowNode, after: ParsedFlows, { changed, subflows }
 }
 
 /** Returns the groups that are in other groups. */
-function markAdded(before: ParsedFlows, after: ParsedFlows, marks: Marks): FlowNode[] {
+function markAdded(before: RuntimeFlows, after: RuntimeFlows, marks: Marks): FlowNode[] {
   const nestedGroups: FlowNode[] = [];
   for (const [id, node] of after.nodes) {
     if (node.type === "group") {
@@ -201,7 +201,7 @@ function markNestedGroups(groups: readonly FlowNode[], marks: Marks): void {
 }
 
 /** Marks the instances of changed subflows, and of subflows that contain such an instance. */
-function markInstances(after: ParsedFlows, { changed, subflows }: Marks): void {
+function markInstances(after: RuntimeFlows, { changed, subflows }: Marks): void {
   const instances = Map.groupBy(after.nodes.values(), ({ type }) => type);
   const stack = [...subflows];
   for (let subflow = stack.pop(); subflow !== undefined; subflow = stack.pop()) {
@@ -222,6 +222,6 @@ function markInstances(after: ParsedFlows, { changed, subflows }: Marks): void {
   }
 }
 
-function isInSubflow(node: FlowNode, { nodes }: ParsedFlows): boolean {
+function isInSubflow(node: FlowNode, { nodes }: RuntimeFlows): boolean {
   return nodes.get(containerKey(node))?.type === "subflow";
 }

@@ -1,11 +1,11 @@
 import type { FlowNode } from "../configuration.ts";
 import type { Marks } from "./marks.ts";
-import { containerKey, type ParsedFlows, toKey } from "./parsed-flows.ts";
+import { containerKey, type RuntimeFlows, toKey } from "./runtime-flows.ts";
 
 type Reference = { readonly node: FlowNode; readonly property: string };
 
 /** Marks the nodes as changed of which a property refers to a node that is changed or removed, directly or through others. */
-export function followReferences(before: ParsedFlows, after: ParsedFlows, marks: Marks): void {
+export function followReferences(before: RuntimeFlows, after: RuntimeFlows, marks: Marks): void {
   const { references, always } = readReferences(before, after);
   const pending: string[] = [];
 
@@ -52,8 +52,8 @@ const ignored: ReadonlySet<string> = new Set(["z", "id", "wires"]);
  * that are a name of Object.prototype, such as "constructor", for changed nodes: nodes with such a property are `always` marked.
  */
 function readReferences(
-  before: ParsedFlows,
-  after: ParsedFlows,
+  before: RuntimeFlows,
+  after: RuntimeFlows,
 ): { readonly references: ReadonlyMap<string, readonly Reference[]>; readonly always: readonly FlowNode[] } {
   const references = new Map<string, Reference[]>();
   const always: FlowNode[] = [];

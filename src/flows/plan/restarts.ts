@@ -2,7 +2,7 @@ import type { Configuration, DeploymentType } from "../configuration.ts";
 import { diffCredentialNames, hasCredentialNames } from "../diff/credential-names.ts";
 import { findMissingTypes } from "./missing-types.ts";
 import { findModified, type ModifiedNodes } from "./modified-nodes.ts";
-import { parseForRuntime } from "./parsed-flows.ts";
+import { parseForRuntime } from "./runtime-flows.ts";
 import { type RunningNode, startAll, startFlows, stopFlows } from "./running-flows.ts";
 
 /** The nodes that a deployment stops and starts, in this order. A node in both lists restarts. */

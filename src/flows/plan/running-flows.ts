@@ -1,6 +1,6 @@
 import type { FlowNode } from "../configuration.ts";
 import type { ModifiedNodes } from "./modified-nodes.ts";
-import { type Content, instantiatedBy, type ParsedFlows, toKey } from "./parsed-flows.ts";
+import { type Content, instantiatedBy, type RuntimeFlows, toKey } from "./runtime-flows.ts";
 import { canRewire, canStart } from "./subflow-ports.ts";
 
 /** A node as it runs: in a subflow there is one for each instance. */
@@ -27,7 +27,7 @@ type RunningFlows = Map<string, RunningFlow>;
 const globalId = "global";
 
 /** The running nodes after a full start. */
-export function startAll(parsed: ParsedFlows, onStart: (node: RunningNode) => void): RunningFlows {
+export function startAll(parsed: RuntimeFlows, onStart: (node: RunningNode) => void): RunningFlows {
   const running: RunningFlows = new Map();
   startFlows(running, parsed, new Set(), onStart);
   return running;
@@ -52,7 +52,7 @@ export function stopFlows(
 /** Starts what is not running. `rewired` nodes that run are wired anew, which can fail. */
 export function startFlows(
   running: RunningFlows,
-  parsed: ParsedFlows,
+  parsed: RuntimeFlows,
   rewired: ReadonlySet<string>,
   onStart: (node: RunningNode) => void,
 ): void {
@@ -90,7 +90,7 @@ function stopNodes(flow: RunningFlow, ids: ReadonlySet<string>, onStop: (node: R
 }
 
 type Start = {
-  readonly parsed: ParsedFlows;
+  readonly parsed: RuntimeFlows;
   readonly rewired: ReadonlySet<string>;
   readonly onStart: (node: RunningNode) => void;
 };
@@ -169,7 +169,7 @@ function dependsOnStopped(
   });
 }
 
-function rewire(flow: RunningFlow, content: Content, id: string, parsed: ParsedFlows): boolean {
+function rewire(flow: RunningFlow, content: Content, id: string, parsed: RuntimeFlows): boolean {
   const node = content.nodes.get(id);
   if (node === undefined) {
     return false;

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { FlowNode } from "../configuration.ts";
-import { type Content, toKey } from "./parsed-flows.ts";
+import { type Content, toKey } from "./runtime-flows.ts";
 
 /**
  * Whether the runtime can create an instance: it fails if an input is wired to a node that the subflow does not contain, or if

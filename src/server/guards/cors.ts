@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { cors as connectCors } from "@connectrpc/connect";
-import { headersOf } from "@flowgate/transcoding";
+import { corsHeadersOf } from "@flowgate/transcoding";
 import { createCorsPolicy, joinHeaderNames } from "@flowgate/transcoding/server";
 import type { Guard } from "../pipeline/pipeline.ts";
 
@@ -42,7 +42,7 @@ const responseHeaders = [
  * Network Access.
  */
 export function createCorsGuard(options: CorsOptions, methods: readonly DescMethod[]): Guard {
-  const own = headersOf(methods);
+  const own = corsHeadersOf(methods);
   const policy = createCorsPolicy(options, [...responseHeaders, ...own.response]);
   const allowHeaders = joinHeaderNames([...requestHeaders, ...own.request]);
   return (request) =>

@@ -61,7 +61,7 @@ export async function openCertificates(
       const message =
         remainingMs > 0
           ? "tls.certFile: the certificate expires soon: renew it"
-          : "tls.certFile: the certificate has expired, clients will reject it";
+          : "tls.certFile: the certificate has expired, clients will reject it: renew it";
       log.warn({ validTo }, message);
     }
   };
@@ -71,7 +71,7 @@ export async function openCertificates(
     handledFingerprint = fingerprintOf(files);
     const next = check(files, options);
     if (hasExpired(next.certificate)) {
-      throw new CertificateError("certFile", `the certificate has expired, on ${next.certificate.validTo}`);
+      throw new CertificateError("certFile", `the certificate expired on ${next.certificate.validTo}: renew it`);
     }
     inUse = next;
     for (const listener of listeners) {

@@ -35,6 +35,6 @@ function responseTo(error: NodeJS.ErrnoException): [status: number, message: str
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return [408, "the request did not arrive in time"];
     default:
-      return [400, "this is no valid HTTP/1.1 request"];
+      return [400, "this is not a valid HTTP/1.1 request"];
   }
 }

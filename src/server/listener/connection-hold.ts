@@ -2,9 +2,9 @@ import type { Socket } from "node:net";
 import { resetConnection } from "./reset-connection.ts";
 
 /**
- * How long, on average, a new connection of the runtime is not read after it has exceeded its share, since flows connect again at
- * once: at least this, and so long that all of those connect at this rate at most. Otherwise a new connection of an operator would
- * wait behind thousands until it is accepted. Randomized, so that they do not all connect at the same time.
+ * After the runtime has exceeded its share, each of its new connections stays unread for a random time: on average `minHoldMs`,
+ * or longer, so that at most `maxHeldPerMs` of them are released per millisecond. Its flows reconnect at once, and a connection of
+ * an operator would otherwise wait behind thousands of theirs.
  */
 const minHoldMs = 1_000;
 const maxHeldPerMs = 0.5;

@@ -7,7 +7,7 @@ import type { ListenerLimits, ListenerOptions } from "./options.ts";
 import { resetConnection } from "./reset-connection.ts";
 import { findSurplus } from "./runtime-surplus.ts";
 
-/** How many connections may wait to be identified, or be held, beyond the limit of connections: more, if half of that is more. */
+/** How many connections may wait to be identified, or be held, beyond `connections`: this many, or half of that limit if that is more. */
 const minWaiting = 4_096;
 
 /** How long new connections are identified before they are served, after the runtime has exceeded its share. */
@@ -75,7 +75,7 @@ export function createConnections(options: ListenerOptions): Connections {
     for (const entry of entries) {
       const owner = owners.get(entry.socket);
       if (owner === "abandoned") {
-        // Nobody waits for a response. A password that is being checked counts as one of the runtime.
+        // The client has closed the connection. A login in progress on it counts as a login of the runtime.
         end(entry);
       } else if (owner !== undefined && limits.moveToRuntime(entry)) {
         hasMoved = true;

@@ -66,7 +66,7 @@ export function createIdentification<Connection extends AcceptedConnection>(
     forget(connection) {
       queued.delete(connection);
       if (unidentified.delete(connection)) {
-        // Nobody waits for a response, and who did can't be found any more.
+        // A closed connection can't be identified any more, so it counts as one of the runtime. Nobody waits for its response.
         connection.kind = "runtime";
       }
     },

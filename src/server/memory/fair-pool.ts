@@ -4,7 +4,7 @@ export type Share = { readonly source: string; bytes: number };
 /** An amount of memory that requests share. Bytes are counted, not allocated. */
 export interface FairPool {
   /**
-   * Lets the share hold this many bytes, at most `limitBytes`. Returns undefined if they are free; otherwise a promise that
+   * Lets the share hold this many bytes, at most three quarters of the capacity. Returns undefined if they are free; otherwise a promise that
    * rejects with the error of `createError` when they are not free in time. Must not be called while a promise is pending.
    */
   resize(share: Share, bytes: number): Promise<void> | undefined;
@@ -25,9 +25,10 @@ type Waiter = { readonly share: Share; readonly bytes: number; readonly settle: 
 type Source = { readonly name: string; usedBytes: number; readonly waiters: Waiter[] };
 
 /**
- * A quarter of the capacity is kept for sources that hold nothing, and for no more than that quarter each: a source can't
- * take all, and one whose share is small gets it at once. All others wait: one source after another, and the smallest share of
- * a source first. A share that does not fit yet is not overtaken by other sources, which could delay it indefinitely.
+ * A quarter of the capacity is a reserve for sources that hold nothing yet, each up to its whole size: no source can take
+ * everything, and a small share of a new source is granted at once. Other shares wait: sources take turns, and the smallest share
+ * of a source comes first. While the next share does not fit, other sources can only use the reserve; otherwise they could delay
+ * it indefinitely.
  */
 export function createFairPool({ capacityBytes, waitMs, createError }: FairPoolOptions): FairPool {
   const reserveBytes = capacityBytes / 4;

@@ -9,11 +9,11 @@ export interface MemoryBudget {
 /** What one request holds of the budget. A call throws, or its promise rejects, when the request has ended or waited too long. */
 export interface MemoryReservation {
   /**
-   * Before the next part of a body is received, which takes until its client has sent it: `bytes` is the length up to the end of that
-   * part. And before a response is made that its client may read slowly.
+   * Must be called before each part of a body is received: `bytes` is the length of the body up to the end of that part. Also
+   * before a response is created that its client may read slowly.
    */
   receive(bytes: number): Promise<void> | undefined;
-  /** Before a body is decompressed to up to this many bytes, or decoded. What was held to decode it is given back before. */
+  /** Must be called before a body is decompressed, with its maximum length, or decoded. Replaces what was held to decode it. */
   decode(bytes: number): Promise<void> | undefined;
   /** The message is decoded: from now on only a document of this size is held. */
   decoded(bytes: number): void;

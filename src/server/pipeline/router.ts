@@ -95,7 +95,7 @@ function decode(path: string): string | undefined {
   }
 }
 
-const malformed = createErrorRoute(400, "the request is malformed");
+const malformed = createErrorRoute(400, "the path is not valid percent-encoding: encode % as %25");
 
 const invalidHost = createErrorRoute(400, "the Host header or the request target is not valid in a URL");
 

@@ -38,7 +38,7 @@ export function createCodecs(
   binaryOptions?: Partial<BinaryReadOptions & BinaryWriteOptions>,
   isDeferred = false,
 ): Codecs {
-  const json = createJsonCodec(method, { maxDepth, registry, protoKeys: "reject" });
+  const json = createJsonCodec(method, { maxDepth, registry, prototypeKeys: "reject" });
   const decodeProto = createProtoDecoder(method, binaryOptions);
   const withDeferral = (kind: Codec["name"], decode: Codec["decode"]): Codec["decode"] =>
     isDeferred ? (bytes) => deferMessage(method.input, { bytes, format: { kind } }, decode) : decode;

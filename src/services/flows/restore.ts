@@ -60,8 +60,8 @@ function nothingToUndo(message: string): FlowgateError {
   return new FlowgateError("nothing_to_undo", message);
 }
 
-/** A restored revision has flows already, hence it can't be a reload. */
-export function parseRestoreType(value: DeploymentTypeMessage): DeploymentType {
+/** A reload makes no revision. */
+export function parseTypeWithoutReload(value: DeploymentTypeMessage): DeploymentType {
   const type = parseDeploymentType(value);
   if (type === "reload") {
     throw new FlowgateError(

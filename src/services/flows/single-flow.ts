@@ -25,7 +25,7 @@ import {
   updateFlowChange,
 } from "./flow-changes.ts";
 import { toSetFlowsResponse } from "./responses.ts";
-import { parseRestoreType } from "./restore.ts";
+import { parseTypeWithoutReload } from "./restore.ts";
 
 export type SingleFlowOptions = {
   readonly store: FlowStore;
@@ -98,7 +98,7 @@ export function singleFlowMethods({ store, deployer, decrypt }: SingleFlowOption
 
 /** The type of Node-RED's own API for single flows is the default. */
 function parseFlowType(value: DeploymentTypeMessage): FlowChangeOptions["deploymentType"] {
-  return value === DeploymentTypeMessage.UNSPECIFIED ? "flows" : parseRestoreType(value);
+  return value === DeploymentTypeMessage.UNSPECIFIED ? "flows" : parseTypeWithoutReload(value);
 }
 
 function requireFlowMessage(flow: Flow | undefined): Flow {

@@ -13,7 +13,7 @@ import type { RevisionState } from "../../store/revision.ts";
 import { readDeploymentCall } from "../deployment-call.ts";
 import { findRevision, revisionNotFound } from "../flows/find-revision.ts";
 import { toSetFlowsResponse } from "../flows/responses.ts";
-import { parseRestoreType, restoreChange, type RestoreOptions } from "../flows/restore.ts";
+import { parseTypeWithoutReload, restoreChange, type RestoreOptions } from "../flows/restore.ts";
 import { formatPageToken, parsePageToken, readPageSize } from "../pages.ts";
 import { parseMessage } from "../revision-text.ts";
 import { diffRevision, type DiffRevisionOptions } from "./diff.ts";
@@ -84,7 +84,7 @@ export function revisionsService({
     },
 
     async restoreRevision(request, context) {
-      const type = parseRestoreType(request.deploymentType);
+      const type = parseTypeWithoutReload(request.deploymentType);
       const change = restoreChange(request.rev, type, context, { store, analysis });
       const call = readDeploymentCall(request, request.activeRev, context);
       return toSetFlowsResponse(await deployer.deploy(change, call));

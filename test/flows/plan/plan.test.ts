@@ -44,14 +44,14 @@ describe("warnings", () => {
       "a wire to a node that does not exist",
       [on("T", "a", "inject", { wires: [["gone", "gone"]] })],
       [
-        'wire_to_nothing | a | T | inject "a" in tab "Orders": it is wired to "gone", which is no node that receives messages from there',
+        'wire_to_nothing | a | T | inject "a" in tab "Orders": it is wired to "gone", which is not a node that can receive its messages',
       ],
     ],
     [
       "a wire out of a subflow",
       [on("S", "a", "inject", { wires: [["b"]] }), on("T", "b", "debug")],
       [
-        'wire_to_nothing | a | S | inject "a" in subflow "Retry": it is wired to "b", which is no node that receives messages from there',
+        'wire_to_nothing | a | S | inject "a" in subflow "Retry": it is wired to "b", which is not a node that can receive its messages',
       ],
     ],
     [
@@ -71,14 +71,14 @@ describe("warnings", () => {
       "a wire to a configuration node",
       [on("T", "a", "mqtt in", { broker: "c", wires: [["c"]] }), { id: "c", type: "mqtt-broker" }],
       [
-        'wire_to_nothing | a | T | mqtt in "a" in tab "Orders": it is wired to "c", which is no node that receives messages from there',
+        'wire_to_nothing | a | T | mqtt in "a" in tab "Orders": it is wired to "c", which is not a node that can receive its messages',
       ],
     ],
     [
       "the port of a subflow",
       [{ ...subflow, id: "R", out: [{ wires: [{ id: "gone", port: 0 }] }] }],
       [
-        'wire_to_nothing | R | R | subflow "Retry" in subflow "Retry": its output is wired to "gone", which is no node that receives messages from there',
+        'wire_to_nothing | R | R | subflow "Retry" in subflow "Retry": its output is wired to "gone", which is not a node that can receive its messages',
       ],
     ],
     [
@@ -86,7 +86,7 @@ describe("warnings", () => {
       [on("T", "o", "link out", { links: [] }), on("T", "c", "link call", { links: ["gone"] })],
       [
         'link_to_nothing | o | T | link out "o" in tab "Orders": it is linked to nothing',
-        'link_to_nothing | c | T | link call "c" in tab "Orders": it is linked to "gone", which is no "link in" node',
+        'link_to_nothing | c | T | link call "c" in tab "Orders": it is linked to "gone", which is not a "link in" node',
       ],
     ],
     [
@@ -204,7 +204,7 @@ test("formats a plan for people", () => {
 missing type: odd, of a; no node starts
 missing type: odd\\u{7}, of c; no node starts
 module: left-pad@1, for b
-warning: function "b" in tab "Orders": it is wired to "gone", which is no node that receives messages from there
+warning: function "b" in tab "Orders": it is wired to "gone", which is not a node that can receive its messages
 `,
   );
 });

@@ -1,6 +1,6 @@
 import type { ContextValues } from "@connectrpc/connect";
 import { aFunction, checkOptions, oneOf, type ChecksOf, type OptionChecks } from "../transcoder/check-options.ts";
-import { transcoderOptionChecks } from "../transcoder/option-checks.ts";
+import { transcoderOptionChecks } from "../transcoder/transcoder-option-checks.ts";
 import type { TranscoderOptions } from "../transcoder/options.ts";
 import { createTranscoder, type Transcoder } from "../transcoder/transcoder.ts";
 

@@ -1,7 +1,7 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { RequestError } from "../http/request-error.ts";
-import { boundFieldsOf, createSelector, type Route, type Variant } from "../routing/route.ts";
+import { boundFieldsOf, createVariantSelector, type Route, type Variant } from "../routing/route.ts";
 import { compileRoutes, rulesOf } from "../routing/routes.ts";
 import { formatTemplate } from "../routing/template.ts";
 import { bindFields } from "../schema/bound-fields.ts";
@@ -122,7 +122,7 @@ function createMappingSelector(
     return () => preferred;
   }
   const name = variants?.header.toLowerCase() ?? "";
-  const select = createSelector(route.method, mappings);
+  const select = createVariantSelector(route.method, mappings);
   return (header) => {
     const value = header.get(name);
     if (value === null && preferred !== undefined) {

@@ -3,8 +3,8 @@ import type { Choice } from "./operation.ts";
 import { invalidArgument } from "./request/invalid-argument.ts";
 
 /**
- * Creates the check of the further messages of a client stream. A request has one path and one query: those of the first message.
- * Throws a ConnectError for a message with other ones; its fields may also be unset.
+ * Creates the check of the messages after the first one of a client stream. A request has one path and one query, those of the first
+ * message. The check throws a ConnectError for a message with different values; fields of the path and query may also be unset.
  */
 export function createParameterCheck(
   { path, writePath, mapping }: Choice,

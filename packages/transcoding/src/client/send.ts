@@ -84,7 +84,7 @@ async function sendMessages(
 ): Promise<Response> {
   const { path, mapping } = choice;
   assertStreamingBodies();
-  // The error of a body is not always that of fetch.
+  // `fetch` does not always reject with the error of the body stream.
   let failure: { readonly error: unknown } | undefined;
   const remember = (error: unknown): never => {
     failure = { error };
@@ -164,7 +164,7 @@ function setHeaders({ accept, variant, writeHeaders }: Mapping, message: Message
   }
 }
 
-/** Converts an error of a writer, which a message causes that is not a valid one of its type. */
+/** Converts an error that a writer throws for a message that is not valid for its type. */
 function encode<T>(write: () => T): T {
   try {
     return write();

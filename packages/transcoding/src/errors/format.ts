@@ -1,6 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { Code } from "@connectrpc/connect";
-import { parseJsonText } from "../json/parse-text.ts";
+import { parseJsonText } from "../json/parse-json-text.ts";
 import { isObject } from "../json/wide-integer.ts";
 import { protoNameOfCode } from "./codes.ts";
 import { statusPhrases } from "./status-phrases.ts";

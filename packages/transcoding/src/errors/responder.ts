@@ -116,7 +116,9 @@ export function createRequestErrorResponder(
   const textField = message.fields.find((field) => field.name === rule.message);
   const reason = reasonField?.fieldKind === "enum" ? enumNames(reasonField.enum).numberOf.get(invalid) : invalid;
   if (reasonField === undefined || reason === undefined) {
-    throw new Error(`${message.typeName} can't represent the reason "${invalid}"`);
+    throw new Error(
+      `${message.typeName} can't represent the reason "${invalid}": its (transcoding.v1.error).reason must name a string field, or an enum field with a value of this name`,
+    );
   }
   return (error) => {
     const value: Message & Record<string, unknown> = create(message);

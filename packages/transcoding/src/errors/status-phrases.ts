@@ -1,4 +1,4 @@
-/** The reason phrases of error statuses (IANA HTTP Status Code Registry), and of 499, which nginx has introduced. */
+/** The phrases of error statuses in Node's `http.STATUS_CODES`, and of 499, a status of nginx. */
 export const statusPhrases: Readonly<Record<number, string>> = {
   400: "Bad Request",
   401: "Unauthorized",

@@ -140,7 +140,7 @@ export function createCors(options: CorsOptions, methods: Iterable<DescMethod>, 
 }
 
 /** The request and response headers that the methods' options and messages define; for a CORS policy outside of the transcoder. */
-export function headersOf(methods: readonly DescMethod[]): {
+export function corsHeadersOf(methods: readonly DescMethod[]): {
   readonly request: string[];
   readonly response: string[];
 } {

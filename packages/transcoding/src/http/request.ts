@@ -24,9 +24,9 @@ export type TranscodingRequest = CallOrigin & {
   /** Streams the body; not to be combined with `readBody`. Ending the iteration early leaves the rest unread. */
   streamBody(): AsyncIterable<Uint8Array>;
   /**
-   * Called before a body is decompressed to up to this many bytes; and, with the body, before it is decoded. Not called for up to
-   * 64 KiB (`smallBodyBytes`). A promise delays that until it resolves; what is thrown, or the promise rejects with, ends the call. Each
-   * call replaces the previous one: a body that turns out to be longer is decompressed again from its start, so that only its
+   * Reserves memory. Called with a number of bytes before a body is decompressed to at most that many, and with the length and the
+   * bytes of the body before it is decoded. Not called for 64 KiB or less (`smallBodyBytes`). If it returns a promise, the transcoder
+   * waits for it; an error that it throws or rejects with ends the call. Each call replaces the previous one: a body that turns out to be longer is decompressed again from its start, so that only its
    * compressed bytes are in memory during the delay. Default: no limit besides `maxBodyBytes`.
    */
   reserve?(bytes: number, body?: Uint8Array): Promise<void> | undefined;

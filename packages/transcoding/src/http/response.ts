@@ -7,8 +7,9 @@ export type TranscodingResponse = {
   /** By lower-case name. */
   readonly headers: Record<string, string | string[]>;
   /**
-   * A string is sent in one write with the header; bytes are for large bodies that are sent repeatedly. Of an iterable
-   * the server must call `return` when the client disconnects, and abort the connection or stream if it throws.
+   * A string is sent in one write with the header; bytes are for large bodies that are sent repeatedly. For an
+   * iterable, the server must call `return` when the client disconnects, and must abort the connection or stream if the iterable
+   * throws.
    * Undefined: no body.
    */
   readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array> | undefined;

@@ -62,7 +62,7 @@ function findType(typeUrl: unknown, registry: Registry): DescMessage {
   return desc;
 }
 
-/** The name behind the last slash; undefined if there is none. */
+/** The name after the last slash; undefined if there is none. */
 function nameOf(typeUrl: string): string | undefined {
   return /\/([^/]+)$/.exec(typeUrl)?.[1];
 }

@@ -1,7 +1,7 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
 import { messageHoldsInt64 } from "./int64.ts";
-import { parseJson, type ProtoKeys } from "./parse.ts";
+import { parseJson, type PrototypeKeys } from "./parse.ts";
 import { createJsonReaders } from "./read.ts";
 import { formatJson } from "./well-formed.ts";
 import { messageWriter } from "./write.ts";
@@ -16,15 +16,19 @@ export type JsonCodec = {
 
 export type JsonCodecOptions = {
   readonly maxDepth: number;
-  /** The messages that a google.protobuf.Any may have. */
+  /** The messages that a google.protobuf.Any can contain. */
   readonly registry: Registry;
-  readonly protoKeys: ProtoKeys;
+  readonly prototypeKeys: PrototypeKeys;
 };
 
-export function createJsonCodec(method: DescMethod, { maxDepth, registry, protoKeys }: JsonCodecOptions): JsonCodec {
+/** Compiles the JSON codec of a method: decodes its requests and encodes its responses. */
+export function createJsonCodec(
+  method: DescMethod,
+  { maxDepth, registry, prototypeKeys }: JsonCodecOptions,
+): JsonCodec {
   const { invalid, ignoreUnknown } = methodRule(method);
   const read = createJsonReaders({ ignoreUnknown, registry, plain: true }).message(method.input);
-  const parsing = { exact: messageHoldsInt64(method.input), protoKeys };
+  const parsing = { exact: messageHoldsInt64(method.input), prototypeKeys };
   const write = messageWriter(method.output, registry, "plain");
   return {
     decode(bytes) {

@@ -5,7 +5,7 @@ import { messageWriter } from "./write.ts";
 
 /**
  * Compiles a function that encodes messages as JSON in UTF-8, as response bodies contain them: for `setEncodedField`, also in
- * another thread. The registry contains the messages that a google.protobuf.Any may have; `jsonOptions` must be those of the
+ * another thread. The registry contains the messages that a google.protobuf.Any can contain; `jsonOptions` must be those of the
  * transcoder.
  */
 export function createJsonEncoder<Desc extends DescMessage>(

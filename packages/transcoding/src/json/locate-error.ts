@@ -16,7 +16,11 @@ type Level = {
  * Returns the first error that `parseJson` reports for a document, which must have one. To find the line, the column and
  * the path, it parses the whole grammar, which takes several times as long as JSON.parse.
  */
-export function locateJsonError(text: string, maxDepth: number, { root = [], protoKeys }: ParseOptions): RequestError {
+export function locateJsonError(
+  text: string,
+  maxDepth: number,
+  { root = [], prototypeKeys }: ParseOptions,
+): RequestError {
   const levels: Level[] = [];
   const path = (): string => formatPath([...root, ...levels.map((level) => level.at)]);
   const malformed = (at: number, what: string): RequestError => {
@@ -31,7 +35,7 @@ export function locateJsonError(text: string, maxDepth: number, { root = [], pro
   if (at === text.length) {
     return new RequestError(400, "invalid_json", "the body is empty; a JSON document was expected");
   }
-  // Each round reads one value, the key before it in an object, and the closing brackets behind it.
+  // Each round reads one value, the key before it in an object, and the closing brackets after it.
   for (let level: Level | undefined; ;) {
     if (level?.keys !== undefined) {
       const end = text[at] === '"' ? endOfString(text, at) : -1 - at;
@@ -40,14 +44,14 @@ export function locateJsonError(text: string, maxDepth: number, { root = [], pro
       }
       const key = stringAt(text, at, end);
       level.at = key;
-      if (key === "__proto__" && protoKeys === "reject") {
+      if (key === "__proto__" && prototypeKeys === "reject") {
         return rejected("this key is not allowed");
       }
       if (!key.isWellFormed()) {
         return rejected("the key has a lone surrogate");
       }
       if (level.keys.size === level.keys.add(key).size) {
-        return rejected("this key stands twice in its object");
+        return rejected("duplicate key");
       }
       at = skipSpace(text, end);
       if (text[at] !== ":") {
@@ -72,7 +76,7 @@ export function locateJsonError(text: string, maxDepth: number, { root = [], pro
     } else if (first === '"') {
       const end = endOfString(text, at);
       if (end < 0) {
-        return malformed(-1 - end, "a string that does not end, or has a control character or an unknown escape");
+        return malformed(-1 - end, "a string is not terminated, or has a control character or an invalid escape");
       }
       if (!stringAt(text, at, end).isWellFormed()) {
         return rejected("a string with a lone surrogate");
@@ -82,7 +86,7 @@ export function locateJsonError(text: string, maxDepth: number, { root = [], pro
       const isWord = first === "t" || first === "f" || first === "n";
       const end = isWord ? endOfWord(text, at) : endOfNumber(text, at);
       if (end < 0) {
-        return malformed(at, at === text.length ? "it ends too early" : "a value was expected");
+        return malformed(at, at === text.length ? "unexpected end" : "a value was expected");
       }
       // The shortest number that is too large is 1e309.
       if (end - at >= 5 && !isWord && !Number.isFinite(Number(text.slice(at, end)))) {
@@ -96,10 +100,10 @@ export function locateJsonError(text: string, maxDepth: number, { root = [], pro
       level = levels.at(-1);
     }
     if (level === undefined) {
-      return malformed(at, "more follows behind the end of the document");
+      return malformed(at, "unexpected text after the end of the document");
     }
     if (text[at] !== ",") {
-      return malformed(at, at === text.length ? "it ends too early" : `',' or '${level.end}' was expected`);
+      return malformed(at, at === text.length ? "unexpected end" : `',' or '${level.end}' was expected`);
     }
     at = skipSpace(text, at + 1);
     if (typeof level.at === "number") {

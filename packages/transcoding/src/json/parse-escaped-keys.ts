@@ -20,7 +20,10 @@ export function parseEscapedKeys(text: string): unknown {
 
 type Keys = { readonly names: string[]; hasRepeatedKey: boolean };
 
-/** The value is wrong if marks are shared and an object has a key twice, in different spellings: the last one counts. */
+/**
+ * With shared marks, the value is wrong if an object has the same key twice with different escapes, which `hasRepeatedKey` reports;
+ * without, the last member wins.
+ */
 function replaceKeys(
   text: string,
   sharesMarks: boolean,

@@ -8,7 +8,7 @@ import { scanStructure } from "./structural-scan.ts";
 import { findLoneSurrogate } from "./well-formed.ts";
 
 /** How `__proto__` as a key is treated, which code that copies objects may take for the prototype. */
-export type ProtoKeys = "accept" | "reject";
+export type PrototypeKeys = "accept" | "reject";
 
 export type ParseOptions = {
   /** The path of the document in its surroundings. Default: none. */
@@ -16,7 +16,7 @@ export type ParseOptions = {
   /** The value has a WideInteger for each integer that a double can't represent; `wideIntegersOf` returns them. Default: false. */
   readonly exact?: boolean;
   /** Default: "accept". */
-  readonly protoKeys?: ProtoKeys;
+  readonly prototypeKeys?: PrototypeKeys;
 };
 
 /**
@@ -24,9 +24,9 @@ export type ParseOptions = {
  * most `maxDepth` levels. Throws a RequestError `invalid_json` that describes what is wrong and where, without repeating a
  * value. A key `__proto__` is an own property of its object.
  *
- * JSON.parse accepts most of that silently. A document has a repeated key if it has more colons outside of strings than its
- * value has keys. The other errors show in the structural scan, or in the keys and numbers of the value. Only for a document
- * with an error is the slow parser used, which finds the place.
+ * JSON.parse does not check most of this. A document has a repeated key if it has more colons outside of strings than its
+ * value has keys. The other errors show in the structural scan, or in the keys and numbers of the value. The slow parser,
+ * which finds the place, is used only for documents with an error.
  */
 export function parseJson(bytes: Uint8Array, maxDepth: number, options: ParseOptions = {}): unknown {
   const text = decodeUtf8(bytes);
@@ -45,7 +45,7 @@ export function parseJson(bytes: Uint8Array, maxDepth: number, options: ParseOpt
   } catch {
     throw locate();
   }
-  const counts: Counts = { keys: 0, hasUnsafeInteger: false, rejectsProto: options.protoKeys === "reject" };
+  const counts: Counts = { keys: 0, hasUnsafeInteger: false, rejectsProto: options.prototypeKeys === "reject" };
   count(value, counts);
   if (
     counts.keys !== colons ||

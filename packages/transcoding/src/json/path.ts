@@ -5,7 +5,7 @@ export type JsonPath = readonly (string | number)[];
 const MAX_NAME = 64;
 
 /**
- * `flows[3].wires`. A name that is not an identifier is quoted and escaped as in a normalized path (RFC 9535, section
+ * Formats a path, such as `flows[3].wires`. A name that is not an identifier is quoted and escaped as in a normalized path (RFC 9535, section
  * 2.7): `flows[3]['a b']`. A name of more than `maxName` characters is shortened.
  */
 export function formatPath(path: JsonPath, maxName = MAX_NAME): string {

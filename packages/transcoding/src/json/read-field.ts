@@ -117,7 +117,7 @@ function readKey(
     throw new ValueError(`the key must be ${expectedOf[mapKey]}`, reason, [name]);
   }
   if (Object.hasOwn(before, String(key))) {
-    throw new ValueError("this key stands twice in its object", reason, [name]);
+    throw new ValueError("duplicate key", reason, [name]);
   }
   return String(key);
 }

@@ -120,7 +120,7 @@ function readingCode({ fieldKind, scalar }: DescField, read: string): string {
 function setMember(message: Record<string, unknown>, reader: FieldReader, item: unknown, value: object): void {
   const { field, reason, otherName } = reader;
   if (otherName !== undefined && Object.hasOwn(value, otherName)) {
-    throw new ValueError("stands twice, by both of its names", reason);
+    throw new ValueError(`set twice, as ${field.jsonName} and ${field.name}`, reason);
   }
   if (item === null && !reader.takesNull) {
     assertNullable(reader);
@@ -128,7 +128,7 @@ function setMember(message: Record<string, unknown>, reader: FieldReader, item: 
   }
   const other = field.oneof && (message[field.oneof.localName] as { case?: string }).case;
   if (other !== undefined) {
-    throw new ValueError(`${other} is given already, and only one of them can be`, reason);
+    throw new ValueError(`${other} of the same oneof is already set`, reason);
   }
   setField(message, field, reader.read(item));
 }

@@ -23,9 +23,9 @@ export type JsonReader = (value: unknown, path: JsonPath) => unknown;
 export type ReadOptions = {
   /** Keys that the message does not declare are skipped instead of rejected. */
   readonly ignoreUnknown: boolean;
-  /** The messages that a google.protobuf.Any may have. */
+  /** The messages that a google.protobuf.Any can contain. */
   readonly registry: Registry;
-  /** Reads by the proto3 JSON mapping alone, with only those field options that reject values. Defaults to false. */
+  /** Reads the proto3 JSON mapping; of the field options, only `not_null`, `invalid` and `exact_integers` apply. Defaults to false. */
   readonly plain?: boolean;
   /**
    * Reads what a server has written: the options that reject values of requests do not apply, and an enum is accepted in any

@@ -34,11 +34,11 @@ export function endOfString(text: string, at: number): number {
       return end + 1;
     }
     if (code === BACKSLASH) {
-      const behind = match(escape, text, end);
-      if (behind === end) {
+      const next = match(escape, text, end);
+      if (next === end) {
         return -1 - end;
       }
-      end = behind;
+      end = next;
     } else if (code < SPACE) {
       return -1 - end;
     } else {

@@ -21,7 +21,7 @@ export type FieldWriter = {
   readonly lenient: boolean;
 };
 
-/** What the writer of a map returns if it is empty: to find that out beforehand is as slow as to enumerate all keys of a large one. */
+/** The result of a map's writer for an empty map. Checking for emptiness beforehand would be as slow as enumerating all keys. */
 export const emptyMap: Record<string, unknown> = {};
 
 type JsonObject = Record<string, unknown>;

@@ -22,12 +22,15 @@ import { compileMembersWriter, emptyMap } from "./write-members.ts";
 /** Returns the JSON value of a message, or of a field's value. */
 export type JsonWriter = (value: unknown) => unknown;
 
-/** Which options of fields apply: none in the proto3 JSON mapping, and in a request also `required`, as the server expects it. */
+/**
+ * Which field options apply. "plain": none, as in the proto3 JSON mapping. "response": those of responses. "request": also
+ * `required`: required fields are sent even if empty.
+ */
 export type WriteDialect = "response" | "request" | "plain";
 
 /** What all writers of a context share. */
 type WriteOptions = {
-  /** The messages that a google.protobuf.Any may have. */
+  /** The messages that a google.protobuf.Any can contain. */
   readonly registry: Registry;
   readonly dialect: WriteDialect;
   readonly json: CompleteJsonOptions;
@@ -64,7 +67,7 @@ function contextOf(options: WriteOptions): Context {
 
 /**
  * Returns the writer of a message, which is created once and when it is first used, because messages may be recursive. The
- * registry contains the messages that a google.protobuf.Any may have.
+ * registry contains the messages that a google.protobuf.Any can contain.
  */
 export function messageWriter(
   desc: DescMessage,

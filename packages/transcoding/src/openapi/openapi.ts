@@ -32,7 +32,9 @@ export type OpenApiSource =
   | readonly Route[]
   | (Partial<RoutesOptions> & { readonly routes: (router: ConnectRouter) => unknown });
 
+/** The options of `openapi`. */
 export type OpenApiOptions = {
+  /** The Info Object of OpenAPI. */
   readonly info: Info;
   /** Default: `/`, the server of the document. */
   readonly servers?: readonly Server[];
@@ -46,8 +48,9 @@ export type OpenApiOptions = {
   readonly jsonOptions?: JsonOptions;
   /** Messages with the `error` option that calls of a method can fail with besides its `request_error`, such as those of a gate. */
   readonly errorMessages?: (method: DescMethod) => readonly DescMessage[];
+  /** Security Scheme Objects of OpenAPI, by name. Default: none. */
   readonly securitySchemes?: Readonly<Record<string, Schema>>;
-  /** The security requirements of a method; empty for none, undefined for those of the document. */
+  /** The security requirements of a method; an empty array means none; if undefined, the operation has no `security` member. */
   readonly security?: (method: DescMethod) => readonly SecurityRequirement[] | undefined;
   /** Examples of requests and responses, by operationId. An example without a matching operation is an Error. */
   readonly examples?: Examples;
@@ -141,7 +144,7 @@ function routesOf(source: OpenApiSource): readonly Route[] {
 
 type ListedOperation = { readonly route: Route; readonly httpMethod: string; readonly operationId: string };
 
-/** The operations of all routes, in order. The first one of an RPC has the RPC's name as operationId, others a number too. */
+/** The operations of all routes, in order. The operationId is Service_Method; further operations of the same RPC end with _2, _3, …. */
 function listOperations(routes: readonly Route[]): ListedOperation[] {
   const explicit = new Set(routes.map(({ httpMethod, template }) => `${httpMethod} ${hierarchyKey(template)}`));
   const counts = new Map<string, number>();

@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage } from "@bufbuild/protobuf";
 import { fieldRule } from "../schema/rules.ts";
-import { createTextReader } from "../json/text.ts";
+import { createTextReader } from "../json/text-reader.ts";
 import { requestUse } from "./components.ts";
 import type { Schema } from "./document.ts";
 import type { Schemas } from "./schema.ts";

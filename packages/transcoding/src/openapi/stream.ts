@@ -6,8 +6,8 @@ import type { Content, Schema } from "./document.ts";
 export type StreamJson = StreamFormats["json"];
 
 /**
- * Describes a stream of responses in each media type of stream/framing.ts. `errorOf` returns the schema of an error, with what may
- * be below a key `error` or not.
+ * Describes a stream of responses in each media type of stream/framing.ts. `errorOf` returns the schema of an error;
+ * `isWrapped` as in `ErrorResponses.inStream`.
  */
 export function describeStream(
   item: Schema,

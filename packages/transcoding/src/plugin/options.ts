@@ -19,7 +19,7 @@ import {
   type ChecksOf,
   type OptionCheck,
 } from "../transcoder/check-options.ts";
-import { transcoderOptionChecks } from "../transcoder/option-checks.ts";
+import { transcoderOptionChecks } from "../transcoder/transcoder-option-checks.ts";
 import { presets } from "../transcoder/presets.ts";
 import { parseParameter, type Parameters } from "./parameters.ts";
 

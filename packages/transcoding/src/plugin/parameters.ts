@@ -21,8 +21,8 @@ export type Parameters = {
 const lists = new Set(["servers", "services"]);
 
 /**
- * Parses `name=value,…`. protoc and buf join parameters with commas and don't escape those of values, so what begins with a
- * blank or has no `=` continues the value before it. The result is to be checked.
+ * Parses `name=value,…`. protoc and buf join parameters with commas and don't escape commas in values, so a part that
+ * begins with a blank or has no `=` continues the previous value. The caller must check the result.
  */
 export function parseParameter(text: string): Parameters {
   const parts: string[] = [];
@@ -42,7 +42,7 @@ export function parseParameter(text: string): Parameters {
     }
     const before = values.get(name) ?? [];
     if (before.length > 0 && !lists.has(name)) {
-      throw new Error(`the option ${name} is given twice`);
+      throw new Error(`the option ${name} is set more than once`);
     }
     values.set(name, [...before, rest.join("=")]);
   }

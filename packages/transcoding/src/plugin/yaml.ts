@@ -3,7 +3,7 @@ export function formatYaml(value: unknown): string {
   return `${formatNode(value, "").trimStart()}\n`;
 }
 
-/** A node behind `key:` or `-`: on the same line with a space before it, or on lines of its own. */
+/** A node after `key:` or `-`: on the same line with a space before it, or on lines of its own. */
 function formatNode(value: unknown, indent: string): string {
   if (Array.isArray(value) && value.length > 0) {
     return value.map((item) => `\n${indent}-${startOnSameLine(formatNode(item, `${indent}  `))}`).join("");

@@ -1,7 +1,7 @@
 import { create, type DescMethod, type Message, type Registry } from "@bufbuild/protobuf";
 import { boundFieldsOf, routeName, type Route, type Variant } from "../routing/route.ts";
 import { createBodyReader, type DeferBody } from "./body.ts";
-import type { ProtoKeys } from "../json/parse.ts";
+import type { PrototypeKeys } from "../json/parse.ts";
 import { createPathVariablesReader } from "../routing/path-variables.ts";
 import { deferMessage, isDeferred, getEncodedRequest } from "./deferred.ts";
 import { createHeaderReader } from "./header.ts";
@@ -19,7 +19,7 @@ export type Binder = (request: TranscodingRequest, pathVariables: readonly strin
 export type BindOptions = {
   readonly maxBodyBytes: number;
   readonly maxDepth: number;
-  readonly protoKeys: ProtoKeys;
+  readonly prototypeKeys: PrototypeKeys;
   readonly registry: Registry;
   readonly unknownQuery: ParameterOptions["unknown"];
   readonly boundQuery: ParameterOptions["bound"];
@@ -40,7 +40,7 @@ export function createBinder(route: Route, variant: Variant, options: BindOption
     ignoreUnknown: rule.ignoreUnknown,
     maxBytes: maxBodyBytesOf(route.method, options.maxBodyBytes),
     maxDepth: options.maxDepth,
-    protoKeys: options.protoKeys,
+    prototypeKeys: options.prototypeKeys,
     registry: options.registry,
     setMask: options.fieldMaskFromBody ? createMaskSetter(route, variant) : undefined,
     parameters: {

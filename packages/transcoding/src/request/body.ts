@@ -6,7 +6,7 @@ import { RequestError } from "../http/request-error.ts";
 import { createFormReader, type FormOptions } from "./form.ts";
 import { findRawBody, setField, type RawBodyTarget } from "../schema/http-body.ts";
 import { holdsInt64, messageHoldsInt64 } from "../json/int64.ts";
-import { parseJson, type ProtoKeys } from "../json/parse.ts";
+import { parseJson, type PrototypeKeys } from "../json/parse.ts";
 import { createJsonReaders } from "../json/read.ts";
 import { createZeroMessageFactory } from "../json/zero.ts";
 import { isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
@@ -28,7 +28,7 @@ export type BodyOptions = FormOptions & {
   readonly consumes: readonly string[];
   readonly maxBytes: number;
   readonly maxDepth: number;
-  readonly protoKeys: ProtoKeys;
+  readonly prototypeKeys: PrototypeKeys;
   readonly registry: Registry;
   /** Sets the FieldMask of a PATCH; undefined if the client has to send it. */
   readonly setMask: MaskSetter | undefined;
@@ -79,13 +79,13 @@ export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyR
     if (contentType === undefined || parse === undefined) {
       return assertEmpty(request, () => unsupportedMediaType(supported)).then(readEmpty);
     }
-    // A server may return a promise of another realm, for which `instanceof Promise` in the binder would be false.
     const parseBody = (bytes: Uint8Array): Message => {
       if (bytes.length === 0 && createFromEmpty !== undefined) {
         return createFromEmpty();
       }
       return defer === undefined ? parse(bytes, contentType) : defer(bytes, (each) => parse(each, contentType));
     };
+    // Promise.resolve: a server may return a promise of another realm, for which `instanceof Promise` in the binder is false.
     return Promise.resolve(readDecoded(request, options.maxBytes)).then((bytes) =>
       withReservation(bytes, request, parseBody),
     );
@@ -193,19 +193,21 @@ function createParser(desc: DescMessage, type: string, options: BodyOptions): Bo
   if (type === MULTIPART_TYPE && options.body === "*") {
     return createMultipartReader(desc, options);
   }
-  throw new Error(`a body "${options.body}" of the media type ${type} is not supported`);
+  throw new Error(
+    `consumes: ${type} is not supported for body: "${options.body}"; use application/json, or with body: "*" also ${FORM_TYPE} and ${MULTIPART_TYPE}`,
+  );
 }
 
 /** Compiles the parser of a JSON body: the whole message, or the field that `body` names. */
 export function createJsonParser(
   desc: DescMessage,
-  options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth" | "protoKeys" | "registry" | "setMask">,
+  options: Pick<BodyOptions, "body" | "ignoreUnknown" | "maxDepth" | "prototypeKeys" | "registry" | "setMask">,
 ): BodyParser {
   const readers = createJsonReaders(options);
-  const { maxDepth, protoKeys, setMask } = options;
+  const { maxDepth, prototypeKeys, setMask } = options;
   if (options.body === "*") {
     const read = readers.message(desc);
-    const parsing = { exact: messageHoldsInt64(desc), protoKeys };
+    const parsing = { exact: messageHoldsInt64(desc), prototypeKeys };
     return (bytes) => read(parseJson(bytes, maxDepth, parsing), []) as Message;
   }
   const [field] = resolveBodyFields(desc, options.body);
@@ -214,7 +216,7 @@ export function createJsonParser(
   }
   const read = readers.field(field);
   const root = [field.jsonName];
-  const parsing = { root, exact: holdsInt64(field), protoKeys };
+  const parsing = { root, exact: holdsInt64(field), prototypeKeys };
   return (bytes) => {
     const json = parseJson(bytes, maxDepth, parsing);
     const value = read(json, root);

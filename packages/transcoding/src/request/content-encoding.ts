@@ -48,7 +48,7 @@ async function decode(
     return await decompressInSteps(decompressTo, maxBytes, request);
   } catch (error) {
     throw error instanceof RangeError
-      ? new RequestError(413, "payload_too_large", `the body is larger than ${maxBytes} bytes, decompressed`)
+      ? new RequestError(413, "payload_too_large", `the decompressed body is larger than ${maxBytes} bytes`)
       : error;
   }
 }

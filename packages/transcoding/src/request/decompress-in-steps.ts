@@ -4,8 +4,8 @@ import { smallBodyBytes, type TranscodingRequest } from "../http/request.ts";
 const STEP_FACTOR = 8;
 
 /**
- * Decompresses a body to at most `maxBytes`. If the request limits its memory, it is decompressed to growing limits from 64 KiB,
- * each with a reservation, since its size is unknown before. `decompress` rejects with a RangeError if the output exceeds its limit.
+ * Decompresses a body to at most `maxBytes`. If the request limits its memory, it is decompressed with growing limits, the first
+ * one 64 KiB without a reservation and each further one with one, because the decompressed size is unknown. `decompress` rejects with a RangeError if the output exceeds its limit.
  */
 export async function decompressInSteps(
   decompress: (maxOutputLength: number) => Promise<Uint8Array>,

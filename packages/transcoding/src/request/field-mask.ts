@@ -33,8 +33,8 @@ export function createMaskSetter(route: Route, variant: Variant): MaskSetter | u
 export type MaskKeeper = (message: Message) => () => void;
 
 /**
- * Compiles what keeps the mask that a setter has set from being replaced by an empty one, which names no field: generated clients
- * send it for a mask without paths (AIP-134). Undefined as for `createMaskSetter`.
+ * Compiles the function that keeps the mask set from the body if the client sends an empty mask, as generated clients do for a mask
+ * without paths (AIP-134). Undefined as for `createMaskSetter`.
  */
 export function createMaskKeeper(route: Route, variant: Variant): MaskKeeper | undefined {
   const found = findMask(route, variant);

@@ -1,8 +1,8 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import type { RequestHeaders } from "../http/request-headers.ts";
-import { headerFields, isSingle } from "../schema/header-fields.ts";
+import { headerFields, isSingularOutsideOneof } from "../schema/header-fields.ts";
 import { enumNames, fieldRule } from "../schema/rules.ts";
-import { createTextReader, invalidText } from "../json/text.ts";
+import { createTextReader, invalidText } from "../json/text-reader.ts";
 
 /** The fields of a request message that are bound to headers. */
 export type HeaderFields = {
@@ -17,9 +17,11 @@ const noHeaderFields: HeaderFields = { assignTo: () => {}, ignoreBody: false };
 /** Compiles the reader of the fields with the `header` option; the reader throws a RequestError for an invalid value. */
 export function createHeaderReader(desc: DescMessage): (headers: RequestHeaders) => HeaderFields {
   const fields = headerFields(desc).map((field) => {
-    const reader = isSingle(field) ? createTextReader(field) : undefined;
+    const reader = isSingularOutsideOneof(field) ? createTextReader(field) : undefined;
     if (reader === undefined || reader.isJson) {
-      throw new Error(`${field.toString()}: a header can only be a single value outside a oneof`);
+      throw new Error(
+        `${field.toString()}: a field with the option header must be singular, outside of oneofs, and have a text form`,
+      );
     }
     const name = fieldRule(field).header;
     return {

@@ -99,11 +99,7 @@ function addFile(message: Message & Record<string, unknown>, field: DescField, p
   }
   const member = field.oneof && (message[field.oneof.localName] as { case: string | undefined }).case;
   if (member !== undefined) {
-    throw new RequestError(
-      400,
-      reasonOf(field),
-      `${field.name}: ${member} is already set, and only one of them can be set`,
-    );
+    throw new RequestError(400, reasonOf(field), `${field.name}: ${member} of the same oneof is already set`);
   }
   setField(message, field, value);
 }

@@ -3,8 +3,8 @@ import { RequestError } from "../http/request-error.ts";
 import { expectedOf, scalarFromText } from "../json/scalar.ts";
 import { fieldRule } from "../schema/rules.ts";
 import { findBinding, type BoundFields } from "../schema/bound-fields.ts";
-import type { TextReader } from "../json/plain-text.ts";
-import { createTextReader } from "../json/text.ts";
+import type { TextReader } from "../json/plain-text-reading.ts";
+import { createTextReader } from "../json/text-reader.ts";
 
 export type ParameterOptions = {
   /** The origin of the parameters. Fields with the `no_query` option are not bound to a query. */
@@ -164,7 +164,9 @@ export function resolveParameter(root: MessageParameters, name: string, options:
       if (parameter.kind !== "map") {
         throw parameterError(
           target,
-          parameter.kind === "list" ? "must be repeated by its name alone" : "must be a single value",
+          parameter.kind === "list"
+            ? "is a list: repeat the name without brackets for each item"
+            : "is not a map, so it has no keys",
         );
       }
       // A key at the end of the name may contain brackets; a key that is followed by a field of the value may not.
@@ -188,10 +190,7 @@ export function resolveParameter(root: MessageParameters, name: string, options:
       }
       end = close + 1;
     } else if (parameter.kind !== "message") {
-      throw parameterError(
-        target,
-        parameter.kind === "map" ? "must be named as one entry, name[key]" : "must be a single value",
-      );
+      throw parameterError(target, parameter.kind === "map" ? "is a map: name one entry, name[key]" : "has no fields");
     }
     steps ??= [];
     steps.push({ parameter, key });
@@ -220,7 +219,7 @@ function rejectUnknown(level: MessageParameters, name: string, { unknown, from }
   const names = [...new Set(level.byName.values())]
     .filter(({ isHeader, noQuery }) => !isHeader && !(noQuery && from === "query"))
     .map(({ field }) => field.name);
-  const known = names.length === 0 ? "there are none" : `known are ${names.slice(0, MAX_NAMES).join(", ")}`;
+  const known = names.length === 0 ? "there are none" : `the parameters are ${names.slice(0, MAX_NAMES).join(", ")}`;
   throw new RequestError(
     400,
     undefined,

@@ -3,8 +3,8 @@ import { RequestError } from "../http/request-error.ts";
 import { setOwn } from "../json/own-property.ts";
 import { createJsonReaders } from "../json/read.ts";
 import { parameterError, type Step, type Target } from "./parameter-name.ts";
-import type { TextReader } from "../json/plain-text.ts";
-import { jsonFromText, invalidText } from "../json/text.ts";
+import type { TextReader } from "../json/plain-text-reading.ts";
+import { jsonFromText, invalidText } from "../json/text-reader.ts";
 
 type Fields = Message & Record<string, unknown>;
 
@@ -51,7 +51,7 @@ function setField(owner: Fields, field: DescField, value: unknown, target: Targe
   }
   const { case: member } = owner[field.oneof.localName] as { case: string | undefined };
   if (member !== undefined && member !== field.localName) {
-    throw parameterError(target, `${member} is already set, and only one of them can be set`);
+    throw parameterError(target, `${member} of the same oneof is already set`);
   }
   owner[field.oneof.localName] = { case: field.localName, value };
 }

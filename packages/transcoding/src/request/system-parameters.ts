@@ -73,7 +73,7 @@ export function createAltReader(
       return defaultAlt;
     }
     if (others.some((other) => other !== value)) {
-      throw new RequestError(400, undefined, "alt: is given twice, with different values");
+      throw new RequestError(400, undefined, "alt: set more than once, with different values");
     }
     const [, name, encoding] = /^(\w+)(;enum-encoding=int)?$/.exec(value) ?? [];
     const format = formats.find((each) => each === name);

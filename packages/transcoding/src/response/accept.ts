@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { RequestHeaders } from "../http/request-headers.ts";
 import type { Variant } from "../routing/route.ts";
-import type { Compressor } from "./compression.ts";
+import type { Compressor } from "./compressor.ts";
 import { RequestError } from "../http/request-error.ts";
 import { findRawBody } from "../schema/http-body.ts";
 import { accepts } from "../http/media-type.ts";

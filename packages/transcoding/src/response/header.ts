@@ -1,6 +1,6 @@
 import { createRegistry, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { fieldWriter } from "../json/write.ts";
-import { headerFields, isSingle } from "../schema/header-fields.ts";
+import { headerFields, isSingularOutsideOneof } from "../schema/header-fields.ts";
 import { fieldRule } from "../schema/rules.ts";
 
 /** Header fields are scalars, so no types of google.protobuf.Any are needed. */
@@ -11,8 +11,10 @@ export function createHeaderWriter(
   desc: DescMessage,
 ): (message: Message, headers: Record<string, string | string[]>) => void {
   const fields = headerFields(desc).map((field) => {
-    if (!isSingle(field) && !(field.fieldKind === "list" && field.listKind === "scalar")) {
-      throw new Error(`${field.toString()}: a header can only be a single value outside a oneof, or a list of scalars`);
+    if (!isSingularOutsideOneof(field) && !(field.fieldKind === "list" && field.listKind === "scalar")) {
+      throw new Error(
+        `${field.toString()}: a field with the option header must be singular and outside of oneofs, or a list of scalars`,
+      );
     }
     return { name: field.localName, header: fieldRule(field).header.toLowerCase(), write: fieldWriter(field, noTypes) };
   });

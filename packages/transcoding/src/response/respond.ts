@@ -2,7 +2,7 @@ import type { DescMessage, DescMethod, Message, Registry } from "@bufbuild/proto
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { decodeUtf8, encodeUtf8 } from "#platform/bytes";
 import { addHeaders, type TranscodingResponse } from "../http/response.ts";
-import { etagSuffix, type CompressionOptions } from "./compression.ts";
+import { etagSuffix, type CompressionOptions } from "./compressor.ts";
 import type { Variant } from "../routing/route.ts";
 import { createEncodedBodyWriter } from "./encoded-field.ts";
 import { createHeaderWriter } from "./header.ts";

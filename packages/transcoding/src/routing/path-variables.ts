@@ -4,7 +4,7 @@ import { RequestError } from "../http/request-error.ts";
 import type { FieldPath } from "../schema/field-path.ts";
 import { getField } from "../schema/http-body.ts";
 import { decodePathVariable } from "./percent.ts";
-import { createTextReader, invalidText } from "../json/text.ts";
+import { createTextReader, invalidText } from "../json/text-reader.ts";
 
 /** Decodes and parses the values of path variables; throws a RequestError for an invalid one. */
 export type PathVariablesReader = (pathVariables: readonly string[]) => readonly unknown[];
@@ -32,7 +32,7 @@ export function createPathVariablesReader({
         : createTextReader(field);
     if (field === undefined || variable === undefined || reader === undefined || reader.isJson) {
       throw new Error(
-        `${method.input.typeName} has no singular scalar field "${variable?.fieldPath}" that a path could bind`,
+        `${method.input.typeName} has no field "${variable?.fieldPath}" that a path variable can set: it must be a singular scalar, an enum, or a well-known type in text form`,
       );
     }
     return { name: variable.fieldPath, multi: variable.multi, reader, field, owners: path.slice(0, -1), path };
@@ -42,11 +42,7 @@ export function createPathVariablesReader({
       variables.map(({ name, multi, reader }, index) => {
         const text = decodePathVariable(pathVariables[index] ?? "", multi);
         if (text === undefined) {
-          throw new RequestError(
-            400,
-            reader.reason,
-            `${name}: the path is badly encoded: percent-escapes of UTF-8 were expected`,
-          );
+          throw new RequestError(400, reader.reason, `${name}: the path is not valid percent-encoded UTF-8`);
         }
         const value = reader.read(text);
         if (value === undefined) {
@@ -76,7 +72,7 @@ function setField(owner: Fields, field: DescField, value: unknown, path: FieldPa
     const { case: member } = owner[field.oneof.localName] as { case: string | undefined };
     if (member !== undefined && member !== field.localName) {
       const name = path.map((each) => each.name).join(".");
-      throw new RequestError(400, undefined, `${member}: the path sets ${name}, and only one of them can be set`);
+      throw new RequestError(400, undefined, `${member}: the path sets ${name} of the same oneof`);
     }
     owner[field.oneof.localName] = { case: field.localName, value };
   }

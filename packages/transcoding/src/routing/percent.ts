@@ -14,7 +14,7 @@ export function decodeParameter(text: string, from: "query" | "form"): string {
   }
   const decoded = decode(text.replaceAll("+", " "), decodeURIComponent);
   if (decoded === undefined) {
-    throw new RequestError(400, undefined, `the ${from} is badly encoded: percent-escapes of UTF-8 were expected`);
+    throw new RequestError(400, undefined, `the ${from} is not valid percent-encoded UTF-8`);
   }
   return decoded;
 }

@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
+import type { RequestHeaders } from "../http/request-headers.ts";
 import type { FieldPath } from "../schema/field-path.ts";
 import { createBoundFields, type BindingSource, type BoundFields } from "../schema/bound-fields.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
@@ -79,10 +80,10 @@ export function variantsOf(
 }
 
 /** Compiles the selection of a variant by the request's header; the selector throws a RequestError for an unknown value. */
-export function createSelector<T>(
+export function createVariantSelector<T>(
   method: DescMethod,
   entries: readonly (readonly [value: string | undefined, entry: T])[],
-): (headers: NodeJS.Dict<string | string[]>) => T {
+): (headers: RequestHeaders) => T {
   const { variants } = methodRule(method);
   const [only] = entries;
   if (variants === undefined && only !== undefined) {

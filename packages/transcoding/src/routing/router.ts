@@ -137,7 +137,7 @@ export function createRouter<T>(routes: readonly RegisteredRoute<T>[]): Router<T
   };
   const matchOf = (entry: Entry<T>, state: Search<T>): Match<T> | RequestError =>
     entry.hasUnboundWildcard && decodePathVariable(state.path, false) === undefined
-      ? new RequestError(400, "invalid_argument", "the path is badly encoded: percent-escapes of UTF-8 were expected")
+      ? new RequestError(400, "invalid_argument", "the path is not valid percent-encoded UTF-8")
       : { value: entry.route.value, pathVariables: entry.extract(state) };
 
   return {

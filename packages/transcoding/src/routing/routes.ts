@@ -16,7 +16,7 @@ export type RoutesOptions = {
   readonly rules: readonly Rule[];
   /** Accepts only the template grammar of http.proto, without this package's extensions. */
   readonly strictTemplates: boolean;
-  /** Accepts "*" behind "**". */
+  /** Accepts "*" after "**". */
   readonly googleTemplates: boolean;
 };
 
@@ -147,7 +147,9 @@ function resolvePathFields(method: DescMethod, template: Template): FieldPath[] 
     const fields = resolveFieldPath(method.input, fieldPath);
     const [top, leaf] = [fields[0], fields.at(-1)];
     if (top === undefined || leaf === undefined || !isTextField(leaf)) {
-      throw new Error(`${String(leaf)} can't be bound from a path: it is not a single scalar`);
+      throw new Error(
+        `${String(leaf)} can't be bound from a path: it must be a singular scalar, an enum, or a well-known type that is a string, number or boolean in JSON`,
+      );
     }
     const { header } = fieldRule(top);
     if (header !== "") {

@@ -25,7 +25,7 @@ export type TemplateVariable = {
 export type TemplateOptions = {
   /** Accepts only the grammar of http.proto: "**" must be the last segment, and there must be at least one segment. */
   readonly strict?: boolean;
-  /** Also accepts "*" behind "**", as some templates of Google's have it. */
+  /** Also accepts "*" after "**", as some templates of Google's have it. */
   readonly google?: boolean;
 };
 

@@ -7,6 +7,6 @@ export function headerFields(desc: DescMessage): DescField[] {
 }
 
 /** Whether a field is singular and not a member of a oneof, as the `header` option requires. */
-export function isSingle(field: DescField): boolean {
+export function isSingularOutsideOneof(field: DescField): boolean {
   return field.fieldKind !== "list" && field.fieldKind !== "map" && field.oneof === undefined;
 }

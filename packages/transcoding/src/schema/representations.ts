@@ -1,6 +1,6 @@
 import type { DescField, DescMethod } from "@bufbuild/protobuf";
 import { ScalarType } from "@bufbuild/protobuf";
-import { isSingle } from "./header-fields.ts";
+import { isSingularOutsideOneof } from "./header-fields.ts";
 import { fieldRule, methodRule } from "./rules.ts";
 
 /** A field of a response that contains it in another media type than JSON. */
@@ -12,8 +12,10 @@ export function findRepresentations(method: DescMethod): readonly Representation
     .map((field) => ({ mediaType: fieldRule(field).mediaType.toLowerCase(), field }))
     .filter(({ mediaType }) => mediaType !== "");
   for (const { field } of representations) {
-    if (field.scalar !== ScalarType.STRING || !isSingle(field)) {
-      throw new Error(`${field.toString()}: only a single string outside a oneof can have a media_type`);
+    if (field.scalar !== ScalarType.STRING || !isSingularOutsideOneof(field)) {
+      throw new Error(
+        `${field.toString()}: a field with the option media_type must be a singular string outside of oneofs`,
+      );
     }
     // Representations with the same strong entity tag would be the same bytes (RFC 9110, section 8.8.3).
     if (methodRule(method).etag !== "") {

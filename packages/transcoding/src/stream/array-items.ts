@@ -22,7 +22,7 @@ export async function* readItems(
   maxBytes: number,
 ): AsyncGenerator<Document> {
   const findSeparator = createSeparatorSearch();
-  let place: "before" | "inside" | "behind" = "before";
+  let place: "before" | "inside" | "after" = "before";
   const { append, finish } = createDocumentCollector("item", maxBytes);
   for await (const chunk of body) {
     let at = 0;
@@ -45,18 +45,18 @@ export async function* readItems(
         break;
       }
       const item = finish();
-      place = chunk[end] === CLOSE_BRACKET ? "behind" : place;
+      place = chunk[end] === CLOSE_BRACKET ? "after" : place;
       // Without items, there is nothing but space between the brackets.
       if (place === "inside" || item.number > 1 || endOfSpace(item.bytes, 0) < item.bytes.length) {
         yield item;
       }
     }
-    if (place === "behind" && endOfSpace(chunk, at) < chunk.length) {
-      throw malformed("more follows behind the end of the array");
+    if (place === "after" && endOfSpace(chunk, at) < chunk.length) {
+      throw malformed("unexpected text after the end of the array");
     }
   }
   if (place === "inside") {
-    throw malformed("it ends too early");
+    throw malformed("unexpected end");
   }
 }
 

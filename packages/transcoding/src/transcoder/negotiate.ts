@@ -1,7 +1,7 @@
 import type { TranscodingRequest } from "../http/request.ts";
 import { createAltReader } from "../request/system-parameters.ts";
 import { createAcceptCheck } from "../response/accept.ts";
-import type { Compressor } from "../response/compression.ts";
+import type { Compressor } from "../response/compressor.ts";
 import { createResponder, type Responder, type RespondOptions } from "../response/respond.ts";
 import type { Route, Variant } from "../routing/route.ts";
 import { findRawBody } from "../schema/http-body.ts";
@@ -16,8 +16,8 @@ export type NegotiationOptions = RespondOptions & {
 };
 
 /**
- * Compiles the choice of the responder of a single response message. It throws a RequestError of status 406 if the client does
- * not accept the response.
+ * Compiles the negotiation for a single response message: the returned function selects the responder. It throws a RequestError of
+ * status 406 if the client does not accept the response.
  */
 export function createNegotiation(
   route: Route,
@@ -50,7 +50,10 @@ export function createNegotiation(
 
 export type StreamNegotiationOptions = NegotiationOptions & Pick<CompleteOptions, "streams">;
 
-/** Compiles the choice of the responder of a server stream, and so of its format. It throws as that of a single message. */
+/**
+ * Compiles the negotiation for a server stream: the returned function selects the responder and thereby the format. It throws a
+ * RequestError of status 406 if the client accepts none.
+ */
 export function createStreamNegotiation(
   route: Route,
   variant: Variant,

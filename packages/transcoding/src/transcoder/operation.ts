@@ -1,7 +1,7 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import type { TranscodingResponse } from "../http/response.ts";
 import { createBinder } from "../request/bind.ts";
-import { createSelector, type Route } from "../routing/route.ts";
+import { createVariantSelector, type Route } from "../routing/route.ts";
 import { createInvoke } from "../call/invoke.ts";
 import type { Invocation } from "../call/runner.ts";
 import { createNegotiation } from "./negotiate.ts";
@@ -30,7 +30,7 @@ export type OperationOptions = CompleteOptions & CallPipelineOptions;
 export function createOperation(implementation: Implementation, route: Route, options: OperationOptions): Operation {
   const { method } = implementation;
   const invoke = createInvoke(method, implementation.call, options.interceptors);
-  const select = createSelector(
+  const select = createVariantSelector(
     route.method,
     route.variants.map((variant) => [
       variant.value,

@@ -2,11 +2,11 @@ import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import { contentEncodings } from "#platform/compression";
 import type { ConnectError, ConnectRouter, HandlerContext, Interceptor } from "@connectrpc/connect";
 import type { Rule } from "../routing/routes.ts";
-import type { CompressionOptions } from "../response/compression.ts";
+import type { CompressionOptions } from "../response/compressor.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import type { ErrorFormat } from "../errors/format.ts";
 import { canonicalJson, type CompleteJsonOptions, type JsonOptions } from "../json/json-options.ts";
-import type { ProtoKeys } from "../json/parse.ts";
+import type { PrototypeKeys } from "../json/parse.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import type { StreamFormats } from "../stream/framing.ts";
 
@@ -35,7 +35,7 @@ export type TranscoderOptions = {
    */
   strictTemplates?: boolean;
   /**
-   * Accepts templates with `*`, or a variable of one segment, behind `**`, which the grammar in http.proto forbids. Google's APIs
+   * Accepts templates with `*`, or a variable of one segment, after `**`, which the grammar in http.proto forbids. Google's APIs
    * have a few, such as `/v1/{parent=documents/**}/{collection_id}` of Firestore. Default: false.
    */
   googleTemplates?: boolean;
@@ -64,7 +64,7 @@ export type TranscoderOptions = {
    * rules whose body is a message field, and request messages with exactly one FieldMask. Default: false.
    */
   fieldMaskFromBody?: boolean;
-  /** The maximum size of a body in bytes, before and after decompression; a larger one is rejected with 413. Default: 4 MiB. */
+  /** The maximum size of a body in bytes, before and after decompression; a larger one is rejected with 413. For a client stream: of each message. Default: 4 MiB. */
   maxBodyBytes?: number;
   /**
    * The maximum nesting depth of a JSON body and of a query parameter's name; deeper ones are rejected with 400. From 1 to
@@ -75,7 +75,7 @@ export type TranscoderOptions = {
    * Whether the key `__proto__` of a map or a Struct in a JSON body is data, kept as an own property, or rejected with 400
    * for implementations that copy objects by assigning their properties. Default: "accept".
    */
-  protoKeys?: ProtoKeys;
+  prototypeKeys?: PrototypeKeys;
   /**
    * Methods whose request messages are decoded on the first access to a field. An implementation can then decode them on
    * another thread: `takeEncodedRequest` returns the encoded request, and `createRequestDecoder` decodes it with the same checks.
@@ -162,7 +162,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     fieldMaskFromBody: options.fieldMaskFromBody ?? false,
     maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,
     maxDepth: options.maxDepth ?? 100,
-    protoKeys: options.protoKeys ?? "accept",
+    prototypeKeys: options.prototypeKeys ?? "accept",
     deferred: options.deferred ?? [],
     maxTimeoutMs: options.maxTimeoutMs ?? MAX_TIMER_MS,
     streams: {

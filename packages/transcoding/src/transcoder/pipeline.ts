@@ -4,7 +4,7 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { TranscodingResponse } from "../http/response.ts";
 import type { Route } from "../routing/route.ts";
 import { createCallRunner, type RunCall } from "../call/runner.ts";
-import type { Compressor } from "../response/compression.ts";
+import type { Compressor } from "../response/compressor.ts";
 import { readTimeout } from "../call/deadline.ts";
 import { createRequestErrorResponder, type ErrorResponder } from "../errors/responder.ts";
 import { RequestError } from "../http/request-error.ts";

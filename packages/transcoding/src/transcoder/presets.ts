@@ -16,16 +16,15 @@ type Preset = Pick<
 /**
  * Options for projects that migrate from another transcoder: `createTranscoder({ ...presets.envoy, routes })`.
  *
- * The presets do not change how requests are bound: a path variable is never overridden, numbers are parsed strictly, and
- * a JSON body with an unknown field is rejected, while the other transcoders ignore such a field. The method option
- * `ignore_unknown` ignores it here, too.
+ * With every preset, a path variable is never overridden, numbers are parsed strictly, and a JSON body with an unknown field is
+ * rejected, while grpc-gateway and vanguard-go ignore such a field. The method option `ignore_unknown` ignores it here, too.
  */
 export const presets = {
   /**
    * grpc-gateway v2. Sets: unknown query parameters are ignored, and so are those for a field that the path or
    * the body binds; the FieldMask of a PATCH is filled from the body (`allow_patch_feature`); errors are google.rpc.Status; a
-   * stream is application/json with lines of `{"result": …}`; fields with their default value are written, and messages that are
-   * not set as null (`EmitUnpopulated`). For `UseProtoNames` set `jsonOptions.useProtoFieldName`, for `UseEnumNumbers`
+   * stream is application/json with lines of `{"result": …}`; fields with their default value are written, and unset messages
+   * are written as null (`EmitUnpopulated`). For `UseProtoNames` set `jsonOptions.useProtoFieldName`, for `UseEnumNumbers`
    * `jsonOptions.enumAsInteger`.
    *
    * Still different: a known path with another method is 405, not 501; metadata is sent without the prefix `Grpc-Metadata-`, and trailers are not sent; a header can't override the method; bodies
@@ -64,7 +63,7 @@ export const presets = {
   /**
    * vanguard-go. Sets: unknown query parameters are rejected, as without `DiscardUnknownQueryParams`; a parameter for
    * a field that the path or the body binds is ignored; errors are google.rpc.Status; fields with their default value are
-   * written, and messages that are not set as null.
+   * written, and unset messages are written as null.
    *
    * Still different: such a parameter does not override the path variable; streams need no HttpBody.
    */

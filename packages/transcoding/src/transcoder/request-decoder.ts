@@ -1,10 +1,10 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { createBinder } from "../request/bind.ts";
-import { routeName, createSelector } from "../routing/route.ts";
+import { routeName, createVariantSelector } from "../routing/route.ts";
 import { compileRoutes } from "../routing/routes.ts";
 import type { HttpFormat } from "../request/deferred.ts";
 import { checkOptions } from "./check-options.ts";
-import { transcoderOptionChecks } from "./option-checks.ts";
+import { transcoderOptionChecks } from "./transcoder-option-checks.ts";
 import { completeOptions, type TranscoderOptions } from "./options.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 
@@ -25,7 +25,7 @@ export function createRequestDecoder(
   const operations = new Map(
     compileRoutes([method], options).map((route) => [
       routeName(route),
-      createSelector(
+      createVariantSelector(
         route.method,
         route.variants.map((variant) => [variant.value, createBinder(route, variant, options)]),
       ),

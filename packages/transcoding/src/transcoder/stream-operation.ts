@@ -2,7 +2,7 @@ import { create, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { TranscodingResponse } from "../http/response.ts";
 import { createBinder, createParameterFieldsReader } from "../request/bind.ts";
-import { createSelector, type Route, type Variant } from "../routing/route.ts";
+import { createVariantSelector, type Route, type Variant } from "../routing/route.ts";
 import { createStreamInvoke, iterableOfOne } from "../call/invoke.ts";
 import type { Invocation } from "../call/runner.ts";
 import { codeOfStatus, nameOfCode } from "../errors/codes.ts";
@@ -46,7 +46,7 @@ export function createStreamOperation(
   const { method, kind } = implementation;
   const { shutdownSignal } = options.streams;
   const invoke = createStreamInvoke(method, implementation.call, options.interceptors);
-  const select = createSelector(
+  const select = createVariantSelector(
     route.method,
     route.variants.map((variant): [string | undefined, CompiledVariant] => [
       variant.value,
@@ -108,7 +108,7 @@ function createStreamReader(route: Route, variant: Variant, options: OperationOp
     ignoreUnknown,
     maxBytes: maxBodyBytesOf(route.method, options.maxBodyBytes),
     maxDepth: options.maxDepth,
-    protoKeys: options.protoKeys,
+    prototypeKeys: options.prototypeKeys,
     registry: options.registry,
     setMask: undefined,
   });

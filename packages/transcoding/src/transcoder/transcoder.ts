@@ -3,7 +3,7 @@ import { utf8Length } from "#platform/bytes";
 import type { TranscodingResponse } from "../http/response.ts";
 import type { Route } from "../routing/route.ts";
 import { methodError, compileRoutes } from "../routing/routes.ts";
-import { createCompressor } from "../response/compression.ts";
+import { createCompressor } from "../response/compressor.ts";
 import { createCors, type CorsOptions, type FindMethod } from "../http/cors.ts";
 import { createErrorResponder } from "../errors/responder.ts";
 import { RequestError } from "../http/request-error.ts";
@@ -11,7 +11,7 @@ import { collectImplementations, type Implementation, type StreamImplementation 
 import { createRouter } from "../routing/router.ts";
 import { createOperation, type Operation, type OperationOptions } from "./operation.ts";
 import { checkOptions } from "./check-options.ts";
-import { transcoderOptionChecks } from "./option-checks.ts";
+import { transcoderOptionChecks } from "./transcoder-option-checks.ts";
 import { completeOptions, type TranscoderOptions } from "./options.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import type { TranscodingRequest } from "../http/request.ts";
@@ -28,12 +28,13 @@ export type TranscodingMatch = {
   readonly isKnownPath: boolean;
   /** Whether the path has no variables, so that the match can be cached for the path and HTTP method. */
   readonly isFixed: boolean;
-  /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
+  /** Responds to the request. Never throws or rejects. Returns a promise if something has to be awaited, and always with the option `cors`. */
   readonly respond: (request: TranscodingRequest) => TranscodingResponse | Promise<TranscodingResponse>;
 };
 
+/** Serves the RPCs of registered services by their google.api.http rules. Created by `createTranscoder`. */
 export type Transcoder = {
-  /** Never throws, and never rejects. Returns a promise only if something has to be waited for. */
+  /** Responds to a request. Never throws or rejects. Returns a promise if something has to be awaited, and always with the option `cors`. */
   readonly handle: (request: TranscodingRequest) => TranscodingResponse | Promise<TranscodingResponse>;
   /** Routes a request without responding to it. `target` is the request target as it was sent. */
   readonly match: (httpMethod: string, target: string) => TranscodingMatch;

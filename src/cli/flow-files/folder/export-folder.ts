@@ -57,7 +57,7 @@ export async function exportFolder(
   return { written, removed };
 }
 
-/** Rejects links, by which a folder of someone else could have files outside of it written or removed. */
+/** Rejects symbolic links: in a folder from someone else, they could make an export write or remove files outside of it. */
 async function assertContained(folder: string): Promise<void> {
   for (const name of subfolders) {
     const path = join(folder, name);

@@ -19,8 +19,8 @@ export const indexName = "index.yaml";
 /** The name of a file by the folder's layout, which can't lead out of the folder. */
 const fileName = /^(?:(?:tabs|subflows)\/(?!\.)[^/\\]+|global)\.(?:yaml|yml|json)$/i;
 
-const comment = `# Written by "flowgate export", and read with the files beside it. The order of the tabs and subflows is that of their files here.
-# A tab can be added or removed with its file alone.
+const comment = `# Written by "flowgate export", and read with the files beside it. Tabs and subflows are in the order of this list.
+# To add or remove a tab, add or remove its file. This file needs no change.
 `;
 
 export function formatIndex({ files, moved }: FolderIndex): string {

@@ -1,5 +1,5 @@
 import type { FlowNode } from "../../configuration.ts";
-import { parseForRuntime } from "../parsed-flows.ts";
+import { parseForRuntime } from "../runtime-flows.ts";
 import { type RunningNode, startAll } from "../running-flows.ts";
 import type { Finding } from "./finding.ts";
 

@@ -14,7 +14,10 @@ export function findUnlinkedNodes(flows: readonly FlowNode[]): readonly Finding[
     if (links.length === 0 && !(node.type === "link out" && linkedByInput.has(node.id))) {
       return [{ node, message: "it is linked to nothing" }];
     }
-    return lost.map((id) => ({ node, message: `it is linked to ${JSON.stringify(id)}, which is no "link in" node` }));
+    return lost.map((id) => ({
+      node,
+      message: `it is linked to ${JSON.stringify(id)}, which is not a "link in" node`,
+    }));
   });
 }
 

@@ -31,7 +31,7 @@ export function findWiresToNothing(flows: readonly FlowNode[]): readonly Finding
 }
 
 function name(id: string): string {
-  return `${JSON.stringify(id)}, which is no node that receives messages from there`;
+  return `${JSON.stringify(id)}, which is not a node that can receive its messages`;
 }
 
 function portTargets(subflow: FlowNode): { id: string; port: string }[] {

@@ -135,7 +135,7 @@ export type Http = Message<"google.api.Http"> & {
   rules: HttpRule[];
 
   /**
-   * Decode "%2F" in multi-segment variables too.
+   * Whether "%2F" is decoded in multi-segment variables. Not evaluated by this package: "%2F" stays encoded.
    *
    * @generated from field: bool fully_decode_reserved_expansion = 2;
    */

@@ -38,7 +38,8 @@ export type MethodRule = Message<"transcoding.v1.MethodRule"> & {
   /**
    * The supported media types of the request body: "application/json" (the default),
    * "application/x-www-form-urlencoded" and "multipart/form-data". For a google.api.HttpBody: any media
-   * types; by default all are accepted.
+   * types; by default all are accepted. For a client stream: "application/x-ndjson" and "application/json" (an array); by
+   * default both.
    *
    * @generated from field: repeated string consumes = 3;
    */
@@ -219,7 +220,8 @@ export const HeaderSchema: GenMessage<Header> = /*@__PURE__*/
  */
 export type FieldRule = Message<"transcoding.v1.FieldRule"> & {
   /**
-   * The name of a header. A request field is bound to this header instead of path, body or query. A field of a
+   * The name of a header; for top-level singular fields outside of oneofs, in responses and errors also lists of scalars. A
+   * request field is bound to this header instead of path, body or query. A field of a
    * response or error is sent as this header instead of in the body; the items of a list are separated by
    * commas, with commas and percent signs in items percent-encoded.
    *

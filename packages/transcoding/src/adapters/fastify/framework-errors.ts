@@ -3,7 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest, FastifyServerOptions }
 import { createErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
 import { checkOptions } from "../../transcoder/check-options.ts";
-import { transcoderOptionChecks } from "../../transcoder/option-checks.ts";
+import { transcoderOptionChecks } from "../../transcoder/transcoder-option-checks.ts";
 import type { TranscoderOptions } from "../../transcoder/options.ts";
 
 /**
@@ -32,6 +32,6 @@ export function createFrameworkErrorHandler(
 
 /** Messages by Fastify's error codes. Fastify's own messages contain the request target. */
 const messages: Readonly<Record<string, string>> = {
-  FST_ERR_BAD_URL: "the path is badly encoded: percent-escapes of UTF-8 were expected",
+  FST_ERR_BAD_URL: "the path is not valid percent-encoded UTF-8",
   FST_ERR_MAX_PARAM_LENGTH: "a part of the path is too long",
 };

@@ -6,7 +6,7 @@ import type { OptionChecks } from "../../transcoder/check-options.ts";
 import type { Transcoder } from "../../transcoder/transcoder.ts";
 import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
 import { NodeTranscodingRequest } from "../node/request.ts";
-import { sendResponse } from "../node/respond.ts";
+import { sendResponse } from "../node/send-response.ts";
 
 export type FastifyTranscodingPluginOptions = AdapterOptions<[request: FastifyRequest]>;
 

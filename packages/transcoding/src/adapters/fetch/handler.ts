@@ -16,7 +16,7 @@ export type FetchHandlerOptions<Context extends readonly unknown[] = readonly un
   httpVersion?: "1.1" | "2";
 };
 
-/** A function from Request to Response. Returns a promise only if something has to be waited for. */
+/** A function from Request to Response. Returns a promise if something has to be awaited, and always with the option `cors`. */
 export type FetchHandler<Context extends readonly unknown[] = readonly unknown[], Result = Response> = {
   (request: Request, ...context: Context): Result | Promise<Response>;
   /** Routes a request without responding to it. `target` is its path and query, still percent-encoded. */

@@ -6,7 +6,7 @@ import { setContentLength } from "../content-length.ts";
 export function createResponse(result: TranscodingResponse, httpMethod: string): Response {
   setContentLength(result, httpMethod);
   const { status, headers, body } = result;
-  // Cloudflare Workers compress a body with Content-Encoding, unless it is said that it is compressed already.
+  // Cloudflare Workers compress a body with Content-Encoding, unless `encodeBody` is "manual".
   const init = { status, headers: headersOf(headers), encodeBody: "manual" };
   if (status === 204 || status === 205 || status === 304) {
     return new Response(null, init);

@@ -23,12 +23,12 @@ export async function* streamBody(source: BodySource): AsyncGenerator<Uint8Array
 }
 
 /**
- * Limits the memory of a body of unknown length: called when it has become longer than 64 KiB, and then than the number of bytes
- * of the previous call. The rest is read once the promise resolves; if that rejects, reading the body does.
+ * Limits the memory of a body of unknown length. Called when the body exceeds 64 KiB, and again each time it exceeds the `bytes` of
+ * the previous call. Reading continues when the promise resolves; if it rejects, reading the body rejects too.
  */
 export type BodyReservation = { receive(bytes: number): Promise<void> | undefined };
 
-/** How much longer than what was received a body of unknown length may become until the next reservation. */
+/** A reservation is for this multiple of the bytes received so far. */
 const STEP_FACTOR = 16;
 
 /** Reads the whole body. Rejects with a RequestError of status 413 if it exceeds `maxBytes`. `length` is the Content-Length header. */

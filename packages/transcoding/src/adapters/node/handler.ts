@@ -3,7 +3,7 @@ import type { TranscodingResponse } from "../../http/response.ts";
 import type { Transcoder } from "../../transcoder/transcoder.ts";
 import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
 import { NodeTranscodingRequest, type NodeRequest, type NodeResponse } from "./request.ts";
-import { sendResponse } from "./respond.ts";
+import { sendResponse } from "./send-response.ts";
 
 export type NodeHandlerOptions = AdapterOptions<[request: NodeRequest]>;
 

@@ -1,8 +1,8 @@
 import { isFieldSet, type DescMethod, type Message, type Registry } from "@bufbuild/protobuf";
 import { formatETag, tagOf } from "../../http/etag.ts";
 import { fieldWriter } from "../../json/write.ts";
-import { formatText } from "../../json/write-text.ts";
-import { headerFields, isSingle } from "../../schema/header-fields.ts";
+import { formatText } from "../../json/format-text.ts";
+import { headerFields, isSingularOutsideOneof } from "../../schema/header-fields.ts";
 import { fieldRule, methodRule } from "../../schema/rules.ts";
 import { invalidArgument } from "./invalid-argument.ts";
 
@@ -14,7 +14,7 @@ type Fields = Message & Record<string, unknown>;
 /** Compiles the writer of the request fields with the `header` option, and of the `if_match` field unless the body has it. */
 export function createHeaderWriter(method: DescMethod, body: string, registry: Registry): HeaderWriter {
   const fields = headerFields(method.input)
-    .filter(isSingle)
+    .filter(isSingularOutsideOneof)
     .map((field) => ({ field, name: fieldRule(field).header, write: fieldWriter(field, registry) }));
   const tag = body === "*" ? undefined : ifMatchField(method);
   return (message: Message, header) => {

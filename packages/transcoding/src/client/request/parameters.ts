@@ -1,7 +1,7 @@
 import { isFieldSet, type DescField, type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
 import { FieldMaskSchema, type FieldMask } from "@bufbuild/protobuf/wkt";
 import { fieldWriter } from "../../json/write.ts";
-import { formatText } from "../../json/write-text.ts";
+import { formatText } from "../../json/format-text.ts";
 import type { BoundFields } from "../../schema/bound-fields.ts";
 import { hasParameterForm } from "../../schema/field-path.ts";
 import { getField } from "../../schema/http-body.ts";
@@ -92,7 +92,7 @@ function problemOf(field: DescField, { from, maps }: ParameterOptions): string |
     return `a ${typeName} can't be sent ${inPart}`;
   }
   if (from === "query" && fieldRule(field).noQuery) {
-    return "the option no_query forbids to send it in a query";
+    return "the option no_query forbids sending it in a query";
   }
   if (field.fieldKind === "map" && !maps && from === "query") {
     return `a map can't be sent ${inPart}; some servers accept it, with the option query.maps`;

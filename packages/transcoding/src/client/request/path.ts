@@ -1,7 +1,7 @@
 import { isFieldSet, type Message, type Registry } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { fieldWriter } from "../../json/write.ts";
-import { formatText } from "../../json/write-text.ts";
+import { formatText } from "../../json/format-text.ts";
 import type { Route } from "../../routing/route.ts";
 import { expandTemplate } from "../../routing/template.ts";
 import type { FieldPath } from "../../schema/field-path.ts";

@@ -12,7 +12,7 @@ export type StreamBodyWriter = {
   readonly contentTypeOf: (first: Message | undefined) => string;
   /** Encodes one message. */
   readonly encode: (message: Message, isFirst: boolean) => Uint8Array;
-  /** Encodes the end; undefined if there is nothing behind the last message. */
+  /** Encodes the end; undefined if there is nothing after the last message. */
   readonly end: ((isEmpty: boolean) => Uint8Array) | undefined;
 };
 
@@ -79,15 +79,18 @@ export function createBodyStream(
 
 let isSupported: boolean | undefined;
 
-/** Throws a ConnectError if this fetch can't send a body as it is made, as in most browsers. */
+/** Throws a ConnectError if `fetch` can't stream request bodies, as in most browsers. */
 export function assertStreamingBodies(): void {
   isSupported ??= detectStreamingBodies();
   if (!isSupported) {
-    throw new ConnectError("fetch can't stream request bodies here, which a client stream needs", Code.Unimplemented);
+    throw new ConnectError(
+      "fetch can't stream request bodies in this runtime, which a client stream requires",
+      Code.Unimplemented,
+    );
   }
 }
 
-/** An implementation without them does not read `duplex`, and takes the stream for a string. */
+/** An implementation that can't stream request bodies does not read `duplex`, and converts the stream to a string. */
 function detectStreamingBodies(): boolean {
   let isRead = false;
   const init = {

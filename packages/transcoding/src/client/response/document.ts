@@ -4,7 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { RequestError } from "../../http/request-error.ts";
 import { withWideIntegers } from "../../json/exact.ts";
 import { holdsInt64, messageHoldsInt64 } from "../../json/int64.ts";
-import { parseJsonText } from "../../json/parse-text.ts";
+import { parseJsonText } from "../../json/parse-json-text.ts";
 import { createJsonReaders } from "../../json/read.ts";
 import { setField } from "../../schema/http-body.ts";
 
@@ -66,7 +66,7 @@ function explain(read: () => Message): Message {
   }
 }
 
-/** The error for a response that is not one of the method. */
+/** The error for a response that can't be read as a response of the method. */
 export function unreadable(why: string, cause?: unknown): ConnectError {
   return new ConnectError(`can't read the response: ${why}`, Code.Internal, undefined, undefined, cause);
 }

@@ -1,6 +1,6 @@
 import type { DescField, DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
 import { parseETags, valueOf } from "../../http/etag.ts";
-import { plainTextReading } from "../../json/plain-text.ts";
+import { plainTextReading } from "../../json/plain-text-reading.ts";
 import { headerFields } from "../../schema/header-fields.ts";
 import { getField, setField } from "../../schema/http-body.ts";
 import { fieldRule, methodRule } from "../../schema/rules.ts";

@@ -9,7 +9,7 @@ const SPACE = 0x20;
 
 /** Splits a text that arrives in pieces into JSON values. */
 export type JsonValues = {
-  /** Adds a piece. Returns the text of each value that it completes; throws an Error if more follows behind an array. */
+  /** Adds a piece. Returns the text of each value that it completes; throws an Error for text after the end of an array. */
   push(piece: string): string[];
   /** Ends the text. Returns the value that only the end completes; throws an Error if a value is not complete. */
   end(): string[];
@@ -91,7 +91,7 @@ export function createJsonValues(): JsonValues {
           continue;
         }
         if (isClosed && code > SPACE) {
-          throw new Error("more follows behind the array");
+          throw new Error("unexpected text after the end of the array");
         }
         const end = step(code);
         if (end !== -1) {
@@ -109,7 +109,7 @@ export function createJsonValues(): JsonValues {
     },
     end() {
       if (inString || depth > 0 || (base === 1 && !isClosed)) {
-        throw new Error("it ends too early");
+        throw new Error("unexpected end");
       }
       return start === -1 ? [] : [take(text.length)];
     },

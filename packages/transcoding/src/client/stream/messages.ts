@@ -68,7 +68,7 @@ function split(produce: () => Frame[]): Frame[] {
   try {
     return produce();
   } catch (cause) {
-    throw new ConnectError(`the stream is not complete: ${(cause as Error).message}`, Code.DataLoss);
+    throw new ConnectError(`can't read the stream: ${(cause as Error).message}`, Code.DataLoss);
   }
 }
 

@@ -45,7 +45,7 @@ export function concatBytes(chunks: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat(chunks);
 }
 
-/** The position of the first occurrence at or behind `from`; -1 if there is none. */
+/** The position of the first occurrence at or after `from`; -1 if there is none. */
 export function indexOfBytes(bytes: Uint8Array, searched: Uint8Array, from: number = 0): number {
   return bufferOf(bytes).indexOf(searched, from);
 }

@@ -106,10 +106,10 @@ export async function decompress(bytes: Uint8Array, encoding: ContentEncoding, m
   return buffer;
 }
 
-/** zlib ignores the bytes behind the end of br and zstd, and rejects all but zeros, which are padding, behind that of gzip. */
+/** zlib ignores the bytes after the end of br and zstd, and rejects all but zeros, which are padding, after that of gzip. */
 function assertConsumed({ bytesWritten }: Consumer, encoding: ContentEncoding, length: number): void {
   if (encoding !== "gzip" && bytesWritten !== length) {
-    throw new Error("more follows behind the end of the compressed data");
+    throw new Error("unexpected bytes after the end of the compressed data");
   }
 }
 

@@ -58,7 +58,7 @@ export function concatBytes(chunks: readonly Uint8Array[]): Uint8Array {
   return all;
 }
 
-/** The position of the first occurrence at or behind `from`; -1 if there is none. */
+/** The position of the first occurrence at or after `from`; -1 if there is none. */
 export function indexOfBytes(bytes: Uint8Array, searched: Uint8Array, from: number = 0): number {
   const [first = 0] = searched;
   for (let at = bytes.indexOf(first, from); at !== -1; at = bytes.indexOf(first, at + 1)) {

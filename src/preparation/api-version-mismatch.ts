@@ -3,7 +3,7 @@ import { RequestError } from "@flowgate/transcoding/server";
 import { FlowgateError } from "../errors.ts";
 
 /** Returns an error that names the missing header if an HTTP body has the shape of the other API version. */
-export function findVersionMismatch(source: EncodedRequest | undefined): FlowgateError | undefined {
+export function findApiVersionMismatch(source: EncodedRequest | undefined): FlowgateError | undefined {
   if (source?.format.kind !== "http") {
     return undefined;
   }

@@ -3,7 +3,7 @@ import type { FlowNode } from "../configuration.ts";
 import { hasPosition, subflowOf } from "../node-role.ts";
 
 /** Flows as the runtime sees them (`parseConfig` in @node-red/runtime/lib/flows/util.js). */
-export type ParsedFlows = {
+export type RuntimeFlows = {
   /** All nodes by id, in the order in which the runtime visits them. */
   readonly nodes: ReadonlyMap<string, FlowNode>;
   /** The tabs, including those that exist only as the `z` of nodes. */
@@ -23,7 +23,7 @@ export type Content = {
   readonly nodes: Map<string, FlowNode>;
 };
 
-export function parseForRuntime(flows: readonly FlowNode[]): ParsedFlows {
+export function parseForRuntime(flows: readonly FlowNode[]): RuntimeFlows {
   const nodes = inVisitingOrder(flows);
   const contentOf = (type: string): Map<string, Content> =>
     new Map(

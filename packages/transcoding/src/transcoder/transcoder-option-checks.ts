@@ -2,7 +2,7 @@ import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
 import { contentEncodings } from "#platform/compression";
 import type { CorsOptions } from "../http/cors.ts";
 import type { JsonOptions } from "../json/json-options.ts";
-import type { CompressionOptions } from "../response/compression.ts";
+import type { CompressionOptions } from "../response/compressor.ts";
 import {
   aBoolean,
   aFunction,
@@ -92,7 +92,7 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   fieldMaskFromBody: aBoolean,
   maxBodyBytes: bytes,
   maxDepth: aNumber(1, MAX_DEPTH),
-  protoKeys: oneOf("accept", "reject"),
+  prototypeKeys: oneOf("accept", "reject"),
   deferred: arrayOf("methods of protobuf-es", (item) => isObject(item) && item["kind"] === "rpc"),
   maxTimeoutMs: aNumber(1, MAX_TIMER_MS),
   streams: anObject(streams),

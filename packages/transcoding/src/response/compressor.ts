@@ -4,17 +4,17 @@ import type { TranscodingResponse } from "../http/response.ts";
 import type { ContentEncoding } from "../http/content-coding.ts";
 import { RequestError } from "../http/request-error.ts";
 import { mediaTypeOf } from "../http/media-type.ts";
-import { compressStream } from "./compress.ts";
+import { compressStream } from "./compress-stream.ts";
 import { addVary } from "../http/vary.ts";
 import { parseWeights } from "../http/weights.ts";
 
 /** The compression of responses. */
 export type CompressionOptions = {
-  /** The content codings, in the order of preference among those of equal weight in Accept-Encoding. */
+  /** The content codings, in the order of preference among those of equal weight in Accept-Encoding. Default: zstd, br, gzip where the runtime supports them. */
   readonly encodings?: readonly ContentEncoding[];
-  /** The minimum size of a body to compress, in bytes. Does not apply to streams. */
+  /** The minimum size of a body to compress, in bytes. Does not apply to streams. Default: 1,024. */
   readonly minBytes?: number;
-  /** Whether streams are compressed, with a flush after each message. */
+  /** Whether streams are compressed, with a flush after each message. Default: true. */
   readonly streams?: boolean;
 };
 

@@ -3,7 +3,7 @@ import { ListValueSchema, StructSchema, ValueSchema } from "@bufbuild/protobuf/w
 import { encodeUtf8 } from "#platform/bytes";
 import { RequestError } from "../http/request-error.ts";
 import { parseJson } from "./parse.ts";
-import { withOptions, plainTextReading, type TextReading, type TextReader } from "./plain-text.ts";
+import { withOptions, plainTextReading, type TextReading, type TextReader } from "./plain-text-reading.ts";
 import { isObject } from "./wide-integer.ts";
 
 /** For JSON in a parameter. The depth of a body is limited by an option. */

@@ -29,7 +29,7 @@ export const postgres: Drill = {
     "to the disk seconds later. After each start, both replicas have to become ready without a restart. The operations are checked as in " +
     "[linearizability](#linearizability), and each replica its audit log. The control is a pair of replicas that do not override `synchronous_commit`.",
   limits:
-    "One server. A standby that is promoted is tested by [test/store/postgres-failures.test.ts](../test/store/postgres-failures.test.ts).",
+    "One server. A standby that is promoted is tested by [test/e2e/postgres-failures.test.ts](../test/e2e/postgres-failures.test.ts).",
   programs: [ipcrm],
   async run(context) {
     const { pick } = context;

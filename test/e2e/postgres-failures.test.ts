@@ -12,8 +12,8 @@ import { freePort } from "../free-port.ts";
 import { query } from "../postgres/database.ts";
 import { startServer } from "../postgres/postgres.ts";
 import { openTcpProxy } from "../tcp-proxy.ts";
-import { draft } from "./builders.ts";
-import { openAt } from "./postgres-location.ts";
+import { draft } from "../store/builders.ts";
+import { openAt } from "../store/postgres-location.ts";
 
 const key = randomBytes(32);
 

@@ -1,6 +1,56 @@
+import type { Logger } from "pino";
+import { outcomeMessage } from "../runtime/outcome-message.ts";
+import type { DeploymentResult, Runtime } from "../runtime/runtime.ts";
 import type { FlowStore } from "../store/flow-store.ts";
-import type { RevisionEntry } from "../store/revision.ts";
+import type { Origin } from "../store/origin.ts";
+import type { Revision, RevisionEntry } from "../store/revision.ts";
+import { isMismatch } from "./draft.ts";
 import type { Settlement } from "./settlement.ts";
+
+export type AutomaticUndoOptions = {
+  readonly store: Pick<FlowStore, "find" | "commit">;
+  readonly runtime: Pick<Runtime, "apply">;
+  readonly log: Logger;
+};
+
+/**
+ * Deploys the parent of a revision whose flows have failed again. Resolves with undefined if there is nothing to undo any more: it has
+ * no parent, or another revision has replaced it.
+ */
+export async function undoAutomatically(
+  failed: Revision,
+  result: DeploymentResult,
+  origin: Origin,
+  { store, runtime, log }: AutomaticUndoOptions,
+): Promise<Settlement | undefined> {
+  const previous = failed.parent === undefined ? undefined : await store.find(failed.parent);
+  if (previous === undefined) {
+    return undefined;
+  }
+  let revision: Revision;
+  try {
+    revision = await store.commit({
+      ...origin,
+      parent: failed.rev,
+      cause: "automatic_undo",
+      deploymentType: "full",
+      restoredRev: previous.rev,
+      flows: previous.flows,
+      credentials: previous.credentials,
+      message: `the flows of ${failed.rev} failed: ${outcomeMessage(result) ?? result.outcome}`,
+      probationMs: undefined,
+      idempotencyKey: undefined,
+    });
+  } catch (error) {
+    if (isMismatch(error)) {
+      return undefined;
+    }
+    throw error;
+  }
+  log.warn({ rev: failed.rev, restored: previous.rev, reason: result.message }, "the deployment was undone");
+  await runtime.apply(revision, "full");
+  return { outcome: "undone", missingTypes: result.missingTypes, message: result.message, rev: revision.rev };
+}
 
 /** Resolves with the settlement of a revision if the next revision is its automatic undo, otherwise with undefined. */
 export async function findAutomaticUndo(

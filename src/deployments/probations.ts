@@ -7,10 +7,8 @@ import type { Cluster } from "../store/cluster.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Origin } from "../store/origin.ts";
 import type { Revision, RevisionEntry } from "../store/revision.ts";
-import { findAutomaticUndo } from "./automatic-undo.ts";
-import { isMismatch } from "./draft.ts";
+import { findAutomaticUndo, undoAutomatically } from "./automatic-undo.ts";
 import { type HealthVerdict, type HealthWatch, watchHealth } from "./health-watch.ts";
-import { outcomeMessage } from "../runtime/outcome-message.ts";
 import { type OutcomeRecorder, toOutcome } from "./outcome-recorder.ts";
 import { watchReplicas } from "./replicas-watch.ts";
 import type { Settlement } from "./settlement.ts";
@@ -81,41 +79,14 @@ export function createProbations({
     }
   }
 
+  async function undo(failed: Revision, result: DeploymentResult, origin: Origin): Promise<Settlement | undefined> {
+    return (await undoAutomatically(failed, result, origin, { store, runtime, log })) ?? findUndo(failed.rev);
+  }
+
   /** The undo may have been made by another replica. */
   async function findUndo(rev: string): Promise<Settlement | undefined> {
     const entry = cluster && (await store.findEntry(rev));
     return entry && findAutomaticUndo(store, entry);
-  }
-
-  /** Resolves with undefined if there is nothing to undo any more. */
-  async function undo(failed: Revision, result: DeploymentResult, origin: Origin): Promise<Settlement | undefined> {
-    const previous = failed.parent === undefined ? undefined : await store.find(failed.parent);
-    if (previous === undefined) {
-      return undefined;
-    }
-    let revision: Revision;
-    try {
-      revision = await store.commit({
-        ...origin,
-        parent: failed.rev,
-        cause: "automatic_undo",
-        deploymentType: "full",
-        restoredRev: previous.rev,
-        flows: previous.flows,
-        credentials: previous.credentials,
-        message: `the flows of ${failed.rev} failed: ${outcomeMessage(result) ?? result.outcome}`,
-        probationMs: undefined,
-        idempotencyKey: undefined,
-      });
-    } catch (error) {
-      if (isMismatch(error)) {
-        return findUndo(failed.rev);
-      }
-      throw error;
-    }
-    log.warn({ rev: failed.rev, restored: previous.rev, reason: result.message }, "the deployment was undone");
-    await runtime.apply(revision, "full");
-    return { outcome: "undone", missingTypes: result.missingTypes, message: result.message, rev: revision.rev };
   }
 
   function watched(watch: HealthWatch): HealthWatch {
@@ -139,23 +110,10 @@ export function createProbations({
         log.error({ err, rev: revision.rev }, "the deployment could not be undone");
         return { outcome: "pending", missingTypes: [], rev: revision.rev };
       });
+    const unsettled: Settlement = { outcome: "pending", missingTypes: [], rev: revision.rev };
     return {
-      async within({ withinMs = Infinity, signal }) {
-        const { promise: ended, resolve } = Promise.withResolvers<Settlement>();
-        const giveUp = (): void => resolve({ outcome: "pending", missingTypes: [], rev: revision.rev });
-        const timeMs = Math.min(withinMs, endMs - performance.now());
-        const timer = timeMs === Infinity ? undefined : setTimeout(giveUp, timeMs);
-        signal?.addEventListener("abort", giveUp, { once: true });
-        if (signal?.aborted === true) {
-          giveUp();
-        }
-        try {
-          return await Promise.race([settled, ended]);
-        } finally {
-          clearTimeout(timer);
-          signal?.removeEventListener("abort", giveUp);
-        }
-      },
+      within: ({ withinMs = Infinity, signal }) =>
+        settledWithin(settled, Math.min(withinMs, endMs - performance.now()), signal, unsettled),
     };
   }
 
@@ -208,4 +166,26 @@ export function createProbations({
 
 function originOf({ by, address, protocol, requestId }: RevisionEntry): Origin {
   return { by, address, protocol, requestId };
+}
+
+/** Resolves with `unsettled` when the time is over or the signal is aborted. */
+async function settledWithin(
+  settled: Promise<Settlement>,
+  timeMs: number,
+  signal: AbortSignal | undefined,
+  unsettled: Settlement,
+): Promise<Settlement> {
+  const { promise: ended, resolve } = Promise.withResolvers<Settlement>();
+  const giveUp = (): void => resolve(unsettled);
+  const timer = timeMs === Infinity ? undefined : setTimeout(giveUp, timeMs);
+  signal?.addEventListener("abort", giveUp, { once: true });
+  if (signal?.aborted === true) {
+    giveUp();
+  }
+  try {
+    return await Promise.race([settled, ended]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", giveUp);
+  }
 }

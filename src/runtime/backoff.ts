@@ -10,8 +10,8 @@ export type BackoffLimits = {
 
 export type Backoff = {
   /**
-   * Records the exit of a child that ran flows for `flowsRanMs`, and returns when to start the next one and whether to start
-   * it without flows. Only exits with flows count towards a crash loop: any other exit has a cause outside of the flows,
+   * Records the unexpected exit of a child that ran flows for `flowsRanMs`, and returns when to start the next one and whether to
+   * start it without flows. Only exits with flows count towards a crash loop: any other exit has a cause outside of the flows,
    * which may be temporary.
    */
   recordExit(exit: { readonly flowsRanMs: number; readonly hadFlows: boolean }): {

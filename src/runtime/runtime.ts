@@ -31,7 +31,7 @@ export type RuntimeStatus = {
   readonly message: string | undefined;
 };
 
-type RuntimeProcessStats = {
+export type RuntimeProcessStats = {
   /** How often the process exited unexpectedly. */
   readonly restarts: number;
   /** Time since the last heartbeat, of the previous process if there is none at the moment. */

@@ -1,0 +1,187 @@
+import { ROOT_CONTEXT } from "@opentelemetry/api";
+import type { Revision } from "../store/revision.ts";
+import { createBackoff } from "./backoff.ts";
+import { type Deployment, pending, resolveWaiters, running } from "./deployment.ts";
+import type { DeploymentQueue } from "./deployment-queue.ts";
+import type { CompleteOptions } from "./options.ts";
+import type { Renewals } from "./renewals.ts";
+import { type InstanceExit, type RuntimeInstance, prepareInstance } from "./runtime-instance.ts";
+import type { DeploymentResult, RuntimeProcessStats } from "./runtime.ts";
+import type { StateReporter } from "./state-reporter.ts";
+
+/** Keeps one instance of the runtime running, and passes it the deployments of the queue. */
+export type InstanceKeeper = {
+  /** Undefined until the next restart. */
+  current(): RuntimeInstance | undefined;
+  /** The port of HTTP-in nodes; 0 until it is open. */
+  httpPort(): number;
+  nodeTypes(): ReadonlySet<string> | undefined;
+  stats(): RuntimeProcessStats;
+  /** Must be called when a deployment was added to the queue: deploys it as soon as possible, despite earlier crashes. */
+  deployQueued(): void;
+  /** Creates the next instance in advance. */
+  prepareNext(): void;
+  /** Must be called when the state is `stopped`. Resolves when all processes have exited. */
+  stop(): Promise<void>;
+  kill(): void;
+};
+
+export type KeeperOptions = {
+  readonly options: CompleteOptions;
+  readonly queue: DeploymentQueue;
+  readonly renewals: Renewals;
+  readonly reporter: StateReporter;
+  /** Called when the flows of a revision were started, have failed, or have crashed too often. */
+  readonly onResult: (revision: Revision, result: DeploymentResult) => void;
+};
+
+export function openInstanceKeeper({ options, queue, renewals, reporter, onResult }: KeeperOptions): InstanceKeeper {
+  const backoff = createBackoff(options.restart);
+  let instance: RuntimeInstance | undefined;
+  let prepared: RuntimeInstance | undefined;
+  let httpPort = 0;
+  let nodeTypes: ReadonlySet<string> | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let restarts = 0;
+  let lastActivityMs = performance.now();
+  /** Why the next instance must start without flows. */
+  let crashLoop: string | undefined;
+  /** Whether the instance was stopped for a new one. */
+  let isRenewing = false;
+
+  function start(): void {
+    clearTimeout(timer);
+    instance = prepared ?? prepare();
+    prepared = undefined;
+    instance.start(queue.next()?.trace ?? ROOT_CONTEXT);
+  }
+
+  function prepare(): RuntimeInstance {
+    const created = prepareInstance(options, {
+      onDistrust: (reason) => void renewals.distrust(reason),
+      onActivity() {
+        lastActivityMs = performance.now();
+      },
+      hasNewerDeployment: () => queue.next() !== undefined,
+      onReady(ready) {
+        httpPort = ready.httpPort;
+        nodeTypes = ready.nodeTypes && new Set(ready.nodeTypes);
+        if (queue.next() !== undefined) deployNext();
+        else if (crashLoop !== undefined) {
+          reporter.set("safe", `${crashLoop}; its flows are held back until the next deployment`);
+        } else void deployStored(created);
+      },
+      onDeployed(deployment, { failure, missingTypes, failedNodes }) {
+        const result: DeploymentResult =
+          failure === undefined
+            ? { ...running, failedNodes }
+            : { outcome: "failed", missingTypes, failedNodes, message: failure };
+        reporter.set(failure === undefined ? "running" : "failed", failure, deployment.trace);
+        resolveWaiters(deployment, result);
+        onResult(deployment.revision, result);
+        deployNext();
+      },
+      onExit(exit) {
+        if (created === prepared) prepared = undefined;
+        else handleExit(exit);
+      },
+    });
+    return created;
+  }
+
+  /** Deploys the newest revision of the store, which may contain a deployment that was not queued. */
+  async function deployStored(started: RuntimeInstance): Promise<void> {
+    try {
+      queue.record(await options.active());
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      options.log({ level: "error", message: `the active revision could not be read: ${reason}` }, "runtime");
+    }
+    if (reporter.state === "stopped" || instance !== started || !started.isEmpty()) return;
+    const revision = queue.newest();
+    if (revision === undefined) {
+      reporter.set("restarting", "the active revision could not be read");
+      timer = setTimeout(() => void deployStored(started), options.restart.maxBackoffMs);
+      return;
+    }
+    clearTimeout(timer);
+    queue.add({ revision, type: "full", waiters: new Set(), trace: ROOT_CONTEXT });
+    deployNext();
+  }
+
+  function deployNext(): void {
+    const next = queue.next();
+    if (next === undefined || instance === undefined || !instance.isIdle()) return;
+    if (next.type === "reload" && reporter.state === "failed") {
+      // The runtime finds installed modules when it starts only, and a missing one may have been installed since.
+      void instance.stop();
+      return;
+    }
+    const renewal = instance.isEmpty() ? undefined : renewals.find(next.type);
+    if (renewal !== undefined) {
+      isRenewing = true;
+      reporter.set("starting", `in a new process: ${renewal.reason}`, next.trace);
+      void instance.stop(renewal.stopMs);
+      return;
+    }
+    const deployment = queue.take() as Deployment;
+    // Without waiters, it is not another deployment: the same flows are started again after their process has exited.
+    if (instance.isEmpty() && deployment.waiters.size > 0) renewals.clear();
+    instance.deploy(instance.isEmpty() ? { ...deployment, type: "full" } : deployment);
+  }
+
+  function handleExit(exit: InstanceExit): void {
+    clearTimeout(timer);
+    instance = undefined;
+    httpPort = 0;
+    if (reporter.state === "stopped") return;
+    if (!exit.isExpected) restarts += 1;
+    if (exit.undelivered !== undefined) queue.add(exit.undelivered);
+    const { delayMs, isCrashLoop } = exit.isExpected ? { delayMs: 0, isCrashLoop: false } : backoff.recordExit(exit);
+    const cause = isCrashLoop && exit.hadFlows ? describeCrashLoop(exit) : exit.cause;
+    if (!isCrashLoop) crashLoop = undefined;
+    else if (exit.hadFlows) crashLoop = cause;
+    // Otherwise the state has the reason already.
+    if (!isRenewing) reporter.set("restarting", cause, exit.unfinished?.trace);
+    isRenewing = false;
+    timer = setTimeout(start, delayMs);
+    if (exit.isExpected) resolveWaiters(exit.unfinished, pending);
+    else settleCrash(exit, cause, isCrashLoop);
+  }
+
+  function describeCrashLoop({ cause }: InstanceExit): string {
+    return `it ended ${options.restart.safeModeAfter} times in a row, most recently because ${cause}`;
+  }
+
+  function settleCrash({ unfinished }: InstanceExit, message: string, isCrashLoop: boolean): void {
+    const crash: DeploymentResult = { outcome: "crashed", missingTypes: [], message };
+    resolveWaiters(unfinished, crash);
+    const revision = unfinished?.revision ?? (isCrashLoop ? queue.newest() : undefined);
+    if (revision !== undefined) onResult(revision, crash);
+  }
+
+  start();
+
+  return {
+    current: () => instance,
+    httpPort: () => httpPort,
+    nodeTypes: () => nodeTypes,
+    stats: () => ({ restarts, heartbeatAgeMs: performance.now() - lastActivityMs }),
+    deployQueued() {
+      backoff.reset();
+      if (instance === undefined) start();
+      else deployNext();
+    },
+    prepareNext() {
+      prepared ??= prepare();
+    },
+    async stop() {
+      clearTimeout(timer);
+      await Promise.all([instance?.stop(), prepared?.stop(0)]);
+    },
+    kill() {
+      instance?.kill();
+      prepared?.kill();
+    },
+  };
+}

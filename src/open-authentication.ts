@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 import type { AdminAuth } from "./auth/admin-auth.ts";
 import { type AuditRecorder, openAuditRecorder } from "./auth/audit-recorder.ts";
-import { type Authenticator, createAuthenticator } from "./auth/authenticator.ts";
+import type { Authenticator } from "./auth/authenticator.ts";
+import { createAuthenticator } from "./auth/create-authenticator.ts";
 import { createLimiter } from "./auth/limiter.ts";
 import { openTokenCache } from "./auth/token-cache.ts";
 import { openTokenUses } from "./auth/token-uses.ts";

@@ -6,10 +6,11 @@ import { adminAuth } from "./admin-auth.ts";
 import { cors } from "./cors.ts";
 import { defaultDataDir } from "./data-dir.ts";
 import { history } from "./history.ts";
-import { checkIdentity, identity, tls } from "./identity.ts";
+import { checkIdentity, identity } from "./identity.ts";
 import { limits } from "./limits.ts";
 import { runtime } from "./runtime.ts";
 import { metrics, tracing } from "./telemetry.ts";
+import { tls } from "./tls.ts";
 import { flag, isWildcardPath, milliseconds, port, text, wholeNumber } from "./values.ts";
 
 /** All options with defaults and descriptions. A test compares them with docs/configuration.md. */

@@ -1,7 +1,4 @@
-import type { TranscodingResponse } from "@flowgate/transcoding/server";
-import { FlowgateError } from "../errors.ts";
-import { createEndpoint } from "./pipeline/endpoint.ts";
-import type { Route } from "./pipeline/request-context.ts";
+import { HealthWatch } from "./health-watch.ts";
 
 /** Whether the service is ready; further properties report individual checks. */
 export type Readiness = {
@@ -40,7 +37,7 @@ export interface Health {
 }
 
 export function createHealth({ ready, onReadyChange }: ReadinessOptions, services: readonly string[]): Health {
-  const watches = new Set<Pick<Watch<object>, "settle" | "close">>();
+  const watches = new Set<Pick<HealthWatch<object>, "settle" | "close">>();
   let draining = false;
   let closed = false;
   /** Cached until the next change, since every watch reads it after a change. */
@@ -78,7 +75,7 @@ export function createHealth({ ready, onReadyChange }: ReadinessOptions, service
       watches.forEach((watch) => watch.close());
     },
     watch(read, onEnd) {
-      const watch = new Watch(read, () => {
+      const watch = new HealthWatch(read, () => {
         if (watches.delete(watch)) {
           onEnd();
         }
@@ -91,82 +88,4 @@ export function createHealth({ ready, onReadyChange }: ReadinessOptions, service
     },
     watches: () => watches.size,
   };
-}
-
-const done = { done: true, value: undefined } as const;
-
-/** Values are read when they are requested, so that unread changes take no memory. */
-class Watch<T> implements AsyncIterator<T, undefined> {
-  readonly #read: () => T;
-  readonly #onEnd: () => void;
-  #last: T | undefined;
-  #isClosing = false;
-  #isEnded = false;
-  #pending: PromiseWithResolvers<IteratorResult<T, undefined>> | undefined;
-
-  constructor(read: () => T, onEnd: () => void) {
-    this.#read = read;
-    this.#onEnd = onEnd;
-  }
-
-  /** Settles the pending `next`, if there is something to report. */
-  settle(): void {
-    const pending = this.#pending;
-    if (pending === undefined) {
-      return;
-    }
-    const value = this.#isEnded ? this.#last : this.#read();
-    if (value !== this.#last) {
-      this.#last = value;
-      pending.resolve({ done: false, value: value as T });
-    } else if (this.#isEnded) {
-      pending.resolve(done);
-    } else if (this.#isClosing) {
-      this.#isEnded = true;
-      pending.reject(new FlowgateError("unavailable", "the service is closing"));
-    } else {
-      return;
-    }
-    this.#pending = undefined;
-  }
-
-  /** Ends it with an error, after the last change. */
-  close(): void {
-    this.#isClosing = true;
-    this.#onEnd();
-    this.settle();
-  }
-
-  next(): Promise<IteratorResult<T, undefined>> {
-    this.#pending = Promise.withResolvers();
-    const { promise } = this.#pending;
-    this.settle();
-    return promise;
-  }
-
-  return(): Promise<IteratorResult<T, undefined>> {
-    this.#isEnded = true;
-    this.#onEnd();
-    this.settle();
-    return Promise.resolve(done);
-  }
-}
-
-/** `/healthz` (liveness): the process serves requests. `/readyz` (readiness): it is ready and not draining. */
-export function createHealthEndpoints(health: Health): [string, Route][] {
-  return [
-    createEndpoint("/healthz", true, () => healthResponse(200, { status: "ok" })),
-    createEndpoint("/readyz", true, () => {
-      const { ready, notServing: _, ...checks } = health.readiness();
-      if (health.draining) {
-        return healthResponse(503, { status: "draining" });
-      }
-      return ready ? healthResponse(200, { status: "ready" }) : healthResponse(503, { status: "not ready", ...checks });
-    }),
-  ];
-}
-
-function healthResponse(status: number, body: object): TranscodingResponse {
-  const headers = { "content-type": "application/json", "cache-control": "no-store" };
-  return { status, headers, body: JSON.stringify(body) };
 }

@@ -8,7 +8,7 @@ import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
 import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
 import type { AdminAuth } from "../../src/auth/admin-auth.ts";
-import { createAuthenticator } from "../../src/auth/authenticator.ts";
+import { createAuthenticator } from "../../src/auth/create-authenticator.ts";
 import type { TokenRequest } from "../../src/auth/token-request.ts";
 import { FlowgateError } from "../../src/errors.ts";
 import { openTokenCache, type Tokens } from "../../src/auth/token-cache.ts";

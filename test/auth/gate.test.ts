@@ -17,7 +17,7 @@ import { compileAccess, permissionsOf } from "../../src/auth/access.ts";
 import type { AdminAuth } from "../../src/auth/admin-auth.ts";
 import { createLimiter } from "../../src/auth/limiter.ts";
 import { createMemoryAttempts } from "../../src/store/memory-attempts.ts";
-import { createAuthenticator } from "../../src/auth/authenticator.ts";
+import { createAuthenticator } from "../../src/auth/create-authenticator.ts";
 import { createGate } from "../../src/auth/gate.ts";
 import { peerKey, type Principal, principalKey } from "../../src/auth/principal.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";

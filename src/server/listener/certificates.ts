@@ -1,18 +1,16 @@
-import { createPrivateKey, hash, type KeyObject, X509Certificate } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import type { X509Certificate } from "node:crypto";
 import { setInterval } from "node:timers/promises";
-import { createSecureContext, type SecureContextOptions, type SecureVersion } from "node:tls";
+import type { SecureContextOptions } from "node:tls";
 import type { Logger } from "pino";
-
-export type CertificateOptions = {
-  /** PEM: the server's certificate, followed by its chain. */
-  readonly certFile: string;
-  /** PEM, not encrypted. */
-  readonly keyFile: string;
-  /** PEM: the certificate authorities of clients. */
-  readonly clientCaFile?: string | undefined;
-  readonly minVersion: SecureVersion;
-};
+import {
+  CertificateError,
+  type CertificateFiles,
+  type CertificateOptions,
+  fingerprintOf,
+  hasExpired,
+  loadCertificate,
+  readCertificateFiles,
+} from "./load-certificate.ts";
 
 /** The certificate, key and authorities in use. Disposing stops watching their files. */
 export interface Certificates extends Disposable {
@@ -23,14 +21,6 @@ export interface Certificates extends Disposable {
   onChange(listener: (next: SecureContextOptions) => void): void;
   /** Reads the files now. If they can't be used, that is logged, and the previous certificate stays in use. */
   reload(): Promise<void>;
-}
-
-/** A certificate or key file that can't be used. The message begins with the option. */
-class CertificateError extends Error {
-  constructor(option: keyof CertificateOptions, message: string) {
-    super(`tls.${option}: ${message}`);
-    this.name = "CertificateError";
-  }
 }
 
 /**
@@ -44,8 +34,8 @@ export async function openCertificates(
 ): Promise<Certificates> {
   const listeners: ((next: SecureContextOptions) => void)[] = [];
   const polling = new AbortController();
-  const first = await readFiles(options);
-  let inUse = check(first, options);
+  const first = await readCertificateFiles(options);
+  let inUse = loadCertificate(first, options);
   warnIfNotYetValid(inUse.certificate, log);
   let handledFingerprint = fingerprintOf(first);
   let warnedMs = Number.NEGATIVE_INFINITY;
@@ -67,9 +57,9 @@ export async function openCertificates(
   };
   warnBeforeExpiry();
 
-  const apply = (files: Files): void => {
+  const apply = (files: CertificateFiles): void => {
     handledFingerprint = fingerprintOf(files);
-    const next = check(files, options);
+    const next = loadCertificate(files, options);
     if (hasExpired(next.certificate)) {
       throw new CertificateError("certFile", `the certificate expired on ${next.certificate.validTo}: renew it`);
     }
@@ -97,7 +87,7 @@ export async function openCertificates(
     let previous = handledFingerprint;
     for await (const _ of setInterval(pollIntervalMs, undefined, { signal: polling.signal, ref: false })) {
       warnBeforeExpiry();
-      const found = await readFiles(options).catch((error: unknown) => error as CertificateError);
+      const found = await readCertificateFiles(options).catch((error: unknown) => error as CertificateError);
       const fingerprint = found instanceof Error ? found.message : fingerprintOf(found);
       const settled = fingerprint === previous;
       previous = fingerprint;
@@ -125,84 +115,12 @@ export async function openCertificates(
     current: () => inUse.context,
     notAfterMs: () => inUse.certificate.validToDate.getTime(),
     onChange: (listener) => void listeners.push(listener),
-    reload: () => readFiles(options).then(apply).catch(logUnusable),
+    reload: () => readCertificateFiles(options).then(apply).catch(logUnusable),
     [Symbol.dispose]: () => polling.abort(),
   };
 }
 
 const dayMs = 86_400_000;
-
-type Files = { readonly cert: string; readonly key: string; readonly ca: string | undefined };
-
-async function readFiles({ certFile, keyFile, clientCaFile }: CertificateOptions): Promise<Files> {
-  const [cert, key, ca] = await Promise.all([
-    read("certFile", certFile),
-    read("keyFile", keyFile),
-    clientCaFile === undefined ? undefined : read("clientCaFile", clientCaFile),
-  ]);
-  return { cert, key, ca };
-}
-
-async function read(option: keyof CertificateOptions, path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    const { code = "error" } = error as NodeJS.ErrnoException;
-    throw new CertificateError(option, `${path} can't be read (${code})`);
-  }
-}
-
-/** A hash, so that private keys are not kept in memory for comparison. */
-function fingerprintOf(files: Files): string {
-  return hash("sha256", JSON.stringify(files));
-}
-
-type LoadedCertificate = { readonly context: SecureContextOptions; readonly certificate: X509Certificate };
-
-function check({ cert, key, ca }: Files, { minVersion }: CertificateOptions): LoadedCertificate {
-  const [certificate] = parseCertificates("certFile", cert);
-  if (!certificate.checkPrivateKey(parseKey(key))) {
-    throw new CertificateError("keyFile", "is not the key of the certificate in tls.certFile");
-  }
-  if (ca !== undefined) {
-    parseCertificates("clientCaFile", ca);
-  }
-  const context: SecureContextOptions = { cert, key, minVersion, ...(ca !== undefined && { ca }) };
-  try {
-    createSecureContext(context);
-  } catch (error) {
-    // OpenSSL's other requirements, such as key length and hash algorithm.
-    const { code = "unknown" } = error as NodeJS.ErrnoException;
-    throw new CertificateError("certFile", `the certificate and its key can't be used for TLS (${code})`);
-  }
-  return { context, certificate };
-}
-
-function parseCertificates(option: keyof CertificateOptions, pem: string): [X509Certificate, ...X509Certificate[]] {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
-  try {
-    const [first, ...rest] = blocks.map((block) => new X509Certificate(block));
-    // OpenSSL would ignore everything after an unterminated block.
-    if (first !== undefined && pem.split("-----BEGIN CERTIFICATE").length === blocks.length + 1) {
-      return [first, ...rest];
-    }
-  } catch {
-    // Reported below.
-  }
-  throw new CertificateError(option, "must contain certificates in PEM format");
-}
-
-function parseKey(pem: string): KeyObject {
-  try {
-    return createPrivateKey(pem);
-  } catch {
-    throw new CertificateError("keyFile", "must contain a private key in PEM format, without a passphrase");
-  }
-}
-
-export function hasExpired({ validToDate }: X509Certificate): boolean {
-  return validToDate.getTime() <= Date.now();
-}
 
 function warnIfNotYetValid({ validFrom, validFromDate }: X509Certificate, log: Logger): void {
   if (validFromDate.getTime() > Date.now()) {

@@ -1,7 +1,8 @@
 import type { Socket } from "node:net";
 import { createServer, type TLSSocket } from "node:tls";
 import type { Logger } from "pino";
-import { type Certificates, hasExpired } from "./certificates.ts";
+import type { Certificates } from "./certificates.ts";
+import { hasExpired } from "./load-certificate.ts";
 import { type DetectedConnection, type ProtocolDetector, sniff } from "./sniff.ts";
 
 export type TlsOptions = {

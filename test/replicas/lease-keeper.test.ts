@@ -1,11 +1,13 @@
 import { pino } from "pino";
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { type LeaseKeeper, openLeaseKeeper } from "../../src/replicas/lease-keeper.ts";
 import { msUntil } from "../../src/runtime/fence.ts";
 import type { LeaseReply } from "../../src/store/cluster.ts";
 import { createMemoryCluster, type Member } from "./memory-cluster.ts";
 
 const log = pino({ level: "silent" });
+
+afterEach(() => void vi.useRealTimers());
 
 function keeperOf(cluster: Pick<Member, "lease" | "onChange">, leaseMs = 300): LeaseKeeper {
   return openLeaseKeeper({ cluster, leaseMs, log });
@@ -78,6 +80,7 @@ test("loses a lease that it can't renew before another replica gets it", async (
 });
 
 test("loses the lease while a renewal has no reply", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date", "hrtime", "performance"] });
   const member = createMemoryCluster().join();
   const { promise: reply, resolve } = Promise.withResolvers<LeaseReply>();
   let calls = 0;
@@ -86,7 +89,9 @@ test("loses the lease while a renewal has no reply", async () => {
   );
   await untilHeld(keeper);
   const fence = keeper.fence();
-  await untilHeld(keeper, false);
+  while (keeper.fence() !== undefined) {
+    await vi.advanceTimersToNextTimerAsync();
+  }
   // Orderly: there is time left to stop flows.
   expect(fence && msUntil(fence.deadline())).toBeGreaterThan(0);
   resolve({ isHeld: true, token: 1 });

@@ -5,7 +5,12 @@ import type { AcceptedConnection } from "../../src/server/listener/accepted-conn
 import { createConnections } from "../../src/server/listener/connection-table.ts";
 import { type ListenerLimits, listenerDefaults } from "../../src/server/listener/options.ts";
 
-beforeEach(() => void vi.useFakeTimers());
+beforeEach(() => {
+  vi.useFakeTimers();
+  // Evenly distributed, and not close to 0 at the beginning.
+  let calls = 0;
+  vi.spyOn(Math, "random").mockImplementation(() => ((calls += 1) * 0.618) % 1);
+});
 afterEach(() => void vi.useRealTimers());
 
 type End = "runtime" | "operator";

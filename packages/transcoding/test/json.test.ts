@@ -188,10 +188,7 @@ test.each<[text: string, fault: unknown]>([
     "anyValue['@type']: must name a known type, not type.googleapis.com/none.None",
   ],
   ['{"wrapperBytesValue":"*"}', "wrapperBytesValue: must be bytes in base64"],
-  [
-    '{"oneofStringValue":"","oneofNested":{}}',
-    "oneofNested: oneofStringValue of the same oneof is already set",
-  ],
+  ['{"oneofStringValue":"","oneofNested":{}}', "oneofNested: oneofStringValue of the same oneof is already set"],
   ['{"custom_name":"a","kebab-name":"b"}', "custom_name: set twice, as kebab-name and custom_name"],
   ['{"kebab-name":"a","custom_name":null}', "custom_name: set twice, as kebab-name and custom_name"],
   ['{"int32Value":1.5}', "int32Value: must be a 32-bit integer"],

@@ -147,16 +147,25 @@ function pathText(text: string): string {
     .join("/");
 }
 
+/** An escape of a character that a header can't contain. */
+const escapeOfHeader = /%(?:[0189A-F][\dA-F]|7F)/;
+
 test("any header field reaches the implementation and returns", async () => {
   await using server = await serveEcho(ItemSchema, post("/q", "*"));
+  const texts = fc
+    .string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCodePoint(code)) })
+    .filter((text) => !escapeOfHeader.test(text));
   await fc.assert(
-    fc.asyncProperty(
-      fc.string({ unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCodePoint(code)) }),
-      async (text) => {
-        const message = create(ItemSchema, { version: text.trim(), text: "t" });
-        expect(await server.call(message)).toEqual(message);
-        expect(server.seen.at(-1)).toEqual(message);
-      },
-    ),
+    fc.asyncProperty(texts, async (text) => {
+      const message = create(ItemSchema, { version: text.trim(), text: "t" });
+      expect(await server.call(message)).toEqual(message);
+      expect(server.seen.at(-1)).toEqual(message);
+    }),
   );
+});
+
+test("an escape in a header field, which the server would have sent for another text, is decoded", async () => {
+  await using server = await serveEcho(ItemSchema, post("/q", "*"));
+  const returned = await server.call(create(ItemSchema, { version: "/a%20b/%C3%A9%00%" }));
+  expect(returned).toEqual(create(ItemSchema, { version: "/a%20b/é\0%" }));
 });

@@ -168,13 +168,7 @@ test.each<[name: string, contentType: string, body: string, code: Code, message:
     Code.DataLoss,
     "can't read the stream: unexpected end",
   ],
-  [
-    "a message that is cut",
-    "application/json",
-    `{"text":"a`,
-    Code.DataLoss,
-    "can't read the stream: unexpected end",
-  ],
+  ["a message that is cut", "application/json", `{"text":"a`, Code.DataLoss, "can't read the stream: unexpected end"],
   [
     "more behind an array",
     "application/json",

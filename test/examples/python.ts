@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { succeed } from "./execute.ts";
+import { execute, succeed } from "./execute.ts";
 
 const python = "/usr/bin/python3";
 
@@ -12,7 +12,10 @@ export const hasPython = spawnSync(python, ["-c", "import ensurepip, venv"], { s
 
 const ofExample = fileURLToPath(new URL("../../examples/python/requirements.txt", import.meta.url));
 
-/** The Python of a virtual environment with the packages in a file, which is kept for the next run of the tests. */
+/** The packages can't be installed, for example without a network. */
+export class InstallationError extends Error {}
+
+/** The Python of a virtual environment with the packages in a file, which is kept for the next run of the tests. Rejects with an InstallationError. */
 export async function openPython(requirements: string = ofExample): Promise<string> {
   const name = createHash("sha256")
     .update(await readFile(requirements))
@@ -24,7 +27,11 @@ export async function openPython(requirements: string = ofExample): Promise<stri
     const part = `${folder}.part`;
     await rm(part, { recursive: true, force: true });
     await succeed(python, ["-m", "venv", part]);
-    await succeed(join(part, "bin/python"), ["-m", "pip", "install", "--quiet", "--requirement", requirements]);
+    const install = ["-m", "pip", "install", "--quiet", "--requirement", requirements];
+    const { code, stderr } = await execute(join(part, "bin/python"), install);
+    if (code !== 0) {
+      throw new InstallationError(stderr);
+    }
     await rename(part, folder);
   }
   return program;

@@ -1,13 +1,23 @@
+// For every user.
 export { createTranscoder, type Transcoder, type TranscodingMatch } from "./transcoder/transcoder.ts";
 export type { TranscoderOptions } from "./transcoder/options.ts";
 export type { Rule } from "./routing/routes.ts";
 export { presets } from "./transcoder/presets.ts";
 export type { JsonOptions } from "./json/json-options.ts";
 export type { CompressionOptions } from "./response/compressor.ts";
-export type { ContentEncoding } from "./http/content-coding.ts";
-export { corsHeadersOf, type CorsOptions } from "./http/cors.ts";
+export type { ContentEncoding } from "./http/content-encoding.ts";
 export type { ErrorFormat, ErrorShape, TranscodingError } from "./errors/format.ts";
 export type { TranscodingRequest } from "./http/request.ts";
+export type { TranscodingResponse } from "./http/response.ts";
+export { RequestError } from "./http/request-error.ts";
+export { expandTemplate, formatTemplate, parseTemplate, type Template } from "./routing/template.ts";
+export { openapi, type OpenApiOptions, type OpenApiSource } from "./openapi/openapi.ts";
+export { readComments, type Comments } from "./openapi/comments.ts";
+export type { Example, Examples, OperationExamples } from "./openapi/examples.ts";
+export type { OpenApiDocument } from "./openapi/document.ts";
+
+// For servers that decode or encode messages, or send headers, themselves.
+export { corsHeadersOf, type CorsOptions } from "./http/cors.ts";
 export {
   takeEncodedRequest,
   getEncodedRequest,
@@ -17,16 +27,6 @@ export {
 } from "./request/deferred.ts";
 export { createRequestDecoder, type RequestDecoder } from "./transcoder/request-decoder.ts";
 export { setEncodedField } from "./response/encoded-field.ts";
-export type { TranscodingResponse } from "./http/response.ts";
-export { RequestError } from "./http/request-error.ts";
-export { codeOfStatus, statusOfCode } from "./errors/codes.ts";
-export { expandTemplate, formatTemplate, parseTemplate, type Template } from "./routing/template.ts";
 export { createJsonCheck } from "./json/check.ts";
 export { createJsonEncoder } from "./json/encoder.ts";
-export { readTimeout } from "./call/deadline.ts";
-export { maxBodyBytesOf } from "./schema/rules.ts";
 export { createReachableRegistry } from "./schema/registry.ts";
-export { openapi, type OpenApiOptions, type OpenApiSource } from "./openapi/openapi.ts";
-export { readComments, type Comments } from "./openapi/comments.ts";
-export type { Example, Examples, OperationExamples } from "./openapi/examples.ts";
-export type { OpenApiDocument } from "./openapi/document.ts";

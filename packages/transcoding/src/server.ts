@@ -5,7 +5,7 @@
 export type { TranscodingResponse } from "./http/response.ts";
 export { addHeaders } from "./http/response.ts";
 export { createInvoke, createStreamInvoke, type Invoke, type InvokeStream, iterableOfOne } from "./call/invoke.ts";
-export { createCallRunner, type Call } from "./call/runner.ts";
+export { createCallRunner, type PerformCall } from "./call/runner.ts";
 export { codeOfStatus } from "./errors/codes.ts";
 export type { CallContext } from "./call/context.ts";
 export { deferMessage, isDeferred } from "./request/deferred.ts";

@@ -5,7 +5,7 @@ import { FlowgateError } from "../../errors.ts";
 import {
   addHeaders,
   type TranscodingResponse,
-  type Call,
+  type PerformCall,
   type CallContext,
   createCallRunner,
   type Invoke,
@@ -86,7 +86,7 @@ function createConnectUnary(
       .then((compressed) => ({ status: 200, headers, body: asBuffer(compressed) }));
   };
 
-  const call: Call<RequestContext> = ({ request, context }) => {
+  const call: PerformCall<RequestContext> = ({ request, context }) => {
     const { compression, bytes } = read(request);
     const respond = (decompressed: Uint8Array): TranscodingResponse | Promise<TranscodingResponse> => {
       const invoked = invoke(codec.decode(decompressed), context);

@@ -1,7 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import {
   type TranscodingResponse,
-  type Call,
+  type PerformCall,
   type CallContext,
   createCallRunner,
   type Invoke,
@@ -59,7 +59,7 @@ export function createGrpcUnary(
     return codec.compressEnvelope(message, accepted).then((compressed) => finish(compressed, headers, trailers));
   };
 
-  const call: Call<RequestContext> = ({ request, context }) => {
+  const call: PerformCall<RequestContext> = ({ request, context }) => {
     const compression = requestCompression(request.headers["grpc-encoding"], "grpc-accept-encoding");
     context.observeClient();
     const respond = (bytes: Uint8Array): TranscodingResponse | Promise<TranscodingResponse> => {

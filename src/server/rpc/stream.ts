@@ -3,7 +3,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { endStreamToJson } from "@connectrpc/connect/protocol-connect";
 import {
   type TranscodingResponse,
-  type Call,
+  type PerformCall,
   type CallContext,
   createCallRunner,
   RequestError,
@@ -105,7 +105,7 @@ function createStream(
     }
   }
 
-  const call: Call<RequestContext> = async ({ request, context, deadline }) => {
+  const call: PerformCall<RequestContext> = async ({ request, context, deadline }) => {
     const compression = requestCompression(request.headers[protocol.encoding], protocol.acceptEncoding);
     const accepted = responseCompression(request.headers[protocol.acceptEncoding], compression);
     context.observeClient();

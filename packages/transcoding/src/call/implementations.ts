@@ -6,13 +6,13 @@ import {
   type ConnectRouterOptions,
   type MethodImplSpec,
 } from "@connectrpc/connect";
-import type { UnaryImplementation } from "./invoke.ts";
+import type { UnaryFunction } from "./invoke.ts";
 
 /** A unary RPC with its implementation. */
 export type Implementation = {
   readonly kind: "unary";
   readonly method: DescMethodUnary;
-  readonly call: UnaryImplementation;
+  readonly call: UnaryFunction;
   readonly options: RegistrationOptions;
 };
 
@@ -20,6 +20,7 @@ export type Implementation = {
 type RegistrationOptions = Partial<ConnectRouterOptions>;
 
 /** A streaming RPC with its implementation. */
+// Distributes over the kinds of StreamSpec, so that method and call fit together.
 export type StreamImplementation = StreamSpec extends infer Spec
   ? Spec extends StreamSpec
     ? {

@@ -10,11 +10,11 @@ import { Code, ConnectError, type HandlerContext, type Interceptor } from "@conn
 import { CallRequest, CallResponse, createChain } from "./chain.ts";
 import type { CallContext } from "./context.ts";
 
-/** A unary implementation as registered with Connect's router, without its types. */
-export type UnaryImplementation = (message: Message, context: HandlerContext) => unknown;
+/** The function that implements a unary RPC, as registered with Connect's router, without its types. */
+export type UnaryFunction = (message: Message, context: HandlerContext) => unknown;
 
-/** A streaming implementation: takes, and returns, a message or an iterable of messages, depending on its method. */
-export type StreamingImplementation = (input: never, context: HandlerContext) => unknown;
+/** The function that implements a streaming RPC: takes, and returns, a message or an iterable of messages, depending on its method. */
+export type StreamingFunction = (input: never, context: HandlerContext) => unknown;
 
 /** Calls an implementation through its interceptors. May throw instead of rejecting. */
 export type Invoke = (message: Message, context: CallContext) => Message | Promise<Message>;
@@ -22,7 +22,7 @@ export type Invoke = (message: Message, context: CallContext) => Message | Promi
 /** Compiles the interceptor chain of a unary method. */
 export function createInvoke(
   method: DescMethodUnary,
-  implementation: UnaryImplementation,
+  implementation: UnaryFunction,
   interceptors: readonly Interceptor[],
 ): Invoke {
   const output = (result: unknown): Message => normalize(method.output, result);
@@ -54,7 +54,7 @@ export type InvokeStream = (messages: AsyncIterable<Message>, context: CallConte
  */
 export function createStreamInvoke(
   method: DescMethodStreaming,
-  implementation: StreamingImplementation,
+  implementation: StreamingFunction,
   interceptors: readonly Interceptor[],
 ): InvokeStream {
   const hasSingleRequest = method.methodKind === "server_streaming";

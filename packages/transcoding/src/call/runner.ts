@@ -6,18 +6,18 @@ import { CallContext } from "./context.ts";
 import { createDeadline, type Deadline } from "./deadline.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 
-/** A call of a method by a request. */
+/** One execution of a routed method. */
 export type Invocation<Request extends TranscodingRequest = TranscodingRequest> = {
   readonly request: Request;
   /** The values of the path variables, in order, still percent-encoded. */
   readonly pathVariables: readonly string[];
-  /** `Call` must finish it on success; the runner does on failure. */
+  /** `PerformCall` must finish it on success; the runner does on failure. */
   readonly context: CallContext;
   readonly deadline: Deadline | undefined;
 };
 
 /** Decodes the request, invokes the implementation and encodes the response. An error it throws becomes an error response. */
-export type Call<Request extends TranscodingRequest = TranscodingRequest> = (
+export type PerformCall<Request extends TranscodingRequest = TranscodingRequest> = (
   invocation: Invocation<Request>,
 ) => TranscodingResponse | Promise<TranscodingResponse>;
 
@@ -40,7 +40,7 @@ export type CallProtocol<Request extends TranscodingRequest> = {
 
 /** Runs a call. Never throws or rejects; returns a promise only if something has to be awaited. */
 export type RunCall<Request extends TranscodingRequest> = (
-  call: Call<Request>,
+  call: PerformCall<Request>,
   request: Request,
   pathVariables: readonly string[],
 ) => TranscodingResponse | Promise<TranscodingResponse>;
@@ -64,7 +64,7 @@ export function createCallRunner<Request extends TranscodingRequest>(
 
   const callAfterGate = async (
     gate: Promise<void>,
-    call: Call<Request>,
+    call: PerformCall<Request>,
     invocation: Invocation<Request>,
   ): Promise<TranscodingResponse> => {
     invocation.context.observeClient();
@@ -74,7 +74,7 @@ export function createCallRunner<Request extends TranscodingRequest>(
   };
 
   const attempt = (
-    call: Call<Request>,
+    call: PerformCall<Request>,
     invocation: Invocation<Request>,
   ): TranscodingResponse | Promise<TranscodingResponse> => {
     let response: TranscodingResponse | Promise<TranscodingResponse>;

@@ -11,7 +11,7 @@ import { methodRule } from "../schema/rules.ts";
 import { NDJSON_TYPE } from "../stream/framing.ts";
 import type { CompleteOptions } from "./options.ts";
 import { createRequestBodyWriter, type RequestBodyWriter } from "./request/body.ts";
-import { createHeaderWriter, ifMatchField, type HeaderWriter } from "./request/headers.ts";
+import { createRequestHeaderWriter, ifMatchField, type HeaderWriter } from "./request/headers.ts";
 import { invalidArgument } from "./request/invalid-argument.ts";
 import { createParameterWriter, formatParameters, type Parameter } from "./request/parameters.ts";
 import { createPathWriter, type Path } from "./request/path.ts";
@@ -32,6 +32,7 @@ export type Operation = {
   readonly errors: ErrorReader;
 };
 
+/** The binding that was chosen for a message, and its path. */
 export type Choice = {
   readonly path: string;
   /** The path of another message by the same binding. */
@@ -77,13 +78,13 @@ export function compileOperation(method: DescMethod, options: CompleteOptions): 
       let possible: Choice | undefined;
       const problems: string[] = [];
       for (const { writePath, select } of bindings) {
-        const { path, isSet, problem }: Path = writePath(message);
-        if (path === undefined) {
-          problems.push(problem);
-        } else if (isSet) {
-          return { path, writePath, mapping: select(header) };
+        const written = writePath(message);
+        if (written.path === undefined) {
+          problems.push(written.problem);
+        } else if (written.isSet) {
+          return { path: written.path, writePath, mapping: select(header) };
         } else {
-          possible ??= { path, writePath, mapping: select(header) };
+          possible ??= { path: written.path, writePath, mapping: select(header) };
         }
       }
       if (possible === undefined) {
@@ -110,35 +111,39 @@ function createMappingSelector(
   options: MappingOptions,
   errors: ErrorReader,
 ): (header: Headers) => Mapping {
-  const mappings = route.variants.map(
-    (variant) => [variant.value, compileMapping(route, variant, options, errors)] as const,
+  const compiled = route.variants.map((variant) => ({
+    variant,
+    mapping: compileMapping(route, variant, options, errors),
+  }));
+  const { mapping: preferred } = compiled.reduce((best, each) =>
+    completeness(each.variant) > completeness(best.variant) ? each : best,
   );
   const { variants } = methodRule(route.method);
-  const [best] = [...route.variants.keys()].toSorted(
-    (a, b) => completeness(route.variants[b]) - completeness(route.variants[a]),
-  );
-  const preferred = mappings[best ?? 0]?.[1];
-  if (variants === undefined && preferred !== undefined) {
+  if (variants === undefined) {
     return () => preferred;
   }
-  const name = variants?.header.toLowerCase() ?? "";
-  const select = createVariantSelector(route.method, mappings);
+  const name = variants.header.toLowerCase();
+  const select = createVariantSelector(
+    route.method,
+    compiled.map(({ variant, mapping }) => [variant.value, mapping] as const),
+  );
   return (header) => {
     const value = header.get(name);
-    if (value === null && preferred !== undefined) {
+    if (value === null) {
       return preferred;
     }
     try {
-      return select({ [name]: value ?? undefined });
+      return select({ [name]: value });
     } catch (error) {
       throw error instanceof RequestError ? invalidArgument(error.message) : error;
     }
   };
 }
 
-function completeness(variant: Variant | undefined): number {
-  const hasWholeResponse = variant?.hasBody === true && variant.responseBody === "";
-  return (variant?.body === "*" ? 2 : 0) + (hasWholeResponse ? 1 : 0);
+/** Ranks variants: a body with all fields first, then a response with all fields. */
+function completeness(variant: Variant): number {
+  const hasWholeResponse = variant.hasBody && variant.responseBody === "";
+  return (variant.body === "*" ? 2 : 0) + (hasWholeResponse ? 1 : 0);
 }
 
 function compileMapping(route: Route, variant: Variant, options: MappingOptions, errors: ErrorReader): Mapping {
@@ -151,7 +156,7 @@ function compileMapping(route: Route, variant: Variant, options: MappingOptions,
     httpMethod: httpMethodOf(route, variant),
     accept: acceptOf(method, variant),
     variant: variant.value === undefined ? undefined : { header: variants?.header ?? "", value: variant.value },
-    writeHeaders: createHeaderWriter(method, variant.body, registry),
+    writeHeaders: createRequestHeaderWriter(method, variant.body, registry),
     writeQuery: createParameterWriter(method.input, {
       from: "query",
       boundFields: bindFields(boundFieldsOf(route, variant.body), tag === undefined ? [] : [tag], "header"),

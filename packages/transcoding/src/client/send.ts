@@ -12,7 +12,7 @@ import type { CompleteOptions } from "./options.ts";
 import type { RequestBody } from "./request/body.ts";
 import { createParameterCheck } from "./parameter-check.ts";
 import { assertStreamingBodies, createBodyStream } from "./request/stream-body.ts";
-import { connectionLost, readChunks } from "./stream/read-chunks.ts";
+import { toCallError, readChunks } from "./stream/read-chunks.ts";
 import { isJson } from "./response/unary.ts";
 
 /** Makes a call with one request message and one response message. */
@@ -23,8 +23,8 @@ export async function sendUnary<I extends DescMessage, O extends DescMessage>(
 ): Promise<UnaryResponse<I, O>> {
   const { service, method, message, header, signal } = request;
   const { path, mapping } = operation.choose(message, header);
-  const sent = encode(() => prepare(mapping, path, message, header));
-  const response = await send(operation, options, { ...sent, signal });
+  const prepared = withEncodingErrors(() => prepare(mapping, path, message, header));
+  const response = await send(operation, options, { ...prepared, signal });
   return {
     stream: false,
     service,
@@ -36,7 +36,7 @@ export async function sendUnary<I extends DescMessage, O extends DescMessage>(
 }
 
 /** Makes a call that streams in one direction or both. Resolves when the server has responded. */
-export async function sendStream<I extends DescMessage, O extends DescMessage>(
+export async function sendStreaming<I extends DescMessage, O extends DescMessage>(
   operation: Operation,
   request: StreamRequest<I, O>,
   options: CompleteOptions,
@@ -56,7 +56,10 @@ export async function sendStream<I extends DescMessage, O extends DescMessage>(
   const { mapping } = choice;
   const response =
     method.methodKind === "server_streaming" && first !== undefined
-      ? await send(operation, options, { ...encode(() => prepare(mapping, choice.path, first, header)), signal })
+      ? await send(operation, options, {
+          ...withEncodingErrors(() => prepare(mapping, choice.path, first, header)),
+          signal,
+        })
       : await sendMessages(operation, options, { choice, first, messages, header, signal });
   return {
     ...request,
@@ -104,7 +107,7 @@ async function sendMessages(
     {
       encode(message, isFirst) {
         try {
-          return encode(() => write(message, isFirst));
+          return withEncodingErrors(() => write(message, isFirst));
         } catch (error) {
           return remember(error);
         }
@@ -112,7 +115,7 @@ async function sendMessages(
       end: mapping.streamBody.end,
     },
   );
-  const query = first === undefined ? [] : encode(() => mapping.writeQuery(first));
+  const query = first === undefined ? [] : withEncodingErrors(() => mapping.writeQuery(first));
   setHeaders(mapping, first, header);
   header.set("content-type", mapping.streamBody.contentTypeOf(first));
   try {
@@ -129,14 +132,15 @@ async function sendMessages(
 }
 
 /** A request that is ready to be sent. */
-type Sent = {
+type PreparedRequest = {
   readonly target: string;
   readonly httpMethod: string;
   readonly header: Headers;
   readonly body: RequestBody["body"] | ReadableStream<Uint8Array> | undefined;
 };
 
-function prepare(mapping: Mapping, path: string, message: Message, header: Headers): Sent {
+/** Encodes a request. Adds its headers to `header`. */
+function prepare(mapping: Mapping, path: string, message: Message, header: Headers): PreparedRequest {
   const content = mapping.writeBody(message);
   setHeaders(mapping, message, header);
   if (content === undefined) {
@@ -164,8 +168,8 @@ function setHeaders({ accept, variant, writeHeaders }: Mapping, message: Message
   }
 }
 
-/** Converts an error that a writer throws for a message that is not valid for its type. */
-function encode<T>(write: () => T): T {
+/** Runs a writer. Converts an error for a message that is not valid for its type to a ConnectError. */
+function withEncodingErrors<T>(write: () => T): T {
   try {
     return write();
   } catch (cause) {
@@ -179,7 +183,7 @@ function encode<T>(write: () => T): T {
 async function send(
   { errors }: Operation,
   { baseUrl, fetch }: CompleteOptions,
-  { target, httpMethod, header, body, signal }: Sent & { readonly signal: AbortSignal },
+  { target, httpMethod, header, body, signal }: PreparedRequest & { readonly signal: AbortSignal },
 ): Promise<Response> {
   try {
     const response = await fetch(`${baseUrl}${target}`, {
@@ -197,7 +201,7 @@ async function send(
     const text = await response.text();
     throw errors.fromResponse(response, text, isJson(response.headers.get("content-type")) ? parse(text) : undefined);
   } catch (error) {
-    throw connectionLost(error, signal);
+    throw toCallError(error, signal);
   }
 }
 
@@ -214,7 +218,7 @@ async function readOne(response: Response, { readUnary }: Mapping, signal: Abort
   try {
     return await readUnary(response);
   } catch (error) {
-    throw connectionLost(error, signal);
+    throw toCallError(error, signal);
   }
 }
 

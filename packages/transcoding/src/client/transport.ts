@@ -4,7 +4,7 @@ import { runStreamingCall, runUnaryCall } from "@connectrpc/connect/protocol";
 import { compileOperation, type Operation } from "./operation.ts";
 import { completeOptions, type CompleteOptions, type RestTransportOptions } from "./options.ts";
 import { setTimeoutHeader } from "./request/timeout.ts";
-import { sendStream, sendUnary } from "./send.ts";
+import { sendStreaming, sendUnary } from "./send.ts";
 
 /**
  * Creates a Connect transport that calls an HTTP API by the google.api.http rules of its methods: one that this package,
@@ -62,7 +62,7 @@ export function createRestTransport(options: RestTransportOptions): Transport {
         signal: signal === undefined ? abandoned.signal : AbortSignal.any([signal, abandoned.signal]),
         ...(timeout !== undefined && { timeoutMs: timeout }),
         req: { ...requestOf(method, operation, timeout, header, contextValues), stream: true, message: input },
-        next: (request) => sendStream(operation, request, complete),
+        next: (request) => sendStreaming(operation, request, complete),
       });
       return { ...response, message: withReturn(response.message, () => abandoned.abort()) };
     },

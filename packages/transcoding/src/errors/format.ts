@@ -1,7 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { Code } from "@connectrpc/connect";
 import { parseJsonText } from "../json/parse-json-text.ts";
-import { isObject } from "../json/wide-integer.ts";
+import { isObject } from "../json/is-object.ts";
 import { protoNameOfCode } from "./codes.ts";
 import { statusPhrases } from "./status-phrases.ts";
 import { isHeaderValue, jsonResponse, type TranscodingResponse } from "../http/response.ts";

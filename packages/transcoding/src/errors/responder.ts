@@ -6,21 +6,24 @@ import { codeOfStatus, nameOfCode, statusOfCode } from "./codes.ts";
 import { createDetailsWriter } from "./details.ts";
 import { createErrorFormatter, type ErrorFormat } from "./format.ts";
 import type { RequestError } from "../http/request-error.ts";
-import { createHeaderWriter } from "../response/header.ts";
+import { createHeaderWriter } from "../response/headers.ts";
 import { canonicalJson, type CompleteJsonOptions } from "../json/json-options.ts";
 import { messageWriter } from "../json/write.ts";
 import { enumNames, errorRule, fieldRule } from "../schema/rules.ts";
 
-/** Creates error responses in the format of the `errors` option. The methods never throw. */
+/** Creates error responses in the format of the `errors` option. `respondToError` and `respondToRequestError` never throw. */
 export type ErrorResponder = {
   /**
    * The response to an error of a call. The first detail of a ConnectError whose message has the `error` option becomes
    * the response; a value that is not a ConnectError becomes an internal error that reveals nothing of it.
    */
   respondToError(error: unknown): TranscodingResponse;
-  /** The response to a rejected request; `invalid` is the reason if the error has none. */
-  respondToRequestError(error: RequestError, invalid?: string): TranscodingResponse;
-  /** The responder for details of a message type; undefined if the message has no `error` option. */
+  /** The response to a rejected request. `defaultReason` applies if the error has no reason. */
+  respondToRequestError(error: RequestError, defaultReason?: string): TranscodingResponse;
+  /**
+   * The responder for details of a message type; undefined if the message has no `error` option. Throws an Error if its options are
+   * invalid; the responder throws if the detail can't be written as JSON.
+   */
   detailResponderOf(desc: DescMessage): DetailResponder | undefined;
 };
 
@@ -77,11 +80,11 @@ export function createErrorResponder(
         return respondToUnknown(cause);
       }
     },
-    respondToRequestError(error, invalid = "invalid_argument") {
+    respondToRequestError(error, defaultReason = "invalid_argument") {
       return formatError({
         status: error.status,
         code: codeOfStatus(error.status),
-        reason: error.reason ?? invalid,
+        reason: error.reason ?? defaultReason,
         message: error.message,
         headers: error.headers,
         details: () => [],
@@ -94,18 +97,18 @@ export function createErrorResponder(
 /** The format of an operation's request errors. */
 export type RequestErrorOptions = {
   /** The reason of a RequestError that has none. */
-  readonly invalid: string;
+  readonly defaultReason: string;
   /** A message with the `error` option to respond with; undefined for the format of the `errors` option. */
   readonly message: DescMessage | undefined;
 };
 
-/** Compiles the responses to request errors; throws an Error if the message can't represent the reason `invalid`. */
+/** Compiles the responses to request errors; throws an Error if the message can't represent the default reason. */
 export function createRequestErrorResponder(
-  { invalid, message }: RequestErrorOptions,
+  { defaultReason, message }: RequestErrorOptions,
   errors: ErrorResponder,
 ): (error: RequestError) => TranscodingResponse {
   if (message === undefined) {
-    return (error) => errors.respondToRequestError(error, invalid);
+    return (error) => errors.respondToRequestError(error, defaultReason);
   }
   const responder = errors.detailResponderOf(message);
   const rule = errorRule(message);
@@ -114,10 +117,11 @@ export function createRequestErrorResponder(
   }
   const reasonField = message.fields.find((field) => field.name === rule.reason);
   const textField = message.fields.find((field) => field.name === rule.message);
-  const reason = reasonField?.fieldKind === "enum" ? enumNames(reasonField.enum).numberOf.get(invalid) : invalid;
+  const reason =
+    reasonField?.fieldKind === "enum" ? enumNames(reasonField.enum).numberOf.get(defaultReason) : defaultReason;
   if (reasonField === undefined || reason === undefined) {
     throw new Error(
-      `${message.typeName} can't represent the reason "${invalid}": its (transcoding.v1.error).reason must name a string field, or an enum field with a value of this name`,
+      `${message.typeName} can't represent the reason "${defaultReason}": its (transcoding.v1.error).reason must name a string field, or an enum field with a value of this name`,
     );
   }
   return (error) => {

@@ -1,5 +1,9 @@
 import { parseWeights, type WeightedName } from "./weights.ts";
 
+export const JSON_TYPE = "application/json";
+export const FORM_TYPE = "application/x-www-form-urlencoded";
+export const MULTIPART_TYPE = "multipart/form-data";
+
 /** The media type of a Content-Type header (RFC 9110, section 8.3.1), in lower case and without parameters. */
 export function mediaTypeOf(contentType: string): string {
   const semicolon = contentType.indexOf(";");

@@ -1,4 +1,4 @@
-import type { ContentEncoding } from "./content-coding.ts";
+import type { ContentEncoding } from "./content-encoding.ts";
 import { addVary } from "./vary.ts";
 
 /** An HTTP response, independent of the server that sends it. */

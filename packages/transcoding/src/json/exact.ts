@@ -1,6 +1,7 @@
 import { integerDigits } from "./scalar.ts";
 import { endOfNumber, endOfString } from "./tokens.ts";
-import { isObject, WideInteger } from "./wide-integer.ts";
+import { isObject } from "./is-object.ts";
+import { WideInteger } from "./wide-integer.ts";
 
 const QUOTE = 0x22;
 const MINUS = 0x2d;

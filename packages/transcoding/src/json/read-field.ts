@@ -5,7 +5,7 @@ import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { createEnumReader } from "./read-enum.ts";
 import { setOwn } from "./own-property.ts";
 import { expectedOf, plainEntriesCount, plainItemsCheck, scalarFromJson, scalarFromText, toLocal } from "./scalar.ts";
-import { isObject } from "./wide-integer.ts";
+import { isObject } from "./is-object.ts";
 
 /** What the readers of all fields share. */
 export type FieldContext = {

@@ -1,5 +1,5 @@
 import type { DescField } from "@bufbuild/protobuf";
-import { setField } from "../schema/http-body.ts";
+import { setField } from "../schema/field-value.ts";
 import { compile, literal } from "./compile.ts";
 import { setOwn } from "./own-property.ts";
 import { ValueError, prependPath, type Read } from "./value-error.ts";

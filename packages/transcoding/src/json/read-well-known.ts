@@ -3,7 +3,8 @@ import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { ValueError, type Read } from "./value-error.ts";
 import { expectedOf, scalarFromJson, toLocal } from "./scalar.ts";
 import { textForms } from "./well-known.ts";
-import { isObject, WideInteger } from "./wide-integer.ts";
+import { isObject } from "./is-object.ts";
+import { WideInteger } from "./wide-integer.ts";
 
 /** The document's depth is limited already; protobuf-es counts several messages for each level of JSON. */
 const NO_RECURSION_LIMIT = 1_000_000;

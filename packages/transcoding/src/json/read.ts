@@ -2,7 +2,7 @@ import { create, type DescField, type DescMessage, type Registry } from "@bufbui
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
 import { RequestError } from "../http/request-error.ts";
 import { formatPath, type JsonPath } from "./path.ts";
-import { setField } from "../schema/http-body.ts";
+import { setField } from "../schema/field-value.ts";
 import { FieldRuleSchema, type FieldRule } from "../../gen/transcoding/v1/annotations_pb.ts";
 import { anyEnumNames, enumNames, fieldRule, protoEnumNames } from "../schema/rules.ts";
 import type { BoundFields } from "../schema/bound-fields.ts";
@@ -13,7 +13,8 @@ import { createFieldReader, type FieldContext } from "./read-field.ts";
 import { assertNullable, compileMembersReader, type FieldReader } from "./read-members.ts";
 import { createWellKnownReader } from "./read-well-known.ts";
 import { asMessage } from "./struct.ts";
-import { assertExact, isObject } from "./wide-integer.ts";
+import { isObject } from "./is-object.ts";
+import { assertExact } from "./wide-integer.ts";
 import { createZeroMessageFactory } from "./zero.ts";
 
 /** Reads the JSON value at a path. Throws a RequestError if it is invalid. */

@@ -28,11 +28,6 @@ export class WideInteger {
   }
 }
 
-/** Whether a value of a parsed document is a JSON object. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof WideInteger);
-}
-
 /** Throws a ValueError if a value of a parsed document contains an integer that a double cannot represent. */
 export function assertExact(value: unknown): void {
   if (value instanceof WideInteger) {

@@ -1,5 +1,5 @@
 import type { DescMessage, Message, Registry } from "@bufbuild/protobuf";
-import { getField } from "../schema/http-body.ts";
+import { getField } from "../schema/field-value.ts";
 import { canonicalJson, type CompleteJsonOptions } from "./json-options.ts";
 import { asValue } from "./struct.ts";
 import { fieldWriter, messageWriter, type JsonWriter, type WriteDialect } from "./write.ts";

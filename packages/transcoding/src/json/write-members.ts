@@ -1,6 +1,6 @@
 import { isFieldSet, ScalarType, type DescField, type Message } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
-import { getField } from "../schema/http-body.ts";
+import { getField } from "../schema/field-value.ts";
 import { compile, literal } from "./compile.ts";
 import { setOwn } from "./own-property.ts";
 import { plainCondition } from "./scalar.ts";

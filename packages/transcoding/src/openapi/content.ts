@@ -3,7 +3,6 @@ import type { Variant } from "../routing/route.ts";
 import { methodRule } from "../schema/rules.ts";
 import type { Content, MediaType, Schema } from "./document.ts";
 
-export const JSON_TYPE = "application/json";
 export const NDJSON_LINES = "A line of JSON for each message.";
 
 /** The media type of a stream. OpenAPI 3.1 can't describe its items; `x-itemSchema` is the `itemSchema` of 3.2. */

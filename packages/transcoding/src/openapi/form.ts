@@ -1,17 +1,15 @@
-import { ScalarType, type DescField } from "@bufbuild/protobuf";
+import { FORM_TYPE, JSON_TYPE, MULTIPART_TYPE } from "../http/media-type.ts";
+import type { DescField } from "@bufbuild/protobuf";
 import type { Route } from "../routing/route.ts";
-import { isHttpBody } from "../schema/http-body.ts";
+import { isFileField } from "../schema/http-body.ts";
 import { fieldRule, methodRule } from "../schema/rules.ts";
-import { JSON_TYPE } from "./content.ts";
 import { boundPaths, type OperationContext } from "./context.ts";
 import type { MediaType, Schema } from "./document.ts";
 import { parameterFields } from "./parameter-fields.ts";
 import { describe } from "./schema.ts";
 
-const MULTIPART_TYPE = "multipart/form-data";
-
 export function isForm(mediaType: string): boolean {
-  return mediaType === "application/x-www-form-urlencoded" || mediaType === MULTIPART_TYPE;
+  return mediaType === FORM_TYPE || mediaType === MULTIPART_TYPE;
 }
 
 /** Describes a form body: the fields that parameters can set, including those with `no_query`; in multipart also files. */
@@ -60,8 +58,4 @@ export function describeForm(route: Route, type: string, context: OperationConte
     },
     ...(Object.keys(encoding).length === 0 ? {} : { encoding }),
   };
-}
-
-function isFileField(field: DescField): boolean {
-  return field.fieldKind !== "map" && (field.scalar === ScalarType.BYTES || isHttpBody(field.message));
 }

@@ -1,5 +1,6 @@
 import type { StreamFormats } from "../stream/framing.ts";
-import { JSON_TYPE, NDJSON_LINES, streamMediaType } from "./content.ts";
+import { JSON_TYPE } from "../http/media-type.ts";
+import { NDJSON_LINES, streamMediaType } from "./content.ts";
 import type { Content, Schema } from "./document.ts";
 
 /** The format of a stream in application/json, as in the transcoder's options. */

@@ -4,7 +4,7 @@ import { createBodyReader, type DeferBody } from "./body.ts";
 import type { PrototypeKeys } from "../json/parse.ts";
 import { createPathVariablesReader } from "../routing/path-variables.ts";
 import { deferMessage, isDeferred, getEncodedRequest } from "./deferred.ts";
-import { createHeaderReader } from "./header.ts";
+import { createHeaderReader } from "./headers.ts";
 import { createIfMatchReader } from "./if-match.ts";
 import { createMaskKeeper, createMaskSetter } from "./field-mask.ts";
 import type { ParameterOptions } from "./parameter-name.ts";

@@ -4,12 +4,13 @@ import { readDecoded } from "./content-encoding.ts";
 import { withReservation } from "./decompress-in-steps.ts";
 import { RequestError } from "../http/request-error.ts";
 import { createFormReader, type FormOptions } from "./form.ts";
-import { findRawBody, setField, type RawBodyTarget } from "../schema/http-body.ts";
+import { setField } from "../schema/field-value.ts";
+import { findRawBody, type RawBodyTarget } from "../schema/http-body.ts";
 import { holdsInt64, messageHoldsInt64 } from "../json/int64.ts";
 import { parseJson, type PrototypeKeys } from "../json/parse.ts";
 import { createJsonReaders } from "../json/read.ts";
 import { createZeroMessageFactory } from "../json/zero.ts";
-import { isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
+import { FORM_TYPE, JSON_TYPE, MULTIPART_TYPE, isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
 import type { MaskSetter } from "./field-mask.ts";
 import { createMultipartReader } from "./multipart-form.ts";
 import type { TranscodingRequest } from "../http/request.ts";
@@ -38,10 +39,6 @@ export type BodyOptions = FormOptions & {
 
 /** Parses a body, given the request's Content-Type header. */
 export type BodyParser = (bytes: Uint8Array, contentType: string) => Message;
-
-const JSON_TYPE = "application/json";
-const FORM_TYPE = "application/x-www-form-urlencoded";
-const MULTIPART_TYPE = "multipart/form-data";
 
 /** Compiles a body reader; throws an Error if the rule does not fit the message, or is not supported. */
 export function createBodyReader(desc: DescMessage, options: BodyOptions): BodyReader {

@@ -1,5 +1,5 @@
 import { contentEncodings, decompress, decompressStream } from "#platform/compression";
-import type { ContentEncoding } from "../http/content-coding.ts";
+import type { ContentEncoding } from "../http/content-encoding.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { decompressInSteps } from "./decompress-in-steps.ts";

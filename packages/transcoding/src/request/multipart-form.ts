@@ -1,8 +1,9 @@
 import { decodeUtf8 } from "#platform/bytes";
-import { create, ScalarType, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
 import type { FormOptions } from "./form.ts";
-import { isHttpBody, setField } from "../schema/http-body.ts";
+import { setField } from "../schema/field-value.ts";
+import { isHttpBody, isFileField } from "../schema/http-body.ts";
 import { isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
 import { parseMultipart, type Part } from "./multipart.ts";
 import { createParameterReader } from "./parameters.ts";
@@ -45,6 +46,7 @@ export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parame
         seen.add(field);
       }
       if (isText && !isHttpBody(field?.message)) {
+        // As a form, so that the rules and errors of parameters apply to text parts too.
         texts.push(`${encodeURIComponent(part.name)}=${encodeURIComponent(textOf(part))}`);
       } else if (field !== undefined) {
         files.push([field, part]);
@@ -65,10 +67,6 @@ export function createMultipartReader(desc: DescMessage, { ignoreUnknown, parame
     }
     return message;
   };
-}
-
-function isFileField(field: DescField): boolean {
-  return field.fieldKind !== "map" && (field.scalar === ScalarType.BYTES || isHttpBody(field.message));
 }
 
 /**

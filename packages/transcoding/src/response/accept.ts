@@ -4,10 +4,8 @@ import type { Variant } from "../routing/route.ts";
 import type { Compressor } from "./compressor.ts";
 import { RequestError } from "../http/request-error.ts";
 import { findRawBody } from "../schema/http-body.ts";
-import { accepts } from "../http/media-type.ts";
+import { JSON_TYPE, accepts } from "../http/media-type.ts";
 import { findRepresentations } from "../schema/representations.ts";
-
-const JSON_TYPE = "application/json";
 
 /**
  * Compiles the check that the client accepts the response of a method with a single response message; the check throws

@@ -1,7 +1,7 @@
 import { encodeUtf8 } from "#platform/bytes";
 import { compress, openCompression } from "#platform/compression";
 import type { TranscodingResponse } from "../http/response.ts";
-import type { ContentEncoding } from "../http/content-coding.ts";
+import type { ContentEncoding } from "../http/content-encoding.ts";
 import { RequestError } from "../http/request-error.ts";
 import { mediaTypeOf } from "../http/media-type.ts";
 import { compressStream } from "./compress-stream.ts";

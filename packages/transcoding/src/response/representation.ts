@@ -1,7 +1,7 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { rankOf } from "../http/media-type.ts";
 import { parseWeights } from "../http/weights.ts";
-import { getField } from "../schema/http-body.ts";
+import { getField } from "../schema/field-value.ts";
 import { findRepresentations } from "../schema/representations.ts";
 
 /** How the body in another media type than JSON is read from a response message. */

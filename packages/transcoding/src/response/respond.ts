@@ -5,7 +5,7 @@ import { addHeaders, type TranscodingResponse } from "../http/response.ts";
 import { etagSuffix, type CompressionOptions } from "./compressor.ts";
 import type { Variant } from "../routing/route.ts";
 import { createEncodedBodyWriter } from "./encoded-field.ts";
-import { createHeaderWriter } from "./header.ts";
+import { createHeaderWriter } from "./headers.ts";
 import { createRepresentationChoice } from "./representation.ts";
 import { contentTypeOf, findRawBody } from "../schema/http-body.ts";
 import type { Scalar } from "../json/scalar.ts";

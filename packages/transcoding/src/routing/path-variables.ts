@@ -2,7 +2,7 @@ import { create, type DescField, type Message } from "@bufbuild/protobuf";
 import type { Route } from "./route.ts";
 import { RequestError } from "../http/request-error.ts";
 import type { FieldPath } from "../schema/field-path.ts";
-import { getField } from "../schema/http-body.ts";
+import { getField } from "../schema/field-value.ts";
 import { decodePathVariable } from "./percent.ts";
 import { createTextReader, invalidText } from "../json/text-reader.ts";
 

@@ -1,4 +1,5 @@
-import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { create, ScalarType, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { getField, setField } from "./field-value.ts";
 
 /** The fields of google.api.HttpBody: a body of any media type. */
 export type RawBody = {
@@ -8,6 +9,11 @@ export type RawBody = {
 
 export function isHttpBody(desc: DescMessage | undefined): desc is DescMessage {
   return desc?.typeName === "google.api.HttpBody";
+}
+
+/** Whether a field is sent as a file in multipart/form-data: bytes or HttpBody, singular or repeated. */
+export function isFileField(field: DescField): boolean {
+  return field.fieldKind !== "map" && (field.scalar === ScalarType.BYTES || isHttpBody(field.message));
 }
 
 /** Converts between a message and the raw body that it contains. */
@@ -43,24 +49,6 @@ export function findRawBody(desc: DescMessage, name: string): RawBodyTarget | un
     },
     unwrap: (message) => getField(message, field) as RawBody | undefined,
   };
-}
-
-/** Returns the value of a field, which may be a member of a oneof; undefined if it is not set. */
-export function getField(message: Message & Record<string, unknown>, { oneof, localName }: DescField): unknown {
-  if (oneof === undefined) {
-    return message[localName];
-  }
-  const member = message[oneof.localName] as { case: string | undefined; value?: unknown };
-  return member.case === localName ? member.value : undefined;
-}
-
-/** Sets a singular field, which may be a member of a oneof. */
-export function setField(message: Record<string, unknown>, field: DescField, value: unknown): void {
-  if (field.oneof === undefined) {
-    message[field.localName] = value;
-  } else {
-    message[field.oneof.localName] = { case: field.localName, value };
-  }
 }
 
 /** A media type with parameters (RFC 9110, section 8.3.1) that is valid as a header value. */

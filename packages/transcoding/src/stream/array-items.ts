@@ -1,5 +1,5 @@
 import { RequestError } from "../http/request-error.ts";
-import { createDocumentCollector, type Document } from "./document.ts";
+import { createDocumentCollector, type StreamDocument } from "./document.ts";
 
 const TAB = 0x09;
 const LINE_FEED = 0x0a;
@@ -20,7 +20,7 @@ const CLOSE_BRACE = 0x7d;
 export async function* readItems(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,
-): AsyncGenerator<Document> {
+): AsyncGenerator<StreamDocument> {
   const findSeparator = createSeparatorSearch();
   let place: "before" | "inside" | "after" = "before";
   const { append, finish } = createDocumentCollector("item", maxBytes);

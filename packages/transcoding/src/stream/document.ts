@@ -2,7 +2,7 @@ import { concatBytes } from "#platform/bytes";
 import { RequestError } from "../http/request-error.ts";
 
 /** The text of one message in a stream. */
-export type Document = {
+export type StreamDocument = {
   readonly bytes: Uint8Array;
   /** Counted from 1. */
   readonly number: number;
@@ -13,7 +13,7 @@ export type DocumentCollector = {
   /** Throws a RequestError of status 413 as soon as a document exceeds the limit. */
   readonly append: (piece: Uint8Array) => void;
   /** Ends the document, and begins the next one. */
-  readonly finish: () => Document;
+  readonly finish: () => StreamDocument;
 };
 
 /** `kind` is the name of a document in errors. */

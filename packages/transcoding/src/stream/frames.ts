@@ -1,7 +1,7 @@
 import type { Framing } from "./framing.ts";
 import type { CancellableIterator } from "./cancellable-iterator.ts";
 
-export type Frames = {
+export type FrameMessagesOptions = {
   readonly framing: Framing;
   /** The first message, as JSON. */
   readonly first: string;
@@ -27,7 +27,7 @@ export function frameMessages({
   formatError,
   heartbeatMs,
   finish,
-}: Frames): AsyncIterable<string> {
+}: FrameMessagesOptions): AsyncIterable<string> {
   const { heartbeat } = framing;
   const read =
     heartbeat === undefined || heartbeatMs === 0 ? () => rest.next() : createReaderWithTimeout(rest, heartbeatMs);

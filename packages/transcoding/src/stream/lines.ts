@@ -1,4 +1,4 @@
-import { createDocumentCollector, type Document } from "./document.ts";
+import { createDocumentCollector, type StreamDocument } from "./document.ts";
 
 const NEWLINE = 0x0a;
 
@@ -9,7 +9,7 @@ const NEWLINE = 0x0a;
 export async function* readLines(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,
-): AsyncGenerator<Document> {
+): AsyncGenerator<StreamDocument> {
   const { append, finish } = createDocumentCollector("line", maxBytes);
   for await (const chunk of body) {
     let start = 0;

@@ -3,17 +3,15 @@ import { createRawTypeCheck, createJsonParser, unsupportedMediaType, type BodyOp
 import { streamDecoded } from "../request/content-encoding.ts";
 import { RequestError } from "../http/request-error.ts";
 import { findRawBody, type RawBodyTarget } from "../schema/http-body.ts";
-import { isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
+import { JSON_TYPE, isUtf8Charset, mediaTypeOf } from "../http/media-type.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import { isNdjson, NDJSON_TYPE } from "./framing.ts";
 import { readItems } from "./array-items.ts";
-import type { Document } from "./document.ts";
+import type { StreamDocument } from "./document.ts";
 import { readLines } from "./lines.ts";
 
 /** Reads the messages of a streamed request body. Throws a RequestError, immediately or during the iteration. */
 export type RequestMessages = (request: TranscodingRequest) => AsyncIterable<Message>;
-
-const JSON_TYPE = "application/json";
 
 /** The maximum size of a raw body's chunk in one message; larger chunks of the connection are split. */
 const MAX_CHUNK_BYTES = 64 * 1024;
@@ -67,7 +65,7 @@ async function* none(): AsyncGenerator<never> {}
 type Located = (number: number, error: RequestError) => RequestError;
 
 async function* readMessages(
-  documents: AsyncIterable<Document>,
+  documents: AsyncIterable<StreamDocument>,
   parse: (bytes: Uint8Array) => Message,
   located: Located,
 ): AsyncGenerator<Message> {

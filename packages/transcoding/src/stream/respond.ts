@@ -4,7 +4,7 @@ import type { Variant } from "../routing/route.ts";
 import { mapMessages } from "../call/invoke.ts";
 import type { CallContext } from "../call/context.ts";
 import type { Deadline } from "../call/deadline.ts";
-import { createHeaderWriter } from "../response/header.ts";
+import { createHeaderWriter } from "../response/headers.ts";
 import { contentTypeOf, findRawBody, type RawBody, type RawBodyTarget } from "../schema/http-body.ts";
 import type { TranscodingRequest } from "../http/request.ts";
 import type { CompleteJsonOptions } from "../json/json-options.ts";

@@ -33,7 +33,7 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
   const rule = methodRule(route.method);
   const respondToRequestError = createRequestErrorResponder(
     {
-      invalid: rule.invalid === "" ? "invalid_argument" : rule.invalid,
+      defaultReason: rule.invalid === "" ? "invalid_argument" : rule.invalid,
       message: rule.requestError === "" ? undefined : requireMessage(rule.requestError, findMessage),
     },
     errorResponder,

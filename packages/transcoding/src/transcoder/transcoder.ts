@@ -79,10 +79,10 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
 
   /** The Allow header for OPTIONS and 405: the methods of all templates that match; undefined if none does. */
   const allowOf = (path: string): string | undefined => {
-    const methods = router.methodsOf(path);
-    return methods.size === 0
+    const httpMethods = router.methodsOf(path);
+    return httpMethods.size === 0
       ? undefined
-      : [...methods.union(new Set(methods.has("GET") ? ["HEAD", "OPTIONS"] : ["OPTIONS"]))].join(", ");
+      : [...httpMethods.union(new Set(httpMethods.has("GET") ? ["HEAD", "OPTIONS"] : ["OPTIONS"]))].join(", ");
   };
 
   const createErrorMatch = (error: RequestError, isKnownPath: boolean): TranscodingMatch => ({
@@ -193,19 +193,19 @@ function createMatches(
     isFixed: pathVariables.length === 0,
     respond,
   });
-  const plain = (pathVariables: readonly string[]) =>
+  const full = (pathVariables: readonly string[]) =>
     createMatch(pathVariables, (request) => operation.run(request, pathVariables));
   const head = (pathVariables: readonly string[]) =>
     createMatch(pathVariables, (request) => {
       const response = operation.run(request, pathVariables);
       return response instanceof Promise ? response.then(withoutBody) : withoutBody(response);
     });
-  const fixed = { plain: plain([]), head: head([]) };
+  const fixed = { full: full([]), head: head([]) };
   return (httpMethod, pathVariables) => {
     if (pathVariables.length === 0) {
-      return httpMethod === "HEAD" ? fixed.head : fixed.plain;
+      return httpMethod === "HEAD" ? fixed.head : fixed.full;
     }
-    return httpMethod === "HEAD" ? head(pathVariables) : plain(pathVariables);
+    return httpMethod === "HEAD" ? head(pathVariables) : full(pathVariables);
   };
 }
 

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { codeBlocks } from "../../../../test/examples/example.ts";
-import { hasPython, openPython } from "../../../../test/examples/python.ts";
+import { hasPython, InstallationError, openPython } from "../../../../test/examples/python.ts";
 import { succeed } from "../../../../test/examples/execute.ts";
 import { openGoogleServer, type GoogleServer } from "./gapic-python/server.ts";
 
@@ -16,7 +16,10 @@ async function findPython(): Promise<{ readonly program: string } | string> {
   try {
     return { program: await openPython(join(folder, "requirements.txt")) };
   } catch (error) {
-    return `the clients can't be installed: ${(error as Error).message}`;
+    if (error instanceof InstallationError) {
+      return `the clients can't be installed: ${error.message}`;
+    }
+    throw error;
   }
 }
 
@@ -147,7 +150,7 @@ describe.skipIf(typeof python === "string")("the REST clients that Google genera
     ]);
   });
 
-  test("are answered with them, others with names", async () => {
+  test("get enum values as numbers; a client without $alt gets names", async () => {
     const disable = async (query: string): Promise<unknown> => {
       const url = `http://127.0.0.1:${server.port}/v1/${secret("a")}/versions/1:disable${query}`;
       return (await fetch(url, { method: "POST" })).json();

@@ -51,7 +51,7 @@ describe.skipIf(reason !== undefined).each(["grpc-gateway", "vanguard"])("the RE
     expect((await errorOf(callUnary(open(), ComplianceService.method[rpc], message))).code).toBe(Code.NotFound);
   });
 
-  test.each([false, true])("an enum value returns: unknown %s", async (unknown) => {
+  test.each([false, true])("getEnum returns its enum value (unknown: %s)", async (unknown) => {
     expect(await callUnary(open(), ComplianceService.method.getEnum, { unknown })).toEqual(
       create(GetEnumResponseSchema, { request: { unknown }, color: unknown ? (-4711 as Color) : Color.GREEN }),
     );

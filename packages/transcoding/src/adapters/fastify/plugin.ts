@@ -8,6 +8,7 @@ import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
 import { NodeTranscodingRequest } from "../node/request.ts";
 import { sendResponse } from "../node/send-response.ts";
 
+/** The options of fastifyTranscodingPlugin. `contextValues` receives the request of Fastify. */
 export type FastifyTranscodingPluginOptions = AdapterOptions<[request: FastifyRequest]>;
 
 /** The options that Fastify itself reads from those of a plugin. */

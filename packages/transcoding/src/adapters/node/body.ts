@@ -3,6 +3,7 @@ import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
 import { smallBodyBytes } from "../../http/request.ts";
 import { bodyTooLarge, incompleteBody } from "../body-errors.ts";
 import { Accumulator } from "./accumulator.ts";
+import { isHttp2Stream } from "./http2-stream.ts";
 
 /** The source of a request body: an HTTP/1.1 request, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
 export type BodySource = IncomingMessage | Http2ServerRequest | ServerHttp2Stream;
@@ -101,10 +102,10 @@ export function readBody(
  * then. An HTTP/2 stream that was reset before its body was read looks the same.
  */
 function hasNoBody(source: BodySource): boolean {
-  return !("sentHeaders" in source) && source.destroyed && source.readableEnded && !source.readableDidRead;
+  return !isHttp2Stream(source) && source.destroyed && source.readableEnded && !source.readableDidRead;
 }
 
 /** Whether an HTTP/2 stream was reset with NO_ERROR, for which Node emits `end` as for a complete body. */
 function isAborted(source: BodySource): boolean {
-  return "sentHeaders" in source && source.closed && !source.headersSent;
+  return isHttp2Stream(source) && source.closed && !source.headersSent;
 }

@@ -5,6 +5,7 @@ import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
 import { NodeTranscodingRequest, type NodeRequest, type NodeResponse } from "./request.ts";
 import { sendResponse } from "./send-response.ts";
 
+/** The options of createNodeHandler. `contextValues` receives the request of Node. */
 export type NodeHandlerOptions = AdapterOptions<[request: NodeRequest]>;
 
 /** A request listener of `node:http` and `node:http2`, and a middleware of Express. */

@@ -6,17 +6,17 @@ import type { NodeRequest, NodeResponse } from "./request.ts";
 import { sendStream } from "./send-stream.ts";
 
 /**
- * Sends a response. `set` are headers that were set before, by a middleware or hook; those of the response take precedence, and
+ * Sends a response. `earlierHeaders` were set by a middleware or hook; those of the response take precedence, and
  * Vary has the values of both. Returns a promise for a stream, which resolves at its end; it never rejects.
  */
 export function sendResponse(
   result: TranscodingResponse,
   request: NodeRequest,
   response: NodeResponse,
-  set: OutgoingHttpHeaders,
+  earlierHeaders: OutgoingHttpHeaders,
 ): Promise<void> | undefined {
   const { status, headers, body } = result;
-  // HTTP/2's has the same methods.
+  // Http2ServerResponse has the same methods.
   const target = response as ServerResponse;
   const isStream = body !== undefined && typeof body !== "string" && !(body instanceof Uint8Array);
   if (target.headersSent) {
@@ -27,18 +27,18 @@ export function sendResponse(
   if (!request.complete && request.httpVersionMajor === 1 && mustClose(request)) {
     headers["connection"] = "close";
   }
-  for (const name in set) {
+  for (const name in earlierHeaders) {
     if (name === "vary") {
-      addVary(headers, String(set[name]));
+      addVary(headers, String(earlierHeaders[name]));
     } else {
-      headers[name] ??= set[name] as string | string[];
+      headers[name] ??= earlierHeaders[name] as string | string[];
     }
   }
   target.writeHead(status, headers);
   if (isStream) {
     return sendStream(body, response).then(() => drainBody(request));
   }
-  // As many bytes as characters: the string is ASCII, which is written faster as latin1.
+  // Equal counts of bytes and characters mean ASCII, which Node writes faster as latin1. For bytes or no body Node ignores the encoding.
   target.end(body, bytes === body?.length ? "latin1" : "utf8");
   drainBody(request);
   return undefined;

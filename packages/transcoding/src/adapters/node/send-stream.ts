@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { constants, type Http2ServerResponse, type ServerHttp2Stream } from "node:http2";
+import { isHttp2Stream } from "./http2-stream.ts";
 
 /** The target of a response body: an HTTP/1.1 response, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */
 export type BodySink = ServerResponse | Http2ServerResponse | ServerHttp2Stream;
@@ -9,7 +10,7 @@ const ignore = (): void => {};
 /**
  * Sends a streamed body with backpressure, and calls `return` on it when the client disconnects. If the body throws, the
  * response is aborted after all chunks were sent. `stream.pipeline` is not used: it notices a disconnect only between
- * chunks, and discards buffered chunks on an error.
+ * chunks, and discards buffered chunks on an error. `beforeEnd` is called after the last chunk, for example to add trailers.
  */
 export async function sendStream(
   body: AsyncIterable<string | Uint8Array>,
@@ -63,7 +64,7 @@ export async function sendStream(
       }
     }
   } catch {
-    // The body has already sent its error in-band. The response must not end as if it were complete.
+    // The body has already sent its error in-band, or the response can't be written. It must not end as if it were complete.
     onAllWritten = () => abortResponse(sink);
     if (pendingWrites === 0) {
       onAllWritten();
@@ -88,7 +89,7 @@ function abortResponse(sink: BodySink): void {
 }
 
 function streamOf(sink: BodySink): ServerHttp2Stream | undefined {
-  if ("sentHeaders" in sink) {
+  if (isHttp2Stream(sink)) {
     return sink;
   }
   return "stream" in sink ? sink.stream : undefined;

@@ -1,3 +1,4 @@
+import { FORM_TYPE, JSON_TYPE } from "../../http/media-type.ts";
 import type { DescMessage, Message, Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation, StructSchema } from "@bufbuild/protobuf/wkt";
 import { createBodyWriter } from "../../json/write-body.ts";
@@ -5,7 +6,7 @@ import { boundFieldsOf, type Route, type Variant } from "../../routing/route.ts"
 import type { FieldPath } from "../../schema/field-path.ts";
 import { contentTypeOf, findRawBody } from "../../schema/http-body.ts";
 import { methodRule } from "../../schema/rules.ts";
-import { createMultipartWriter } from "./multipart.ts";
+import { createMultipartWriter } from "./multipart-form.ts";
 import { createParameterWriter, formatParameters } from "./parameters.ts";
 
 export type RequestBody = {
@@ -15,9 +16,6 @@ export type RequestBody = {
 
 /** Creates the body of a message; undefined if it has none. */
 export type RequestBodyWriter = (message: Message) => RequestBody | undefined;
-
-export const JSON_TYPE = "application/json";
-const FORM_TYPE = "application/x-www-form-urlencoded";
 
 /** Compiles the body of a route: JSON if the method takes it, else a form, or the bytes of a google.api.HttpBody. */
 export function createRequestBodyWriter(route: Route, { body }: Variant, registry: Registry): RequestBodyWriter {

@@ -12,7 +12,7 @@ export type HeaderWriter = (message: Message, header: Headers) => void;
 type Fields = Message & Record<string, unknown>;
 
 /** Compiles the writer of the request fields with the `header` option, and of the `if_match` field unless the body has it. */
-export function createHeaderWriter(method: DescMethod, body: string, registry: Registry): HeaderWriter {
+export function createRequestHeaderWriter(method: DescMethod, body: string, registry: Registry): HeaderWriter {
   const fields = headerFields(method.input)
     .filter(isSingularOutsideOneof)
     .map((field) => ({ field, name: fieldRule(field).header, write: fieldWriter(field, registry) }));

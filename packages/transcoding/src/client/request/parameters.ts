@@ -4,7 +4,7 @@ import { fieldWriter } from "../../json/write.ts";
 import { formatText } from "../../json/format-text.ts";
 import type { BoundFields } from "../../schema/bound-fields.ts";
 import { hasParameterForm } from "../../schema/field-path.ts";
-import { getField } from "../../schema/http-body.ts";
+import { getField } from "../../schema/field-value.ts";
 import { fieldRule } from "../../schema/rules.ts";
 import type { CompleteOptions } from "../options.ts";
 import { invalidArgument } from "./invalid-argument.ts";

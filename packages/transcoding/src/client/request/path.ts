@@ -5,15 +5,13 @@ import { formatText } from "../../json/format-text.ts";
 import type { Route } from "../../routing/route.ts";
 import { expandTemplate } from "../../routing/template.ts";
 import type { FieldPath } from "../../schema/field-path.ts";
-import { getField } from "../../schema/http-body.ts";
+import { getField } from "../../schema/field-value.ts";
 
 /** The path of a request, or why the message has none. */
 export type Path = {
-  readonly path: string | undefined;
-  readonly problem: string;
   /** Whether the fields of all variables are set, so that none has its default value. */
   readonly isSet: boolean;
-};
+} & ({ readonly path: string } | { readonly path: undefined; readonly problem: string });
 
 /** A segment that URL parsers remove (WHATWG URL, section 4.1), together with the one before it if it has two dots. */
 const dotSegment = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
@@ -41,7 +39,7 @@ export function createPathWriter(
       const path = expandTemplate(template, values);
       return dotSegment.test(path)
         ? { path: undefined, problem: `the path can't have the segment "." or ".."`, isSet }
-        : { path, problem: "", isSet };
+        : { path, isSet };
     } catch (error) {
       return { path: undefined, problem: (error as Error).message, isSet };
     }

@@ -4,7 +4,8 @@ import type { Route, Variant } from "../../routing/route.ts";
 import { contentTypeOf, findRawBody } from "../../schema/http-body.ts";
 import { methodRule } from "../../schema/rules.ts";
 import { isNdjson, NDJSON_TYPE } from "../../stream/framing.ts";
-import { createJsonWriter, JSON_TYPE } from "./body.ts";
+import { JSON_TYPE } from "../../http/media-type.ts";
+import { createJsonWriter } from "./body.ts";
 
 /** How the messages of a client stream are sent. */
 export type StreamBodyWriter = {

@@ -6,7 +6,7 @@ import { withWideIntegers } from "../../json/exact.ts";
 import { holdsInt64, messageHoldsInt64 } from "../../json/int64.ts";
 import { parseJsonText } from "../../json/parse-json-text.ts";
 import { createJsonReaders } from "../../json/read.ts";
-import { setField } from "../../schema/http-body.ts";
+import { setField } from "../../schema/field-value.ts";
 
 /** The JSON of one response message. */
 export type DocumentReader = {
@@ -26,13 +26,16 @@ export function createDocumentReader(
   const field = desc.fields.find(({ name }) => name === responseBody);
   if (field === undefined) {
     const read = readers.message(desc);
-    return { parse: createParser(messageHoldsInt64(desc)), read: (json) => explain(() => read(json, []) as Message) };
+    return {
+      parse: createParser(messageHoldsInt64(desc)),
+      read: (json) => withReadingErrors(() => read(json, []) as Message),
+    };
   }
   const read = readers.field(field);
   return {
     parse: createParser(holdsInt64(field)),
     read: (json) =>
-      explain(() => {
+      withReadingErrors(() => {
         const message = create(desc) as Message & Record<string, unknown>;
         const value = read(json, [field.jsonName]);
         if (value !== undefined) {
@@ -58,7 +61,8 @@ function createParser(exact: boolean): (text: string) => unknown {
   };
 }
 
-function explain(read: () => Message): Message {
+/** Runs a reader. Converts its error to a ConnectError. */
+function withReadingErrors(read: () => Message): Message {
   try {
     return read();
   } catch (error) {

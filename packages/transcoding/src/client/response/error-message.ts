@@ -2,7 +2,7 @@ import type { DescMessage, Message, Registry } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { RequestError } from "../../http/request-error.ts";
 import { createJsonReaders } from "../../json/read.ts";
-import { isObject } from "../../json/wide-integer.ts";
+import { isObject } from "../../json/is-object.ts";
 import { errorRule, fieldRule } from "../../schema/rules.ts";
 import { createHeaderFieldsReader } from "./headers.ts";
 
@@ -16,9 +16,13 @@ type ErrorMessage = {
 
 /**
  * Reads an error body as the first message that it fits; undefined if there is none. `document` is undefined for an empty body,
- * and `status` 0 within a stream.
+ * and `status` undefined within a stream.
  */
-export type ErrorMessageReader = (document: unknown, status: number, header: Headers) => ErrorMessage | undefined;
+export type ErrorMessageReader = (
+  document: unknown,
+  status: number | undefined,
+  header: Headers,
+) => ErrorMessage | undefined;
 
 /** Compiles the messages with the `error` option, first the one with the full name `preferred`. */
 export function createErrorMessageReader(registry: Registry, preferred: string): ErrorMessageReader {

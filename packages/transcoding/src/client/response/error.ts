@@ -4,7 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema, file_google_rpc_error_details } from "../../../gen/google/rpc/error_details_pb.ts";
 import { codeOfStatus, nameOfCode } from "../../errors/codes.ts";
 import { createJsonReaders } from "../../json/read.ts";
-import { isObject } from "../../json/wide-integer.ts";
+import { isObject } from "../../json/is-object.ts";
 import { createErrorMessageReader } from "./error-message.ts";
 
 /** Reads the JSON of an error, which may have any of the known formats. */
@@ -33,14 +33,14 @@ export function createErrorReader(registry: Registry, requestError: string): Err
     }
   };
 
-  const fromBody = (body: Body, status: number, fallback: string, header: Headers): ConnectError => {
+  const fromBody = (body: Body, status: number | undefined, fallback: string, header: Headers): ConnectError => {
     const code = codeOf(body) ?? codeOfHttp(status);
     const error = new ConnectError(textOf(body) ?? fallback, code, header);
     for (const detail of Array.isArray(body["details"]) ? body["details"] : []) {
       addDetail(error, detail);
     }
     const reason = body["code"];
-    if (typeof reason === "string" && codes.get(reason) === undefined) {
+    if (typeof reason === "string" && codeByName.get(reason) === undefined) {
       const value = toBinary(ErrorInfoSchema, {
         $typeName: ErrorInfoSchema.typeName,
         reason,
@@ -52,7 +52,7 @@ export function createErrorReader(registry: Registry, requestError: string): Err
     return error;
   };
 
-  const fromDocument = (document: unknown, status: number, header: Headers): ConnectError | undefined => {
+  const fromDocument = (document: unknown, status: number | undefined, header: Headers): ConnectError | undefined => {
     const declared = readErrorMessage(document, status, header);
     if (declared !== undefined) {
       const { desc, message, text } = declared;
@@ -76,14 +76,14 @@ export function createErrorReader(registry: Registry, requestError: string): Err
       );
     },
     fromStream: (document, { headers }) =>
-      fromDocument(document, 0, headers) ?? new ConnectError("the stream failed", Code.Unknown, headers),
+      fromDocument(document, undefined, headers) ?? new ConnectError(httpText(undefined), Code.Unknown, headers),
   };
 }
 
 type Body = Readonly<Record<string, unknown>>;
 
 /** The names of codes: this package's, and those of google.rpc.Code. */
-const codes = new Map(
+const codeByName = new Map(
   Object.values(Code)
     .filter((code) => typeof code === "number")
     .flatMap((code): [string, Code][] => [
@@ -92,16 +92,16 @@ const codes = new Map(
     ]),
 ).set("CANCELLED", Code.Canceled);
 
-const numbers = new Map([...codes.values()].map((code): [number, Code] => [code, code]));
+const codeByNumber = new Map([...codeByName.values()].map((code): [number, Code] => [code, code]));
 
 /** The code that the body of an error contains; undefined if it has none. */
 function codeOf({ code, status }: Body): Code | undefined {
   // Google sends the HTTP status as `code`, and the name of the RPC code as `status`.
-  const named = codes.get(String(status)) ?? codes.get(String(code));
+  const named = codeByName.get(String(status)) ?? codeByName.get(String(code));
   if (named !== undefined || typeof code !== "number") {
     return named;
   }
-  return numbers.get(code);
+  return codeByNumber.get(code);
 }
 
 /** The message of google.rpc.Status and most others, of RFC 9457, and of RFC 6749. */
@@ -111,10 +111,10 @@ function textOf({ message, detail, title, error, error_description: description 
     | undefined;
 }
 
-/** The code for an HTTP status, or for 0 in a stream. */
-function codeOfHttp(status: number): Code {
+/** The code for an HTTP status; Unknown within a stream, where there is none. */
+function codeOfHttp(status: number | undefined): Code {
   // What a proxy sends if it can't reach the server.
-  return status === 502 ? Code.Unavailable : status < 400 ? Code.Unknown : codeOfStatus(status);
+  return status === 502 ? Code.Unavailable : status === undefined || status < 400 ? Code.Unknown : codeOfStatus(status);
 }
 
 /** The maximum length of a message that is the text of a response. */
@@ -125,6 +125,6 @@ function messageOf({ status, statusText, headers }: Response, text: string): str
   return isText ? text.trim().slice(0, MAX_TEXT).toWellFormed() : `${httpText(status)} ${statusText}`.trim();
 }
 
-function httpText(status: number): string {
-  return status === 0 ? "the stream failed" : `HTTP ${status}`;
+function httpText(status: number | undefined): string {
+  return status === undefined ? "the stream failed" : `HTTP ${status}`;
 }

@@ -2,7 +2,7 @@ import type { DescField, DescMessage, DescMethod, Message } from "@bufbuild/prot
 import { parseETags, valueOf } from "../../http/etag.ts";
 import { plainTextReading } from "../../json/plain-text-reading.ts";
 import { headerFields } from "../../schema/header-fields.ts";
-import { getField, setField } from "../../schema/http-body.ts";
+import { getField, setField } from "../../schema/field-value.ts";
 import { fieldRule, methodRule } from "../../schema/rules.ts";
 
 /** Sets the fields of a message that were sent as headers. */

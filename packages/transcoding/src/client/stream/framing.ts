@@ -3,18 +3,18 @@ import { isNdjson } from "../../stream/framing.ts";
 import { createEventParser } from "./events.ts";
 import { createJsonValues } from "./json-values.ts";
 
-/** A document of a stream. */
-export type Frame = {
+/** The text of one message or error in a stream. */
+export type StreamDocument = {
   readonly text: string;
   readonly kind: "message" | "error";
-  /** A message may be wrapped as `{"result": …}`, and an error may be a message `{"error": …}`. */
-  readonly wrapping: "none" | "possible" | "likely";
+  /** Whether `{"result": …}` and `{"error": …}` wrap the message or error; "unlessField": if the message has no field of that name. */
+  readonly wrapping: "never" | "unlessField" | "always";
 };
 
 /** Splits a text that arrives in pieces. Each function throws an Error if the text is not complete or not valid. */
 export type Splitter = {
-  push(piece: string): Frame[];
-  end(): Frame[];
+  push(piece: string): StreamDocument[];
+  end(): StreamDocument[];
 };
 
 /** Creates the splitter for the Content-Type of a stream; undefined if it is not that of a stream of JSON. */
@@ -36,7 +36,7 @@ function eventSplitter(): Splitter {
       parse(piece).map(({ event, data }) => ({
         text: data,
         kind: event === "error" ? "error" : "message",
-        wrapping: "none",
+        wrapping: "never",
       })),
     end: () => [],
   };
@@ -44,29 +44,29 @@ function eventSplitter(): Splitter {
 
 function lineSplitter(): Splitter {
   let rest = "";
-  const toFrames = (lines: readonly string[]): Frame[] =>
-    lines.filter((line) => line.trim() !== "").map((text) => ({ text, kind: "message", wrapping: "possible" }));
+  const toDocuments = (lines: readonly string[]): StreamDocument[] =>
+    lines.filter((line) => line.trim() !== "").map((text) => ({ text, kind: "message", wrapping: "unlessField" }));
   return {
     push(piece) {
       const lines = piece.split("\n");
       lines[0] = `${rest}${lines[0]}`;
       rest = lines.pop() ?? "";
-      return toFrames(lines);
+      return toDocuments(lines);
     },
-    end: () => toFrames([rest]),
+    end: () => toDocuments([rest]),
   };
 }
 
 /** An array, as Google and Envoy send it, or a value each line, as grpc-gateway and ASP.NET Core do. */
 function valueSplitter(): Splitter {
   const values = createJsonValues();
-  const toFrame = (text: string): Frame => ({
+  const toDocument = (text: string): StreamDocument => ({
     text,
     kind: "message",
-    wrapping: values.isArray() ? "possible" : "likely",
+    wrapping: values.isArray() ? "unlessField" : "always",
   });
   return {
-    push: (piece) => values.push(piece).map(toFrame),
-    end: () => values.end().map(toFrame),
+    push: (piece) => values.push(piece).map(toDocument),
+    end: () => values.end().map(toDocument),
   };
 }

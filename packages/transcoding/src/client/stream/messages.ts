@@ -1,13 +1,13 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { separatePart } from "../../json/exact.ts";
-import { isObject } from "../../json/wide-integer.ts";
+import { isObject } from "../../json/is-object.ts";
 import type { Variant } from "../../routing/route.ts";
 import { findRawBody } from "../../schema/http-body.ts";
 import { unreadable, type DocumentReader } from "../response/document.ts";
 import type { ErrorReader } from "../response/error.ts";
 import { createResponseHeaderReader } from "../response/headers.ts";
-import { createSplitter, type Frame } from "./framing.ts";
+import { createSplitter, type StreamDocument } from "./framing.ts";
 
 /** Reads the messages of a successful response as its chunks arrive. */
 export type StreamReader = (response: Response, chunks: AsyncIterable<Uint8Array>) => AsyncGenerator<Message>;
@@ -21,10 +21,10 @@ export function createStreamReader(
 ): StreamReader {
   const raw = findRawBody(method.output, variant.responseBody);
   const setHeaderFields = createResponseHeaderReader(method);
-  const readFrame = createFrameReader(method, variant, document, errors);
+  const readDocument = createStreamDocumentReader(method, variant, document, errors);
   const messages: StreamReader =
     raw === undefined
-      ? (response, chunks) => readJson(response, chunks, (frame) => readFrame(frame, response))
+      ? (response, chunks) => readJson(response, chunks, (each) => readDocument(each, response))
       : async function* (response, chunks) {
           const contentType = response.headers.get("content-type") ?? "";
           for await (const data of chunks) {
@@ -46,7 +46,7 @@ export function createStreamReader(
 async function* readJson(
   response: Response,
   chunks: AsyncIterable<Uint8Array>,
-  readFrame: (frame: Frame) => Message,
+  readDocument: (document: StreamDocument) => Message,
 ): AsyncGenerator<Message> {
   const contentType = response.headers.get("content-type") ?? "application/json";
   const splitter = createSplitter(contentType);
@@ -55,16 +55,16 @@ async function* readJson(
   }
   const decoder = new TextDecoder();
   for await (const chunk of chunks) {
-    for (const frame of split(() => splitter.push(decoder.decode(chunk, { stream: true })))) {
-      yield readFrame(frame);
+    for (const each of split(() => splitter.push(decoder.decode(chunk, { stream: true })))) {
+      yield readDocument(each);
     }
   }
-  for (const frame of split(() => splitter.end())) {
-    yield readFrame(frame);
+  for (const each of split(() => splitter.end())) {
+    yield readDocument(each);
   }
 }
 
-function split(produce: () => Frame[]): Frame[] {
+function split(produce: () => StreamDocument[]): StreamDocument[] {
   try {
     return produce();
   } catch (cause) {
@@ -73,12 +73,12 @@ function split(produce: () => Frame[]): Frame[] {
 }
 
 /** Compiles the reader of a document in a stream. It throws the error that the document contains. */
-function createFrameReader(
+function createStreamDocumentReader(
   method: DescMethod,
   { responseBody }: Variant,
   document: DocumentReader,
   errors: ErrorReader,
-): (frame: Frame, response: Response) => Message {
+): (document: StreamDocument, response: Response) => Message {
   const field = method.output.fields.find(({ name }) => name === responseBody);
   const { fields } = (field === undefined ? method.output : field.message) ?? { fields: [] };
   const hasMember = (name: string): boolean => fields.some((each) => each.jsonName === name || each.name === name);
@@ -88,15 +88,15 @@ function createFrameReader(
     if (kind === "error") {
       throw errors.fromStream(json, response);
     }
-    const [key, ...others] = isObject(json) && wrapping !== "none" ? Object.keys(json) : [];
+    const [key, ...others] = isObject(json) && wrapping !== "never" ? Object.keys(json) : [];
     if (key === undefined || others.length > 0) {
       return document.read(json);
     }
     const value = (json as Record<string, unknown>)[key];
-    // A message may have a field of that name.
-    if (key === "error" && isObject(value) && (!hasError || wrapping === "likely")) {
+    const isWrapper = (name: string, isField: boolean): boolean => key === name && (!isField || wrapping === "always");
+    if (isWrapper("error", hasError) && isObject(value)) {
       throw errors.fromStream(value, response);
     }
-    return document.read(key === "result" && (!hasResult || wrapping === "likely") ? separatePart(value, json) : json);
+    return document.read(isWrapper("result", hasResult) ? separatePart(value, json) : json);
   };
 }

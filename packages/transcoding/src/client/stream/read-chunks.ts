@@ -32,7 +32,7 @@ export function readChunks({ body }: Response, signal: AbortSignal): AsyncGenera
         wake();
       }
     } catch (cause) {
-      end = { error: connectionLost(cause, signal) };
+      end = { error: toCallError(cause, signal) };
       wake();
     }
     isReading = false;
@@ -67,8 +67,8 @@ export function readChunks({ body }: Response, signal: AbortSignal): AsyncGenera
   })();
 }
 
-/** The error for a request that failed without a response, or within it; the signal's own if it was aborted. */
-export function connectionLost(cause: unknown, signal: AbortSignal): unknown {
+/** The error of a call: unchanged if it is a ConnectError or the signal was aborted, otherwise UNAVAILABLE. */
+export function toCallError(cause: unknown, signal: AbortSignal): unknown {
   return signal.aborted || cause instanceof ConnectError
     ? cause
     : new ConnectError(`the connection failed: ${String(cause)}`, Code.Unavailable, undefined, undefined, cause);

@@ -1,4 +1,4 @@
-import type { ContentEncoding } from "../../http/content-coding.ts";
+import type { ContentEncoding } from "../../http/content-encoding.ts";
 import type { Compression } from "../compression.ts";
 import { concatBytes } from "./bytes.ts";
 

@@ -1,0 +1,150 @@
+import { create, createRegistry, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
+import { anyPack } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import {
+  createJsonEncoder,
+  createTranscoder,
+  openapi,
+  presets,
+  setEncodedField,
+  type JsonOptions,
+} from "../../src/index.ts";
+import { createRestTransport } from "../../src/client/index.ts";
+import { createFetchHandler } from "../../src/adapters/fetch/index.ts";
+import { BodiesSchema, QueryMsgSchema } from "../gen/t/v1/vectors_pb.ts";
+import { callUnary } from "../client/captured.ts";
+import { call, createMethod, createRequest } from "../service.ts";
+
+const rule = { pattern: { case: "get", value: "/q" } } as const;
+
+async function respond<Desc extends DescMessage>(
+  jsonOptions: JsonOptions,
+  desc: Desc,
+  init: MessageInitShape<Desc>,
+): Promise<unknown> {
+  const transcoder = createTranscoder({
+    jsonOptions,
+    registry: createRegistry(QueryMsgSchema),
+    routes: (router) => router.rpc(createMethod(desc, rule), () => create(desc, init)),
+  });
+  return (await call({ transcoder }, createRequest("GET", "/q"))).body;
+}
+
+const zero = { id: "", name: "", count: "0", nums: [], items: [], labels: {}, kind: "X" };
+const unset = { raw: null, attrs: null, wrapped: null };
+
+test.each<[options: JsonOptions, body: object]>([
+  [{}, {}],
+  [{ alwaysEmitImplicit: true }, zero],
+  [
+    { alwaysEmitImplicit: true, enumAsInteger: true },
+    { ...zero, kind: 0 },
+  ],
+  [{ emitUnsetMessages: true }, unset],
+  [presets.grpcGateway.jsonOptions, { ...zero, ...unset }],
+  [presets.vanguard.jsonOptions, { ...zero, ...unset }],
+])("an empty message with %j", async (options, body) => {
+  expect(await respond(options, BodiesSchema, {})).toEqual(body);
+});
+
+test("neither optional fields nor members of a oneof are written with their default value", async () => {
+  const body = await respond({ alwaysEmitImplicit: true, emitUnsetMessages: true }, QueryMsgSchema, {});
+  expect(body).toMatchObject({ nested: null, wrapperBoolValue: null, timestampValue: null, mapValue: {} });
+  for (const name of ["optionalValue", "oneofStringValue", "oneofNested"]) {
+    expect(body).not.toHaveProperty(name);
+  }
+});
+
+const nested = {
+  enumValue: 1,
+  customName: "a",
+  repeatedEnum: [2, 0],
+  oneofValue: { case: "oneofBoolValue", value: true },
+};
+const written = { enum_value: 1, repeated_enum: [2, 0], oneof_bool_value: true, custom_name: "a" };
+
+test("proto names and numbers of enums are written at every level, and in an Any", async () => {
+  const options = { enumAsInteger: true, useProtoFieldName: true };
+  const anyValue = anyPack(QueryMsgSchema, create(QueryMsgSchema, nested as object));
+  expect(await respond(options, QueryMsgSchema, { ...(nested as object), nested: nested as object, anyValue })).toEqual(
+    {
+      ...written,
+      nested: written,
+      any_value: { "@type": "type.googleapis.com/t.v1.QueryMsg", ...written },
+    },
+  );
+});
+
+test("a field that is encoded beforehand has the same names", async () => {
+  const jsonOptions = { useProtoFieldName: true };
+  const encode = createJsonEncoder(QueryMsgSchema, createRegistry(), jsonOptions);
+  const message = create(QueryMsgSchema, { stringValue: "a" });
+  const transcoder = createTranscoder({
+    jsonOptions,
+    routes: (router) =>
+      router.rpc(createMethod(QueryMsgSchema, rule), () =>
+        setEncodedField(message, "nested", encode(create(QueryMsgSchema, { stringValue: "a" }))),
+      ),
+  });
+  expect((await call({ transcoder }, createRequest("GET", "/q"))).body).toEqual({
+    string_value: "a",
+    nested: { string_value: "a" },
+  });
+});
+
+test("error details are written with the options", async () => {
+  const transcoder = createTranscoder({
+    errors: "status",
+    jsonOptions: { useProtoFieldName: true },
+    routes: (router) =>
+      router.rpc(createMethod(QueryMsgSchema, rule), () => {
+        throw new ConnectError("no", Code.NotFound, undefined, [{ desc: QueryMsgSchema, value: { stringValue: "a" } }]);
+      }),
+  });
+  expect((await call({ transcoder }, createRequest("GET", "/q"))).body).toMatchObject({
+    details: [{ "@type": "type.googleapis.com/t.v1.QueryMsg", string_value: "a" }],
+  });
+});
+
+test("the REST transport reads what all options write", async () => {
+  const method = createMethod(QueryMsgSchema, rule);
+  const handler = createFetchHandler({
+    jsonOptions: { alwaysEmitImplicit: true, emitUnsetMessages: true, enumAsInteger: true, useProtoFieldName: true },
+    routes: (router) => router.rpc(method, () => create(QueryMsgSchema, nested as object)),
+  });
+  const transport = createRestTransport({
+    baseUrl: "http://api.example",
+    fetch: (input, init) => handler(new Request(input, init)) as Promise<Response>,
+  });
+  expect(await callUnary({ transport }, method, {})).toEqual(create(QueryMsgSchema, nested as object));
+});
+
+test("OpenAPI describes responses as they are written, and requests as before", () => {
+  const method = createMethod(QueryMsgSchema, { pattern: { case: "post", value: "/q" }, body: "*" });
+  const document = openapi(
+    { routes: (router) => router.rpc(method, () => ({})) },
+    {
+      info: { title: "", version: "" },
+      jsonOptions: { alwaysEmitImplicit: true, emitUnsetMessages: true, enumAsInteger: true, useProtoFieldName: true },
+    },
+  );
+  const operation = document.paths["/q"]?.["post"] as unknown as {
+    requestBody: { content: Record<string, { schema: { $ref: string } }> };
+    responses: Record<string, { content: Record<string, { schema: { $ref: string } }> }>;
+  };
+  const schemas = document.components?.schemas as Record<string, { properties: object; required?: string[] }>;
+  const schemaOf = (content: Record<string, { schema: { $ref: string } }> | undefined) =>
+    schemas[content?.["application/json"]?.schema.$ref.split("/").at(-1) ?? ""];
+  const response = schemaOf(operation.responses["200"]?.content);
+  expect(response?.properties).toMatchObject({
+    custom_name: { type: "string" },
+    nested: { anyOf: [{ $ref: expect.any(String) }, { type: "null" }] },
+  });
+  expect(response?.required).toEqual(expect.arrayContaining(["enum_value", "map_value", "nested"]));
+  expect(response?.required).not.toContain("optional_value");
+  const request = schemaOf(operation.requestBody.content);
+  expect(Object.keys(request?.properties ?? {})).toContain("kebab-name");
+  expect(request?.required).toBeUndefined();
+  expect(Object.values(schemas)).toContainEqual({ type: "integer", format: "int32" });
+});

@@ -13,7 +13,7 @@ import { createProtectedPorts } from "./runtime/protected-ports.ts";
 import type { RuntimeStatus } from "./runtime/runtime.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
 import { createLog } from "./server/log.ts";
-import { openServerOptions } from "./server-options.ts";
+import { openServerOptions } from "./open-server-options.ts";
 import { logHealth } from "./store/log-health.ts";
 import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
@@ -87,8 +87,8 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   // Loaded while the runtime process starts, which takes about as long.
   const { openServer } = await import("./server/app.ts");
   const metrics = await loadMetrics(version, options);
-  const onRuntimeLockOut = (reason: string): void => runtime.distrust(reason);
-  const components = { options, version, log, store, ...runtimes, tracing, certificates, metrics, onRuntimeLockOut };
+  const onRuntimeAbuse = (reason: string): void => runtime.distrust(reason);
+  const components = { options, version, log, store, ...runtimes, tracing, certificates, metrics, onRuntimeAbuse };
   const { serverOptions, users } = openServerOptions(components, stack);
   const server = stack.use(await openServer(serverOptions));
   protectedPorts.add(Number(new URL(server.url).port));

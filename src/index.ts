@@ -2,7 +2,7 @@
 export { openGateway, type Gateway, type GatewayOptions } from "./gateway.ts";
 export { OptionsError, parseOptions, type Options, type OptionsInput } from "./options/parse.ts";
 
-// The components of a gateway, for custom compositions
+// A store that is opened by the program, and its types
 export { openStore, type StoreOptions } from "./store/open-store.ts";
 export type {
   AuditEntry,
@@ -28,7 +28,5 @@ export type {
 } from "./store/token-store.ts";
 export type { CredentialSets, DeploymentType, FlowNode } from "./flows/configuration.ts";
 export { formatDocument, parseDocument, type FlowsDocument } from "./flows/document.ts";
-export { openRuntime } from "./runtime/supervisor.ts";
-export type { SandboxPermissions, RuntimeOptions } from "./runtime/options.ts";
-export type { Runtime, RuntimeState, RuntimeStatus } from "./runtime/runtime.ts";
+export type { RuntimeState, RuntimeStatus } from "./runtime/runtime.ts";
 export { FlowgateError, type Reason } from "./errors.ts";

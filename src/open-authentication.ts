@@ -17,7 +17,7 @@ export type AuthenticationOptions = {
   readonly log: Logger;
   readonly store: Store;
   /** Called when flows guess passwords. */
-  readonly onRuntimeLockOut: (reason: string) => void;
+  readonly onRuntimeAbuse: (reason: string) => void;
 };
 
 export type Authentication = {
@@ -28,7 +28,7 @@ export type Authentication = {
 
 /** Opens the authentication, and the recording of its events. Its resources are added to the stack. */
 export function openAuthentication(
-  { options, log, store, onRuntimeLockOut }: AuthenticationOptions,
+  { options, log, store, onRuntimeAbuse }: AuthenticationOptions,
   stack: AsyncDisposableStack,
 ): Authentication {
   stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
@@ -42,7 +42,7 @@ export function openAuthentication(
     limiter: createLimiter(store.logins, (locked, client, kind) => {
       log.info({ locked, client, kind }, "too many failed logins: this user or client is locked out temporarily");
       if (kind === "runtime") {
-        onRuntimeLockOut("flows have tried too many passwords");
+        onRuntimeAbuse("flows have tried too many passwords");
       }
     }),
     identities: options.identity?.rules,

@@ -9,6 +9,10 @@ import { createWorkloadAuthenticator, type IdentifyWorkload } from "./workload-a
 
 const cleanupIntervalMs = 60 * 60_000;
 
+/**
+ * Creates the authenticator of the configured users and workload identities. Without `adminAuth` it issues no tokens. `replaceAdminAuth`
+ * keeps tokens of unchanged users valid.
+ */
 export function createAuthenticator({ adminAuth, ...options }: AuthenticatorOptions): Authenticator {
   const { tokens, identities, now = Date.now } = options;
   const principalOf = createIdentities(identities ?? []);

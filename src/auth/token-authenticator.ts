@@ -3,7 +3,7 @@ import type { StoredToken } from "../store/token-store.ts";
 import { createAccounts } from "./accounts.ts";
 import type { AdminAuth } from "./admin-auth.ts";
 import type { Authenticator, AuthenticatorOptions } from "./authenticator.ts";
-import { readClient } from "./client.ts";
+import { readOAuthClient } from "./oauth-client.ts";
 import { createLogins } from "./logins.ts";
 import { prepareNamedToken, userRequired } from "./named-token.ts";
 import { createNewToken } from "./new-token.ts";
@@ -41,7 +41,7 @@ export function createTokenAuthenticator(
 
   return {
     async issueToken(request, { origin, authorization, kind }) {
-      const client = readClient(request.clientId, authorization);
+      const client = readOAuthClient(request.clientId, authorization);
       const requestedScope = parseTokenRequest(request, { client, clientIds: adminAuth.clientIds, permissions });
       const recordFailure = (detail: string, by?: string): void =>
         audit.record({ kind: "sign_in_failed", origin: { ...origin, by }, detail });

@@ -1,4 +1,4 @@
-import { type Client, invalidClient } from "./client.ts";
+import { invalidClient, type OAuthClient } from "./oauth-client.ts";
 import { parseScope } from "./permissions.ts";
 import { tokenError } from "./token-error.ts";
 
@@ -29,7 +29,7 @@ export function parseTokenRequest(
     clientIds,
     permissions,
   }: {
-    readonly client: Client;
+    readonly client: OAuthClient;
     readonly clientIds: readonly string[];
     readonly permissions: ReadonlySet<string>;
   },

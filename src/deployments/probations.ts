@@ -8,7 +8,7 @@ import type { FlowStore } from "../store/flow-store.ts";
 import type { Origin } from "../store/origin.ts";
 import type { Revision, RevisionEntry } from "../store/revision.ts";
 import { findAutomaticUndo, undoAutomatically } from "./automatic-undo.ts";
-import { type HealthVerdict, type HealthWatch, watchHealth } from "./health-watch.ts";
+import { type ProbationVerdict, type ProbationWatch, watchRuntime } from "./probation-watch.ts";
 import { type OutcomeRecorder, toOutcome } from "./outcome-recorder.ts";
 import { watchReplicas } from "./replicas-watch.ts";
 import type { Settlement } from "./settlement.ts";
@@ -61,7 +61,11 @@ export function createProbations({
 }: ProbationsOptions): Probations {
   const watches = new Set<Disposable>();
 
-  async function settle(revision: Revision, verdict: HealthVerdict, undoFor: Origin | undefined): Promise<Settlement> {
+  async function settle(
+    revision: Revision,
+    verdict: ProbationVerdict,
+    undoFor: Origin | undefined,
+  ): Promise<Settlement> {
     const { rev } = revision;
     switch (verdict.kind) {
       case "failed":
@@ -89,7 +93,7 @@ export function createProbations({
     return entry && findAutomaticUndo(store, entry);
   }
 
-  function watched(watch: HealthWatch): HealthWatch {
+  function watched(watch: ProbationWatch): ProbationWatch {
     watches.add(watch);
     void watch.verdict.then(() => watches.delete(watch));
     return watch;
@@ -98,7 +102,7 @@ export function createProbations({
   function begin(revision: Revision, { type, forMs, undoFor }: ProbationOptions): Probation {
     const watch = watched(
       cluster === undefined || type === "reload"
-        ? watchHealth(revision, forMs, { runtime, store })
+        ? watchRuntime(revision, forMs, { runtime, store })
         : watchReplicas(revision, forMs, { runtime, store, cluster }),
     );
     // Without other replicas, flows that do not start in time are a failure.
@@ -124,8 +128,9 @@ export function createProbations({
     if (entry?.probationMs === undefined) {
       return;
     }
-    const verdict = await watched(watchHealth(revision, entry.probationMs, { runtime, store }, { countsEarlier: true }))
-      .verdict;
+    const verdict = await watched(
+      watchRuntime(revision, entry.probationMs, { runtime, store }, { countsEarlier: true }),
+    ).verdict;
     // The other replica may have ended the probation long ago, if this one did not run the flows until now.
     const isOver = (await store.findEntry(rev))?.probationMs === undefined;
     if (verdict.kind === "failed" && !isOver) {

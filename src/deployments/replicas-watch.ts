@@ -1,14 +1,14 @@
 import { combineRuns, ofReplica, runnersOf } from "../replicas/runs.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { Revision } from "../store/revision.ts";
-import { type HealthWatch, openWatch, type Watched } from "./health-watch.ts";
+import { type ProbationWatch, openWatch, type Watched } from "./probation-watch.ts";
 
 /** Watches the runtimes of all replicas that run flows. */
 export function watchReplicas(
   revision: Revision,
   forMs: number,
   { cluster, ...watched }: Watched & { readonly cluster: Pick<Cluster, "replicas" | "onChange"> },
-): HealthWatch {
+): ProbationWatch {
   const { seq } = revision;
   return openWatch(revision, forMs, watched, (health) => {
     const evaluate = (): void => {

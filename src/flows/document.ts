@@ -13,13 +13,13 @@ export interface FlowsDocument {
 }
 
 // Formatting a slice takes one or two milliseconds. Other requests are served between slices.
-const SLICE_NODES = 1000;
+const sliceNodes = 1000;
 
 /** Creates a document from nodes. Yields to the event loop between slices. */
 export async function formatDocument(nodes: readonly FlowNode[]): Promise<FlowsDocument> {
   const parts = [Buffer.from("[")];
-  for (let start = 0; start < nodes.length; start += SLICE_NODES) {
-    const json = JSON.stringify(nodes.slice(start, start + SLICE_NODES)).slice(1, -1);
+  for (let start = 0; start < nodes.length; start += sliceNodes) {
+    const json = JSON.stringify(nodes.slice(start, start + sliceNodes)).slice(1, -1);
     parts.push(Buffer.from(start === 0 ? json : `,${json}`));
     await setImmediate();
   }

@@ -17,9 +17,9 @@ export function invalidFlows({ path, message }: Violation): FlowgateError {
 }
 
 /** gRPC sends messages in headers, which are limited to a few kilobytes. */
-const MAX_QUOTED_CHARS = 64;
+const maxQuotedChars = 64;
 
 /** Quotes and shortens text of the client for a message. */
 export function quoteInput(text: string): string {
-  return JSON.stringify(text.length > MAX_QUOTED_CHARS ? `${text.slice(0, MAX_QUOTED_CHARS)}…` : text);
+  return JSON.stringify(text.length > maxQuotedChars ? `${text.slice(0, maxQuotedChars)}…` : text);
 }

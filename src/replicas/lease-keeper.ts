@@ -129,7 +129,7 @@ export function openLeaseKeeper({ cluster, leaseMs, log }: KeeperOptions): Lease
   return {
     fence: () => held?.fence,
     onChange: (listener) => changes.add(listener),
-    // Later the lease has ended anyway.
+    // After `leaseMs` the lease has expired, whether or not its release succeeded.
     [Symbol.asyncDispose]: () => (closed ??= Promise.race([close(), delay(leaseMs, undefined, { ref: false })])),
   };
 }

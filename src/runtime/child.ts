@@ -9,7 +9,7 @@ import { markChangedCredentials, toCredentialsObject } from "./child-deployment.
 import { shareDeadline, startFence } from "./child-fence.ts";
 import { createRuntimeLog } from "./child-log.ts";
 import { createFlowStorage } from "./flow-storage.ts";
-import { addressOf, listen } from "./listen.ts";
+import { addressOf, listen } from "../listen.ts";
 import { maxLineChars } from "./log-budget.ts";
 import {
   type Deploy,

@@ -36,7 +36,7 @@ export type ServerOptions = ReadinessOptions & {
   /** The process of the flow runtime. Absent: there is none, or its connections are counted like all others. */
   runtimeProcess?: RuntimeProcess | undefined;
   /** Called when flows of that process exceed their share of connections and calls. */
-  onRuntimeLockOut?: ((reason: string) => void) | undefined;
+  onRuntimeAbuse?: ((reason: string) => void) | undefined;
   /** Outermost first. */
   interceptors: Interceptor[];
   /** Serves the API description at /openapi.json and /docs. Defaults to false. */

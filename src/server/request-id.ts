@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
 /**
- * Returns the id of a request: the client's X-Request-Id if it is 1 to 128 characters of printable ASCII, otherwise a
+ * Creates a function that returns the id of a request: the client's X-Request-Id if it is 1 to 128 characters of printable ASCII, otherwise a
  * new one, made of a random prefix per process and a counter.
  */
 export function createRequestIds(): (headers: IncomingHttpHeaders) => string {

@@ -9,13 +9,13 @@ const reason = "flows used up their share of the connections and calls of the AP
  * What is left of an earlier process is no reason to distrust the current one.
  */
 export function createRuntimeAlarm(
-  { log, runtimeProcess, onRuntimeLockOut }: Pick<ServerOptions, "log" | "runtimeProcess" | "onRuntimeLockOut">,
+  { log, runtimeProcess, onRuntimeAbuse }: Pick<ServerOptions, "log" | "runtimeProcess" | "onRuntimeAbuse">,
   onLimit: (limit: "runtime") => void,
 ): (processId: number | undefined) => void {
   let nextMs = 0;
   return (processId) => {
     onLimit("runtime");
-    if (processId !== undefined && processId === runtimeProcess?.processId()) onRuntimeLockOut?.(reason);
+    if (processId !== undefined && processId === runtimeProcess?.processId()) onRuntimeAbuse?.(reason);
     const nowMs = performance.now();
     if (nowMs >= nextMs) {
       nextMs = nowMs + intervalMs;

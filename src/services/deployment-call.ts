@@ -3,7 +3,7 @@ import { OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
 import { originOf } from "../auth/origin.ts";
 import { headerConditions, revCondition } from "../deployments/conditions.ts";
 import type { DeploymentCall } from "../deployments/call.ts";
-import type { ObservedCall } from "../deployments/observe.ts";
+import type { ObservedCall } from "../deployments/observed-deployer.ts";
 import { FlowgateError } from "../errors.ts";
 import type { DeploymentFields } from "../flows/prepare.ts";
 import { traceKey } from "../telemetry/trace.ts";

@@ -3,7 +3,7 @@ import { link, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { makeDirectory } from "../make-directory.ts";
 
-const KEY_BYTES = 32;
+const keyBytes = 32;
 const keyFile = "credential.key";
 
 /**
@@ -41,7 +41,7 @@ function deriveKey(credentialSecret: string): Buffer {
   }
   // HKDF separates this key from the one that the `$` format derives from the same secret (its plain SHA-256). It does not
   // strengthen a guessable secret. The info string names the purpose and must never change.
-  return Buffer.from(hkdfSync("sha256", credentialSecret, "", "flowgate credentials at rest v1", KEY_BYTES));
+  return Buffer.from(hkdfSync("sha256", credentialSecret, "", "flowgate credentials at rest v1", keyBytes));
 }
 
 async function readKeyFile(dataDir: string): Promise<Buffer> {
@@ -64,7 +64,7 @@ async function createKeyFile(dataDir: string, path: string): Promise<void> {
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   try {
     await using file = await open(draft, "wx", 0o600);
-    await file.writeFile(randomBytes(KEY_BYTES));
+    await file.writeFile(randomBytes(keyBytes));
     await file.sync();
     await link(draft, path).catch((error: unknown) => {
       if (!hasCode(error, "EEXIST")) {
@@ -95,8 +95,8 @@ async function readPrivateFile(path: string): Promise<Buffer | undefined> {
     throw new Error(`${path} can be read by other users: make it private with chmod 600.`);
   }
   const key = await file.readFile();
-  if (key.length !== KEY_BYTES) {
-    throw new Error(`${path} must contain ${KEY_BYTES} bytes, not ${key.length}: restore it from a backup.`);
+  if (key.length !== keyBytes) {
+    throw new Error(`${path} must contain ${keyBytes} bytes, not ${key.length}: restore it from a backup.`);
   }
   return key;
 }

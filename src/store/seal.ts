@@ -5,20 +5,20 @@ import type { CredentialSets } from "../flows/configuration.ts";
  * Format: version (1 byte), nonce (12), tag (16), AES-256-GCM over JSON. The version and the revision are additional
  * authenticated data, so that credentials of one revision can't be decrypted as those of another.
  */
-const VERSION = 1;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const HEADER_BYTES = 1 + NONCE_BYTES + TAG_BYTES;
+const sealVersion = 1;
+const nonceBytes = 12;
+const tagBytes = 16;
+const headerBytes = 1 + nonceBytes + tagBytes;
 
 /** Encrypts the credentials of a revision. `key` has 32 bytes. */
 export function sealCredentials(key: Buffer, rev: string, sets: CredentialSets): Buffer {
-  const nonce = randomBytes(NONCE_BYTES);
-  const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: TAG_BYTES });
+  const nonce = randomBytes(nonceBytes);
+  const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
   cipher.setAAD(associatedData(rev));
   // Entries instead of objects, because "__proto__" is a valid node id.
   const entries = Array.from(sets, ([id, set]) => [id, [...set]]);
   const sealed = Buffer.concat([cipher.update(JSON.stringify(entries), "utf8"), cipher.final()]);
-  return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), sealed]);
+  return Buffer.concat([Buffer.of(sealVersion), nonce, cipher.getAuthTag(), sealed]);
 }
 
 /** Decrypts the credentials of a revision. Throws if the key is another one, or the bytes are damaged. */
@@ -42,20 +42,20 @@ export function isKeyOf(key: Buffer, rev: string, sealed: Uint8Array): boolean {
 /** Returns undefined if the bytes were encrypted with another key, or changed. */
 function decrypt(key: Buffer, rev: string, sealed: Uint8Array): Buffer | undefined {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
-  if (bytes.length < HEADER_BYTES) {
+  if (bytes.length < headerBytes) {
     throw new Error(`The stored credentials of revision ${rev} are damaged: restore the database from a backup.`);
   }
-  if (bytes[0] !== VERSION) {
+  if (bytes[0] !== sealVersion) {
     throw new Error(
       `The stored credentials of revision ${rev} were encrypted by a newer version of Flowgate: use that version.`,
     );
   }
-  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(1, 1 + NONCE_BYTES), {
-    authTagLength: TAG_BYTES,
+  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(1, 1 + nonceBytes), {
+    authTagLength: tagBytes,
   });
   decipher.setAAD(associatedData(rev));
-  decipher.setAuthTag(bytes.subarray(1 + NONCE_BYTES, HEADER_BYTES));
-  const text = decipher.update(bytes.subarray(HEADER_BYTES));
+  decipher.setAuthTag(bytes.subarray(1 + nonceBytes, headerBytes));
+  const text = decipher.update(bytes.subarray(headerBytes));
   try {
     decipher.final();
     return text;
@@ -66,5 +66,5 @@ function decrypt(key: Buffer, rev: string, sealed: Uint8Array): Buffer | undefin
 }
 
 function associatedData(rev: string): Buffer {
-  return Buffer.from(`flowgate credentials ${VERSION} ${rev}`);
+  return Buffer.from(`flowgate credentials ${sealVersion} ${rev}`);
 }

@@ -1,6 +1,6 @@
 import { Counter, Histogram, Registry } from "prom-client";
 import { processMetrics } from "./process-metrics.ts";
-import { deploymentOutcomes, type Observer } from "./observer.ts";
+import { deploymentMetricOutcomes, type Observer } from "./observer.ts";
 import { createRequestMetrics } from "./requests.ts";
 import { registerSamples } from "./series.ts";
 import { type StoreMetrics, createStoreMetrics } from "./stores.ts";
@@ -75,7 +75,7 @@ export function createMetrics(options: LabelValues & { readonly version: string 
   });
   const tlsFailures = createTlsFailures(registry, options.tlsFailures);
   for (const type of options.deploymentTypes) {
-    for (const outcome of deploymentOutcomes) {
+    for (const outcome of deploymentMetricOutcomes) {
       deployments.inc({ type, outcome }, 0);
     }
   }

@@ -12,9 +12,9 @@ export type Outcome = Code | undefined;
  * can't start it, or has not yet; `conflict`: another one was committed first; `refused`: it is invalid; `canceled`: the
  * call was canceled before the commit; `error`: the service failed.
  */
-export const deploymentOutcomes = ["running", "not_running", "conflict", "refused", "canceled", "error"] as const;
+export const deploymentMetricOutcomes = ["running", "not_running", "conflict", "refused", "canceled", "error"] as const;
 
-export type DeploymentOutcome = (typeof deploymentOutcomes)[number];
+export type DeploymentMetricOutcome = (typeof deploymentMetricOutcomes)[number];
 
 /** Receives the events that are measured. Methods must not throw. */
 export interface Observer {
@@ -26,7 +26,7 @@ export interface Observer {
   /** A connection or a call was ended because of a limit. */
   limitReached(limit: string): void;
   tlsHandshakeFailed(reason: string): void;
-  deployed(type: string, outcome: DeploymentOutcome, seconds: number): void;
+  deployed(type: string, outcome: DeploymentMetricOutcome, seconds: number): void;
 }
 
 /** For services without metrics. */

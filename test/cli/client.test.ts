@@ -60,6 +60,14 @@ test("keeps the token in a file that only this user can read", async () => {
   expect((await stat(join(folder.path, "flowgate"))).mode & 0o777).toBe(0o700);
 });
 
+test("keeps the changes of commands that run at the same time", async () => {
+  const own = { XDG_CONFIG_HOME: join(folder.path, "shared") };
+  const names = ["a", "b", "c", "d", "e", "f"];
+  await Promise.all(names.map((name) => succeed(["context", "add", name, "--server", service.url], { env: own })));
+  const list = await succeed(["context", "list", "-o", "json"], { env: own });
+  expect(names.filter((name) => !list.includes(`"${name}"`))).toEqual([]);
+});
+
 test("shows what runs, for people and for programs", async () => {
   const text = await succeed(["status"]);
   expect(text).toMatch(/^Flows {2,}running$/m);
@@ -124,7 +132,11 @@ test("creates, lists and revokes tokens, and shows a token once", async () => {
     code: 0,
     stderr: "flowgate: only the first 1 are shown: use a larger --limit.\n",
   });
-  expect(await succeed(["token", "revoke", id])).toBe("Revoked 1 token.\n");
+  expect(await run(["token", "revoke", "none", id, "none2"])).toEqual({
+    code: 1,
+    stdout: "Revoked 1 token.\n",
+    stderr: "flowgate: There is no token with the id none, none2: list them with flowgate token list.\n",
+  });
   expect(await run(["whoami"], { env: token })).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/rejects the token in FLOWGATE_TOKEN\. .* unset it and log in with: flowgate login/),

@@ -216,6 +216,13 @@ flowgate: The previous ones were deployed again, as revision ${rev.slice(0, 8)}\
 $`),
     ),
   });
+  expect(await flowgate("undo", "--yes")).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(
+      /^flowgate: There is nothing to undo: revision .* has undone a deployment that failed\. /,
+    ),
+  });
 });
 
 test("does not deploy over another revision than --rev, but merges", async () => {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtempDisposable, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtempDisposable, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -11,8 +11,10 @@ async function watch(path: string) {
   const created = await createFileWatch(path, pollIntervalMs);
   let changes = 0;
   let changed = Promise.withResolvers<void>();
+  const contents: string[] = [];
   const start = () =>
     created.start(async () => {
+      contents.push(await readFile(path, "utf8").catch(() => ""));
       changes += 1;
       changed.resolve();
     });
@@ -21,7 +23,7 @@ async function watch(path: string) {
     changed = Promise.withResolvers<void>();
     return changes;
   };
-  return { start, next };
+  return { start, next, contents };
 }
 
 test("reports a file that is written in place, replaced, removed, and created again", async () => {
@@ -72,6 +74,8 @@ test("reports a change before the start, and not one that is reverted", async ()
   expect(await first.next()).toBe(1);
   await writeFile(reverted, "three");
   expect(await second.next()).toBe(1);
+  // Without an earlier report, in which the file had its first content.
+  expect(second.contents).toEqual(["three"]);
 });
 
 test("reports a file that is written in parts once, when it no longer changes", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { HealthVerdict, Watched } from "../../src/deployments/health-watch.ts";
+import type { ProbationVerdict, Watched } from "../../src/deployments/probation-watch.ts";
 import { watchReplicas } from "../../src/deployments/replicas-watch.ts";
 import { createListeners } from "../../src/listeners.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
@@ -41,7 +41,7 @@ test("a revision is healthy when all replicas have run it for the time", async (
 });
 
 test("a revision has failed when it crashes on one of the replicas, or a node logs an error", async () => {
-  const failures: [Parameters<typeof run>[0], HealthVerdict][] = [
+  const failures: [Parameters<typeof run>[0], ProbationVerdict][] = [
     [
       { seq: 2, outcome: "crashed", message: "it exited" },
       { kind: "failed", result: { outcome: "crashed", missingTypes: [], message: "there: it exited" } },

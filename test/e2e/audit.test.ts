@@ -333,7 +333,7 @@ test("the tokens of a user are revoked together, and no others", async () => {
   expect(entries).toMatchObject([{ user: "admin", detail: "all tokens of gone", count: 2 }]);
 });
 
-test("deployments and reloads over every protocol are recorded with their origin", async () => {
+test("a deployment and a reload over REST are recorded with their origin", async () => {
   const revs = [await deploy(service, { flows: [] }, "full", { ...bearer(tokens.admin), "x-request-id": "deploy-1" })];
   await deploy(service, { flows: [] }, "reload", bearer(tokens.admin));
   const { entries } = (await sendJson("GET", "/audit?kind=deployment&pageSize=2")).json() as { entries: object[] };
@@ -443,6 +443,7 @@ test("failed logins and missing permissions are counted, and keep their count ov
     " unknown user": 5,
     "reader flows.write": 30,
   });
+  // Four kinds of event: the first of each, and the count of its repetitions.
   expect(entries).toHaveLength(8);
   expect(entries[0]).toMatchObject({ user: "reader", subject: "flowgate.v1.FlowsService.SetFlows", count: 29 });
   expect(JSON.stringify(entries)).not.toContain("hunter2");

@@ -241,7 +241,7 @@ describe("restoring", () => {
     },
   );
 
-  test("a reload can't be restored", async () => {
+  test("an undo can't have the deployment type reload", async () => {
     const reply = await send("POST", "/flows:undo", { headers: { "service-deployment-type": "reload" } });
     expect(reply.json()).toMatchObject({ code: "invalid_deployment_type" });
   });

@@ -42,7 +42,7 @@ test.each(begun)("%s that waits behind a stream, and never ends", async (_what, 
   expect((await service.send("GET", "/healthz")).status).toBe(200);
 });
 
-test.each(begun)("%s over HTTP/2 that never ends", async (_what, { path, type }) => {
+test.each(begun)("aborting %s over HTTP/2 leaves no call in flight", async (_what, { path, type }) => {
   const session = connectHttp2(service.url).on("error", () => {});
   for (const [target, contentType, body] of [
     [watch.path, watch.type, watch.body],

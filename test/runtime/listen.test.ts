@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { expect, test } from "vitest";
-import { addressOf, listen } from "../../src/runtime/listen.ts";
+import { addressOf, listen } from "../../src/listen.ts";
 import { revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint } from "./flow-builders.ts";
 

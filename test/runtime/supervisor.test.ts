@@ -1,7 +1,6 @@
 import { stat } from "node:fs/promises";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { createBackoff } from "../../src/runtime/backoff.ts";
 import { credentials, fixture, revision, runtimeUnderTest } from "./builders.ts";
 
 const ready = fixture("ready");
@@ -163,32 +162,6 @@ test("enters safe mode after consecutive crashes, until the next deployment", as
   );
   await runtime.apply(revision(2, nodes("a")), "nodes");
   expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
-});
-
-test("enters safe mode too if a child exits without flows between the crashes", async () => {
-  const limits = { backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 1, safeModeAfter: 2 };
-  const backoff = createBackoff(limits);
-  const exit = (hadFlows: boolean, flowsRanMs = 0) => backoff.recordExit({ flowsRanMs, hadFlows }).isCrashLoop;
-  expect([exit(false), exit(false), exit(true), exit(false), exit(true), exit(false)]).toEqual([
-    false,
-    false,
-    false,
-    false,
-    true,
-    true,
-  ]);
-  expect(exit(true, 1_000)).toBe(false);
-});
-
-test("counts only short runs for the safe mode", () => {
-  const backoff = createBackoff({ backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 8, safeModeAfter: 2 });
-  const exit = (flowsRanMs: number) => backoff.recordExit({ flowsRanMs, hadFlows: true });
-  expect([exit(1_000), exit(1_000), exit(999), exit(999)]).toEqual([
-    { delayMs: 1, isCrashLoop: false },
-    { delayMs: 1, isCrashLoop: false },
-    { delayMs: 2, isCrashLoop: false },
-    { delayMs: 4, isCrashLoop: true },
-  ]);
 });
 
 test("keeps restarting a child that crashes before it is ready", async () => {

@@ -64,7 +64,7 @@ async function open(limits: object, isRecognised = true) {
     socket: { path: socketPath, isRequired: true },
     limits: { bodyBytes: 1024, ...limits },
     runtimeProcess: { processId: () => (isRecognised ? (successor ?? holder?.pid) : undefined), hasChildren: false },
-    onRuntimeLockOut: (reason) => void reasons.push(reason),
+    onRuntimeAbuse: (reason) => void reasons.push(reason),
     observer: { ...silentObserver, limitReached: (limit) => void limited.push(limit) },
   });
   return {

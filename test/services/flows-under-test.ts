@@ -6,7 +6,7 @@ import { createTranscoder, type TranscodingRequest } from "@flowgate/transcoding
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { openAnalysis } from "../../src/analysis/analysis.ts";
-import { createObservedDeployer } from "../../src/deployments/observe.ts";
+import { createObservedDeployer } from "../../src/deployments/observed-deployer.ts";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
 import { createProbations } from "../../src/deployments/probations.ts";
 import { prepareDeployment } from "../../src/flows/prepare.ts";

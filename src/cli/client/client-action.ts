@@ -10,7 +10,7 @@ export type ClientContext = {
   readonly connection: Connection;
   readonly session: Session;
   readonly output: Output;
-  /** Each call has one already. */
+  /** For work of several calls. A single call already shows its own progress. */
   readonly progress: Progress;
 };
 

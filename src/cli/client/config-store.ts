@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { chmod, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { CliFailure } from "../failure.ts";
 import { type ClientConfig, clientConfigPath, parseClientConfig } from "./config.ts";
 
@@ -9,7 +10,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Reads the configuration of the client. It is empty if there is no file. */
 export async function readClientConfig(environment: Environment): Promise<ClientConfig> {
   const path = clientConfigPath(environment);
-  if (!(await isPrivateFile(path))) return { contexts: {}, tokens: {} };
+  if (!(await privateFileExists(path))) return { contexts: {}, tokens: {} };
   // Loads the YAML parser only if there is a file.
   const { readConfigFile } = await import("../config-file.ts");
   const { content } = await readConfigFile(path, path);
@@ -19,26 +20,59 @@ export async function readClientConfig(environment: Environment): Promise<Client
 /** A place in the file, and its new value; undefined: it is removed. */
 export type ConfigChange = { readonly path: readonly string[]; readonly value: unknown };
 
-/** Changes the file, without its comments being lost. Only this user can read it, since it contains tokens. */
+/** Changes the file and keeps its comments. Only this user can read it, since it contains tokens. */
 export async function changeClientConfig(environment: Environment, changes: readonly ConfigChange[]): Promise<void> {
   const path = clientConfigPath(environment);
-  const { parseDocument } = await import("yaml");
-  const exists = await isPrivateFile(path);
-  const document = parseDocument(exists ? await readFile(path, "utf8") : "");
-  for (const change of changes) {
-    if (change.value !== undefined) {
-      document.setIn(change.path, document.createNode(change.value));
-    } else if (document.hasIn(change.path)) {
-      document.deleteIn(change.path);
-    }
-  }
   try {
     const { makeDirectory } = await import("../../make-directory.ts");
     makeDirectory(dirname(path));
-    // A symbolic link stays one.
-    await replace(exists ? await realpath(path) : path, document.toString());
+    await using _ = await lock(path);
+    await change(path, changes);
   } catch (error) {
-    throw new CliFailure(`${path} cannot be written: ${(error as Error).message}`, { cause: error });
+    throw error instanceof CliFailure
+      ? error
+      : new CliFailure(`${path} cannot be written: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+async function change(path: string, changes: readonly ConfigChange[]): Promise<void> {
+  const { parseDocument } = await import("yaml");
+  const exists = await privateFileExists(path);
+  const document = parseDocument(exists ? await readFile(path, "utf8") : "");
+  for (const { path: place, value } of changes) {
+    if (value !== undefined) {
+      document.setIn(place, document.createNode(value));
+    } else if (document.hasIn(place)) {
+      document.deleteIn(place);
+    }
+  }
+  // A symbolic link stays one.
+  await replace(exists ? await realpath(path) : path, document.toString());
+}
+
+const lockWaitMs = 5_000;
+/** No command holds the lock for so long, except one that was killed. */
+const lockLifetimeMs = 10_000;
+
+/** Excludes other commands that change the file at the same time. Disposing ends that. */
+async function lock(path: string): Promise<AsyncDisposable> {
+  const lockPath = `${path}.lock`;
+  const remove = (): Promise<void> => rm(lockPath, { force: true });
+  for (const endMs = Date.now() + lockWaitMs; ; await delay(20)) {
+    try {
+      await (await open(lockPath, "wx", 0o600)).close();
+      return { [Symbol.asyncDispose]: remove };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      const { mtimeMs = Infinity } = (await stat(lockPath).catch(() => undefined)) ?? {};
+      if (Date.now() - mtimeMs > lockLifetimeMs) {
+        await remove();
+      } else if (Date.now() > endMs) {
+        throw new CliFailure(`${path} is being changed by another command: try again, or remove ${lockPath}`, {
+          cause: error,
+        });
+      }
+    }
   }
 }
 
@@ -62,7 +96,7 @@ async function replace(path: string, content: string): Promise<void> {
 }
 
 /** Whether the file exists. Throws a CliFailure if other users can read it, or could have written it. */
-async function isPrivateFile(path: string): Promise<boolean> {
+async function privateFileExists(path: string): Promise<boolean> {
   const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
     throw new CliFailure(`${path} cannot be read: ${error.message}`, { cause: error });

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type Revision, SetFlowsResponseSchema } from "@flowgate/client";
+import { type Revision, RevisionCause, SetFlowsResponseSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/client-action.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
@@ -18,6 +18,11 @@ export async function undo(context: ClientContext, flags: DeploymentFlags): Prom
   const active = await findRevision(session, "@");
   if (active.parent === "") {
     throw new CliFailure(`There is nothing to undo: ${describeRevision(active)} is the first one.`);
+  }
+  if (active.cause === RevisionCause.AUTOMATIC_UNDO) {
+    throw new CliFailure(
+      `There is nothing to undo: ${describeRevision(active)} has undone a deployment that failed. Deploy another one with: flowgate rollback REV`,
+    );
   }
   await preview(context, active, active.parent);
   await confirmDeployment(`Undo ${describeRevision(active)}?`, flags);

@@ -5,7 +5,7 @@ import { CliFailure, usageFailure } from "../failure.ts";
 import { createProgress } from "../output/progress.ts";
 import type { Environment } from "./read-input.ts";
 import { readOptions } from "./read-options.ts";
-import { exitCodes, untilSignal } from "./until-signal.ts";
+import { signalExitCodes, untilSignal } from "./until-signal.ts";
 
 /** Copies a store to another one with `migrate`, and prints the remaining steps. A signal ends it, and nothing is copied. */
 export async function migrateCommand(
@@ -24,7 +24,7 @@ export async function migrateCommand(
   const interruption = new AbortController();
   let exitCode = 1;
   void untilSignal().then((signal) => {
-    exitCode = exitCodes[signal];
+    exitCode = signalExitCodes[signal];
     interruption.abort(new Error("it was interrupted, and nothing was copied"));
   });
   // The handler of signals above needs the time until the copy has ended.

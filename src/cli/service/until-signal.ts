@@ -1,7 +1,7 @@
 /** How shells report a process that a signal has ended. */
-export const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
+export const signalExitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
 
-type EndingSignal = keyof typeof exitCodes;
+type EndingSignal = keyof typeof signalExitCodes;
 
 /** Resolves with the first SIGTERM or SIGINT. A second one ends the process at once. */
 export function untilSignal(): Promise<EndingSignal> {
@@ -9,7 +9,7 @@ export function untilSignal(): Promise<EndingSignal> {
   let signalled = false;
   const onSignal = (signal: EndingSignal): void => {
     if (signalled) {
-      process.exit(exitCodes[signal]);
+      process.exit(signalExitCodes[signal]);
     }
     signalled = true;
     resolve(signal);

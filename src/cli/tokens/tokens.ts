@@ -1,6 +1,8 @@
 import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { CreateTokenResponseSchema, ListTokensResponseSchema, type Token } from "@flowgate/client";
 import type { ClientContext } from "../client/client-action.ts";
+import type { Session } from "../client/session.ts";
 import { CliFailure, usageFailure } from "../failure.ts";
 import { collectPages, noteMore } from "../output/pages.ts";
 import { printable } from "../output/printable.ts";
@@ -65,10 +67,7 @@ export async function revokeTokens(
     throw usageFailure("token revoke requires ids, --user or --all, and only one of them.", "flowgate token revoke");
   }
   if (ids.length > 0) {
-    await progress.during("Revoking tokens", async () => {
-      for (const id of ids) await session.tokens.deleteToken({ id });
-    });
-    process.stdout.write(`Revoked ${count(ids.length)}.\n`);
+    await progress.during("Revoking tokens", () => revokeEach(session, ids));
     return;
   }
   const whose = user === undefined ? "all users" : printable(user);
@@ -76,6 +75,29 @@ export async function revokeTokens(
   const target = user === undefined ? { case: "all" as const, value: true } : { case: "user" as const, value: user };
   const { revoked } = await session.tokens.revokeTokens({ target });
   process.stdout.write(`Revoked ${count(revoked)} of ${whose}.\n`);
+}
+
+/** Revokes all that exist. Throws a CliFailure if some do not. */
+async function revokeEach(session: Session, ids: readonly string[]): Promise<void> {
+  const unknown: string[] = [];
+  let revoked = 0;
+  try {
+    for (const id of ids) {
+      try {
+        await session.tokens.deleteToken({ id });
+        revoked += 1;
+      } catch (error) {
+        if (ConnectError.from(error).code !== Code.NotFound) throw error;
+        unknown.push(printable(id));
+      }
+    }
+  } finally {
+    // Also if the next call has failed.
+    if (revoked > 0) process.stdout.write(`Revoked ${count(revoked)}.\n`);
+  }
+  if (unknown.length > 0) {
+    throw new CliFailure(`There is no token with the id ${unknown.join(", ")}: list them with flowgate token list.`);
+  }
 }
 
 async function confirm(question: string): Promise<void> {

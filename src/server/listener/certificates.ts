@@ -36,7 +36,7 @@ export async function openCertificates(
   const polling = new AbortController();
   const first = await readCertificateFiles(options);
   let inUse = loadCertificate(first, options);
-  warnIfNotYetValid(inUse.certificate, log);
+  warnIfNotYetValid(inUse.certificate, log, nowMs());
   let handledFingerprint = fingerprintOf(first);
   let warnedMs = Number.NEGATIVE_INFINITY;
 
@@ -60,7 +60,7 @@ export async function openCertificates(
   const apply = (files: CertificateFiles): void => {
     handledFingerprint = fingerprintOf(files);
     const next = loadCertificate(files, options);
-    if (hasExpired(next.certificate)) {
+    if (hasExpired(next.certificate, nowMs())) {
       throw new CertificateError("certFile", `the certificate expired on ${next.certificate.validTo}: renew it`);
     }
     inUse = next;
@@ -69,7 +69,7 @@ export async function openCertificates(
     }
     const { validTo, fingerprint256 } = inUse.certificate;
     log.info({ validTo, fingerprint256 }, "the certificate files were reloaded: new connections use them");
-    warnIfNotYetValid(inUse.certificate, log);
+    warnIfNotYetValid(inUse.certificate, log, nowMs());
   };
   const logUnusable = (error: unknown): void => {
     if (!(error instanceof CertificateError)) {
@@ -122,8 +122,8 @@ export async function openCertificates(
 
 const dayMs = 86_400_000;
 
-function warnIfNotYetValid({ validFrom, validFromDate }: X509Certificate, log: Logger): void {
-  if (validFromDate.getTime() > Date.now()) {
+function warnIfNotYetValid({ validFrom, validFromDate }: X509Certificate, log: Logger, nowMs: number): void {
+  if (validFromDate.getTime() > nowMs) {
     log.warn({ validFrom }, "tls.certFile: the certificate is not valid yet, clients will reject it");
   }
 }

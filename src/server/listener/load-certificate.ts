@@ -98,6 +98,6 @@ function parseKey(pem: string): KeyObject {
   }
 }
 
-export function hasExpired({ validToDate }: X509Certificate): boolean {
-  return validToDate.getTime() <= Date.now();
+export function hasExpired({ validToDate }: X509Certificate, nowMs: number = Date.now()): boolean {
+  return validToDate.getTime() <= nowMs;
 }

@@ -1,6 +1,6 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { FlowsService, GetFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
-import type { ObservedDeployer } from "../../deployments/observe.ts";
+import type { ObservedDeployer } from "../../deployments/observed-deployer.ts";
 import type { Decrypt } from "../../flows/credentials.ts";
 import type { Revision } from "../../store/revision.ts";
 import { readDeploymentCall } from "../deployment-call.ts";

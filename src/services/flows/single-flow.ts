@@ -7,7 +7,7 @@ import {
 } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Change } from "../../deployments/change.ts";
 import type { Deployed } from "../../deployments/deployer.ts";
-import type { ObservedDeployer } from "../../deployments/observe.ts";
+import type { ObservedDeployer } from "../../deployments/observed-deployer.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { Decrypt } from "../../flows/credentials.ts";
 import type { DeploymentFields } from "../../flows/prepare.ts";

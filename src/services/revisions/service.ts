@@ -3,7 +3,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { RevisionSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { type GetRevisionRequest, type RevisionsService, RevisionView } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import { originOf } from "../../auth/origin.ts";
-import type { ObservedDeployer } from "../../deployments/observe.ts";
+import type { ObservedDeployer } from "../../deployments/observed-deployer.ts";
 import type { OutcomeRecorder } from "../../deployments/outcome-recorder.ts";
 import { toRevision } from "../../deployments/revision-message.ts";
 import { toNodes } from "../../flows/to-nodes.ts";

@@ -2,7 +2,7 @@ import { createListeners } from "../../listeners.ts";
 import type { Store, StoreHealth } from "../store.ts";
 import { isInDoubt, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "../sqlite-error.ts";
 
-const RETRY_MS = 1000;
+const retryMs = 1000;
 
 export interface Health extends Pick<Store, "health" | "onHealthChange"> {
   /** Records an error of an operation. */
@@ -50,7 +50,7 @@ export function createHealth(recover: () => Promise<void>): Health {
     if (isClosed || message === undefined || (!health.isUsable && health.message === message)) {
       return;
     }
-    timer ??= setInterval(() => void retry(), RETRY_MS).unref();
+    timer ??= setInterval(() => void retry(), retryMs).unref();
     setHealth({ isUsable: false, message });
   }
 

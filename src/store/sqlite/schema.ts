@@ -3,7 +3,7 @@ import { zstdDecompressSync } from "node:zlib";
 import { inTransaction } from "./transaction.ts";
 
 // "FLGT"
-const APPLICATION_ID = 0x464c4754;
+const applicationId = 0x464c4754;
 
 /** Each migration produces one schema version from the previous one. Released migrations must not change. */
 const migrations = [
@@ -31,7 +31,7 @@ const migrations = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX token_expiry ON token (expires_at_ms);
 
-  PRAGMA application_id = ${APPLICATION_ID};
+  PRAGMA application_id = ${applicationId};
   `,
   // Drops existing tokens, because the password hashes under which they were issued are unknown.
   `
@@ -181,7 +181,7 @@ export function readVersion(db: DatabaseSync, path: string): number {
   if (row?.["id"] === 0 && row["version"] === 0 && row["objects"] === 0) {
     return 0;
   }
-  if (row?.["id"] !== APPLICATION_ID) {
+  if (row?.["id"] !== applicationId) {
     throw new Error(`${path} is the database of another program: use another file.`);
   }
   const version = Number(row["version"]);

@@ -102,7 +102,18 @@ describe("warnings", () => {
     [
       "a path that is served twice",
       [httpIn("a", { url: "/x" }), httpIn("b", { url: "x/" }), httpIn("c", { url: "/x", method: "post" })],
-      ['duplicate_endpoint | b | T | http in "b" in tab "Orders": GET /x is served by "a" already'],
+      ['duplicate_endpoint | b | T | http in "b" in tab "Orders": GET /x/ is served by "a" already'],
+    ],
+    [
+      "paths that Express does not distinguish",
+      [
+        httpIn("a", { url: "/Orders/:id" }),
+        httpIn("b", { url: "/orders/:order" }),
+        httpIn("c", { url: "/orders//:id" }),
+        httpIn("d", { url: "/n/:id(\\d+)" }),
+        httpIn("e", { url: "/n/:id(\\D+)" }),
+      ],
+      ['duplicate_endpoint | b | T | http in "b" in tab "Orders": GET /orders/:order is served by "a" already'],
     ],
     [
       "a path that each instance of a subflow serves",

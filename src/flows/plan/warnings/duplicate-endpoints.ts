@@ -7,25 +7,36 @@ import type { Finding } from "./finding.ts";
 export function findDuplicateEndpoints(flows: readonly FlowNode[]): readonly Finding[] {
   const endpoints: RunningNode[] = [];
   startAll(parseForRuntime(flows), (running) => {
-    if (pathOf(running.node) !== undefined) {
+    if (endpointOf(running.node) !== undefined) {
       endpoints.push(running);
     }
   });
-  const byPath = Map.groupBy(endpoints, ({ node }) => pathOf(node));
-  return Array.from(byPath, ([path, nodes]) =>
+  const byRoute = Map.groupBy(endpoints, ({ node }) => routeOf(endpointOf(node) ?? ""));
+  return Array.from(byRoute.values(), (nodes) =>
     nodes.slice(1).map(({ node, instances }) => {
       const first = nodes[0] as RunningNode;
       const inInstance = instances.length === 0 ? "" : `, in the instance ${JSON.stringify(instances.at(-1))}`;
-      return { node, message: `${path} is served by ${JSON.stringify(first.node.id)} already${inInstance}` };
+      return {
+        node,
+        message: `${endpointOf(node)} is served by ${JSON.stringify(first.node.id)} already${inInstance}`,
+      };
     }),
   ).flat();
 }
 
-/** Undefined if the node is no endpoint, or if its path comes from the environment. */
-function pathOf({ type, method, url }: FlowNode): string | undefined {
+/** The method and path of a node; undefined if it is not an endpoint, or if its path comes from the environment. */
+function endpointOf({ type, method, url }: FlowNode): string | undefined {
   if (type !== "http in" || typeof method !== "string" || typeof url !== "string" || url === "" || url.includes("${")) {
     return undefined;
   }
-  const path = `/${url}`.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
-  return `${method.toUpperCase()} ${path}`;
+  return `${method.toUpperCase()} ${url.startsWith("/") ? url : `/${url}`}`;
+}
+
+/**
+ * The same text for endpoints that match the same paths in Express 4, which ignores case, a trailing slash and the names of parameters.
+ * A path with a regular expression is compared as it is.
+ */
+function routeOf(endpoint: string): string {
+  const route = endpoint.replace(/(?<=[^ ])\/$/, "");
+  return /[(\\]/.test(route) ? route : route.toLowerCase().replaceAll(/:\w+/g, ":");
 }

@@ -4,12 +4,12 @@ import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 
 /** `healthy`: the flows have run without failure for the time; `replaced`: a newer revision became active before. */
-export type HealthVerdict =
+export type ProbationVerdict =
   | { readonly kind: "healthy" | "replaced" | "stopped" }
   | { readonly kind: "failed"; readonly result: DeploymentResult };
 
 /** Disposing ends it with `stopped`. */
-export type HealthWatch = Disposable & { readonly verdict: Promise<HealthVerdict> };
+export type ProbationWatch = Disposable & { readonly verdict: Promise<ProbationVerdict> };
 
 export type Watched = {
   readonly runtime: Pick<Runtime, "lastResult" | "onResult" | "onChange" | "status">;
@@ -17,7 +17,7 @@ export type Watched = {
 };
 
 /** What an observer of the flows reports to the watch. */
-export type Health = {
+export type WatchReporter = {
   /** The flows run; unless they fail, they are healthy after the time. */
   started(): void;
   /** The flows do not run any more, or not everywhere, which is not a failure. */
@@ -30,12 +30,12 @@ export function openWatch(
   { seq }: Revision,
   forMs: number,
   { runtime, store }: Watched,
-  observe: (health: Health) => Disposable,
-): HealthWatch {
-  const { promise: verdict, resolve } = Promise.withResolvers<HealthVerdict>();
+  observe: (health: WatchReporter) => Disposable,
+): ProbationWatch {
+  const { promise: verdict, resolve } = Promise.withResolvers<ProbationVerdict>();
   let timer: NodeJS.Timeout | undefined;
   const subscriptions = new DisposableStack();
-  const finish = (value: HealthVerdict): void => {
+  const finish = (value: ProbationVerdict): void => {
     clearTimeout(timer);
     subscriptions.dispose();
     resolve(value);
@@ -78,12 +78,12 @@ export function openWatch(
 }
 
 /** Watches the runtime of this process. `countsEarlier`: a failure before this call counts too. */
-export function watchHealth(
+export function watchRuntime(
   revision: Revision,
   forMs: number,
   watched: Watched,
   { countsEarlier = false }: { readonly countsEarlier?: boolean } = {},
-): HealthWatch {
+): ProbationWatch {
   const { runtime } = watched;
   return openWatch(revision, forMs, watched, (health) => {
     let isRunning = false;

@@ -2,13 +2,13 @@ import type { FlowgateError } from "../errors.ts";
 import { tokenError } from "./token-error.ts";
 
 /** The OAuth client that requests a token, and how it sent its id. Clients have no secret. */
-export type Client = { readonly id: string; readonly usesBasic: boolean };
+export type OAuthClient = { readonly id: string; readonly usesBasic: boolean };
 
 /**
  * Reads the client's id from the parameter `client_id`, or from HTTP Basic authentication with an empty password (RFC
  * 6749, section 2.3.1). Other schemes in the Authorization header are not client authentication, and are ignored.
  */
-export function readClient(parameter: string, authorization: string | null): Client {
+export function readOAuthClient(parameter: string, authorization: string | null): OAuthClient {
   const credentials = /^basic(?: +(.*))?$/i.exec(authorization ?? "");
   if (credentials === null) {
     return { id: parameter, usesBasic: false };

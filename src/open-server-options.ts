@@ -5,7 +5,7 @@ import { openAnalysis } from "./analysis/analysis.ts";
 import { identifiedMethods } from "./auth/access.ts";
 import { createGate, createPermissionCheck } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
-import { createObservedDeployer } from "./deployments/observe.ts";
+import { createObservedDeployer } from "./deployments/observed-deployer.ts";
 import type { CredentialSets } from "./flows/configuration.ts";
 import type { Decrypt } from "./flows/credentials.ts";
 import { decryptCredentials } from "./flows/encrypted.ts";
@@ -45,7 +45,7 @@ export type Components = Runtimes & {
   readonly certificates: Certificates | undefined;
   readonly metrics: Metrics | undefined;
   /** Called when flows exceed their share of the API, or guess passwords. */
-  readonly onRuntimeLockOut: (reason: string) => void;
+  readonly onRuntimeAbuse: (reason: string) => void;
 };
 
 /** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
@@ -53,7 +53,7 @@ export function openServerOptions(
   components: Components,
   stack: AsyncDisposableStack,
 ): { serverOptions: ServerOptions; users: UserReload } {
-  const { options, log, runtime, metrics, certificates, onRuntimeLockOut } = components;
+  const { options, log, runtime, metrics, certificates, onRuntimeAbuse } = components;
   const observer = metrics?.observer ?? silentObserver;
   const store = metrics === undefined ? components.store : measureStore(components.store, metrics.stores);
   const authentication = openAuthentication({ ...components, store }, stack);
@@ -67,7 +67,7 @@ export function openServerOptions(
     gate: createGate(authenticator, accessRules, audit, accessToServer(options.reflection)),
     identified: identifiedMethods(accessRules),
     runtimeProcess: { processId: () => runtime.processId(), hasChildren: options.runtime.allow.childProcess },
-    onRuntimeLockOut,
+    onRuntimeAbuse,
     interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
     deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
     routes: openRoutes({ ...components, ...authentication, store, observer, memoryMb }, stack),

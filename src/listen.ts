@@ -1,4 +1,3 @@
-// In this folder, because the child can read no other one of the service.
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 

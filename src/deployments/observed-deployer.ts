@@ -2,7 +2,7 @@ import type { Context } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { FlowgateError, type Reason } from "../errors.ts";
 import type { DeploymentType } from "../flows/configuration.ts";
-import type { DeploymentOutcome, Observer } from "../telemetry/observer.ts";
+import type { DeploymentMetricOutcome, Observer } from "../telemetry/observer.ts";
 import { inSpan, traceIds } from "../telemetry/trace.ts";
 import type { DeploymentCall } from "./call.ts";
 import { createDeployer, type Deployed, type Deployer, type DeployerOptions } from "./deployer.ts";
@@ -61,7 +61,7 @@ export function createObservedDeployer({
     { trace, startMs, origin, signal }: DeploymentCall & ObservedCall,
     deployment: Promise<Deployed>,
   ): Promise<Deployed> {
-    const count = (outcome: DeploymentOutcome): void =>
+    const count = (outcome: DeploymentMetricOutcome): void =>
       observer.deployed(type, outcome, (performance.now() - startMs) / 1000);
     let deployed: Deployed;
     try {
@@ -94,13 +94,13 @@ export function createObservedDeployer({
   };
 }
 
-function toMetric(outcome: Deployed["outcome"]): DeploymentOutcome {
+function toMetric(outcome: Deployed["outcome"]): DeploymentMetricOutcome {
   return outcome === "running" ? "running" : "not_running";
 }
 
 const conflicts: ReadonlySet<Reason> = new Set(["version_mismatch", "precondition_failed", "merge_conflict"]);
 
-function outcomeOfError(error: unknown): DeploymentOutcome {
+function outcomeOfError(error: unknown): DeploymentMetricOutcome {
   // `unavailable` is a failure of the store.
   if (!(error instanceof FlowgateError) || error.reason === "unavailable") {
     return "error";

@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { createBackoff } from "../../src/runtime/backoff.ts";
+
+test("counts crashes with exits without flows in between", async () => {
+  const limits = { backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 1, safeModeAfter: 2 };
+  const backoff = createBackoff(limits);
+  const exit = (hadFlows: boolean, flowsRanMs = 0) => backoff.recordExit({ flowsRanMs, hadFlows }).isCrashLoop;
+  expect([exit(false), exit(false), exit(true), exit(false), exit(true), exit(false)]).toEqual([
+    false,
+    false,
+    false,
+    false,
+    true,
+    true,
+  ]);
+  expect(exit(true, 1_000)).toBe(false);
+});
+
+test("counts only short runs for the safe mode", () => {
+  const backoff = createBackoff({ backoffMs: 1, shortLifeMs: 1_000, maxBackoffMs: 8, safeModeAfter: 2 });
+  const exit = (flowsRanMs: number) => backoff.recordExit({ flowsRanMs, hadFlows: true });
+  expect([exit(1_000), exit(1_000), exit(999), exit(999)]).toEqual([
+    { delayMs: 1, isCrashLoop: false },
+    { delayMs: 1, isCrashLoop: false },
+    { delayMs: 2, isCrashLoop: false },
+    { delayMs: 4, isCrashLoop: true },
+  ]);
+});

@@ -5,7 +5,7 @@ export const programs = [
   "analysis/thread",
   "auth/bcrypt-worker",
   "preparation/thread",
-  "runtime/child",
+  "runtime/child/main",
   "store/sqlite/write-thread",
 ] as const;
 

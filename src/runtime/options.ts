@@ -58,7 +58,7 @@ export type RuntimeOptions = {
   readonly fence?: Fence | undefined;
   /** Where the child's process is noted for `endLeftovers`. Flows must not have access to it. Absent: it is not noted. */
   readonly processFile?: string | undefined;
-  /** The program of the child, which implements the protocol of messages.ts. Defaults to `child.ts`. */
+  /** The program of the child, which implements the protocol of messages.ts. Defaults to `child/main.ts`. */
   readonly entry?: URL;
 };
 
@@ -100,7 +100,7 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     fence: undefined,
     processFile: undefined,
     launcher: findDeathSignalCommand(),
-    entry: programFile("runtime/child"),
+    entry: programFile("runtime/child/main"),
     network: { deny: [] },
     protectedPorts: createProtectedPorts(),
     ...runtimeDefaults,

@@ -118,7 +118,7 @@ test("its flows are restricted as in the npm package", async () => {
     expect([expression, await outcome(service, expression)]).toEqual([expression, denied]);
   }
   // Flows must not be able to change the unpacked program.
-  const unpacked = JSON.stringify(join(await programFolder(), "dist/src/runtime/child.js"));
+  const unpacked = JSON.stringify(join(await programFolder(), "dist/src/runtime/child/main.js"));
   expect(await outcome(service, `load("fs").writeFileSync(${unpacked}, "")`)).toEqual(denied);
   expect(await outcome(service, `host.kill(host.ppid, 0)`)).toEqual({ code: "EPERM" });
   expect(await outcome(service, `typeof load("node:sqlite")`)).toEqual({ value: "undefined" });
@@ -150,7 +150,7 @@ test("does not run the runtime program without the permission model", async () =
 test("repairs its unpacked files, and removes those of other versions", async () => {
   const folder = await programFolder();
   await truncate(join(folder, "dist/src/gateway.js"), 10);
-  await writeFile(join(folder, "dist/src/runtime/child.js"), "throw new Error('changed')");
+  await writeFile(join(folder, "dist/src/runtime/child/main.js"), "throw new Error('changed')");
   const old = join(dataDir, "program/older");
   await mkdir(old);
   await using service = await start();

@@ -58,7 +58,7 @@ test("a parent that exits gracefully stops its child", async () => {
 });
 
 test("a child whose parent is another process than the one that has started it exits", async () => {
-  const program = fileURLToPath(new URL("../../src/runtime/child.ts", import.meta.url));
+  const program = fileURLToPath(new URL("../../src/runtime/child/main.ts", import.meta.url));
   const flags = ["--permission", "--allow-fs-read=*", "--allow-worker", "--allow-net"];
   const child = spawn(process.execPath, [...flags, program], {
     stdio: ["ignore", "pipe", "ignore", "pipe", "pipe"],

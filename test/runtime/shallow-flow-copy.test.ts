@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { avoidDeepFlowCopy } from "../../src/runtime/shallow-flow-copy.ts";
+import { avoidDeepFlowCopy } from "../../src/runtime/child/shallow-flow-copy.ts";
 
 type ExternalModules = { checkFlowDependencies(flows: object[]): unknown };
 

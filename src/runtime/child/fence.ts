@@ -1,5 +1,5 @@
 import { createHook } from "node:async_hooks";
-import type { Instant } from "./fence.ts";
+import type { Instant } from "../fence.ts";
 
 /** A deadline in memory that threads share: in whole milliseconds, the monotonic clock first, then Unix time. */
 export type SharedDeadline = BigInt64Array<SharedArrayBuffer>;

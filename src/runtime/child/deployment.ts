@@ -1,5 +1,5 @@
-import type { FlowNode } from "../flows/configuration.ts";
-import type { CredentialEntries, Deploy } from "./messages.ts";
+import type { FlowNode } from "../../flows/configuration.ts";
+import type { CredentialEntries, Deploy } from "../messages.ts";
 
 export type CredentialsObject = Record<string, Record<string, string>>;
 

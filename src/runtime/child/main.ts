@@ -4,13 +4,13 @@ import { createRequire } from "node:module";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
 import { parseJsonText } from "@flowgate/transcoding/json-text";
-import type { FlowNode } from "../flows/configuration.ts";
-import { markChangedCredentials, toCredentialsObject } from "./child-deployment.ts";
-import { shareDeadline, startFence } from "./child-fence.ts";
-import { createRuntimeLog } from "./child-log.ts";
+import type { FlowNode } from "../../flows/configuration.ts";
+import { markChangedCredentials, toCredentialsObject } from "./deployment.ts";
+import { shareDeadline, startFence } from "./fence.ts";
+import { createRuntimeLog } from "./log.ts";
 import { createFlowStorage } from "./flow-storage.ts";
-import { addressOf, listen } from "../listen.ts";
-import { maxLineChars } from "./log-budget.ts";
+import { addressOf, listen } from "../../listen.ts";
+import { maxLineChars } from "../log-budget.ts";
 import {
   type Deploy,
   type Deployed,
@@ -23,9 +23,9 @@ import {
   heartbeatIntervalMs,
   maxNodeTypes,
   maxNodeTypesChars,
-} from "./messages.ts";
+} from "../messages.ts";
 import { createNetworkGuard } from "./network-guard.ts";
-import { createNetworkPolicy } from "./network-policy.ts";
+import { createNetworkPolicy } from "../network-policy.ts";
 import { openParentChannel } from "./parent-channel.ts";
 import { startDeadlineWatchdog, startParentWatchdog } from "./parent-watchdog.ts";
 import { createEventWaiter, describeFailure, isStartResult } from "./runtime-events.ts";

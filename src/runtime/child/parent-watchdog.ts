@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import type { SharedDeadline } from "./child-fence.ts";
-import { watchFd } from "./messages.ts";
+import type { SharedDeadline } from "./fence.ts";
+import { watchFd } from "../messages.ts";
 
 const watchParent = `
 const socket = new (require("node:net").Socket)({ fd: ${watchFd} });

@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
-import { createFrameReader } from "./frames.ts";
-import { type FromChild, type ToChild, messageFd } from "./messages.ts";
+import { createFrameReader } from "../frames.ts";
+import { type FromChild, type ToChild, messageFd } from "../messages.ts";
 
 export type ParentChannel = {
   /** `onSent` is called when the message is written, or can't be written. */

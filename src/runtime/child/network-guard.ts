@@ -2,7 +2,7 @@ import dgram from "node:dgram";
 import dns from "node:dns";
 import net from "node:net";
 import os from "node:os";
-import type { NetworkPolicy } from "./network-policy.ts";
+import type { NetworkPolicy } from "../network-policy.ts";
 
 export type NetworkGuard = {
   /** Keeps flows from a port of the service, from now on. */

@@ -1,4 +1,4 @@
-import type { CredentialsObject } from "./child-deployment.ts";
+import type { CredentialsObject } from "./deployment.ts";
 
 export type FlowStorage = {
   /** The runtime's storage module. */

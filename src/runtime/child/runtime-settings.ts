@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
-import type { RuntimeLog } from "./child-log.ts";
-import type { Initialize } from "./messages.ts";
+import type { RuntimeLog } from "./log.ts";
+import type { Initialize } from "../messages.ts";
 
 /** Returns the settings of a flow runtime without editor, admin API and module installation. */
 export function createSettings(

@@ -19,7 +19,7 @@ const tagBytes = 32;
 const phc =
   /^\$argon2id\$v=19\$m=([1-9]\d{0,9}),t=([1-9]\d{0,9}),p=([1-9]\d{0,9})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
-/** undefined: not an argon2id PHC string, or its parameters are out of range, so that a login would cost too much. */
+/** Returns undefined if the text is not an argon2id PHC string, or a parameter is too weak, or too expensive to check. */
 export function parseArgon2id(text: string): Argon2idHash | undefined {
   const match = phc.exec(text);
   if (match === null) {

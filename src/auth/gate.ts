@@ -50,7 +50,7 @@ type GatedRequest = Pick<HandlerContext, "url" | "requestHeader" | "values">;
 
 export type PermissionCheck = (request: GatedRequest) => void | Promise<void>;
 
-/** The same for a REST endpoint that is not an RPC: rejects callers without the permission. */
+/** Creates the check of a permission for a REST endpoint that is not an RPC: it rejects callers without the permission. */
 export function createPermissionCheck(
   authenticator: Authenticator,
   permission: string,

@@ -14,7 +14,7 @@ export function isSpiffeId(text: string): boolean {
   return text.length <= maxBytes && workload.test(text);
 }
 
-/** The same, or a prefix of SPIFFE IDs that ends in `/*`. */
+/** Whether this is a SPIFFE ID of a workload, or a prefix of such IDs that ends in `/*`. */
 export function isSpiffePattern(text: string): boolean {
   return text.length <= maxBytes && pattern.test(text);
 }

@@ -16,7 +16,7 @@ export function workloadOfCertificate(certificate: X509Certificate): string | un
 }
 
 /**
- * The same for a value of X-Forwarded-Client-Cert. Only its last element is used, which the nearest proxy has appended:
+ * The SPIFFE ID in a value of X-Forwarded-Client-Cert; undefined if it has no URI. Only its last element is used, which the nearest proxy has appended:
  * earlier ones were part of the request and can be forged. Envoy writes `URI=` if the certificate has no URI.
  */
 export function workloadOfForwarded(header: string): string | undefined {

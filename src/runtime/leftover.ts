@@ -2,7 +2,7 @@ import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 
-/** `identity`: a line of the file. */
+/** `identity`: pid, start time, PID namespace and boot id, as one line of the file. */
 type Noted = { readonly pid: number; readonly identity: string };
 
 /**
@@ -18,7 +18,7 @@ export function noteProcess(file: string, pid: number): void {
 
 /**
  * Ends the processes that are noted in the file, and their process groups, if they still run: the service that started them was
- * killed. They could hold the service's port. Nothing but the very same processes is killed. Resolves when they have exited.
+ * killed. They could hold the service's port. A process is killed only if its identity is unchanged. Resolves when they have exited.
  */
 export async function endLeftovers(file: string, log: Logger): Promise<void> {
   await Promise.all(readRunning(file).map((noted) => endLeftover(noted, log)));

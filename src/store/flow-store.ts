@@ -76,7 +76,7 @@ export interface FlowStore {
   active(): Revision;
   /** Resolves with undefined if there is no such revision. */
   find(rev: string): Promise<Revision | undefined>;
-  /** The same without reading flows and credentials. */
+  /** Finds a revision without reading its flows and credentials. */
   findEntry(rev: string): Promise<RevisionEntry | undefined>;
   /**
    * Lists at most `limit` revisions, newest first. `before` is the cursor of the previous page. Commits between two pages

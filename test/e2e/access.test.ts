@@ -137,7 +137,7 @@ test("clientIds and tokenLifetimeSeconds are applied", async () => {
 
 test.each([
   ["without adminAuth, an address that is not loopback", ["--host", "0.0.0.0"], /adminAuth/],
-  ["a port that is none", ["--port", "99999"], /--port/],
+  ["an invalid port", ["--port", "99999"], /--port/],
 ])("does not start with %s", async (_name, args, why) => {
   const { code, stdout, stderr } = await runCli(["--data-dir", "/nonexistent/flowgate", ...args]);
   expect([code, stdout]).toEqual([1, ""]);

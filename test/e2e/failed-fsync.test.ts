@@ -15,7 +15,7 @@ function canTrace(): boolean {
   return spawnSync("strace", ["-p", String(pid)]).status === 0;
 }
 
-/** Lets each fsync of the write-ahead log fail until it is disposed. */
+/** Makes each fsync of the write-ahead log fail until it is disposed. */
 async function failFsync({ pid, dataDir }: Service): Promise<AsyncDisposable> {
   const calls = "fsync,fdatasync";
   const injection = ["-e", `trace=${calls}`, "-e", `inject=${calls}:error=EIO`];

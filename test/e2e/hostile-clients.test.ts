@@ -26,13 +26,13 @@ const begun: [string, { path: string; type: string }][] = [
   ["an RPC", { path: "/flowgate.v1.FlowsService/SetFlows", type: "application/json" }],
   ["a gRPC-Web call", { path: "/grpc.health.v1.Health/Check", type: "application/grpc-web+proto" }],
   ["an operation of the HTTP API", { path: "/auth/token", type: "application/json" }],
-  ["a path that is none", { path: "/nowhere", type: "application/json" }],
+  ["an unknown path", { path: "/nowhere", type: "application/json" }],
 ];
 
 const head = (path: string, type: string, length: number) =>
   `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n`;
 
-test.each(begun)("%s that waits behind a stream, and never ends", async (_what, { path, type }) => {
+test.each(begun)("aborting %s that waits behind a stream leaves no call in flight", async (_what, { path, type }) => {
   using raw = await openRaw(service.port);
   raw.write(`${head(watch.path, watch.type, watch.body.length)}${watch.body}${head(path, type, 500)}{`);
   await raw.until(/200 OK/);

@@ -10,9 +10,9 @@ export type Output = {
   readonly format: OutputFormat | undefined;
   /** Prints a message as JSON or YAML, as the REST API has it, if that was asked for, or else as text for people. */
   message<D extends DescMessage>(schema: D, message: MessageShape<D>, text: () => string): void;
-  /** The same for several messages, which become the members of an object. */
+  /** Prints several messages as the members of one object. */
   messages(parts: Readonly<Record<string, readonly [DescMessage, Message]>>, text: () => string): void;
-  /** The same for a value that is no message. */
+  /** Prints a value that is not a message. */
   value(value: unknown, text: () => string): void;
   /** Names and their values, one in each line. Those without a value are left out. */
   fields(rows: readonly (readonly [name: string, value: string])[]): string;

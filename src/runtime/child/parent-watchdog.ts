@@ -51,7 +51,7 @@ export function startParentWatchdog(): void {
 }
 
 /**
- * The same, also at the deadline. The parent writes later ones to the pipe, and the thread copies them into `deadline`.
+ * Starts the parent watchdog, which also kills the process group at `deadline`. The parent writes later ones to the pipe, and the thread copies them into `deadline`.
  * Resolves when those that it has written so far are there.
  */
 export async function startDeadlineWatchdog(deadline: SharedDeadline): Promise<void> {

@@ -50,7 +50,7 @@ const noCalls = { size: 0 };
 export interface ConnectionTable {
   /** Determines the kind of a connection, if that is possible. */
   identify(connection: AcceptedConnection): Promise<void>;
-  /** Starts that for all connections, since there are many, or many calls. */
+  /** Starts `identify` for all connections. Called when there are many connections or calls. */
   identifyAll(): void;
   /** Ends a connection of the runtime with more calls in flight than all of its connections may have: rejecting them costs too much. */
   endSurplus(connection: AcceptedConnection): void;

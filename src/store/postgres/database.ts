@@ -8,7 +8,7 @@ import { type Primary, openPrimaryTracker } from "./primary-tracker.ts";
 import { type Query, queryOf } from "./query.ts";
 import { InDoubt, inTransaction } from "./transaction.ts";
 
-/** The servers as one database, in which operations are repeated where another server or connection can run them. */
+/** One database over several servers. An operation whose connection fails is repeated once, on a new connection or the new primary. */
 export interface Database extends Pick<Store, "health" | "onHealthChange">, AsyncDisposable {
   /** Reads. Repeated once if the connection fails. */
   query: Query;

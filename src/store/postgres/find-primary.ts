@@ -29,7 +29,7 @@ export async function findPrimary(servers: readonly ClientConfig[], search: Sear
           search.onFailure(new AggregateError(failures.values()));
         }
       }
-      await delay(limits.searchMs, undefined, { ref: false });
+      await delay(limits.searchPauseMs, undefined, { ref: false });
     }
     return undefined;
   }

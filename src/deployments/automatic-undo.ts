@@ -14,7 +14,7 @@ export type AutomaticUndoOptions = {
 };
 
 /**
- * Deploys the parent of a revision whose flows have failed again. Resolves with undefined if there is nothing to undo any more: it has
+ * Deploys the parent of a failed revision again. Resolves with undefined if there is nothing to undo any more: it has
  * no parent, or another revision has replaced it.
  */
 export async function undoAutomatically(

@@ -44,8 +44,8 @@ export function headerConditions(rev: string | undefined, headers: Headers): Con
 /** NaN if it is not an HTTP-date (RFC 9110, section 5.6.7), which is then ignored. */
 function parseHttpDate(value: string): number {
   return /^(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? /.test(value)
-    ? // The format of asctime has no zone: it is UTC (RFC 9110, section 5.6.7).
-      Date.parse(value.endsWith(" GMT") ? value : `${value} GMT`)
+    ? // The format of asctime ends with the year and has no zone: it is UTC (RFC 9110, section 5.6.7).
+      Date.parse(/ \d{4}$/.test(value) ? `${value} GMT` : value)
     : Number.NaN;
 }
 

@@ -31,7 +31,7 @@ export type KeeperOptions = {
   readonly queue: DeploymentQueue;
   readonly renewals: Renewals;
   readonly reporter: StateReporter;
-  /** Called when the flows of a revision were started, have failed, or have crashed too often. */
+  /** Called when the flows of a revision were started or have failed, or when they crash during their deployment or too often. */
   readonly onResult: (revision: Revision, result: DeploymentResult) => void;
 };
 

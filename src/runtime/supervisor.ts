@@ -19,7 +19,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   const options = completeOptions({ ...runtimeOptions, dir: prepareUserDir(runtimeOptions.dir) });
   if (options.launcher.length === 0) {
     const message =
-      "setpriv of util-linux is missing or can't start programs: a hostile flow can keep running after the service is killed. Install util-linux";
+      "setpriv of util-linux is missing or can't start programs: a hostile flow can keep running after the service is killed. On Linux, install util-linux, or permit setpriv to start programs";
     options.log({ level: "warn", message }, "runtime");
   }
   const flowRuntime = readFlowRuntime();

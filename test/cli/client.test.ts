@@ -1,4 +1,4 @@
-import { mkdir, mkdtempDisposable, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtempDisposable, readdir, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -66,6 +66,17 @@ test("keeps the changes of commands that run at the same time", async () => {
   await Promise.all(names.map((name) => succeed(["context", "add", name, "--server", service.url], { env: own })));
   const list = await succeed(["context", "list", "-o", "json"], { env: own });
   expect(names.filter((name) => !list.includes(`"${name}"`))).toEqual([]);
+});
+
+test("replaces the lock of a command that was killed", async () => {
+  const own = { XDG_CONFIG_HOME: join(folder.path, "killed") };
+  await succeed(["context", "add", "a", "--server", service.url], { env: own });
+  const lock = join(folder.path, "killed/flowgate/config.yaml.lock");
+  await writeFile(lock, "");
+  const longAgo = new Date(Date.now() - 60_000);
+  await utimes(lock, longAgo, longAgo);
+  await succeed(["context", "add", "b", "--server", service.url], { env: own });
+  expect(await readdir(join(folder.path, "killed/flowgate"))).toEqual(["config.yaml"]);
 });
 
 test("shows what runs, for people and for programs", async () => {

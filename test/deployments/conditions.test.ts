@@ -11,7 +11,9 @@ test.each([
   ["Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:36 GMT"],
   ["Sunday, 06-Nov-94 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:36 GMT"],
   ["Sun Nov  6 08:49:37 1994", "Sun Nov  6 08:49:36 1994"],
-])("If-Unmodified-Since: %s is in UTC", (same, earlier) => {
+  // Not an HTTP-date, but unambiguous.
+  ["Sun, 06 Nov 1994 09:49:37 +0100", "Sun, 06 Nov 1994 09:49:36 +0100"],
+])("If-Unmodified-Since: %s has its zone, or UTC", (same, earlier) => {
   vi.stubEnv("TZ", "America/New_York");
   const active = { rev: "r", committedAtMs } as Revision;
   const evaluate = (date: string) =>

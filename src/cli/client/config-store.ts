@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmod, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import { chmod, open, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { CliFailure } from "../failure.ts";
@@ -50,18 +50,23 @@ async function change(path: string, changes: readonly ConfigChange[]): Promise<v
   await replace(exists ? await realpath(path) : path, document.toString());
 }
 
-const lockWaitMs = 5_000;
-/** No command holds the lock for so long, except one that was killed. */
-const lockLifetimeMs = 10_000;
+/** No command holds the lock for so long, except one that was killed or suspended. */
+const lockLifetimeMs = 5_000;
+const lockWaitMs = 2 * lockLifetimeMs;
 
 /** Excludes other commands that change the file at the same time. Disposing ends that. */
 async function lock(path: string): Promise<AsyncDisposable> {
   const lockPath = `${path}.lock`;
+  const id = randomBytes(6).toString("hex");
   const remove = (): Promise<void> => rm(lockPath, { force: true });
+  // After a suspension, another command may hold the lock.
+  const release = async (): Promise<void> => {
+    if ((await readFile(lockPath, "utf8").catch(() => "")) === id) await remove();
+  };
   for (const endMs = Date.now() + lockWaitMs; ; await delay(20)) {
     try {
-      await (await open(lockPath, "wx", 0o600)).close();
-      return { [Symbol.asyncDispose]: remove };
+      await writeFile(lockPath, id, { flag: "wx", mode: 0o600 });
+      return { [Symbol.asyncDispose]: release };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
       const { mtimeMs = Infinity } = (await stat(lockPath).catch(() => undefined)) ?? {};

@@ -12,7 +12,7 @@ export type DeploymentFlags = {
 const restarted = {
   full: "all",
   nodes: "the changed ones",
-  flows: "also those wired to them",
+  flows: "the changed ones and those wired to them",
   reload: "all, with the stored flows",
 } as const;
 

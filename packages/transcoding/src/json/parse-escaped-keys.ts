@@ -9,7 +9,7 @@ const MARK = "\udc00";
  *
  * V8 14.6 (Node 26.10) can take such a key for one of an earlier document: it compares the characters of the known key with
  * those of the text before it decodes the escapes. After `{"a":1,"\\":1}`, the second key of `{"a":1,"\n":1}` is a backslash.
- * Therefore, JSON.parse gets unescaped keys instead, which are replaced afterwards. This can go when test/json-parse.test.ts
+ * Therefore, JSON.parse gets unescaped keys instead, which are replaced afterwards. This can go when test/json/parse.test.ts
  * succeeds without it.
  */
 export function parseEscapedKeys(text: string): unknown {

@@ -1,0 +1,137 @@
+import { describe, expect, test } from "vitest";
+import { DeploymentOutcome, FlowsService, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
+import { deploy, tryDeploy } from "./deploy.ts";
+import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
+import { call, rpcProtocols } from "./rpc.ts";
+import { eventually, startService } from "./service.ts";
+import { type Json, useOperators } from "./operators.ts";
+
+const secret = "canary-of-a-credential";
+const { tokens, running, send, deployAs, activeFlows, revision, newest } = useOperators();
+
+describe("a safe deployment", () => {
+  const undoing = (seconds: number) => ({
+    "service-deployment-on-failure": "undo",
+    "service-deployment-wait": String(seconds),
+  });
+  const failing: [name: string, nodes: Node[], outcome: string][] = [
+    ["lacks a node type", [{ id: "m", type: "not-installed", z: "F", x: 1, y: 1 }], "failed"],
+    ["logs an error", [functionNode("e", { z: "F", initialize: "throw new Error('start')" })], "failed"],
+    [
+      "crashes",
+      [functionNode("c", { z: "F", initialize: "setTimeout(() => void Promise.reject(new Error('late')), 50)" })],
+      "crashed",
+    ],
+    ["hangs", [functionNode("h", { z: "F", initialize: "for (;;) {}" })], "crashed"],
+  ];
+
+  test.each(failing)(
+    "that %s is undone, and the previous flows respond again",
+    async (_, nodes, outcome) => {
+      const good = await deployAs("ada", endpoint("/alive", "msg.payload = 'yes'"));
+      const reply = await tryDeploy(running(), { flows: [tab("F"), ...nodes] }, "full", {
+        ...tokens["bob"],
+        ...undoing(3),
+      });
+      expect(reply.status).toBe(200);
+      expect(reply.headers["service-deployment-outcome"]).toBe("undone");
+      const failed = String(reply.headers["service-deployment-undone-rev"]);
+      const { rev } = reply.json() as { rev: string };
+      expect(await running().get("/alive", tokens["ada"])).toBe("yes");
+      expect(await revision(rev)).toMatchObject({
+        active: true,
+        cause: "automatic_undo",
+        restoredRev: good,
+        user: "bob",
+      });
+      expect(await revision(failed)).toMatchObject({ outcome, parent: good });
+      expect((await send("POST", "/flows:undo")).json()).toMatchObject({ code: "nothing_to_undo" });
+    },
+    60_000,
+  );
+
+  test("is undone without waiting if it can't be started", async () => {
+    await deployAs("ada", [tab("good")]);
+    const reply = await tryDeploy(running(), { flows: [{ id: "m", type: "not-installed" }] }, "full", {
+      ...tokens["ada"],
+      ...undoing(0),
+    });
+    expect(reply.headers["service-deployment-outcome"]).toBe("undone");
+  });
+
+  test("keeps what flows throw out of the history", async () => {
+    const crash = functionNode("c", { z: "F", initialize: `void Promise.reject(new Error("${secret}"));` });
+    await deployAs("ada", [tab("good")]);
+    await tryDeploy(running(), { flows: [tab("F"), crash] }, "full", { ...tokens["ada"], ...undoing(3) });
+    const { body } = await send("GET", "/revisions?pageSize=2");
+    expect(body).toContain("it crashed; the log has the error");
+    expect(body).not.toContain(secret);
+  });
+
+  test("that runs is kept", async () => {
+    const rev = await deployAs("ada", [tab("fine")], undoing(1));
+    expect(await newest()).toMatchObject({ rev, outcome: "running" });
+  });
+
+  test("that is only awaited is kept, and reports the failure", async () => {
+    const reply = await tryDeploy(running(), { flows: [tab("F"), ...(failing[2]?.[1] ?? [])] }, "full", {
+      ...tokens["ada"],
+      "service-deployment-wait": "3",
+    });
+    expect(reply.headers["service-deployment-outcome"]).toBe("crashed");
+    expect(await activeFlows()).toHaveLength(2);
+  });
+
+  test("over RPC has its outcome and the failed revision as fields", async () => {
+    await deployAs("ada", [tab("good")]);
+    const outcome = await call(
+      rpcProtocols.gRPC(running().url),
+      FlowsService.method.setFlows,
+      { flows: [{ id: "m", type: "not-installed" }], onFailure: OnFailure.UNDO, wait: 2 },
+      tokens["ada"],
+    );
+    expect(outcome).toMatchObject({ message: { outcome: DeploymentOutcome.UNDONE, missingTypes: ["not-installed"] } });
+    const { undoneRev } = (outcome as { message: { undoneRev: string } }).message;
+    expect((await revision(undoneRev))["outcome"]).toBe("failed");
+  });
+
+  test("waits at most ten minutes", async () => {
+    const reply = await tryDeploy(running(), { flows: [] }, "full", {
+      ...tokens["ada"],
+      "service-deployment-wait": "601",
+    });
+    expect(reply.json()).toMatchObject({ code: "invalid_argument", message: "wait: must be at most 600 seconds" });
+  });
+});
+
+test("a deployment that must be undone on failure still is if the service is killed in the meantime", async () => {
+  const config = { runtime: { allow: { env: ["FAIL"] } } };
+  const failing = functionNode("c", {
+    z: "F",
+    initialize: `if (env.get("FAIL")) void Promise.reject(new Error("no"));`,
+  });
+  const first = await startService({ config });
+  const good = await deploy(first, { flows: [tab("good")] });
+  const pending = tryDeploy(first, { flows: [tab("F"), failing] }, "full", {
+    "service-deployment-on-failure": "undo",
+    "service-deployment-wait": "600",
+  }).catch(() => {});
+  await eventually(async () => {
+    const { revisions } = (await first.send("GET", "/revisions")).json() as { revisions: Json[] };
+    expect(revisions[0]).toMatchObject({ nodeCount: 2, outcome: "running" });
+  });
+  await first.kill9();
+  await pending;
+  await using second = await startService({ config, dataDir: first.dataDir, env: { FAIL: "1" } });
+  await eventually(async () => {
+    const { revisions } = (await second.send("GET", "/revisions")).json() as { revisions: Json[] };
+    expect(revisions.map(({ cause, outcome }) => [cause, outcome])).toEqual([
+      ["automatic_undo", "running"],
+      ["deployment", "crashed"],
+      ["deployment", "running"],
+      ["deployment", "running"],
+    ]);
+    expect(revisions[0]).toMatchObject({ restoredRev: good });
+  });
+  await first[Symbol.asyncDispose]();
+}, 60_000);

@@ -1,5 +1,5 @@
 import type { Options } from "../../options/parse.ts";
-import type { FileWatch } from "./file-watch.ts";
+import type { PolledWatch } from "../../polled-watch.ts";
 import { explainStartFailure } from "./start-failure.ts";
 import { untilSignal } from "./until-signal.ts";
 
@@ -22,7 +22,7 @@ export interface RunningGateway extends AsyncDisposable {
 export type Reloading = {
   readonly read: () => Promise<Options>;
   /** Absent: there is no configuration file. */
-  readonly watch: FileWatch | undefined;
+  readonly watch: PolledWatch | undefined;
 };
 
 /** Runs a gateway until SIGTERM or SIGINT, and then drains it. */

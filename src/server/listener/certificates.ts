@@ -1,7 +1,7 @@
 import type { X509Certificate } from "node:crypto";
-import { setInterval } from "node:timers/promises";
 import type { SecureContextOptions } from "node:tls";
 import type { Logger } from "pino";
+import { createPolledWatch } from "../../polled-watch.ts";
 import {
   CertificateError,
   type CertificateFiles,
@@ -33,7 +33,6 @@ export async function openCertificates(
   { pollIntervalMs = 1_000, nowMs = Date.now }: { pollIntervalMs?: number; nowMs?: () => number } = {},
 ): Promise<Certificates> {
   const listeners: ((next: SecureContextOptions) => void)[] = [];
-  const polling = new AbortController();
   const first = await readCertificateFiles(options);
   let inUse = loadCertificate(first, options);
   warnIfNotYetValid(inUse.certificate, log, nowMs());
@@ -78,45 +77,28 @@ export async function openCertificates(
     log.error({ reason: error.message }, "the certificate files can't be used: the previous ones stay in use");
   };
 
-  /**
-   * Polls the contents of the files. File system events miss some changes: a replaced symbolic link in the path, network
-   * file systems. A change is applied only after two equal polls, since the certificate and its key are two files
-   * that are not written atomically.
-   */
-  async function pollFiles(): Promise<void> {
-    let previous = handledFingerprint;
-    for await (const _ of setInterval(pollIntervalMs, undefined, { signal: polling.signal, ref: false })) {
-      warnBeforeExpiry();
-      const found = await readCertificateFiles(options).catch((error: unknown) => error as CertificateError);
-      const fingerprint = found instanceof Error ? found.message : fingerprintOf(found);
-      const settled = fingerprint === previous;
-      previous = fingerprint;
-      if (!settled || fingerprint === handledFingerprint) {
-        continue;
-      }
-      handledFingerprint = fingerprint;
-      try {
-        if (found instanceof Error) {
-          throw found;
-        }
-        apply(found);
-      } catch (error) {
-        logUnusable(error);
-      }
-    }
-  }
-  void pollFiles().catch((error: unknown) => {
-    if (!polling.signal.aborted) {
-      throw error;
+  const reload = (): Promise<void> => readCertificateFiles(options).then(apply).catch(logUnusable);
+  const fingerprint = (): Promise<string> =>
+    readCertificateFiles(options).then(fingerprintOf, (error: CertificateError) => error.message);
+  const watch = createPolledWatch(handledFingerprint, fingerprint, pollIntervalMs).start(async () => {
+    const found = await fingerprint();
+    // Otherwise `reload` was called since.
+    if (found !== handledFingerprint) {
+      handledFingerprint = found;
+      await reload();
     }
   });
+  const expiryTimer = setInterval(warnBeforeExpiry, pollIntervalMs).unref();
 
   return {
     current: () => inUse.context,
     notAfterMs: () => inUse.certificate.validToDate.getTime(),
     onChange: (listener) => void listeners.push(listener),
-    reload: () => readCertificateFiles(options).then(apply).catch(logUnusable),
-    [Symbol.dispose]: () => polling.abort(),
+    reload,
+    [Symbol.dispose]() {
+      watch[Symbol.dispose]();
+      clearInterval(expiryTimer);
+    },
   };
 }
 

@@ -3,10 +3,10 @@ import { setInterval } from "node:timers/promises";
 /** Detects changes of files since the watch was created, including those before `start`. */
 export interface PolledWatch {
   /**
-   * Calls `onChange` for each change, not concurrently. It must not reject. A file that becomes unreadable has changed too.
-   * Disposing ends the watch.
+   * Calls `onChange` with the fingerprint of each change, not concurrently. It must not reject. A file that becomes unreadable has
+   * changed too. Disposing ends the watch.
    */
-  start(onChange: () => Promise<void>): Disposable;
+  start(onChange: (fingerprint: string) => Promise<void>): Disposable;
 }
 
 /**
@@ -29,7 +29,7 @@ export function createPolledWatch(
           const found = await fingerprint();
           if (found === previous && found !== reported) {
             reported = found;
-            await onChange();
+            await onChange(found);
           }
           previous = found;
         }

@@ -9,18 +9,22 @@ import { mainPath } from "./cli/run-cli.ts";
 
 const page = await readFile(new URL("../docs/embedding.md", import.meta.url), "utf8");
 
+/** The first block in this language, which may be part of a list. */
 function block(language: string): string {
-  return new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, "ms").exec(page)?.[1] ?? "";
+  return new RegExp(`^ *\`\`\`${language}\n(.*?)^ *\`\`\``, "ms").exec(page)?.[1] ?? "";
 }
 
-test("the program of docs/embedding.md prints what the page says", async () => {
+test.each([
+  ["ts", block("text")],
+  ["js", "true\n"],
+])("the program of docs/embedding.md in %s prints what the page says", async (language, output) => {
   const folder = await mkdtemp(join(tmpdir(), "flowgate-embedding-"));
   try {
     const library = new URL("../index.js", pathToFileURL(mainPath)).href;
-    const program = block("ts").replace('from "flowgate"', `from ${JSON.stringify(library)}`);
+    const program = block(language).replace('from "flowgate"', `from ${JSON.stringify(library)}`);
     await writeFile(join(folder, "program.ts"), program);
     const { stdout } = await promisify(execFile)(process.execPath, ["program.ts"], { cwd: folder });
-    expect(stdout).toBe(block("text"));
+    expect(stdout).toBe(output);
   } finally {
     await rm(folder, { recursive: true });
   }

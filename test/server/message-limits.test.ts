@@ -3,28 +3,15 @@ import { once } from "node:events";
 import { gzipSync } from "node:zlib";
 import { Code, type ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
-import { RuntimeService } from "../../gen/flowgate/v1/runtime_pb.ts";
-import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
-import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
+import { services } from "../../src/services/routes.ts";
 import { maxBodyBytesOf, withMethodRule } from "../../packages/transcoding/src/schema/rules.ts";
 import { send } from "../e2e/rest.ts";
 
 const { issueToken } = AuthService.method;
-const services = [
-  AuditService,
-  AuthService,
-  FlowsService,
-  RevisionsService,
-  RuntimeService,
-  SettingsService,
-  TokensService,
-];
 const limit = 16 * 1024 * 1024;
 
 async function open(tokens: typeof issueToken = issueToken) {

@@ -80,8 +80,7 @@ export async function openCertificates(
   const reload = (): Promise<void> => readCertificateFiles(options).then(apply).catch(logUnusable);
   const fingerprint = (): Promise<string> =>
     readCertificateFiles(options).then(fingerprintOf, (error: CertificateError) => error.message);
-  const watch = createPolledWatch(handledFingerprint, fingerprint, pollIntervalMs).start(async () => {
-    const found = await fingerprint();
+  const watch = createPolledWatch(handledFingerprint, fingerprint, pollIntervalMs).start(async (found) => {
     // Otherwise `reload` was called since.
     if (found !== handledFingerprint) {
       handledFingerprint = found;

@@ -528,6 +528,21 @@ const headerFaults: Row[] = [
     rpc: rpc(FlowsService.method.setFlows, { flows: [], deploymentType: 99 as DeploymentType }),
     rejection: { status: 400, code: Code.InvalidArgument, reason: "invalid_deployment_type" },
   })),
+  ...["Node-RED-Deployment-Type", "Node-RED-API-Version"].map((header): Row => ({
+    name: `the header ${header}`,
+    as: "good",
+    rest: [
+      ["POST", "/flows", { ...json, [header]: "nodes" }, "[]"],
+      ["POST", "/flows", { ...json, ...v2, [header.toLowerCase()]: "v2" }, '{"flows":[]}'],
+      ["GET", "/flows", { [header]: "v2" }],
+    ],
+    rejection: {
+      status: 400,
+      code: Code.InvalidArgument,
+      reason: "invalid_argument",
+      message: new RegExp(`^the header ${header}: .*: send ${header.replace("Node-RED", "Service")} instead`),
+    },
+  })),
 ];
 
 type NodeInit = MessageInitShape<typeof NodeSchema>;

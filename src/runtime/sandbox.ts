@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { programFolder } from "../program-file.ts";
 import type { SandboxPermissions } from "./options.ts";
 
-const passedVariables = [
+export const passedVariables: readonly string[] = [
   "PATH",
   "LANG",
   "LANGUAGE",

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempDisposable, writeFile } from "node:fs/promises";
+import { mkdir, mkdtempDisposable, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -35,9 +35,12 @@ beforeAll(async () => {
   const flows = [
     ...endpoint("/hello", `msg.payload = "hello"`),
     { ...broker, credentials: { user: "cook", password } },
+    { id: "e", type: "exec", z: "t", name: "shell", command: "", x: 1, y: 1, wires: [[], [], []] },
   ];
   running.child.stdin?.end(JSON.stringify(flows));
   await running;
+  await mkdir(join(folder.path, "context", "global"), { recursive: true });
+  await writeFile(join(folder.path, "context", "global", "global.json"), '{"visits": 3}');
   service = await startService();
 });
 afterAll(async () => {
@@ -50,8 +53,10 @@ const env = () => ({ FLOWGATE_SERVER: service.url });
 test("a dry run shows what would be imported, and what not", async () => {
   const { code, stdout, stderr } = await runCli(["import", folder.path, "--dry-run"], { env: env() });
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  expect(stdout).toContain(`${folder.path}/flows.json: 5 nodes, 1 of them with credentials\n`);
+  expect(stdout).toContain(`${folder.path}/flows.json: 6 nodes, 1 of them with credentials\n`);
   expect(stdout).toContain(`For flowgate.yaml, the users:\nadminAuth:\n  users:\n    - username: admin\n`);
+  expect(stdout).toContain('it is permitted:\nruntime:\n  allow:\n    childProcess: true # "exec" "shell"\n');
+  expect(stdout).toContain(`global.json: "visits" can't be imported, because context is kept in memory`);
   expect(stdout).toContain(`Not imported:\n${folder.path}/settings.js:5: functionGlobalContext can't be imported`);
   expect(stdout).toContain("credentials: + password, + user\n");
   expect(stdout).not.toContain(password);
@@ -87,6 +92,6 @@ test.skipIf(!hasTerminal)("asks for the secret at a terminal, without showing it
   const args = ["import", folder.path, "--dry-run"];
   const { code, shown } = await atTerminal(args, [["credentialSecret of Node-RED", `${secret}\r`]], env());
   expect(code).toBe(0);
-  expect(shown).toContain("5 nodes, 1 of them with credentials");
+  expect(shown).toContain("6 nodes, 1 of them with credentials");
   expect(shown).not.toContain(secret);
 });

@@ -6,7 +6,7 @@ import { examples } from "../examples.ts";
 
 const details = `
 Nothing in the folder is run or changed. Its flows replace all flows of the server. Users are printed for flowgate.yaml, with
-the modules that the flows need and what can't be imported. The credentialSecret of Node-RED is read from settings.js or
+the permissions and modules that the flows need and what can't be imported. The credentialSecret of Node-RED is read from settings.js or
 .config.runtime.json; otherwise from --credential-secret-file, the variable NODE_RED_CREDENTIAL_SECRET, or a prompt.`;
 
 export function defineImport(root: Command): void {

@@ -56,13 +56,20 @@ async function readWithSecret(source: NodeRedSource): Promise<NodeRedImport> {
   }
 }
 
-function formatReport({ flowsFile, flows, credentials, users, modules, notes }: NodeRedImport, output: Output): string {
+function formatReport(imported: NodeRedImport, output: Output): string {
+  const { flowsFile, flows, credentials, users, permissions, modules, notes } = imported;
   const withCredentials = Object.keys(credentials?.nodes ?? {}).length;
   const section = (title: string, text: string): string[] => [output.style("bold", title), text, ""];
   return [
     `${flowsFile}: ${flows.length} nodes, ${withCredentials} of them with credentials`,
     "",
     ...(users === undefined ? [] : section("For flowgate.yaml, the users:", users.trimEnd())),
+    ...(permissions === undefined
+      ? []
+      : section(
+          "For flowgate.yaml, what the flows use and the sandbox denies unless it is permitted:",
+          permissions.trimEnd(),
+        )),
     ...(modules.length === 0
       ? []
       : section("Run this first, in the data directory of the service:", formatInstall(modules, "runtime"))),

@@ -10,6 +10,7 @@ import { parseSource } from "../flow-files/source.ts";
 import { formatYaml } from "../yaml/format-yaml.ts";
 import { readCredentials, type Secret } from "./credentials.ts";
 import { findModules, type Module } from "./modules.ts";
+import { findSandboxNeeds } from "./sandbox.ts";
 import { memberOf, parseSettings, type Setting, textOf } from "./settings.ts";
 import { readAdminAuth } from "./users.ts";
 
@@ -21,6 +22,8 @@ export type NodeRedImport = {
   readonly credentials: Credentials | undefined;
   /** A part of flowgate.yaml with the users; undefined if there are none. */
   readonly users: string | undefined;
+  /** A part of flowgate.yaml that permits what the flows use and the sandbox denies; undefined if they use nothing such. */
+  readonly permissions: string | undefined;
   /** To be installed before the flows can run. */
   readonly modules: readonly Module[];
   /** What can't be imported, and why. */
@@ -57,11 +60,14 @@ export async function readUserFolder({ folder, flowFile, credentialSecret }: Nod
   const adminAuth = memberOf(settings, "adminAuth");
   const users = adminAuth && readAdminAuth(adminAuth, report);
   reportSettings(settings, report);
+  const needs = findSandboxNeeds(nodes);
+  notes.push(...needs.notes, ...(await reportContext(folder)));
   return {
     flowsFile,
     flows,
     credentials: imported?.credentials,
     users: users && formatYaml(new Document({ adminAuth: users }, { aliasDuplicateObjects: false })),
+    permissions: needs.configuration,
     modules: findModules(
       nodes,
       await readJson(join(folder, "package.json")),
@@ -181,6 +187,22 @@ function reportSettings(
   if (secret?.kind === "code") {
     report("credentialSecret", secret, secret.reason);
   }
+}
+
+/** The files of Node-RED's context store "localfilesystem": a folder for each tab and one for global values. */
+async function reportContext(folder: string): Promise<string[]> {
+  const context = join(folder, "context");
+  const names = await readdir(context, { recursive: true }).catch(() => []);
+  const files = names.filter((name) => extname(name) === ".json").toSorted();
+  const found = await Promise.all(
+    files.map(async (name) => ({ name, keys: Object.keys(Object(await readJson(join(context, name))) as object) })),
+  );
+  return found
+    .filter(({ keys }) => keys.length > 0)
+    .map(
+      ({ name, keys }) =>
+        `${join(context, name)}: ${keys.map((key) => JSON.stringify(key)).join(", ")} can't be imported, because context is kept in memory: set these values by a flow, for example with an inject node that runs once`,
+    );
 }
 
 async function readJson(file: string): Promise<unknown> {

@@ -41,17 +41,17 @@ export async function openServer(options: ServerOptions): Promise<Server> {
     health.drain();
     draining.abort();
   };
-  // First, so that a port is not served if the socket can't be.
-  const socket = await openSocket(unix.listener, options);
-  stack.use(socket);
-  const served = socket === undefined ? [tcp] : [tcp, unix];
-  const { address, family, port } = await tcp.listener.listenOn(options.host, options.port);
+  // Before they listen: if the port can't be opened, an open socket would keep the process running.
   stack.defer(async () => {
+    const listeners = [tcp, unix];
     // Open streams would delay the end. By then their clients have been notified, and can reopen them elsewhere.
-    void Promise.all(served.map(({ notified }) => notified)).then(endStreams);
-    await Promise.all(served.map(({ listener }) => new Promise((resolve) => void listener.close(resolve))));
+    void Promise.all(listeners.map(({ notified }) => notified)).then(endStreams);
+    await Promise.all(listeners.map(({ listener }) => new Promise((resolve) => void listener.close(resolve))));
   });
   stack.defer(drain);
+  // First, so that a port is not served if the socket can't be.
+  const socket = stack.use(await openSocket(unix.listener, options));
+  const { address, family, port } = await tcp.listener.listenOn(options.host, options.port);
   const all = stack.move();
   let closed: Promise<void> | undefined;
   const scheme = options.tls === undefined ? "http" : "https";

@@ -1,9 +1,13 @@
-// A process that starts a stub gateway, which opens on command and stops at once or never.
+// A process that starts a stub gateway, which opens on command and stops at once, never, or when it is signalled again.
+import { once } from "node:events";
+import { setImmediate } from "node:timers/promises";
 import { CliFailure } from "../../src/cli/failure.ts";
 import { start } from "../../src/cli/service/start.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 
 const mode = process.argv[2];
+/** Replaces the clock of signals: the time since the one before. */
+const signalIntervalMs = Number(process.argv[3]);
 // Keeps the process alive, like a server.
 const alive = setInterval(() => {}, 60_000);
 
@@ -24,13 +28,19 @@ try {
         process.stdout.write(`stopping in ${delayMs} ms\n`);
         if (mode === "hangs") {
           await new Promise(() => {});
+        } else if (mode === "stops later") {
+          await once(process, "SIGINT");
+          // Its other listeners are called after this one.
+          await setImmediate();
         }
         clearInterval(alive);
       },
       async [Symbol.asyncDispose]() {},
     };
   };
-  await start(options, open, { read: async () => options, watch: undefined });
+  let nowMs = 0;
+  const clock = (): number => (nowMs += signalIntervalMs);
+  await start(options, open, { read: async () => options, watch: undefined }, clock);
 } catch (error) {
   if (!(error instanceof CliFailure)) {
     throw error;

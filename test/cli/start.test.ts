@@ -10,9 +10,13 @@ import { exitCode } from "./run-cli.ts";
 
 const fixture = fileURLToPath(new URL("./gateway-fixture.ts", import.meta.url));
 
-/** Runs the fixture, and sends a signal at each of these output lines in turn. */
-async function run(mode: string, signals: readonly (readonly [line: string, signal: NodeJS.Signals])[]) {
-  const child = spawn(process.execPath, [fixture, mode]);
+/** Runs the fixture, and sends a signal at each of these output lines in turn, at this interval by the clock of the fixture. */
+async function run(
+  mode: string,
+  signals: readonly (readonly [line: string, signal: NodeJS.Signals])[],
+  intervalMs = 1_001,
+) {
+  const child = spawn(process.execPath, [fixture, mode, String(intervalMs)]);
   const left = [...signals];
   let shown = "";
   child.stdout.on("data", (chunk: Buffer) => {
@@ -51,6 +55,18 @@ test.each([
     ["stopping", signal],
   ]);
   expect(outcome).toEqual({ code, shown: `${banner}stopping in 7 ms\n`, stderr: "" });
+});
+
+test("takes a signal that is repeated within a second for the same request", async () => {
+  const outcome = await run(
+    "stops later",
+    [
+      ["HTTP-in", "SIGINT"],
+      ["stopping", "SIGINT"],
+    ],
+    1_000,
+  );
+  expect(outcome).toEqual({ code: 0, shown: `${banner}stopping in 0 ms\n`, stderr: "" });
 });
 
 test("reports in one line why it can't start", async () => {

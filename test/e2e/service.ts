@@ -47,6 +47,8 @@ export type Service = AsyncDisposable & {
   /** Stops it with a signal (SIGTERM by default), and returns its exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
   kill9(): Promise<void>;
+  /** Its exit code, once it has exited. */
+  readonly exited: Promise<number | null>;
 };
 
 export async function startService({
@@ -103,6 +105,7 @@ export async function startService({
         child.kill("SIGKILL");
         await exited;
       },
+      exited: exited.then(([code]) => code),
       async [Symbol.asyncDispose]() {
         child.kill("SIGTERM");
         await exited;

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { mainPath } from "../cli/run-cli.ts";
+import { openRaw } from "../server/raw-connection.ts";
 import { startService, withoutRuntime } from "./service.ts";
 
 test("SIGUSR1 does not open a debugger, and does no harm", async () => {
@@ -51,4 +52,22 @@ test("the service stops even if its log is no longer read", async () => {
     service.kill("SIGKILL");
     await rm(dataDir, { recursive: true, force: true });
   }
+});
+
+// Ctrl-C in a terminal signals all processes of the foreground, and npm passes its signal on.
+test.each<[program: string, command: readonly [string, ...string[]], repeats: boolean]>([
+  ["the program, signalled twice", [process.execPath, mainPath], true],
+  ["npm start", ["npm", "start", "--silent", "--"], false],
+])("Ctrl-C lets calls in flight finish: %s", async (_, command, repeats) => {
+  await using service = await startService({ command: ["setsid", ...command], config: withoutRuntime });
+  using raw = await openRaw(service.port);
+  raw.write("POST /flows HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 2\r\n");
+  raw.write("Expect: 100-continue\r\n\r\n");
+  await raw.until(/100 Continue/);
+  process.kill(-service.pid, "SIGINT");
+  await service.untilLogged(/draining: no new connections/);
+  if (repeats) process.kill(-service.pid, "SIGINT");
+  raw.write("[]");
+  await raw.until(/204 No Content/);
+  expect(await service.exited).toBe(0);
 });

@@ -14,11 +14,14 @@ export async function serve(
   // Before the file is read, so that no change is missed.
   const watch = path === undefined ? undefined : await createFileWatch(path);
   const options = await readOptions(flags, process.env, beforeLoad);
-  await start(options, openGateway, { read: () => readOptions(flags, process.env), watch });
-  // Everything is closed. The process must not wait for output that is not read.
-  setTimeout(() => {
-    // The log's listener would wait for the output to be read.
-    process.removeAllListeners("exit");
-    process.exit();
-  }, 1000).unref();
+  try {
+    await start(options, openGateway, { read: () => readOptions(flags, process.env), watch });
+  } finally {
+    // Everything is closed, also after a failed start. The process must not wait for output that is not read.
+    setTimeout(() => {
+      // The log's listener would wait for the output to be read.
+      process.removeAllListeners("exit");
+      process.exit();
+    }, 1000).unref();
+  }
 }

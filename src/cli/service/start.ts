@@ -30,9 +30,10 @@ export async function start(
   options: Options,
   open: (options: Options) => Promise<RunningGateway>,
   { read, watch }: Reloading,
+  nowMs?: () => number,
 ): Promise<void> {
   // Registered first, so that a signal during the start is handled after it.
-  const signal = untilSignal();
+  const signal = untilSignal(nowMs);
   // By default, SIGUSR1 opens the debugger, through which any process of this user could run code in this process.
   process.on("SIGUSR1", () => {});
   // Without a listener, SIGHUP would terminate the process. During the start, the files are read anyway.

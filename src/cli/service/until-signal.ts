@@ -3,15 +3,19 @@ export const signalExitCodes = { SIGINT: 130, SIGTERM: 143 } as const;
 
 type EndingSignal = keyof typeof signalExitCodes;
 
-/** Resolves with the first SIGTERM or SIGINT. A second one ends the process at once. */
-export function untilSignal(): Promise<EndingSignal> {
+/** Signals within this time are one request to stop: Ctrl-C signals npm and this process, and npm passes its signal on. */
+const repeatMs = 1_000;
+
+/** Resolves with the first SIGTERM or SIGINT. Another one, more than a second later, ends the process immediately. */
+export function untilSignal(nowMs = () => performance.now()): Promise<EndingSignal> {
   const { promise, resolve } = Promise.withResolvers<EndingSignal>();
-  let signalled = false;
+  let firstMs: number | undefined;
   const onSignal = (signal: EndingSignal): void => {
-    if (signalled) {
+    const signalMs = nowMs();
+    firstMs ??= signalMs;
+    if (signalMs - firstMs > repeatMs) {
       process.exit(signalExitCodes[signal]);
     }
-    signalled = true;
     resolve(signal);
   };
   process.on("SIGINT", onSignal);

@@ -1,10 +1,11 @@
+import { FlowgateError } from "../errors.ts";
+import { Budget } from "../flows/budget.ts";
 import type { Configuration } from "../flows/configuration.ts";
 import { diffFlows } from "../flows/diff/diff-flows.ts";
 import { formatDiff } from "../flows/diff/format-diff.ts";
 import { formatDocument } from "../flows/document.ts";
 import { compareSides } from "../flows/merge/compare-sides.ts";
 import { mergeFlows } from "../flows/merge/merge-flows.ts";
-import { countRunning } from "../flows/plan/count-running.ts";
 import { formatPlan } from "../flows/plan/format-plan.ts";
 import { planDeployment } from "../flows/plan/plan.ts";
 import { findViolation } from "../flows/parse-flows.ts";
@@ -31,11 +32,15 @@ export function analyzePlan(
   maxNodes: number,
 ): PlanResult {
   const { diff, text } = analyzeDiff({ base, target });
-  if (Math.max(countRunning(current.flows), countRunning(target.flows)) > maxNodes) {
-    return { diff, plan: undefined, text };
+  try {
+    const plan = planDeployment(current, target, type, runtime, new Budget({ maxNodes }));
+    return { diff, plan, text: `${formatPlan(plan)}\n${text}` };
+  } catch (error) {
+    if (error instanceof FlowgateError && error.reason === "limit_exceeded") {
+      return { diff, plan: undefined, text };
+    }
+    throw error;
   }
-  const plan = planDeployment(current, target, type, runtime);
-  return { diff, plan, text: `${formatPlan(plan)}\n${text}` };
 }
 
 export async function analyzeMerge({ base, ours, theirs }: MergeCall<Configuration>): Promise<MergeResult> {

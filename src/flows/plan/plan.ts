@@ -1,9 +1,10 @@
-import type { Configuration, DeploymentType, FlowNode } from "../configuration.ts";
+import { Budget, sizeOf } from "../budget.ts";
+import type { Configuration, DeploymentType } from "../configuration.ts";
 import { nameOf } from "../node-role.ts";
 import { findMissingTypes, type MissingType } from "./missing-types.ts";
 import { findRequiredModules, type RequiredModule } from "./required-modules.ts";
 import { findRestarts, type Restarts } from "./restarts.ts";
-import type { RunningNode } from "./running-flows.ts";
+import type { Place, RunningNode } from "./running-flows.ts";
 import { findWarnings, type Warning } from "./warnings.ts";
 
 /** What a deployment would do, without doing it. */
@@ -39,19 +40,24 @@ export type RuntimeView = {
   readonly isRunning: boolean;
 };
 
-/** Plans a deployment. `current` are the active flows, which the deployment replaces. */
+/**
+ * Plans a deployment. `current` are the active flows, which the deployment replaces. Throws `limit_exceeded` if that exceeds the
+ * budget.
+ */
 export function planDeployment(
   current: Configuration,
   next: Configuration,
   type: DeploymentType,
   { knownTypes, isRunning }: RuntimeView,
+  budget: Budget = new Budget(),
 ): DeploymentPlan {
   const target = type === "reload" ? current : next;
   const restarts = isRunning
-    ? findRestarts(current, target, type, knownTypes)
-    : findRestarts(nothing, target, "full", knownTypes);
+    ? findRestarts(current, target, type, knownTypes, budget)
+    : findRestarts(nothing, target, "full", knownTypes, budget);
+  budget.checkTime();
   return {
-    nodes: planNodes(restarts),
+    nodes: planNodes(restarts, budget),
     missingTypes: findMissingTypes(target.flows, knownTypes),
     modules: findRequiredModules(target.flows),
     warnings: findWarnings(current, target),
@@ -60,23 +66,57 @@ export function planDeployment(
 
 const nothing: Configuration = { flows: [], credentials: new Map() };
 
-function planNodes({ stops, starts }: Restarts): PlannedNode[] {
-  const stopped = new Map(stops.map((node) => [keyOf(node), node]));
-  const started = new Map(starts.map((node) => [keyOf(node), node]));
-  return [
-    ...Array.from(started, ([key, node]) => toPlanned(node, stopped.has(key) ? "restart" : "start")),
-    ...[...stopped].filter(([key]) => !started.has(key)).map(([, node]) => toPlanned(node, "stop")),
-  ];
+/** A tab or subflow instance, with the nodes that start there. */
+type StartPlace = {
+  readonly children: Map<string, StartPlace>;
+  readonly started: Map<string, { action: PlannedNode["action"] }>;
+  /** The size of its path in the output. */
+  readonly bytes: number;
+};
+
+/** The running nodes before and after a deployment are different objects: they are matched by their place. */
+function planNodes({ stops, starts }: Restarts, budget: Budget): PlannedNode[] {
+  const root = createStartPlace(0);
+  const places = new Map<Place["instances"], StartPlace>();
+
+  function find(place: Place): StartPlace {
+    const known = places.get(place.instances);
+    if (known !== undefined) {
+      return known;
+    }
+    const parent = place.parent === undefined ? root : find(place.parent);
+    const id = place.instances.at(-1) ?? place.tab;
+    const found = parent.children.get(id) ?? createStartPlace(parent.bytes + sizeOf(id));
+    parent.children.set(id, found);
+    places.set(place.instances, found);
+    return found;
+  }
+
+  function toPlanned(running: RunningNode, action: PlannedNode["action"]) {
+    const { node, tab, instances } = running;
+    const { id, type } = node;
+    const name = nameOf(node);
+    budget.addOutput(sizeOf(id) + sizeOf(type) + sizeOf(name ?? "") + find(running).bytes);
+    return { id, type, name, tab: tab === "global" ? "" : tab, instances, action };
+  }
+
+  const planned: PlannedNode[] = [];
+  for (const running of starts) {
+    const node = toPlanned(running, "start");
+    find(running).started.set(node.id, node);
+    planned.push(node);
+  }
+  for (const running of stops) {
+    const started = find(running).started.get(running.node.id);
+    if (started === undefined) {
+      planned.push(toPlanned(running, "stop"));
+    } else {
+      started.action = "restart";
+    }
+  }
+  return planned;
 }
 
-function keyOf({ tab, instances, node }: RunningNode): string {
-  return JSON.stringify([tab, ...instances, node.id]);
-}
-
-function toPlanned({ node, tab, instances }: RunningNode, action: PlannedNode["action"]): PlannedNode {
-  return { ...identify(node), tab: tab === "global" ? "" : tab, instances, action };
-}
-
-function identify(node: FlowNode): Pick<PlannedNode, "id" | "type" | "name"> {
-  return { id: node.id, type: node.type, name: nameOf(node) };
+function createStartPlace(bytes: number): StartPlace {
+  return { children: new Map(), started: new Map(), bytes };
 }

@@ -1,5 +1,7 @@
+import { Budget } from "../budget.ts";
 import type { Configuration, DeploymentType } from "../configuration.ts";
 import { diffCredentialNames, hasCredentialNames } from "../diff/credential-names.ts";
+import { countRunning } from "./count-running.ts";
 import { findMissingTypes } from "./missing-types.ts";
 import { findModified, type ModifiedNodes } from "./modified-nodes.ts";
 import { parseForRuntime } from "./runtime-flows.ts";
@@ -11,15 +13,18 @@ export type Restarts = { readonly stops: readonly RunningNode[]; readonly starts
 /**
  * Predicts which nodes the runtime stops and starts. It runs `current` as a full deployment has left it: not if a type is
  * missing. `knownTypes` are the installed types, if they are known. A node whose own code fails does not run, which is not
- * predicted. `reload` restarts all nodes of `next`, as `full` does.
+ * predicted. `reload` restarts all nodes of `next`, as `full` does. Throws `limit_exceeded` if too many nodes run.
  */
 export function findRestarts(
   current: Configuration,
   next: Configuration,
   type: DeploymentType,
   knownTypes?: ReadonlySet<string>,
+  budget: Budget = new Budget(),
 ): Restarts {
   const [before, after] = [parseForRuntime(current.flows), parseForRuntime(next.flows)];
+  budget.checkRunning(countRunning(before));
+  budget.checkRunning(countRunning(after));
   const canStart = ({ flows }: Configuration): boolean => findMissingTypes(flows, knownTypes).length === 0;
   const running = canStart(current) ? startAll(before, () => {}) : new Map();
   const isPartial = type === "nodes" || type === "flows";

@@ -3,19 +3,21 @@ import type { ModifiedNodes } from "./modified-nodes.ts";
 import { type Content, instantiatedBy, type RuntimeFlows, toKey } from "./runtime-flows.ts";
 import { canRewire, canStart } from "./subflow-ports.ts";
 
-/** A node as it runs: in a subflow there is one for each instance. */
-export type RunningNode = {
-  readonly node: FlowNode;
+/** A tab, or a subflow instance on it. */
+export type Place = {
   /** The tab; "global" for global configuration nodes. */
   readonly tab: string;
-  /** The ids of the subflow instances that contain it, outermost first. */
+  /** The ids of the subflow instances, outermost first. All nodes of the place share the array, and no other place has it. */
   readonly instances: readonly string[];
+  /** What contains the instance; undefined for a tab. */
+  readonly parent: Place | undefined;
 };
 
+/** A node as it runs: in a subflow there is one for each instance. */
+export type RunningNode = Place & { readonly node: FlowNode };
+
 /** What the runtime has started on a tab, or of a subflow instance (`Flow` in @node-red/runtime/lib/flows/Flow.js). */
-type RunningFlow = {
-  readonly tab: string;
-  readonly instances: readonly string[];
+type RunningFlow = Place & {
   /** Running nodes by id, subflow instances included. */
   readonly nodes: Map<string, RunningNode>;
   /** The content of running instances. One that could not start has an empty content, and is not tried again. */
@@ -59,7 +61,7 @@ export function startFlows(
   const contents: [string, Content][] = [[globalId, parsed.global], ...parsed.tabs];
   for (const [id, content] of contents) {
     if (!content.definition?.["disabled"] && !running.has(id)) {
-      running.set(id, { tab: id, instances: [], nodes: new Map(), subflows: new Map() });
+      running.set(id, { tab: id, instances: [], parent: undefined, nodes: new Map(), subflows: new Map() });
     }
   }
   const byId = new Map(contents);
@@ -99,7 +101,7 @@ type Start = {
 function startContent(flow: RunningFlow, content: Content, start: Start): boolean {
   const { parsed, rewired, onStart } = start;
   const run = (node: FlowNode): void => {
-    const running = { node, tab: flow.tab, instances: flow.instances };
+    const running = { node, tab: flow.tab, instances: flow.instances, parent: flow.parent };
     flow.nodes.set(node.id, running);
     onStart(running);
   };
@@ -178,13 +180,9 @@ function rewire(flow: RunningFlow, content: Content, id: string, parsed: Runtime
   return subflow === undefined || canRewire(subflow);
 }
 
-function startInstance(
-  { tab, instances, subflows }: RunningFlow,
-  instance: FlowNode,
-  subflow: Content | undefined,
-  start: Start,
-): boolean {
-  const flow = { tab, instances: [...instances, instance.id], nodes: new Map(), subflows: new Map() };
+function startInstance(parent: RunningFlow, instance: FlowNode, subflow: Content | undefined, start: Start): boolean {
+  const { tab, instances, subflows } = parent;
+  const flow = { tab, instances: [...instances, instance.id], parent, nodes: new Map(), subflows: new Map() };
   subflows.set(instance.id, flow);
   return (
     subflow !== undefined &&

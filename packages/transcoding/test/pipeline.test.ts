@@ -1,5 +1,5 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { ThingSchema } from "./gen/transcodingtest/v1/things_pb.ts";
 import { createTranscoder, type TranscoderOptions } from "../src/index.ts";
 import { createMethod, createRequest } from "./service.ts";
@@ -50,4 +50,26 @@ test("a header that the implementation, an error or a gate sets overrides that o
   expect(await headersOf(set)).toEqual(own);
   expect(await headersOf(() => ({}), { requestGate: (context) => void set(context) })).toEqual(own);
   expect(await headersOf(refuse)).toEqual(own);
+});
+
+test.each([
+  ["an Error", new TypeError("a bug with a secret")],
+  ["a ConnectError", new ConnectError("a secret", Code.NotFound)],
+])("a mapError that throws %s is reported, and the call fails with 500", async (_, thrown) => {
+  const report = vi.spyOn(console, "error").mockImplementation(() => {});
+  const transcoder = createTranscoder({
+    routes: (router) =>
+      router.rpc(method, () => {
+        throw new ConnectError("no", Code.PermissionDenied);
+      }),
+    mapError() {
+      throw thrown;
+    },
+  });
+  const { status, body } = await transcoder.handle(createRequest("GET", "/x"));
+  expect({ status, body: JSON.parse(body as string) }).toEqual({
+    status: 500,
+    body: { code: "internal", message: "internal error" },
+  });
+  expect(report).toHaveBeenCalledExactlyOnceWith("the option mapError must not throw, but threw:", thrown);
 });

@@ -33,9 +33,12 @@ export class CallContext implements HandlerContext {
     this.#deadline = deadline;
   }
 
-  /** A closure, since implementations may destructure the context. */
+  /**
+   * A closure, since implementations may destructure the context. Whole milliseconds, as the header Connect-Timeout-Ms of a call
+   * that passes the timeout on requires; 0 only after the deadline.
+   */
   get timeoutMs(): () => number | undefined {
-    return () => this.#deadline?.remainingMs();
+    return () => this.#deadline && Math.ceil(this.#deadline.remainingMs());
   }
 
   get url(): string {

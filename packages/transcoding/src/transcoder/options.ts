@@ -20,7 +20,8 @@ export type TranscoderOptions = {
   requestGate?: (context: HandlerContext) => void | Promise<void>;
   /**
    * Maps an error that was thrown during a call, for example to log it or to assign a code. Not called for request errors.
-   * Must not throw. Default: a ConnectError is sent unchanged, anything else as `internal` without its message.
+   * What it throws is written to stderr, and the error is sent as `internal`. Default: a ConnectError is sent unchanged, anything
+   * else as `internal` without its message.
    */
   mapError?: (error: unknown, context: HandlerContext) => ConnectError;
   /**

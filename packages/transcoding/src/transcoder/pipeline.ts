@@ -1,5 +1,5 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import type { HandlerContext } from "@connectrpc/connect";
+import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { TranscodingResponse } from "../http/response.ts";
 import type { Route } from "../routing/route.ts";
@@ -42,10 +42,21 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
   const variantHeader =
     method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? rule.variants?.header : undefined;
 
+  const mapped = (error: unknown, context: HandlerContext): unknown => {
+    try {
+      return mapError?.(error, context) ?? error;
+    } catch (thrown) {
+      // Otherwise it would be an unhandled rejection, which ends a Node process.
+      // oxlint-disable-next-line no-console -- the library has no logger, and runs where there is no process.stderr.
+      console.error("the option mapError must not throw, but threw:", thrown);
+      return thrown instanceof ConnectError ? new Error("mapError threw") : thrown;
+    }
+  };
+
   const errorResponse = (error: unknown, context: HandlerContext): TranscodingResponse =>
     error instanceof RequestError
       ? respondToRequestError(error)
-      : errorResponder.respondToError(mapError?.(error, context) ?? error);
+      : errorResponder.respondToError(mapped(error, context));
 
   const complete = (
     request: TranscodingRequest,

@@ -50,6 +50,18 @@ describe("deadline vectors", () => {
 });
 
 describe("a deadline", () => {
+  test.each<[Record<string, string>, number]>([
+    [{ "connect-timeout-ms": "5000" }, 5_000],
+    [{ "grpc-timeout": "4999999u" }, 5_000],
+    [{ "x-server-timeout": "7.0001" }, 7_001],
+  ])("of %j is a whole number of milliseconds to the implementation", async (headers, max) => {
+    let timeoutMs: number | undefined;
+    const transcoder = createTranscoder(things((context) => (timeoutMs = context.timeoutMs())));
+    await transcoder.handle(request(headers));
+    expect(timeoutMs).toBeLessThanOrEqual(max);
+    expect(BigInt(timeoutMs ?? Number.NaN)).toBeGreaterThanOrEqual(0n);
+  });
+
   test.each([
     [{}, undefined],
     [{ "grpc-timeout": "2M" }, 120_000],

@@ -9,7 +9,7 @@ import { openRuntimes } from "./open-runtimes.ts";
 import { type Options, type OptionsInput, parseOptions } from "./options/parse.ts";
 import { reportReplica } from "./replicas/report.ts";
 import { endLeftovers } from "./runtime/leftover.ts";
-import { createProtectedPorts } from "./runtime/protected-ports.ts";
+import { createProtectedPorts, protectServers } from "./runtime/protected-ports.ts";
 import type { RuntimeStatus } from "./runtime/runtime.ts";
 import { openCertificates } from "./server/listener/certificates.ts";
 import { createLog } from "./server/log.ts";
@@ -17,7 +17,7 @@ import { openServerOptions } from "./open-server-options.ts";
 import { logHealth } from "./store/log-health.ts";
 import { lockDataDir } from "./store/lock.ts";
 import { openStore } from "./store/open-store.ts";
-import type { Store } from "./store/store.ts";
+import type { Endpoint, Store } from "./store/store.ts";
 import { openTracing } from "./telemetry/tracing.ts";
 
 /** A running service. Disposing drains it without a delay, stops the flows and closes the store. */
@@ -82,6 +82,7 @@ export async function openGateway(partialOptions: GatewayOptions = {}, customLog
   // Before the server listens, so that no flow takes them.
   protectedPorts.add(options.port);
   protectedPorts.add(options.metrics.port);
+  protectServers(protectedPorts, [...store.endpoints, ...endpointOf(options.tracing?.endpoint)], options.runtime);
   const runtimes = await openRuntimes({ options, log, store, processFile, protectedPorts }, stack);
   const { runtime } = runtimes;
   // Loaded while the runtime process starts, which takes about as long.
@@ -146,6 +147,14 @@ function readOptions(input: GatewayOptions): { options: Options; customStore: St
 
 function isStore(value: unknown): value is Store {
   return typeof value === "object" && value !== null && "flows" in value && "tokens" in value && "audit" in value;
+}
+
+/** Where the server of an http or https URL listens. */
+function endpointOf(url: string | undefined): Endpoint[] {
+  if (url === undefined) return [];
+  const { protocol, hostname, port } = new URL(url);
+  const defaultPort = protocol === "https:" ? 443 : 80;
+  return [{ host: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? defaultPort : Number(port) }];
 }
 
 /** The version of this package. */

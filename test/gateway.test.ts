@@ -46,6 +46,31 @@ test("serves and runs flows that another process commits to its store, which sta
   await store.flows.commit(draft(store.flows.active().rev));
 });
 
+test.each([
+  ["the folder of flows", "runtime", {}],
+  ["a folder in it", "runtime/socket", {}],
+  ["a folder that flows may write to", "socket", { allow: { fileSystemWrite: ["."] } }],
+])(
+  "does not start if the socket of the database is in %s",
+  async (_, name, { allow }: OptionsInput["runtime"] & {}) => {
+    await using folder = await createFolder();
+    await using store = await openSqliteStore({ path: join(folder.path, "elsewhere.db"), key: randomBytes(32) });
+    const socketFolder = join(folder.path, name);
+    const fileSystemWrite = allow?.fileSystemWrite?.map((path) => join(folder.path, path)) ?? [];
+    const options = optionsOf(
+      folder.path,
+      { runtime: { port: 0, allow: { fileSystemWrite } } },
+      {
+        ...store,
+        endpoints: [{ socketFolder }],
+      },
+    );
+    await expect(openGateway(options)).rejects.toThrow(
+      "store: flows can write to the folder of the database's Unix socket",
+    );
+  },
+);
+
 test("keeps the flows from its own ports", async () => {
   await using folder = await createFolder();
   await using gateway = await openGateway(optionsOf(folder.path, { metrics: { port: 0 } }));

@@ -57,7 +57,7 @@ export type Deploy = {
   readonly traceparent?: string;
 };
 
-/** Keeps flows from a port of the service. Can be sent before `initialize`. */
+/** Keeps flows from a port of the service, its store or its collector. Can be sent before `initialize`. */
 type ProtectPort = { readonly kind: "protect-port"; readonly port: number };
 
 type Stop = { readonly kind: "stop" };

@@ -1,6 +1,13 @@
+import { lookup } from "node:dns/promises";
+import { existsSync, realpathSync } from "node:fs";
+import { BlockList, isIP } from "node:net";
+import { networkInterfaces } from "node:os";
+import { resolve, sep } from "node:path";
 import { createListeners } from "../listeners.ts";
+import { isLoopback } from "../loopback.ts";
+import type { Endpoint } from "../store/store.ts";
 
-/** The ports of the service, which flows can't connect to or listen on. */
+/** The ports that flows can't connect to or listen on: those of the service, and of servers on this machine that it uses. */
 export type ProtectedPorts = {
   all(): readonly number[];
   /** Adds a port that has become known; 0 and undefined are ignored. */
@@ -21,4 +28,47 @@ export function createProtectedPorts(): ProtectedPorts {
     },
     onAdded: (listener) => listeners.add(listener),
   };
+}
+
+/** Where flows can write. */
+type WritableFolders = { readonly dir: string; readonly allow: { readonly fileSystemWrite: readonly string[] } };
+
+/**
+ * Keeps flows from the servers that the service sends secrets to, since a flow that takes the place of one while it restarts would
+ * receive them: adds their ports, if they are on this machine. Throws if flows can create the Unix socket of a server.
+ */
+export function protectServers(ports: ProtectedPorts, endpoints: readonly Endpoint[], folders: WritableFolders): void {
+  for (const endpoint of endpoints) {
+    if ("port" in endpoint) void protectServer(ports, endpoint.host, endpoint.port);
+    else if ([folders.dir, ...folders.allow.fileSystemWrite].some((path) => contains(path, endpoint.socketFolder))) {
+      throw new Error(
+        "store: flows can write to the folder of the database's Unix socket (runtime.dir, runtime.allow.fileSystemWrite), and could take its place: let the database create its socket in another folder",
+      );
+    }
+  }
+}
+
+/** An address is checked at once, a name when it is resolved. */
+async function protectServer(ports: ProtectedPorts, host: string, port: number): Promise<void> {
+  if (isOwnAddress(host)) ports.add(port);
+  if (isIP(host) !== 0 || host === "localhost") return;
+  // A name that can't be resolved is not that of this machine.
+  const addresses = await lookup(host, { all: true }).catch(() => []);
+  if (addresses.some(({ address }) => isOwnAddress(address))) ports.add(port);
+}
+
+function isOwnAddress(host: string): boolean {
+  const family = isIP(host);
+  if (family === 0 || isLoopback(host)) return isLoopback(host);
+  const own = new BlockList();
+  const interfaces = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
+  for (const address of ["0.0.0.0", "::", ...interfaces.map((entry) => entry.address)]) {
+    own.addAddress(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+  }
+  return own.check(host, family === 6 ? "ipv6" : "ipv4");
+}
+
+function contains(folder: string, path: string): boolean {
+  const [outer, inner] = [folder, path].map((each) => `${existsSync(each) ? realpathSync(each) : resolve(each)}${sep}`);
+  return inner?.startsWith(outer ?? "") ?? false;
 }

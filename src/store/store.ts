@@ -7,6 +7,9 @@ import type { TokenStore } from "./token-store.ts";
 /** `message` is public: it must not contain a path, an address or a secret. */
 export type StoreHealth = { readonly isUsable: true } | { readonly isUsable: false; readonly message: string };
 
+/** Where a server listens: a TCP port, or a Unix socket in a folder. */
+export type Endpoint = { readonly host: string; readonly port: number } | { readonly socketFolder: string };
+
 /** The contract of every store, which `test/store/contract.ts` tests. Disposing waits for pending operations. */
 export interface Store extends AsyncDisposable {
   readonly flows: FlowStore;
@@ -15,6 +18,8 @@ export interface Store extends AsyncDisposable {
   readonly logins: LoginAttempts;
   /** The other processes that use the store; undefined if only one can. */
   readonly cluster: Cluster | undefined;
+  /** The servers that it connects to, so that flows can't take their place; none if it is a file. */
+  readonly endpoints: readonly Endpoint[];
   /**
    * Whether reads and writes succeeded last, without accessing storage. A store that is not usable keeps retrying. Errors
    * that are not failures of the storage, such as `version_mismatch` or a temporary lock, do not change it. A closed store

@@ -5,7 +5,7 @@ import os from "node:os";
 import type { NetworkPolicy } from "../network-policy.ts";
 
 export type NetworkGuard = {
-  /** Keeps flows from a port of the service, from now on. */
+  /** Keeps flows from a port of the service, its store or its collector, from now on. */
   protectPort(port: number): void;
   /** Applies the policy to all sockets of this thread. Must be called once, before any node is loaded. */
   enforce(policy: NetworkPolicy): void;
@@ -45,7 +45,7 @@ export function createNetworkGuard(report: (message: string) => void): NetworkGu
   const isOwnAddress = createOwnAddressCheck(tcp);
   const denials = explainErrors();
   const reported = new Set<string>();
-  /** 1 for each port of the service. */
+  /** 1 for each protected port. */
   const isProtected = new Uint8Array(65_536);
 
   return {
@@ -59,7 +59,9 @@ export function createNetworkGuard(report: (message: string) => void): NetworkGu
           return denial && `flows may not connect to ${address} port ${port}: ${denial}`;
         },
         findListenDenial: (port) =>
-          isProtected[port] === 1 ? `flows may not listen on port ${port}: a port of the service` : undefined,
+          isProtected[port] === 1
+            ? `flows may not listen on port ${port}: a port of the service, its store or its collector`
+            : undefined,
         deny(handle, message) {
           if (reported.size < maxReports && !reported.has(message)) {
             reported.add(message);

@@ -1,4 +1,5 @@
-import { Client, type ClientConfig, Pool, TypeOverrides, types } from "pg";
+import { type Client, type ClientConfig, Pool, TypeOverrides, types } from "pg";
+import { type ServerConfig, clientOf } from "./authentication.ts";
 import { limits } from "./limits.ts";
 import type { Sockets } from "./sockets.ts";
 
@@ -12,8 +13,8 @@ parsers.setTypeParser(types.builtins.BYTEA, (text): Uint8Array => {
 });
 
 /** Opens a connection to the server, which the caller ends. */
-export async function connect(config: ClientConfig, sockets: Sockets): Promise<Client> {
-  const client = new Client(connectionOptions(config, sockets));
+export async function connect(config: ServerConfig, sockets: Sockets): Promise<Client> {
+  const client = new (clientOf(config.authMethods))(connectionOptions(config, sockets));
   // Reported by the query that fails, or to listeners that are added later.
   client.on("error", () => {});
   try {
@@ -26,8 +27,13 @@ export async function connect(config: ClientConfig, sockets: Sockets): Promise<C
 }
 
 /** Creates a pool, whose connections are opened when they are used. The caller must listen for errors of idle connections. */
-export function createPool(config: ClientConfig, sockets: Sockets, max: number): Pool {
-  return new Pool({ ...connectionOptions(config, sockets), max, allowExitOnIdle: true });
+export function createPool(config: ServerConfig, sockets: Sockets, max: number): Pool {
+  return new Pool({
+    ...connectionOptions(config, sockets),
+    Client: clientOf(config.authMethods),
+    max,
+    allowExitOnIdle: true,
+  });
 }
 
 function connectionOptions(config: ClientConfig, sockets: Sockets): ClientConfig {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { ClientConfig } from "pg";
+import type { ServerConfig } from "./authentication.ts";
 import { limits } from "./limits.ts";
 import { probe, type ProbedServer } from "./probe.ts";
 
@@ -13,12 +13,12 @@ export type Search = {
 };
 
 /** Probes the servers until one of them is the primary. Resolves with undefined if the search was ended before. */
-export async function findPrimary(servers: readonly ClientConfig[], search: Search): Promise<ProbedServer | undefined> {
+export async function findPrimary(servers: readonly ServerConfig[], search: Search): Promise<ProbedServer | undefined> {
   const found = new AbortController();
   const signal = AbortSignal.any([search.signal, found.signal]);
-  const failures = new Map<ClientConfig, unknown>();
+  const failures = new Map<ServerConfig, unknown>();
 
-  async function findAt(config: ClientConfig): Promise<ProbedServer | undefined> {
+  async function findAt(config: ServerConfig): Promise<ProbedServer | undefined> {
     while (!signal.aborted) {
       try {
         return await probe(config, search.minTimeline);

@@ -1,19 +1,31 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
-import type { ClientConfig } from "pg";
 import { isLoopback } from "../../loopback.ts";
+import type { Endpoint } from "../store.ts";
+import { type AuthMethod, type ServerConfig, authMethods } from "./authentication.ts";
 
 /** A parsed URL of the store. */
 export type Location = {
   /** How to connect to each of the servers, one of which is the primary. */
-  readonly servers: readonly ClientConfig[];
+  readonly servers: readonly ServerConfig[];
   /** The maximum number of connections for queries. One more listens for changes. */
   readonly poolSize: number;
 };
 
 /** Named as those of libpq, except for `pool_size`. */
-const parameters = ["host", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name", "pool_size"] as const;
+const parameters = [
+  "host",
+  "sslmode",
+  "sslrootcert",
+  "sslcert",
+  "sslkey",
+  "require_auth",
+  "application_name",
+  "pool_size",
+] as const;
 const sslModes = ["disable", "verify-full", "no-verify"] as const;
+const defaultPort = 5_432;
+const writableByOthers = 0o002;
 const defaultPoolSize = "10";
 /** The service uses two itself. The others are divided between authentication and other calls. */
 const minPoolSize = 4;
@@ -50,10 +62,14 @@ function parseOptions(query: URLSearchParams): UrlOptions {
   if (options.sslmode !== undefined && !(sslModes as readonly string[]).includes(options.sslmode)) {
     throw new TypeError(`store: sslmode must be one of: ${sslModes.join(", ")}`);
   }
+  const methods = options.require_auth?.split(",") ?? [];
+  if (!methods.every((method) => (authMethods as readonly string[]).includes(method))) {
+    throw new TypeError(`store: require_auth must be one or more of: ${authMethods.join(", ")}`);
+  }
   return options;
 }
 
-function parseServer(url: string, options: UrlOptions): ClientConfig {
+function parseServer(url: string, options: UrlOptions): ServerConfig {
   // A URL with credentials needs a host, which the parameter of this name replaces.
   const parsed = URL.parse(options.host === undefined ? url : url.replace(/(@|\/\/)(?=\/|$)/, "$1localhost"));
   if (parsed === null || (parsed.hostname === "" && options.host === undefined)) {
@@ -62,7 +78,8 @@ function parseServer(url: string, options: UrlOptions): ClientConfig {
     );
   }
   const host = options.host ?? parsed.hostname.replace(/^\[(.*)\]$/, "$1");
-  const isLocal = host.startsWith("/") || isLoopback(host);
+  const isLocal = isFolder(host) || isLoopback(host);
+  const ssl = toTls(options, isLocal);
   return {
     host,
     ...(parsed.port !== "" && { port: Number(parsed.port) }),
@@ -70,8 +87,30 @@ function parseServer(url: string, options: UrlOptions): ClientConfig {
     ...(parsed.password !== "" && { password: decodeURIComponent(parsed.password) }),
     ...(parsed.pathname.length > 1 && { database: decodeURIComponent(parsed.pathname.slice(1)) }),
     application_name: options.application_name ?? "flowgate",
-    ssl: toTls(options, isLocal),
+    ssl,
+    authMethods:
+      (options.require_auth?.split(",") as AuthMethod[] | undefined) ??
+      (isTrusted(host, ssl) ? authMethods : ["scram-sha-256"]),
   };
+}
+
+/** Where the servers listen. */
+export function endpointsOf({ servers }: Location): Endpoint[] {
+  return servers.map(({ host = "localhost", port = Number(process.env["PGPORT"] ?? defaultPort) }) =>
+    isFolder(host) ? { socketFolder: host } : { host, port },
+  );
+}
+
+/** The folder of a Unix socket. */
+function isFolder(host: string): boolean {
+  return host.startsWith("/");
+}
+
+/** Whether no other program can take the place of the server: by its certificate, or since it can't create the server's socket. */
+function isTrusted(host: string, ssl: ConnectionOptions | false): boolean {
+  if (ssl !== false) return ssl.rejectUnauthorized === true;
+  const folder = isFolder(host) ? statSync(host, { throwIfNoEntry: false }) : undefined;
+  return folder !== undefined && (folder.mode & writableByOthers) === 0;
 }
 
 /** Encryption with a verified certificate, unless the server is local or another mode is asked for by name. */

@@ -4,7 +4,7 @@ import { openChanges } from "./changes.ts";
 import { createCluster } from "./cluster.ts";
 import { openDatabase } from "./database.ts";
 import { createFlowStore } from "./flow-store.ts";
-import { parseLocation } from "./location.ts";
+import { endpointsOf, parseLocation } from "./location.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
 import { toFlowgateError, unavailable } from "./postgres-error.ts";
 import { insertRoot } from "./revision-writes.ts";
@@ -49,6 +49,7 @@ export async function openPostgresStore({ location, key }: PostgresStoreOptions)
     audit: operations.guard(createAuditStore(database), forOthers),
     logins: operations.guard(createLoginAttempts(database), forAccess),
     cluster,
+    endpoints: endpointsOf(parsed),
     health: () => database.health(),
     onHealthChange: (listener: () => void) => database.onHealthChange(listener),
   };

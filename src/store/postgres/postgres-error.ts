@@ -1,5 +1,6 @@
 import { DatabaseError } from "pg";
 import { FlowgateError } from "../../errors.ts";
+import { RefusedAuthentication } from "./authentication.ts";
 
 /** What an error means for the connection and the caller. */
 export type Failure =
@@ -38,6 +39,7 @@ export function classify(error: unknown): Failure {
   // several addresses has one for each.
   return "syscall" in error ||
     error instanceof AggregateError ||
+    error instanceof RefusedAuthentication ||
     isConnectionMessage(error.message) ||
     isTlsError(error)
     ? "connection"
@@ -45,7 +47,7 @@ export function classify(error: unknown): Failure {
 }
 
 function isConnectionMessage(message: string): boolean {
-  return /connection terminated|connection ended|not queryable|connection error|timeout expired|read timeout|SSL connection|after calling end on the pool/i.test(
+  return /connection terminated|connection ended|not queryable|^SASL:|connection error|timeout expired|read timeout|SSL connection|after calling end on the pool/i.test(
     message,
   );
 }
@@ -115,12 +117,21 @@ export function describe(error: unknown): string {
   if (first === undefined) {
     return "no server of the store is a primary";
   }
+  if (first instanceof RefusedAuthentication) {
+    return first.message;
+  }
   const { code = "", message = "" } = first as { readonly code?: string; readonly message?: string };
   if (/does not support SSL/i.test(message)) {
     return "the database does not support TLS: enable it there, or add sslmode=disable to the store's URL";
   }
   if (/establishing an SSL/i.test(message)) {
     return "the server at the address of the store is not PostgreSQL: check the host and port in the store's URL";
+  }
+  if (message.startsWith("SASL: SCRAM-SERVER-FINAL")) {
+    return "the server at the address of the store does not know the password: another program may listen there";
+  }
+  if (message.startsWith("SASL:")) {
+    return "the database asks for a password by SCRAM-SHA-256, which failed: check that the store's URL, or PGPASSWORD, has one";
   }
   // Of the driver, also when connecting takes too long.
   if (/timeout|connection terminated/i.test(message)) {

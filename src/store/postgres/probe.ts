@@ -1,4 +1,5 @@
-import type { Client, ClientConfig } from "pg";
+import type { Client } from "pg";
+import type { ServerConfig } from "./authentication.ts";
 import { connect } from "./connect.ts";
 import { limits } from "./limits.ts";
 import { NotPrimary } from "./postgres-error.ts";
@@ -6,7 +7,7 @@ import { createSockets } from "./sockets.ts";
 
 /** A server that accepts writes. */
 export type ProbedServer = {
-  readonly config: ClientConfig;
+  readonly config: ServerConfig;
   /** The id of its timeline, which increases when a standby is promoted; 0 if it is unknown. */
   readonly timeline: number;
   /** Whether its setting is that commits are on the disk before they are reported. */
@@ -14,7 +15,7 @@ export type ProbedServer = {
 };
 
 /** Resolves if the server is a primary, and not one that was replaced. */
-export async function probe(config: ClientConfig, minTimeline: number): Promise<ProbedServer> {
+export async function probe(config: ServerConfig, minTimeline: number): Promise<ProbedServer> {
   const sockets = createSockets();
   setTimeout(() => sockets.destroy(), limits.probeMs).unref();
   const client = await connect(config, sockets);

@@ -118,6 +118,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
       },
       logins: createLoginAttempts(db, writer, run),
       cluster: undefined,
+      endpoints: [],
       health: health.health,
       onHealthChange: health.onHealthChange,
       async [Symbol.asyncDispose]() {

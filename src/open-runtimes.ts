@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { type OutcomeRecorder, openOutcomeRecorder } from "./deployments/outcome-recorder.ts";
@@ -7,6 +8,7 @@ import type { Options } from "./options/parse.ts";
 import { createClusterRuntime } from "./replicas/cluster-runtime.ts";
 import { openRuntimeByMode } from "./replicas/runtime-by-mode.ts";
 import { followRevisions } from "./runtime/follow-revisions.ts";
+import { modulesDirName } from "./runtime/modules-dir.ts";
 import type { RuntimeOptions } from "./runtime/options.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 import type { Retention } from "./store/flow-store.ts";
@@ -38,6 +40,7 @@ export async function openRuntimes(
     openRuntimeByMode(
       {
         ...options.runtime,
+        modulesDir: options.runtime.modules ? join(options.dataDir, modulesDirName) : undefined,
         processFile,
         protectedPorts,
         active: async () => store.flows.active(),

@@ -70,6 +70,7 @@ test("has a default for everything", () => {
       host: "localhost",
       port: 1880,
       dir: "data/runtime",
+      modules: true,
       deadlineMs: 30_000,
       nodeCloseTimeoutMs: 5000,
       freshProcess: "never",

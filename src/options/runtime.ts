@@ -36,6 +36,11 @@ export const runtime = z.strictObject({
   dir: text
     .optional()
     .describe("Working directory of the runtime. Flows can write only here, unless `runtime.allow` permits more."),
+  modules: flag
+    .default(true)
+    .describe(
+      "Whether the modules that `flowgate module install` has added are loaded. `false` starts the runtime without them.",
+    ),
   deadlineMs: milliseconds
     .default(runtimeDefaults.deadlineMs)
     .describe(

@@ -160,7 +160,7 @@ function spawnWith({ entry, dir, allow, maxOldSpaceMb, fence, launcher }: Comple
   return spawn(program, args, {
     cwd: dir,
     env: {
-      ...sandboxEnvironment(dir, allow),
+      ...sandboxEnvironment(allow),
       ...(fence !== undefined && { FLOWGATE_FENCING_TOKEN: String(fence.token) }),
     },
     stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],

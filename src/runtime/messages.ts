@@ -29,6 +29,8 @@ export type Initialize = {
   /** The process id of the parent. */
   readonly parentPid: number;
   readonly userDir: string;
+  /** The folder of added modules; absent: none are loaded. */
+  readonly modulesDir?: string;
   readonly nodeCloseTimeoutMs: number;
   readonly logLevel: LogLevel;
   readonly network: NetworkAccess;

@@ -27,8 +27,10 @@ export type SandboxPermissions = {
 export type RuntimeOptions = {
   /** Returns the newest revision. Called at each start of the child. */
   readonly active: () => Promise<Revision>;
-  /** The runtime's directory, where nodes can write files and npm can install more nodes. Created if missing. */
+  /** The runtime's directory, where nodes can write files. No code is loaded from there. Created if missing. */
   readonly dir: string;
+  /** The folder of added modules, which flows can read. Created if missing. Absent: no modules are added. */
+  readonly modulesDir?: string | undefined;
   /** The address of HTTP-in nodes. Port 0 selects a free one, which `status` reports. */
   readonly host: string;
   readonly port: number;
@@ -63,8 +65,9 @@ export type RuntimeOptions = {
 };
 
 export type CompleteOptions = Required<
-  Omit<RuntimeOptions, "maxOldSpaceMb" | "fence" | "processFile" | "allow" | "restart">
+  Omit<RuntimeOptions, "modulesDir" | "maxOldSpaceMb" | "fence" | "processFile" | "allow" | "restart">
 > & {
+  readonly modulesDir: string | undefined;
   readonly maxOldSpaceMb: number | undefined;
   readonly fence: Fence | undefined;
   readonly processFile: string | undefined;
@@ -96,6 +99,7 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     logLevel: "info",
     readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,
+    modulesDir: undefined,
     maxOldSpaceMb: undefined,
     fence: undefined,
     processFile: undefined,
@@ -110,7 +114,10 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
       ...runtimeDefaults.allow,
       ...options.allow,
       // The child has another working directory.
-      fileSystemRead: (options.allow?.fileSystemRead ?? []).map((path) => resolve(path)),
+      fileSystemRead: [
+        ...(options.modulesDir === undefined ? [] : [options.modulesDir]),
+        ...(options.allow?.fileSystemRead ?? []).map((path) => resolve(path)),
+      ],
       fileSystemWrite: (options.allow?.fileSystemWrite ?? []).map((path) => resolve(path)),
     },
   };

@@ -181,11 +181,20 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
   };
 }
 
-function initializeMessage({ dir, nodeCloseTimeoutMs, logLevel, allow, network, fence }: CompleteOptions): Initialize {
+function initializeMessage({
+  dir,
+  modulesDir,
+  nodeCloseTimeoutMs,
+  logLevel,
+  allow,
+  network,
+  fence,
+}: CompleteOptions): Initialize {
   return {
     kind: "initialize",
     parentPid: process.pid,
     userDir: dir,
+    ...(modulesDir !== undefined && { modulesDir }),
     nodeCloseTimeoutMs,
     logLevel,
     worker: allow.worker,

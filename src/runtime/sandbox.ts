@@ -58,14 +58,14 @@ export function hasWildcard(path: string): boolean {
 }
 
 /** Returns a subset of the environment variables: the others may contain the service's secrets. */
-export function sandboxEnvironment(userDir: string, allow: Required<SandboxPermissions>): NodeJS.ProcessEnv {
+export function sandboxEnvironment(allow: Required<SandboxPermissions>): NodeJS.ProcessEnv {
   const names = [...passedVariables, ...allow.env];
   const entries = names.flatMap((name) => {
     const value = process.env[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  // Nodes that write to the home directory can do so in `userDir` only.
-  return { HOME: userDir, ...Object.fromEntries(entries) };
+  // Without HOME, from which Node would load modules: the child sets it to the user folder later.
+  return Object.fromEntries(entries);
 }
 
 function programFiles(program: string): string[] {

@@ -5,7 +5,8 @@ import { createDeploymentQueue } from "./deployment-queue.ts";
 import { readFlowRuntime } from "./flow-runtime.ts";
 import { openInstanceKeeper } from "./instance-keeper.ts";
 import { lowerPriority } from "./lower-priority.ts";
-import { type RuntimeOptions, completeOptions } from "./options.ts";
+import { describeWritableModules, prepareModulesDir, warnOfUnloadedModules } from "./modules-dir.ts";
+import { type CompleteOptions, type RuntimeOptions, completeOptions } from "./options.ts";
 import { createRenewals } from "./renewals.ts";
 import type { RevisionResult, Runtime } from "./runtime.ts";
 import { createStateReporter } from "./state-reporter.ts";
@@ -16,7 +17,7 @@ import { prepareUserDir } from "./user-dir.ts";
  * can't be created; failures of the flows are reported by `status`.
  */
 export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
-  const options = completeOptions({ ...runtimeOptions, dir: prepareUserDir(runtimeOptions.dir) });
+  const options = openFolders(runtimeOptions);
   if (options.launcher.length === 0) {
     const message =
       "setpriv of util-linux is missing or can't start programs: a hostile flow can keep running after the service is killed. On Linux, install util-linux, or permit setpriv to start programs";
@@ -103,4 +104,16 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     kill: () => keeper.kill(),
     [Symbol.asyncDispose]: () => (stopped ??= stop()),
   };
+}
+
+/** Creates the folders of the runtime, and completes its options with their real paths. */
+function openFolders(options: RuntimeOptions): CompleteOptions {
+  const { log } = options;
+  const dir = prepareUserDir(options.dir);
+  const modulesDir = options.modulesDir === undefined ? undefined : prepareModulesDir(options.modulesDir);
+  const completed = completeOptions({ ...options, dir, modulesDir });
+  const problem = modulesDir && describeWritableModules(modulesDir, [dir, ...completed.allow.fileSystemWrite]);
+  if (problem !== undefined) log({ level: "error", message: problem }, "runtime");
+  warnOfUnloadedModules(dir, modulesDir, log);
+  return problem === undefined ? completed : { ...completed, modulesDir: undefined };
 }

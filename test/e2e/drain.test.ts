@@ -64,7 +64,7 @@ test("a call that exceeds the grace period is aborted, and delays neither the fl
 
 test("a deployment that waits for the runtime gets a response, and stays committed", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-drain-"));
-  const delayModule = join(dataDir, "runtime", "node_modules", "node-red-contrib-delay");
+  const delayModule = join(dataDir, "modules", "node_modules", "node-red-contrib-delay");
   const options = parseOptions({ port: 0, dataDir, runtime: { port: 0 }, log: { level: "silent" } });
   try {
     await cp(fileURLToPath(new URL("../fixtures/e2e/node-red-contrib-delay", import.meta.url)), delayModule, {

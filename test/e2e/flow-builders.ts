@@ -46,6 +46,6 @@ export function reporter(id: string, z: string, properties: Record<string, unkno
 /** Installs the type of that node in the runtime of a service, like npm. */
 export async function installReporter(dataDir: string): Promise<void> {
   const source = new URL("../fixtures/e2e/node-red-contrib-reporter", import.meta.url);
-  const target = join(dataDir, "runtime", "node_modules", "node-red-contrib-reporter");
+  const target = join(dataDir, "modules", "node_modules", "node-red-contrib-reporter");
   await cp(source, target, { recursive: true });
 }

@@ -54,17 +54,19 @@ export function fixture(name: string): URL {
 /** Opens a runtime in a new directory. Disposing removes the directory. */
 export async function runtimeUnderTest(
   options: Partial<RuntimeOptions> = {},
-  prepare?: (userDir: string) => Promise<void>,
+  prepare?: (modulesDir: string, userDir: string) => Promise<void>,
 ): Promise<OpenedRuntime> {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-runtime-"));
   const userDir = join(dataDir, "runtime");
-  await prepare?.(userDir);
+  const modulesDir = join(dataDir, "modules");
+  await prepare?.(modulesDir, userDir);
   const entries: LogEntry[] = [];
   const ownMessages: string[] = [];
   const listeners = new Set<() => void>();
   const runtime = openRuntime({
     active: async () => revision(0, []),
     dir: userDir,
+    modulesDir,
     host: "127.0.0.1",
     port: 0,
     processFile: join(dataDir, "runtime-process"),

@@ -18,7 +18,7 @@ test("finds a module that was installed after its nodes were missing, on reload"
   const flows = [tab("T"), probe("a", "T")];
   await runtime.apply(revision(1, flows), "full");
   expect(runtime.status()).toMatchObject({ state: "failed", message: "missing node types: probe" });
-  await installProbe(`${runtime.dataDir}/runtime`);
+  await installProbe(`${runtime.dataDir}/modules`);
   await runtime.apply(revision(1, flows), "reload");
   expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
 });

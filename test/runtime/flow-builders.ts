@@ -61,10 +61,10 @@ export function configProbe(id: string, z?: string): FlowNode {
   return { id, type: "probe-config", name: `the ${id}`, ...(z !== undefined && { z }) };
 }
 
-/** Copies the probe nodes into a userDir, as npm would install them. */
-export async function installProbe(userDir: string): Promise<void> {
+/** Copies the probe nodes into a folder of modules, as npm would install them. */
+export async function installProbe(modulesDir: string): Promise<void> {
   const source = new URL("../fixtures/runtime/node-red-contrib-probe", import.meta.url);
-  await cp(source, join(userDir, "node_modules", "node-red-contrib-probe"), { recursive: true });
+  await cp(source, join(modulesDir, "node_modules", "node-red-contrib-probe"), { recursive: true });
 }
 
 /** Code with which a function node gets access to `process`, since its vm does not isolate it. */

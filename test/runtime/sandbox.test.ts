@@ -240,7 +240,7 @@ test.each([
 ])("flows do not run while their directory has a link %s", async (_, target) => {
   await using runtime = await runtimeUnderTest(
     { active: async () => revision(1, []), restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 1 } },
-    async (userDir) => {
+    async (_modulesDir, userDir) => {
       await mkdir(`${userDir}/inside`, { recursive: true });
       await symlink("inside", `${userDir}/to-inside`);
       await symlink(target, `${userDir}/to-outside`);
@@ -254,10 +254,13 @@ test.each([
 
 test("a link may lead to where flows may write", async () => {
   await using other = await createFolder();
-  await using runtime = await runtimeUnderTest({ allow: { fileSystemWrite: [other.path] } }, async (userDir) => {
-    await mkdir(userDir, { recursive: true });
-    await symlink(other.path, `${userDir}/shared`);
-  });
+  await using runtime = await runtimeUnderTest(
+    { allow: { fileSystemWrite: [other.path] } },
+    async (_modulesDir, userDir) => {
+      await mkdir(userDir, { recursive: true });
+      await symlink(other.path, `${userDir}/shared`);
+    },
+  );
   await runtime.untilState("running");
   expect(runtime.status().message).toBeUndefined();
 });

@@ -17,10 +17,10 @@ test("runs the newest revision of the store after the start", async () => {
   expect(runtime.status()).toMatchObject({ httpPort: 1, message: undefined });
 });
 
-test("creates the runtime's directory with access for its owner only", async () => {
+test("creates the directories of files and modules with access for its owner only", async () => {
   await using runtime = await runtimeUnderTest({ entry: ready });
   expect((await stat(`${runtime.dataDir}/runtime`)).mode & 0o777).toBe(0o700);
-  expect((await stat(`${runtime.dataDir}/runtime/package.json`)).isFile()).toBe(true);
+  expect((await stat(`${runtime.dataDir}/modules`)).mode & 0o777).toBe(0o700);
 });
 
 test("starts with the store's revision, even if it was not passed to apply", async () => {

@@ -357,7 +357,7 @@ test.each([
 test("a gateway reports all services but the flows as serving until they have started, without a token", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "flowgate-health-"));
   try {
-    const waits = join(dataDir, "runtime", "node_modules", "node-red-contrib-delay");
+    const waits = join(dataDir, "modules", "node_modules", "node-red-contrib-delay");
     await cp(fileURLToPath(new URL("../fixtures/e2e/node-red-contrib-delay", import.meta.url)), waits, {
       recursive: true,
     });

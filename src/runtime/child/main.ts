@@ -29,7 +29,7 @@ import { createNetworkPolicy } from "../network-policy.ts";
 import { openParentChannel } from "./parent-channel.ts";
 import { startDeadlineWatchdog, startParentWatchdog } from "./parent-watchdog.ts";
 import { createEventWaiter, describeFailure, isStartResult } from "./runtime-events.ts";
-import { createSettings } from "./runtime-settings.ts";
+import { createSettings, loadModulesFrom } from "./runtime-settings.ts";
 import { hardenSandbox } from "./sandbox-hardening.ts";
 import { avoidDeepFlowCopy } from "./shallow-flow-copy.ts";
 import { assertLinksStayInside } from "./symbolic-links.ts";
@@ -139,6 +139,9 @@ async function initialize(message: Initialize): Promise<void> {
   if (!message.worker) process.permission.drop("worker");
   assertLinksStayInside(message.userDir);
 
+  // Not in its environment from the start: Node would load modules from there.
+  process.env["HOME"] ??= message.userDir;
+  loadModulesFrom(message.modulesDir);
   const settings = createSettings(message, storage.module, log.handle);
   util.init(settings);
   runtime.init(settings, server);

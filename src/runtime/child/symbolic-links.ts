@@ -12,8 +12,8 @@ export function assertLinksStayInside(directory: string): void {
     const link = join(entry.parentPath, entry.name);
     if (permission.has("fs.write", readTarget(link))) continue;
     throw new Error(
-      `the symbolic link ${relative(directory, link)} in runtime.dir leads out of it: remove it, install a copy ` +
-        "(npm install --install-links), or add its target to runtime.allow.fileSystemWrite",
+      `the symbolic link ${relative(directory, link)} in runtime.dir leads out of it: remove it, ` +
+        "or add its target to runtime.allow.fileSystemWrite",
     );
   }
 }

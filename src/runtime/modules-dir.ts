@@ -1,0 +1,127 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
+import { join, relative } from "node:path";
+import { makeDirectory } from "../make-directory.ts";
+import type { CompleteOptions } from "./options.ts";
+
+/** The name of the folder of added modules in the data directory. Flows can read it, and never write it. */
+export const modulesDirName = "modules";
+
+/** A module in a package.json: an npm package, and an exact version or a range of versions. */
+type ModuleSpec = { readonly name: string; readonly version: string | undefined };
+
+const namePart = String.raw`[a-z0-9][a-z0-9._~-]*`;
+const namePattern = new RegExp(`^(?:@${namePart}/)?${namePart}$`, "i");
+const rangePattern = /^[~^<>=*\w][\w.+~^<>=* |-]*$/;
+/** npm takes these for files. */
+const filePattern = /\.(?:tgz|tar|tar\.gz)$/i;
+
+/** Whether npm takes it for the name of a package in a registry. */
+function isModuleName(name: string): boolean {
+  return name.length <= 214 && namePattern.test(name) && !filePattern.test(name);
+}
+
+/** Whether npm takes it for a version, a range or a tag of a package in a registry, and not for a file, a URL or a repository. */
+function isVersionRange(range: string): boolean {
+  return range.length <= 100 && rangePattern.test(range) && !filePattern.test(range);
+}
+
+/**
+ * Creates the folder of added modules if it is missing, makes it private to its owner, and returns its real path. An installation that
+ * was interrupted while it replaced the folder is undone.
+ */
+export function prepareModulesDir(path: string): string {
+  if (!existsSync(path) && existsSync(previousModulesDir(path))) renameSync(previousModulesDir(path), path);
+  makeDirectory(path);
+  chmodSync(path, 0o700);
+  const manifest = join(path, "package.json");
+  if (!existsSync(manifest)) {
+    const content = { name: "flowgate-modules", description: "Modules of the flow runtime", private: true };
+    writeFileSync(manifest, `${JSON.stringify(content, undefined, 2)}\n`);
+  }
+  return realpathSync(path);
+}
+
+/** Where the folder is moved while an installation replaces it. */
+function previousModulesDir(path: string): string {
+  return `${path}.previous`;
+}
+
+/** The modules in the package.json of a folder. Names and versions that npm would not take from a registry are left out. */
+function readModules(directory: string): ModuleSpec[] {
+  const { dependencies } = readManifest(join(directory, "package.json"));
+  const entries = typeof dependencies === "object" && dependencies !== null ? Object.entries(dependencies) : [];
+  return entries
+    .filter(([name]) => isModuleName(name))
+    .slice(0, maxModules)
+    .map(([name, range]) => {
+      const installed = readManifest(join(directory, "node_modules", name, "package.json"))["version"] ?? range;
+      return { name, version: typeof installed === "string" && isVersionRange(installed) ? installed : undefined };
+    });
+}
+
+const maxModules = 200;
+const maxManifestBytes = 1024 * 1024;
+
+/** Reads a file that flows may have written: any size, any content, or a link. */
+function readManifest(path: string): Record<string, unknown> {
+  try {
+    const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      const stat = fstatSync(fd);
+      if (!stat.isFile() || stat.size > maxManifestBytes) return {};
+      const value: unknown = JSON.parse(readFileSync(fd, "utf8"));
+      return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return {};
+  }
+}
+
+function formatModule({ name, version }: ModuleSpec): string {
+  if (version === undefined) return name;
+  const spec = `${name}@${version}`;
+  return /^[\w@%+=:,./-]+$/.test(spec) ? spec : `'${spec}'`;
+}
+
+/** Why the modules must not be loaded: flows could have written them. Undefined if that is not possible. */
+export function describeWritableModules(modulesDir: string, writable: readonly string[]): string | undefined {
+  const isWritable = writable.some((path) => contains(path, modulesDir) || contains(modulesDir, path));
+  return !isWritable
+    ? undefined
+    : `added modules are not loaded, since flows can write their folder, "${modulesDirName}" in the data directory: choose another ` +
+        "runtime.dir, or remove it from runtime.allow.fileSystemWrite";
+}
+
+function contains(folder: string, path: string): boolean {
+  return !/^\.\.(?:\/|$)/.test(relative(folder, path));
+}
+
+/** Logs which modules in the user folder are not loaded, as they were before there was a folder that flows can't write. */
+export function warnOfUnloadedModules(dir: string, modulesDir: string | undefined, log: CompleteOptions["log"]): void {
+  const installed = new Set(modulesDir === undefined ? [] : readModules(modulesDir).map(({ name }) => name));
+  const modules = readModules(dir).filter(({ name }) => !installed.has(name));
+  if (modules.length === 0) return;
+  log(
+    {
+      level: "warn",
+      message:
+        `the modules in runtime.dir are not loaded, since flows can write there: ${modules.map(({ name }) => name).join(", ")}. ` +
+        "Flows can have changed this list. Install those that you know with " +
+        `"flowgate module install ${modules.map(formatModule).join(" ")}", then run "flowgate runtime restart"`,
+    },
+    "runtime",
+  );
+}

@@ -1,0 +1,98 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { revision, runtimeUnderTest } from "./builders.ts";
+import { endpoint, escape, functionNode, installProbe, probe, tab } from "./flow-builders.ts";
+import { plantedCode } from "./planted-code.ts";
+
+/** Writes files in the working directory. */
+function writeFiles(files: Readonly<Record<string, string>>): string {
+  return `${escape} const load = (name) => host.getBuiltinModule(name);
+    for (const [path, content] of Object.entries(${JSON.stringify(files)})) {
+      load("fs").mkdirSync(load("path").dirname(path), { recursive: true });
+      load("fs").writeFileSync(path, content);
+    }`;
+}
+
+test("loads no code at the next start that flows have written", async () => {
+  await using runtime = await runtimeUnderTest();
+  const loaded = () => readFile(join(runtime.dataDir, "runtime", "loaded"), "utf8").catch(() => "");
+  await runtime.apply(revision(1, endpoint("/write", writeFiles(plantedCode))), "full");
+  expect(await runtime.get("/write")).toBe("{}");
+  for (const path of Object.keys(plantedCode)) {
+    expect(await readFile(join(runtime.dataDir, "runtime", path), "utf8")).toBe(plantedCode[path]);
+  }
+  const socket = { id: "socket", type: "websocket-listener", path: "/socket", wholemsg: "false" };
+  const corrected = [
+    ...endpoint("/home", `${escape} msg.payload = host.env.HOME`),
+    socket,
+    { id: "in", type: "websocket in", z: "/home-tab", x: 1, y: 1, server: "socket", wires: [[]] },
+  ];
+  await runtime.restart(revision(2, corrected));
+  expect(runtime.status()).toMatchObject({ state: "running" });
+  expect(await runtime.get("/home")).toBe(join(runtime.dataDir, "runtime"));
+  expect(await loaded()).toBe("");
+  await runtime.apply(revision(3, [tab("T"), { ...probe("a", "T"), type: "planted" }]), "full");
+  expect(runtime.status()).toMatchObject({ state: "failed", message: "missing node types: planted" });
+  const libs = [{ var: "library", module: "library" }];
+  await runtime.apply(revision(4, [tab("T"), { ...functionNode("a", { z: "T" }), libs }]), "full");
+  expect(runtime.status().state).toBe("failed");
+  expect(await loaded()).toBe("");
+});
+
+test("flows can read added modules, and not write them", async () => {
+  await using runtime = await runtimeUnderTest({}, installProbe);
+  const path = "../modules/node_modules/node-red-contrib-probe/package.json";
+  const code = `${escape} const fs = host.getBuiltinModule("fs");
+    const outcome = (run) => { try { run(); return "done"; } catch (error) { return error.code; } };
+    msg.payload = [
+      () => fs.readFileSync("${path}"),
+      () => fs.writeFileSync("${path}", "{}"),
+      () => fs.writeFileSync("../modules/package.json", "{}"),
+      () => fs.mkdirSync("../modules/nodes"),
+      () => fs.rmSync("../modules/node_modules", { recursive: true }),
+      () => fs.renameSync("../modules", "moved"),
+      () => fs.linkSync("${path}", "linked"),
+      () => fs.symlinkSync("../modules", "linked"),
+    ].map(outcome)`;
+  await runtime.apply(revision(1, endpoint("/try", code)), "full");
+  const denied = Array.from({ length: 7 }, () => "ERR_ACCESS_DENIED");
+  expect(JSON.parse(await runtime.get("/try"))).toEqual(["done", ...denied]);
+});
+
+describe("modules in the runtime's folder, where they were loaded before", () => {
+  const write = async (dir: string, files: Record<string, string>) => {
+    for (const [path, content] of Object.entries(files)) {
+      await mkdir(dirname(join(dir, path)), { recursive: true });
+      await writeFile(join(dir, path), content);
+    }
+  };
+
+  test("are named at the start, with the command that installs them, in a form that npm takes from a registry", async () => {
+    await using runtime = await runtimeUnderTest({}, async (modulesDir, userDir) => {
+      await write(userDir, {
+        "package.json": JSON.stringify({
+          dependencies: {
+            "node-red-contrib-one": "^1.0.0",
+            "@scope/two": ">=2 <3",
+            three: "git+ssh://git@example.com/three.git",
+            "four; touch x": "1.0.0",
+            "five.tgz": "1.0.0",
+            six: "file:../six",
+            "--prefix": "1.0.0",
+            "../seven": "1.0.0",
+            present: "1.0.0",
+          },
+        }),
+        "node_modules/node-red-contrib-one/package.json": JSON.stringify({ version: "1.2.3" }),
+      });
+      await write(modulesDir, { "package.json": JSON.stringify({ dependencies: { present: "1.0.0" } }) });
+    });
+    const { message } = await runtime.untilLogged(/are not loaded/);
+    expect(message).toBe(
+      "the modules in runtime.dir are not loaded, since flows can write there: node-red-contrib-one, @scope/two, three, six. " +
+        "Flows can have changed this list. Install those that you know with " +
+        `"flowgate module install node-red-contrib-one@1.2.3 '@scope/two@>=2 <3' three six", then run "flowgate runtime restart"`,
+    );
+  });
+});

@@ -33,7 +33,7 @@ async function run(commandLine: Command, argv: readonly string[]): Promise<void>
     await commandLine.parseAsync([...words], { from: "user" });
   } catch (error) {
     if (error instanceof CommanderError) {
-      end(error, pathOf(commandLine, words));
+      end(error, findPath(commandLine, words));
     } else {
       throw error;
     }
@@ -57,26 +57,36 @@ function assertNoCommand(commandLine: Command, words: readonly string[]): void {
   }
 }
 
-/** Help and versions, which commander has printed, are no failures. */
-function end({ exitCode, code, message }: CommanderError, command: string): void {
+/** Help and versions, which commander has printed, are no failures. `path` leads to the command of the error. */
+function end({ exitCode, code, message }: CommanderError, path: readonly Command[]): void {
   if (exitCode === 0) return;
   // A group of commands without a command: commander has printed its help.
   if (code === "commander.help") throw new CliFailure("");
   const [first = "", ...rest] = message.replace(/^error: /, "").split("\n");
-  const hints = rest.map((line) => ` ${line.replace(/^\((.*)\)$/, "$1")}`);
+  const beginning = suggestBeginning(first, path);
+  const hints = beginning ?? rest.map((line) => ` ${line.replace(/^\((.*)\)$/, "$1")}`).join("");
   const problem = `${first.charAt(0).toUpperCase()}${first.slice(1)}`.replace(/\.?$/, ".");
-  throw usageFailure(`${problem}${hints.join("")}`, command);
+  throw usageFailure(`${problem}${hints}`, path.map((command) => command.name()).join(" "));
 }
 
-/** The path of the command that the words name, such as `flowgate audit verify`. */
-function pathOf(root: Command, words: readonly string[]): string {
-  let command = root;
-  const path = [root.name()];
+/** Suggests the commands or flags that begin with an unknown one. commander knows only similar ones of about the same length. */
+function suggestBeginning(problem: string, path: readonly Command[]): string | undefined {
+  const [, kind, word = ""] = /^unknown (command|option) '(.+)'$/.exec(problem) ?? [];
+  const names =
+    kind === "command"
+      ? path.slice(-1).flatMap((command) => command.commands.flatMap((each) => [each.name(), ...each.aliases()]))
+      : path.flatMap((command) => command.options.flatMap(({ long }) => long ?? []));
+  const found = word.replace(/^-+/, "") === "" ? [] : names.filter((name) => name.startsWith(word));
+  if (found.length === 0) return undefined;
+  return ` Did you mean ${found.length === 1 ? "" : "one of "}${found.join(", ")}?`;
+}
+
+/** The commands that the words name, from the root, such as `flowgate`, `audit` and `verify`. */
+function findPath(root: Command, words: readonly string[]): Command[] {
+  const path = [root];
   for (const word of words) {
-    const found = command.commands.find((each) => each.name() === word || each.aliases().includes(word));
-    if (found === undefined) continue;
-    command = found;
-    path.push(found.name());
+    const found = path.at(-1)?.commands.find((each) => each.name() === word || each.aliases().includes(word));
+    if (found !== undefined) path.push(found);
   }
-  return path.join(" ");
+  return path;
 }

@@ -14,7 +14,7 @@ export type AutomaticUndoOptions = {
 };
 
 /**
- * Deploys the parent of a failed revision again. Resolves with undefined if there is nothing to undo any more: it has
+ * Deploys the parent of a failed revision again, with the type of the failed deployment. Resolves with undefined if there is nothing to undo any more: it has
  * no parent, or another revision has replaced it.
  */
 export async function undoAutomatically(
@@ -33,7 +33,7 @@ export async function undoAutomatically(
       ...origin,
       parent: failed.rev,
       cause: "automatic_undo",
-      deploymentType: "full",
+      deploymentType: failed.deploymentType,
       restoredRev: previous.rev,
       flows: previous.flows,
       credentials: previous.credentials,
@@ -48,7 +48,7 @@ export async function undoAutomatically(
     throw error;
   }
   log.warn({ rev: failed.rev, restored: previous.rev, reason: result.message }, "the deployment was undone");
-  await runtime.apply(revision, "full");
+  await runtime.apply(revision, revision.deploymentType);
   return { outcome: "undone", missingTypes: result.missingTypes, message: result.message, rev: revision.rev };
 }
 

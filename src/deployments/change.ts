@@ -8,6 +8,8 @@ export type Content = {
   readonly credentials: CredentialSets;
   /** The earlier revision that has this content. */
   readonly restoredRev?: string | undefined;
+  /** Replaces that of the change. */
+  readonly deploymentType?: DeploymentType | undefined;
 };
 
 /** A change of the active flows. */

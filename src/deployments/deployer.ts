@@ -58,7 +58,7 @@ export function createDeployer({ store, analysis, audit, runtime, probations }: 
     }
     const active = store.active();
     if (active.rev === first.rev) {
-      const started = await start(active, change.deploymentType, { ...call, undoOnFailure: false });
+      const started = await start(active, active.deploymentType, { ...call, undoOnFailure: false });
       return { ...started, merge: mergeOf(active) };
     }
     const entry = await store.findEntry(first.rev);
@@ -79,7 +79,7 @@ export function createDeployer({ store, analysis, audit, runtime, probations }: 
         throw error;
       }
       const { revision, merge } = committed;
-      return { ...(await start(revision, change.deploymentType, call)), merge };
+      return { ...(await start(revision, revision.deploymentType, call)), merge };
     },
 
     async reload(call) {

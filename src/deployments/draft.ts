@@ -7,7 +7,7 @@ import { fingerprint } from "./fingerprint.ts";
 /** The revision that a change makes. */
 export function toDraft(
   change: Change,
-  { flows, credentials, restoredRev }: Content,
+  { flows, credentials, restoredRev, deploymentType = change.deploymentType }: Content,
   { origin, message, idempotencyKey, waitMs, undoOnFailure }: DeploymentCall,
   parent: string,
 ): RevisionDraft {
@@ -15,7 +15,7 @@ export function toDraft(
     ...origin,
     parent,
     cause: change.cause,
-    deploymentType: change.deploymentType,
+    deploymentType,
     flows,
     credentials,
     restoredRev,

@@ -57,21 +57,23 @@ export function createObservedDeployer({
     });
 
   async function observe(
-    type: DeploymentType,
+    requested: DeploymentType,
     { trace, startMs, origin, signal }: DeploymentCall & ObservedCall,
     deployment: Promise<Deployed>,
   ): Promise<Deployed> {
-    const count = (outcome: DeploymentMetricOutcome): void =>
+    const count = (type: DeploymentType, outcome: DeploymentMetricOutcome): void =>
       observer.deployed(type, outcome, (performance.now() - startMs) / 1000);
     let deployed: Deployed;
     try {
       deployed = await deployment;
     } catch (error) {
-      count(signal.aborted ? "canceled" : outcomeOfError(error));
+      count(requested, signal.aborted ? "canceled" : outcomeOfError(error));
       throw error;
     }
     const { revision, outcome } = deployed;
-    count(toMetric(outcome));
+    // A reload makes no revision.
+    const type = requested === "reload" ? requested : revision.deploymentType;
+    count(type, toMetric(outcome));
     log.info(
       {
         requestId: origin.requestId,

@@ -34,11 +34,12 @@ afterAll(() => service?.[Symbol.asyncDispose]());
 const flowgate = (...args: string[]): Promise<Outcome> => runCli(args, { env });
 const bearer = (): Record<string, string> => ({ authorization: `Bearer ${env["FLOWGATE_TOKEN"]}` });
 
-async function deploy(flows: readonly Node[], message: string): Promise<string> {
+async function deploy(flows: readonly Node[], message: string, type = "full"): Promise<string> {
   const headers = {
     ...bearer(),
     "content-type": "application/json",
     "service-api-version": "v2",
+    "service-deployment-type": type,
     ...(message !== "" && { "service-deployment-message": message }),
   };
   return (
@@ -158,6 +159,25 @@ test("undoes a deployment, and restores an earlier one", async () => {
     new RegExp(`  restore of ${revs[0]?.slice(0, 8)}  .*\n.*  undo, back to ${revs[1]?.slice(0, 8)}  `),
   );
   expect((await flowgate("rollback", revs[0] ?? "")).stdout).toMatch(/^No changes: revision \S{8} remains active\.\n$/);
+});
+
+test("names the target of an undo, its outcome and what restarts", async () => {
+  const good = await deploy(withPrice(5), "five");
+  await deploy(withPrice(6), "six", "nodes");
+  const undone = await flowgate("undo");
+  expect(undone.stdout).toMatch(
+    new RegExp(
+      `^Back to +revision ${good.slice(0, 8)} \\("five", by ada, .*\\)\nOutcome then +running\n` +
+        "Nodes to restart +the changed ones \\(type nodes\\)\n\n0 added, 0 removed, 1 changed\n",
+    ),
+  );
+  const { stdout } = await flowgate("show", "@", "-o", "json");
+  expect(JSON.parse(stdout)).toMatchObject({ revision: { cause: "undo", deploymentType: "nodes" } });
+  await deploy([tab("T"), { id: "m", type: "not-installed", z: "T", x: 1, y: 1 }], "broken");
+  await deploy(withPrice(5), "repaired");
+  expect((await flowgate("undo", "--type", "full")).stdout).toMatch(
+    /\nOutcome then +failed: missing node types: not-installed\nNodes to restart +all \(type full\)\n/,
+  );
 });
 
 test.skipIf(!hasTerminal)("asks before an undo at a terminal, and shows colours", async () => {

@@ -2,7 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { DeploymentOutcome, FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService, RevisionView } from "../../gen/flowgate/v1/revisions_pb.ts";
-import { functionNode, reporter, tab } from "./flow-builders.ts";
+import { counting, endpoint, functionNode, reporter, startsEndpoint, tab } from "./flow-builders.ts";
 import { v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Json, useOperators } from "./operators.ts";
@@ -197,6 +197,37 @@ describe("restoring", () => {
       expect(await activeFlows()).toEqual([tab(name)]);
     },
   );
+
+  test.each(["nodes", "flows", "full"])("undo restarts what the deployment of type %s has restarted", async (type) => {
+    const changed = (name: string) => [tab("T"), counting("kept", "T"), counting("changed", "T", { name })];
+    const starts = async () => JSON.parse(await running().get("/starts", tokens["ada"])) as Record<string, number>;
+    await deployAs("ada", [...startsEndpoint, ...changed("before")]);
+    const bad = await deployAs("ada", [...startsEndpoint, ...changed("after")], {}, type);
+    const before = await starts();
+    const request = { headers: { "idempotency-key": `"undo ${type}"` }, body: JSON.stringify({ rev: bad }) };
+    const undone = await send("POST", "/flows:undo", request);
+    expect(await revision((undone.json() as { rev: string }).rev)).toMatchObject({ deploymentType: type });
+    const after = await starts();
+    expect([after["kept"], after["changed"]]).toEqual([
+      (before["kept"] ?? 0) + (type === "full" ? 1 : 0),
+      (before["changed"] ?? 0) + 1,
+    ]);
+    // A repeated request gets the same answer, and one with another type is another request.
+    expect((await send("POST", "/flows:undo", request)).json()).toEqual(undone.json());
+    const typed = { ...request, headers: { ...request.headers, "service-deployment-type": "full" } };
+    expect((await send("POST", "/flows:undo", typed)).json()).toMatchObject({ code: "idempotency_key_reused" });
+  });
+
+  test("undo repairs flows that a deployment of changed nodes could not start", async () => {
+    const alive = endpoint("/alive", "msg.payload = 'yes'");
+    await deployAs("ada", alive);
+    await deployAs("ada", [...alive, tab("F"), { id: "m", type: "not-installed", z: "F", x: 1, y: 1 }], {}, "nodes");
+    expect((await newest())["outcome"]).toBe("failed");
+    const reply = await send("POST", "/flows:undo");
+    expect(reply.headers["service-deployment-outcome"]).toBe("running");
+    expect(await newest()).toMatchObject({ deploymentType: "nodes" });
+    expect(await running().get("/alive", tokens["ada"])).toBe("yes");
+  });
 
   test("an undo can't have the deployment type reload", async () => {
     const reply = await send("POST", "/flows:undo", { headers: { "service-deployment-type": "reload" } });

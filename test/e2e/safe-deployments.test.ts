@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { DeploymentOutcome, FlowsService, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
-import { endpoint, functionNode, type Node, tab } from "./flow-builders.ts";
+import { counting, endpoint, functionNode, type Node, startsEndpoint, tab } from "./flow-builders.ts";
 import { call, rpcProtocols } from "./rpc.ts";
 import { eventually, startService } from "./service.ts";
 import { type Json, useOperators } from "./operators.ts";
@@ -49,6 +49,21 @@ describe("a safe deployment", () => {
     },
     60_000,
   );
+
+  test("that only restarts changed nodes is undone in the same way", async () => {
+    const kept = [...startsEndpoint, tab("T"), counting("kept", "T")];
+    await deployAs("ada", kept);
+    const starts = async () => JSON.parse(await running().get("/starts", tokens["ada"])) as Record<string, number>;
+    const before = await starts();
+    const failing = functionNode("e", { z: "T", initialize: "throw new Error('start')" });
+    const reply = await tryDeploy(running(), { flows: [...kept, failing] }, "nodes", {
+      ...tokens["ada"],
+      ...undoing(3),
+    });
+    expect(reply.headers["service-deployment-outcome"]).toBe("undone");
+    expect(await newest()).toMatchObject({ cause: "automatic_undo", deploymentType: "nodes", outcome: "running" });
+    expect(await starts()).toEqual(before);
+  });
 
   test("is undone without waiting if it can't be started", async () => {
     await deployAs("ada", [tab("good")]);

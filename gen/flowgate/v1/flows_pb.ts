@@ -391,7 +391,7 @@ export type UndoFlowsRequest = Message<"flowgate.v1.UndoFlowsRequest"> & {
   rev?: string | undefined;
 
   /**
-   * Which nodes are restarted. Defaults to full; reload is invalid.
+   * Which nodes are restarted. Defaults to the type of the deployment that is undone; reload is invalid.
    *
    * @generated from field: flowgate.v1.DeploymentType deployment_type = 2;
    */

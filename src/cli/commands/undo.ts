@@ -24,5 +24,5 @@ export function defineUndo(root: Command): void {
         await undo(context, flags);
       }),
     );
-  addDeploymentFlags(command);
+  addDeploymentFlags(command, ["full", "nodes", "flows"], "that of the deployment that is undone");
 }

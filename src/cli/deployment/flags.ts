@@ -9,7 +9,8 @@ export type DeploymentFlags = {
   readonly yes?: true;
 };
 
-const restarted = {
+/** Which nodes restart. */
+export const restarted = {
   full: "all",
   nodes: "the changed ones",
   flows: "the changed ones and those wired to them",
@@ -18,9 +19,13 @@ const restarted = {
 
 export type DeploymentTypeName = keyof typeof restarted;
 
-/** Adds these flags, of which `types` are the values of `--type`, the default first. */
-export function addDeploymentFlags(command: Command, types?: readonly DeploymentTypeName[]): Command {
-  return addTypeFlag(command, types)
+/** Adds these flags, of which `types` are the values of `--type`, the default first unless it is described. */
+export function addDeploymentFlags(
+  command: Command,
+  types?: readonly DeploymentTypeName[],
+  defaultType?: string,
+): Command {
+  return addTypeFlag(command, types, defaultType)
     .option("-m, --message <text>", "comment to keep with the revision")
     .option("--wait <seconds>", "end when the flows have run without failure for this time", parseSeconds)
     .option("--undo-on-failure", "deploy the previous flows again if these fail within --wait (by default 10 seconds)")
@@ -30,10 +35,11 @@ export function addDeploymentFlags(command: Command, types?: readonly Deployment
 export function addTypeFlag(
   command: Command,
   types: readonly DeploymentTypeName[] = ["full", "nodes", "flows"],
+  defaultType: string | undefined = types[0],
 ): Command {
   const description = types.map((type) => `${type} (${restarted[type]})`).join(", ");
   return command.addOption(
-    new Option("--type <type>", `which nodes restart: ${description}; by default ${types[0]}`).choices(types),
+    new Option("--type <type>", `which nodes restart: ${description}; by default ${defaultType}`).choices(types),
   );
 }
 

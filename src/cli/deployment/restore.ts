@@ -1,14 +1,17 @@
 import { create } from "@bufbuild/protobuf";
-import { type Revision, RevisionCause, SetFlowsResponseSchema } from "@flowgate/client";
+import { DeploymentTypeSchema, type Revision, RevisionCause, SetFlowsResponseSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/client-action.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
+import { enumWord } from "../output/enum-word.ts";
+import { printable } from "../output/printable.ts";
 import { describeRevision } from "../revisions/describe-revision.ts";
 import { findRevision, shortRev } from "../revisions/find-revision.ts";
+import { styleOutcome } from "../revisions/style-outcome.ts";
 import { confirmDeployment } from "./confirm.ts";
 import { finishDeployment } from "./finish.ts";
 import { deploymentFields } from "./fields.ts";
-import type { DeploymentFlags } from "./flags.ts";
+import { type DeploymentFlags, type DeploymentTypeName, restarted } from "./flags.ts";
 import { showPreview } from "./preview.ts";
 import { printResponse } from "./print-response.ts";
 
@@ -24,9 +27,10 @@ export async function undo(context: ClientContext, flags: DeploymentFlags): Prom
       `There is nothing to undo: ${describeRevision(active)} has undone a deployment that failed. Deploy another one with: flowgate rollback REV`,
     );
   }
-  await preview(context, active, active.parent);
+  const type = flags.type ?? enumWord(DeploymentTypeSchema, active.deploymentType);
+  await preview(context, active, await findRevision(session, active.parent), type);
   await confirmDeployment(`Undo ${describeRevision(active)}?`, flags);
-  const request = { ...deploymentFields(flags), rev: active.rev };
+  const request = { ...deploymentFields({ ...flags, type }), rev: active.rev };
   await finishDeployment(context, () => session.flows.undoFlows(request), flags);
 }
 
@@ -34,7 +38,7 @@ export async function undo(context: ClientContext, flags: DeploymentFlags): Prom
 export async function rollback(context: ClientContext, name: string, flags: DeploymentFlags): Promise<void> {
   const { session, output } = context;
   const [active, target] = await Promise.all([findRevision(session, "@"), findRevision(session, name)]);
-  if (!(await preview(context, active, target.rev))) {
+  if (!(await preview(context, active, target, flags.type ?? "full"))) {
     const response = create(SetFlowsResponseSchema, { rev: active.rev });
     await printResponse(output, response, `No changes: revision ${shortRev(active.rev)} remains active.`);
     return;
@@ -44,10 +48,21 @@ export async function rollback(context: ClientContext, name: string, flags: Depl
   await finishDeployment(context, () => session.revisions.restoreRevision(request), flags);
 }
 
-/** Shows what changes if the flows of a revision are deployed. Returns false if nothing does. */
-async function preview({ session, output }: ClientContext, { rev: base }: Revision, rev: string): Promise<boolean> {
-  const { diff, text } = await session.revisions.diffRevision({ rev, base });
+/** Shows what changes and restarts if the flows of a revision are deployed. Returns false if nothing changes. */
+async function preview(
+  { session, output }: ClientContext,
+  { rev: base }: Revision,
+  target: Revision,
+  type: string,
+): Promise<boolean> {
+  const { diff, text } = await session.revisions.diffRevision({ rev: target.rev, base });
   if (diff === undefined || diff.containers.length === 0) return false;
-  showPreview(output, `${styleDiff(text, output)}\n`);
+  const outcome = styleOutcome(target.outcome, output);
+  const fields = output.fields([
+    ["Back to", describeRevision(target)],
+    ["Outcome then", target.outcomeMessage === "" ? outcome : `${outcome}: ${printable(target.outcomeMessage)}`],
+    ["Nodes to restart", `${restarted[type as DeploymentTypeName]} (type ${type})`],
+  ]);
+  showPreview(output, `${fields}\n\n${styleDiff(text, output)}\n`);
   return true;
 }

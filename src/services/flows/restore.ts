@@ -1,6 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { DeploymentType as DeploymentTypeMessage } from "../../../gen/flowgate/v1/flows_pb.ts";
-import type { Change } from "../../deployments/change.ts";
+import { DeploymentType as DeploymentTypeMessage } from "../../../gen/flowgate/v1/flows_pb.ts";
+import type { Change, Content } from "../../deployments/change.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { DeploymentType } from "../../flows/configuration.ts";
@@ -32,17 +32,22 @@ export function restoreChange(
   };
 }
 
-/** Makes the content of the active revision's parent active again. `rev` is the revision that the request names. */
+/**
+ * Makes the content of the active revision's parent active again. `rev` is the revision that the request names. The type defaults to
+ * that of the deployment that is undone.
+ */
 export function undoChange(
   rev: string | undefined,
-  deploymentType: DeploymentType,
+  requestedType: DeploymentTypeMessage,
   context: RestoreContext,
   options: RestoreOptions,
 ): Change {
+  const deploymentType = parseTypeWithoutReload(requestedType);
+  const isDefault = requestedType === DeploymentTypeMessage.UNSPECIFIED;
   return {
     cause: "undo",
     deploymentType,
-    apply({ cause, parent }) {
+    async apply({ cause, parent, deploymentType: undoneType }) {
       // Its parent has failed.
       if (cause === "automatic_undo") {
         throw nothingToUndo("the last deployment was undone automatically: restore a revision by its rev instead");
@@ -50,9 +55,10 @@ export function undoChange(
       if (parent === undefined) {
         throw nothingToUndo("the active revision is the first one");
       }
-      return read(parent, context, options);
+      const content = await read(parent, context, options);
+      return isDefault ? { ...content, deploymentType: undoneType } : content;
     },
-    identity: () => [rev ?? ""],
+    identity: () => (isDefault ? [rev ?? "", "default"] : [rev ?? ""]),
   };
 }
 
@@ -72,11 +78,7 @@ export function parseTypeWithoutReload(value: DeploymentTypeMessage): Deployment
   return type;
 }
 
-async function read(
-  rev: string,
-  context: RestoreContext,
-  { store, analysis }: RestoreOptions,
-): Promise<Awaited<ReturnType<Change["apply"]>>> {
+async function read(rev: string, context: RestoreContext, { store, analysis }: RestoreOptions): Promise<Content> {
   const { flows, credentials } = await findRevision(store, rev, context);
   const { violation } = await retainingMemory(context, () => analysis.validate({ flows, credentials }));
   if (violation !== undefined) {

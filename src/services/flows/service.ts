@@ -7,7 +7,7 @@ import { readDeploymentCall } from "../deployment-call.ts";
 import { findRevision } from "./find-revision.ts";
 import { planFlows, type PlanFlowsOptions } from "./plan-flows.ts";
 import { toGetFlowsResponse, toSetFlowsResponse } from "./responses.ts";
-import { parseTypeWithoutReload, type RestoreOptions, undoChange } from "./restore.ts";
+import { type RestoreOptions, undoChange } from "./restore.ts";
 import { toChange } from "./set-flows.ts";
 import { singleFlowMethods } from "./single-flow.ts";
 
@@ -63,10 +63,7 @@ export function flowsService({
     planFlows: (request, context) => planFlows(request, context, { store, prepare, analysis, runtime }),
 
     async undoFlows(request, context) {
-      const change = undoChange(request.rev, parseTypeWithoutReload(request.deploymentType), context, {
-        store,
-        analysis,
-      });
+      const change = undoChange(request.rev, request.deploymentType, context, { store, analysis });
       return toSetFlowsResponse(await deployer.deploy(change, readDeploymentCall(request, request.rev, context)));
     },
 

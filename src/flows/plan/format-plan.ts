@@ -1,8 +1,15 @@
+import { Budget, sizeOf } from "../budget.ts";
 import { escapeControls } from "../diff/format-value.ts";
 import type { DeploymentPlan, PlannedNode } from "./plan.ts";
 
-/** Formats a plan for people: how many nodes stop and start, what is missing, and the warnings. */
-export function formatPlan({ nodes, missingTypes, modules, warnings }: DeploymentPlan): string {
+/**
+ * Formats a plan for people: how many nodes stop and start, what is missing, and the warnings. Throws `limit_exceeded` if that exceeds
+ * the budget.
+ */
+export function formatPlan(
+  { nodes, missingTypes, modules, warnings }: DeploymentPlan,
+  budget: Budget = new Budget(),
+): string {
   const count = (action: PlannedNode["action"]): number => nodes.filter((node) => node.action === action).length;
   return [
     `nodes to start: ${count("start")}, to stop: ${count("stop")}, to restart: ${count("restart")}`,
@@ -13,6 +20,10 @@ export function formatPlan({ nodes, missingTypes, modules, warnings }: Deploymen
     ),
     ...warnings.map(({ message }) => `warning: ${message}`),
   ]
-    .map((line) => `${escapeControls(line)}\n`)
+    .map((line) => {
+      const escaped = `${escapeControls(line)}\n`;
+      budget.addOutput(sizeOf(escaped));
+      return escaped;
+    })
     .join("");
 }

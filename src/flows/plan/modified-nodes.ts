@@ -175,29 +175,33 @@ function markAdded(before: RuntimeFlows, after: RuntimeFlows, marks: Marks): Flo
   return nestedGroups;
 }
 
-/** Returns whether a member was not marked before. */
-function markMembers({ nodes }: FlowNode, { changed }: Marks): boolean {
+/** Returns the members that were not marked before. */
+function markMembers({ nodes }: FlowNode, { changed }: Marks): string[] {
   const unmarked = (Array.isArray(nodes) ? nodes : []).map(toKey).filter((id) => !changed.has(id));
   for (const id of unmarked) {
     changed.set(id, "member");
   }
-  return unmarked.length > 0;
+  return unmarked;
 }
 
-function markNestedGroups(groups: readonly FlowNode[], marks: Marks): void {
-  let hasChanged: boolean;
-  do {
-    hasChanged = false;
-    for (const group of groups) {
-      if (!marks.changed.has(group.id) && marks.changed.has(toKey(group["g"]))) {
-        marks.changed.set(group.id, "member");
-        hasChanged = true;
-      }
-      if (marks.changed.has(group.id) && markMembers(group, marks)) {
-        hasChanged = true;
+/** Marks the nested groups that are in a changed group, or changed themselves, and their members. */
+function markNestedGroups(nested: readonly FlowNode[], marks: Marks): void {
+  const groups = new Map(nested.map((group) => [group.id, group]));
+  const children = Map.groupBy(nested, ({ g }) => toKey(g));
+  const pending = new Set(nested.filter(({ id, g }) => marks.changed.has(id) || marks.changed.has(toKey(g))));
+  // Grows while it is visited.
+  for (const group of pending) {
+    if (!marks.changed.has(group.id)) {
+      marks.changed.set(group.id, "member");
+    }
+    for (const id of [group.id, ...markMembers(group, marks)]) {
+      for (const each of [groups.get(id), ...(children.get(id) ?? [])]) {
+        if (each !== undefined) {
+          pending.add(each);
+        }
       }
     }
-  } while (hasChanged);
+  }
 }
 
 /** Marks the instances of changed subflows, and of subflows that contain such an instance. */

@@ -59,8 +59,8 @@ export function planDeployment(
   return {
     nodes: planNodes(restarts, budget),
     missingTypes: findMissingTypes(target.flows, knownTypes),
-    modules: findRequiredModules(target.flows),
-    warnings: findWarnings(current, target),
+    modules: findRequiredModules(target.flows, budget),
+    warnings: findWarnings(current, target, budget),
   };
 }
 

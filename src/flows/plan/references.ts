@@ -7,7 +7,8 @@ type Reference = { readonly node: FlowNode; readonly property: string };
 /** Marks the nodes as changed of which a property refers to a node that is changed or removed, directly or through others. */
 export function followReferences(before: RuntimeFlows, after: RuntimeFlows, marks: Marks): void {
   const { references, always } = readReferences(before, after);
-  const pending: string[] = [];
+  const removed = [...marks.removed].filter(([, node]) => node !== undefined).map(([id]) => id);
+  const pending = [...marks.changed.keys(), ...removed];
 
   function mark(node: FlowNode): void {
     if (marks.changed.has(node.id)) {
@@ -28,8 +29,6 @@ export function followReferences(before: RuntimeFlows, after: RuntimeFlows, mark
     }
   }
 
-  const removed = [...marks.removed].filter(([, node]) => node !== undefined).map(([id]) => id);
-  pending.push(...marks.changed.keys(), ...removed);
   for (const node of always) {
     mark(node);
   }

@@ -1,5 +1,6 @@
 import { isBuiltin } from "node:module";
 import type { JsonValue } from "@bufbuild/protobuf";
+import { Budget, sizeOf } from "../budget.ts";
 import type { FlowNode } from "../configuration.ts";
 
 /** A module that nodes need, apart from those of Node.js itself. */
@@ -11,15 +12,24 @@ export type RequiredModule = {
   readonly nodeIds: readonly string[];
 };
 
-/** Finds the modules that function nodes load (`libs`), and those that the editor recorded for the flows (`modules`). */
-export function findRequiredModules(flows: readonly FlowNode[]): readonly RequiredModule[] {
+/**
+ * Finds the modules that function nodes load (`libs`), and those that the editor recorded for the flows (`modules`). Throws
+ * `limit_exceeded` if that exceeds the budget.
+ */
+export function findRequiredModules(
+  flows: readonly FlowNode[],
+  budget: Budget = new Budget(),
+): readonly RequiredModule[] {
   const modules = new Map<string, { version: string | undefined; readonly nodeIds: Set<string> }>();
   for (const node of flows) {
     for (const { name, version } of modulesOf(node)) {
       const module = modules.get(name) ?? { version, nodeIds: new Set() };
       module.version ??= version;
       modules.set(name, module);
-      module.nodeIds.add(node.id);
+      if (!module.nodeIds.has(node.id)) {
+        module.nodeIds.add(node.id);
+        budget.addOutput(sizeOf(node.id));
+      }
     }
   }
   return Array.from(modules, ([name, { version, nodeIds }]) => ({ name, version, nodeIds: [...nodeIds] }));
@@ -41,10 +51,13 @@ function modulesOf(node: FlowNode): Module[] {
   return libs.map(parseLib).filter((module) => module !== undefined);
 }
 
-/** As the runtime parses it: `@scope/name/file@1.2`, where the file and the version are optional. */
+/**
+ * As the runtime parses it (`parseModuleName` in @node-red/registry): `@scope/name/file@1.2`, where the file and the version are optional.
+ * Unlike there, a scope begins with the first of several "@", which is the same match, without a search from each of them.
+ */
 function parseLib(lib: JsonValue): Module | undefined {
   const spec = typeof lib === "object" && lib !== null && "module" in lib ? lib.module : lib;
   const [, name, version] =
-    (typeof spec === "string" && /((?:@[^/]+\/)?[^/@]+)(?:\/[^/@]+)?(?:@([^]+))?/.exec(spec)) || [];
+    (typeof spec === "string" && /((?:(?<!@)@[^/]+\/)?[^/@]+)(?:\/[^/@]+)?(?:@([^]+))?/.exec(spec)) || [];
   return name === undefined || isBuiltin(name) ? undefined : { name, version };
 }

@@ -1,7 +1,8 @@
 import type { FlowNode } from "../configuration.ts";
 import type { ModifiedNodes } from "./modified-nodes.ts";
-import { type Content, instantiatedBy, type RuntimeFlows, toKey } from "./runtime-flows.ts";
-import { canRewire, canStart } from "./subflow-ports.ts";
+import { type ConfigOrder, orderConfigs } from "./config-order.ts";
+import { type Content, instantiatedBy, type RuntimeFlows } from "./runtime-flows.ts";
+import { type Ports, readPorts } from "./subflow-ports.ts";
 
 /** A tab, or a subflow instance on it. */
 export type Place = {
@@ -64,11 +65,22 @@ export function startFlows(
       running.set(id, { tab: id, instances: [], parent: undefined, nodes: new Map(), subflows: new Map() });
     }
   }
+  const templates = new Map<Content, Template>();
+  const start: Start = {
+    parsed,
+    rewired,
+    onStart,
+    readTemplate(content) {
+      const template = templates.get(content) ?? createTemplate(content, parsed);
+      templates.set(content, template);
+      return template;
+    },
+  };
   const byId = new Map(contents);
   for (const [id, flow] of running) {
     const content = byId.get(id);
     if (content !== undefined) {
-      startContent(flow, content, { parsed, rewired, onStart });
+      startContent(flow, content, orderConfigs(content.configs, flow.nodes), start);
     }
   }
 }
@@ -95,98 +107,74 @@ type Start = {
   readonly parsed: RuntimeFlows;
   readonly rewired: ReadonlySet<string>;
   readonly onStart: (node: RunningNode) => void;
+  readonly readTemplate: (content: Content) => Template;
 };
 
 /** Returns whether the runtime gets to the end. If not, the nodes that it has started before keep running. */
-function startContent(flow: RunningFlow, content: Content, start: Start): boolean {
-  const { parsed, rewired, onStart } = start;
+function startContent(flow: RunningFlow, content: Content, configs: ConfigOrder, start: Start): boolean {
   const run = (node: FlowNode): void => {
     const running = { node, tab: flow.tab, instances: flow.instances, parent: flow.parent };
     flow.nodes.set(node.id, running);
-    onStart(running);
+    start.onStart(running);
   };
 
-  if (!startConfigs(flow, content.configs, run)) {
+  configs.started.forEach(run);
+  if (!configs.isComplete || !canRewireAll(flow, content, start)) {
     return false;
   }
-  for (const id of rewired) {
-    if (flow.nodes.has(id) && !rewire(flow, content, id, parsed)) {
-      return false;
-    }
-  }
-  for (const node of content.nodes.values()) {
-    if (node["d"] === true) {
-      continue;
-    }
-    const subflow = instantiatedBy(node);
-    if (subflow === undefined) {
-      if (!flow.nodes.has(node.id)) {
-        run(node);
-      }
-    } else if (!flow.subflows.has(node.id) && startInstance(flow, node, parsed.subflows.get(subflow), start)) {
+  for (const { node, isInstance, subflow } of start.readTemplate(content).nodes) {
+    if (
+      isInstance ? !flow.subflows.has(node.id) && startInstance(flow, node, subflow, start) : !flow.nodes.has(node.id)
+    ) {
       run(node);
     }
   }
   return true;
 }
 
-/** How often the runtime puts off a configuration node that refers to one that does not run. */
-const maxAttempts = 100;
+/** The smaller set is visited, since most deployments rewire few nodes. */
+function canRewireAll({ nodes }: RunningFlow, content: Content, { parsed, rewired, readTemplate }: Start): boolean {
+  const [few, many] = rewired.size < nodes.size ? [rewired, nodes] : [nodes, rewired];
+  return few.keys().every((id) => !many.has(id) || canRewire(content.nodes.get(id)));
 
-/** Starts configuration nodes after those that they refer to. Returns false if they form a cycle. */
-function startConfigs(
-  { nodes }: RunningFlow,
-  configs: ReadonlyMap<string, FlowNode>,
-  run: (node: FlowNode) => void,
-): boolean {
-  const queue = [...configs.values()].filter((node) => !nodes.has(node.id) && node["d"] !== true);
-  const attempts = new Map<string, number>();
-  for (let next = 0; next < queue.length; next++) {
-    const node = queue[next] as FlowNode;
-    if (!dependsOnStopped(node, configs, nodes)) {
-      run(node);
-      continue;
-    }
-    const count = (attempts.get(node.id) ?? 0) + 1;
-    if (count === maxAttempts) {
-      return false;
-    }
-    attempts.set(node.id, count);
-    queue.push(node);
+  function canRewire(node: FlowNode | undefined): boolean {
+    const subflow = node && parsed.subflows.get(instantiatedBy(node) ?? "");
+    return node !== undefined && (subflow === undefined || readTemplate(subflow).ports.canRewire);
   }
-  return true;
-}
-
-function dependsOnStopped(
-  node: FlowNode,
-  configs: ReadonlyMap<string, FlowNode>,
-  running: ReadonlyMap<string, RunningNode>,
-): boolean {
-  return Object.keys(node).some((property) => {
-    if (property === "id" || property === "wires" || property === "_users") {
-      return false;
-    }
-    const config = configs.get(toKey(node[property]));
-    return config !== undefined && config["d"] !== true && !running.has(config.id);
-  });
-}
-
-function rewire(flow: RunningFlow, content: Content, id: string, parsed: RuntimeFlows): boolean {
-  const node = content.nodes.get(id);
-  if (node === undefined) {
-    return false;
-  }
-  const subflow = parsed.subflows.get(instantiatedBy(node) ?? "");
-  return subflow === undefined || canRewire(subflow);
 }
 
 function startInstance(parent: RunningFlow, instance: FlowNode, subflow: Content | undefined, start: Start): boolean {
   const { tab, instances, subflows } = parent;
   const flow = { tab, instances: [...instances, instance.id], parent, nodes: new Map(), subflows: new Map() };
   subflows.set(instance.id, flow);
-  return (
-    subflow !== undefined &&
-    canStart(subflow, instance) &&
-    startContent(flow, subflow, { ...start, rewired: new Set() })
-  );
+  if (subflow === undefined) {
+    return false;
+  }
+  const { ports, configs } = start.readTemplate(subflow);
+  return ports.canStart(instance) && startContent(flow, subflow, configs, { ...start, rewired: new Set() });
+}
+
+/** What is the same for all instances of a subflow, and is determined once. */
+type Template = {
+  /** Of a new instance. */
+  readonly configs: ConfigOrder;
+  /** Those that are not disabled. `subflow` is undefined if it does not exist. */
+  readonly nodes: readonly {
+    readonly node: FlowNode;
+    readonly isInstance: boolean;
+    readonly subflow: Content | undefined;
+  }[];
+  readonly ports: Ports;
+};
+
+function createTemplate(content: Content, { subflows }: RuntimeFlows): Template {
+  const nodes = [...content.nodes.values()].filter((node) => node["d"] !== true);
+  return {
+    configs: orderConfigs(content.configs, new Set()),
+    nodes: nodes.map((node) => {
+      const id = instantiatedBy(node);
+      return { node, isInstance: id !== undefined, subflow: id === undefined ? undefined : subflows.get(id) };
+    }),
+    ports: readPorts(content),
+  };
 }

@@ -2,34 +2,37 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import type { FlowNode } from "../configuration.ts";
 import { type Content, toKey } from "./runtime-flows.ts";
 
-/**
- * Whether the runtime can create an instance: it fails if an input is wired to a node that the subflow does not contain, or if
- * an output or the status is wired to a node or input without such a port.
- */
-export function canStart(subflow: Content, instance: FlowNode): boolean {
-  const inputs = portsOf(subflow, "in");
-  const outputs = portsOf(subflow, "out");
-  const hasInputs = inputs.every(({ wires }) => wires.every(({ id }) => find(subflow, id) !== undefined));
-  const hasOutputs = outputs.every(({ wires }) =>
-    wires.every(({ id, port }) => isInput(subflow, id, port, inputs.length) ?? hasWires(subflow, id)),
-  );
-  const hasStatus = portsOf(subflow, "status").every(({ wires }) =>
-    wires.every(({ id, port }) => isInput(subflow, id, port, inputs.length) ?? hasWires(subflow, id)),
-  );
-  return hasInputs && hasOutputs && hasStatus && (outputs.length === 0 || Array.isArray(instance["wires"]));
-}
+/** What the ports of a subflow mean for its instances. */
+export type Ports = {
+  /**
+   * Whether the runtime can create an instance: it fails if an input is wired to a node that the subflow does not contain, or if an
+   * output or the status is wired to a node or input without such a port.
+   */
+  canStart(instance: FlowNode): boolean;
+  /** Whether the runtime can change the wires of a running instance: not if an output is wired to a disabled node. */
+  readonly canRewire: boolean;
+};
 
-/** Whether the runtime can change the wires of a running instance: not if an output is wired to a disabled node. */
-export function canRewire(subflow: Content): boolean {
-  const inputs = portsOf(subflow, "in").length;
-  return portsOf(subflow, "out").every(({ wires }) =>
-    wires.every(({ id, port }) => {
-      const input = isInput(subflow, id, port, inputs);
-      const node = find(subflow, id);
-      const wiresOf = node?.["wires"];
-      return input ?? (node === undefined || (node["d"] !== true && Array.isArray(wiresOf) && port in wiresOf));
-    }),
-  );
+export function readPorts(subflow: Content): Ports {
+  const [inputs, outputs, status] = [portsOf(subflow, "in"), portsOf(subflow, "out"), portsOf(subflow, "status")];
+  const isStartable =
+    inputs.every(({ wires }) => wires.every(({ id }) => find(subflow, id) !== undefined)) &&
+    [...outputs, ...status].every(({ wires }) =>
+      wires.every(({ id, port }) => isInput(subflow, id, port, inputs.length) ?? hasWires(subflow, id)),
+    );
+  return {
+    canStart: ({ wires }) => isStartable && (outputs.length === 0 || Array.isArray(wires)),
+    canRewire: outputs.every(({ wires }) =>
+      wires.every(({ id, port }) => {
+        const node = find(subflow, id);
+        const wiresOf = node?.["wires"];
+        return (
+          isInput(subflow, id, port, inputs.length) ??
+          (node === undefined || (node["d"] !== true && Array.isArray(wiresOf) && port in wiresOf))
+        );
+      }),
+    ),
+  };
 }
 
 /** Undefined if the wire does not lead to the subflow's own inputs. */

@@ -1,3 +1,4 @@
+import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
 import { containerIdOf, readContainers } from "../containers.ts";
 import { findDuplicateEndpoints } from "./warnings/duplicate-endpoints.ts";
@@ -27,30 +28,37 @@ const warningKinds = [
   "lost_credentials",
 ] as const;
 
-const checks: Readonly<Record<WarningKind, (current: Configuration, next: Configuration) => readonly Finding[]>> = {
+type Check = (current: Configuration, next: Configuration, budget: Budget) => Iterable<Finding>;
+
+const checks: Readonly<Record<WarningKind, Check>> = {
   unused_config: (_current, { flows }) => findUnusedConfigs(flows),
   wire_to_nothing: (_current, { flows }) => findWiresToNothing(flows),
   link_to_nothing: (_current, { flows }) => findUnlinkedNodes(flows),
-  duplicate_endpoint: (_current, { flows }) => findDuplicateEndpoints(flows),
+  duplicate_endpoint: (_current, { flows }, budget) => findDuplicateEndpoints(flows, budget),
   lost_credentials: findLostCredentials,
 };
 
-/** Finds what `next` warns of, and what it loses of `current`. */
-export function findWarnings(current: Configuration, next: Configuration): readonly Warning[] {
+/** Finds what `next` warns of, and what it loses of `current`. Throws `limit_exceeded` if that exceeds the budget. */
+export function findWarnings(
+  current: Configuration,
+  next: Configuration,
+  budget: Budget = new Budget(),
+): readonly Warning[] {
   const containers = new Map([...readContainers(current.flows), ...readContainers(next.flows)]);
   const describe = (node: FlowNode): string => {
     const { kind, name, id } = containers.get(containerIdOf(node)) ?? { kind: "global", name: undefined, id: "" };
     const place = kind === "global" ? "" : ` in ${kind} ${quote(name ?? id)}`;
     return `${node.type} ${quote(typeof node["name"] === "string" && node["name"] !== "" ? node["name"] : node.id)}${place}`;
   };
-  return warningKinds.flatMap((kind) =>
-    checks[kind](current, next).map(({ node, message }) => ({
-      kind,
-      nodeId: node.id,
-      container: containerIdOf(node),
-      message: `${describe(node)}: ${message}`,
-    })),
-  );
+  const warnings: Warning[] = [];
+  for (const kind of warningKinds) {
+    for (const { node, message: finding } of checks[kind](current, next, budget)) {
+      const [nodeId, container, message] = [node.id, containerIdOf(node), `${describe(node)}: ${finding}`];
+      budget.addOutput(sizeOf(nodeId) + sizeOf(container) + sizeOf(message));
+      warnings.push({ kind, nodeId, container, message });
+    }
+  }
+  return warnings;
 }
 
 function quote(text: string): string {

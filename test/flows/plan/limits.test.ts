@@ -5,7 +5,6 @@ import { type DeploymentPlan, planDeployment } from "../../../src/flows/plan/pla
 import { failure, sets } from "../builders.ts";
 
 const tab: FlowNode = { id: "T", type: "tab" };
-const nothing: Configuration = { flows: [], credentials: sets({}) };
 
 function on(z: string, id: string, type: string, properties: Partial<FlowNode> = {}): FlowNode {
   return { id, type, z, x: 1, y: 1, wires: [], ...properties };
@@ -13,8 +12,13 @@ function on(z: string, id: string, type: string, properties: Partial<FlowNode> =
 
 /** Plans the first deployment. */
 function plan(flows: readonly FlowNode[], budget?: Budget): DeploymentPlan {
-  const next = { flows, credentials: sets({}) };
-  return planDeployment(nothing, next, "full", { knownTypes: undefined, isRunning: true }, budget);
+  return replan([], flows, budget);
+}
+
+function replan(before: readonly FlowNode[], after: readonly FlowNode[], budget?: Budget): DeploymentPlan {
+  const [current, next] = [before, after].map((flows): Configuration => ({ flows, credentials: sets({}) }));
+  const runtime = { knownTypes: undefined, isRunning: true };
+  return planDeployment(current as Configuration, next as Configuration, "nodes", runtime, budget);
 }
 
 /** Each subflow has `width` instances of the next one; `instances` of the first are on a tab. */
@@ -69,5 +73,82 @@ describe("a plan is limited", () => {
     expect(failure(() => plan(flows, new Budget({ maxInstanceIds: 1 })))).toContain("are in 2 subflow instances");
     expect(failure(() => plan(flows, new Budget({ maxOutputBytes: 10 })))).toContain("is larger than 10 bytes");
     expect(failure(() => plan(flows, new Budget({ maxMs: -1 })))).toContain("takes longer than -1 ms");
+  });
+});
+
+// An algorithm whose time is quadratic would not end before the timeout.
+describe("a plan takes time that is linear in the flows", { timeout: 60_000 }, () => {
+  const ids = (nodes: DeploymentPlan["nodes"], action: string): number =>
+    nodes.filter((each) => each.action === action).length;
+
+  test("the name of a module that consists of @", () => {
+    const library = (module: string): FlowNode[] => [tab, on("T", "f", "function", { libs: [{ module }] })];
+    expect(plan(library("@".repeat(3_000_000))).modules).toEqual([]);
+    expect(plan(library(`${"@/".repeat(1_000_000)}name`)).modules).toMatchObject([{ name: "name" }]);
+  });
+
+  test("configuration nodes in a circle, with 20,000 references each, in a subflow with 2,000 instances", () => {
+    const configs = repeat(3, (n) => ({
+      id: `c${n}`,
+      type: "config",
+      z: "S0",
+      ...Object.fromEntries(Array.from({ length: 20_000 }, (_, key) => [`k${key}`, `c${(n + 1) % 3}`])),
+    }));
+    const { nodes } = plan([...nested(1, { instances: 2_000 }), ...configs]);
+    expect(nodes).toEqual([]);
+  });
+
+  test("a chain of 60,000 configuration nodes, from its beginning and from its end", () => {
+    const chain = repeat(60_000, (n) => ({ id: `c${n}`, type: "config", next: `c${n + 1}` }));
+    expect(plan(chain.toReversed()).nodes).toHaveLength(60_000);
+    // The runtime gives up after it has visited the chain 100 times.
+    expect(plan(chain).nodes.map(({ id }) => id)).toEqual(Array.from({ length: 99 }, (_, n) => `c${59_999 - n}`));
+  });
+
+  test("60,000 groups in each other", () => {
+    const groups = (env: string): FlowNode[] => [
+      tab,
+      on("T", "n", "debug", { g: "g0" }),
+      ...repeat(60_000, (n) => ({
+        id: `g${n}`,
+        type: "group",
+        z: "T",
+        g: `g${n + 1}`,
+        nodes: [n === 0 ? "n" : `g${n - 1}`],
+      })),
+      { id: "g60000", type: "group", z: "T", nodes: ["g59999"], env: [{ name: "LEVEL", value: env, type: "str" }] },
+    ];
+    expect(replan(groups("1"), groups("2")).nodes).toMatchObject([{ id: "n", action: "restart" }]);
+  });
+
+  test("30,000 nodes that are wired anew, on as many tabs", () => {
+    const flows = (wires: string[][]): FlowNode[] => [
+      ...repeat(30_000, (n) => ({ id: `T${n}`, type: "tab" })),
+      ...repeat(30_000, (n) => on(`T${n}`, `n${n}`, "debug", { wires })),
+    ];
+    expect(replan(flows([]), flows([["n0"]])).nodes).toEqual([]);
+  });
+
+  test("a subflow with 20,000 wires of its ports, and 20,000 instances that are wired anew", () => {
+    const port = { wires: repeat(20_000, () => ({ id: "n", port: 0 }) as never) } as never;
+    const flows = (wires: string[][]): FlowNode[] => [
+      tab,
+      { id: "S", type: "subflow", in: [], out: [port] },
+      on("S", "n", "debug", { wires: [[]] }),
+      ...repeat(20_000, (n) => on("T", `i${n}`, "subflow:S", { wires })),
+    ];
+    expect(ids(replan([], flows([])).nodes, "start")).toBe(40_000);
+    expect(replan(flows([[]]), flows([["i0"]])).nodes).toEqual([]);
+  });
+
+  test("an endpoint with a path of 1 MB in a subflow with 30,000 instances", () => {
+    const endpoint = on("S0", "h", "http in", { method: "get", url: `/${"a".repeat(1_000_000)}` });
+    expect(failure(() => plan([...nested(1, { instances: 30_000 }), endpoint]))).toContain("the result is larger than");
+  });
+
+  test("90,000 nodes that are replaced by others", () => {
+    const configs = (prefix: string): FlowNode[] => repeat(90_000, (n) => ({ id: `${prefix}${n}`, type: "config" }));
+    const { nodes } = replan(configs("a"), configs("b"));
+    expect([ids(nodes, "stop"), ids(nodes, "start")]).toEqual([90_000, 90_000]);
   });
 });

@@ -1,4 +1,5 @@
 import type { Drill } from "./drill.ts";
+import { flowEscapes } from "./drills/flow-escapes.ts";
 import { fsync } from "./drills/fsync.ts";
 import { hostileFlows } from "./drills/hostile-flows.ts";
 import { hostileInput } from "./drills/hostile-input.ts";
@@ -26,6 +27,7 @@ export const drills: readonly Drill[] = [
   secretCanaries,
   rollingRestarts,
   hostileFlows,
+  flowEscapes,
   protocolFloods,
   onlyLoopback,
   exhaustion,

@@ -1,12 +1,12 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { revision, runtimeUnderTest } from "./builders.ts";
 import { endpoint, escape, functionNode, installProbe, probe, tab } from "./flow-builders.ts";
-import { plantedCode } from "./planted-code.ts";
+import { plantedCode, writeFiles } from "./planted-code.ts";
 
-/** Writes files in the working directory. */
-function writeFiles(files: Readonly<Record<string, string>>): string {
+/** Code that writes files in the working directory. */
+function writing(files: Readonly<Record<string, string>>): string {
   return `${escape} const load = (name) => host.getBuiltinModule(name);
     for (const [path, content] of Object.entries(${JSON.stringify(files)})) {
       load("fs").mkdirSync(load("path").dirname(path), { recursive: true });
@@ -17,7 +17,7 @@ function writeFiles(files: Readonly<Record<string, string>>): string {
 test("loads no code at the next start that flows have written", async () => {
   await using runtime = await runtimeUnderTest();
   const loaded = () => readFile(join(runtime.dataDir, "runtime", "loaded"), "utf8").catch(() => "");
-  await runtime.apply(revision(1, endpoint("/write", writeFiles(plantedCode))), "full");
+  await runtime.apply(revision(1, endpoint("/write", writing(plantedCode))), "full");
   expect(await runtime.get("/write")).toBe("{}");
   for (const path of Object.keys(plantedCode)) {
     expect(await readFile(join(runtime.dataDir, "runtime", path), "utf8")).toBe(plantedCode[path]);
@@ -61,16 +61,9 @@ test("flows can read added modules, and not write them", async () => {
 });
 
 describe("modules in the runtime's folder, where they were loaded before", () => {
-  const write = async (dir: string, files: Record<string, string>) => {
-    for (const [path, content] of Object.entries(files)) {
-      await mkdir(dirname(join(dir, path)), { recursive: true });
-      await writeFile(join(dir, path), content);
-    }
-  };
-
   test("are named at the start, with the command that installs them, in a form that npm takes from a registry", async () => {
     await using runtime = await runtimeUnderTest({}, async (modulesDir, userDir) => {
-      await write(userDir, {
+      await writeFiles(userDir, {
         "package.json": JSON.stringify({
           dependencies: {
             "node-red-contrib-one": "^1.0.0",
@@ -86,7 +79,7 @@ describe("modules in the runtime's folder, where they were loaded before", () =>
         }),
         "node_modules/node-red-contrib-one/package.json": JSON.stringify({ version: "1.2.3" }),
       });
-      await write(modulesDir, { "package.json": JSON.stringify({ dependencies: { present: "1.0.0" } }) });
+      await writeFiles(modulesDir, { "package.json": JSON.stringify({ dependencies: { present: "1.0.0" } }) });
     });
     const { message } = await runtime.untilLogged(/are not loaded/);
     expect(message).toBe(

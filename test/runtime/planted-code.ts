@@ -1,3 +1,6 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
 /** A module that writes a file when it is loaded, named after the place from which it was. */
 const reporting = (place: string) =>
   `process.getBuiltinModule("fs").appendFileSync("loaded", ${JSON.stringify(`${place}\n`)}); module.exports = () => {};`;
@@ -38,3 +41,11 @@ export const plantedCode: Readonly<Record<string, string>> = {
     ),
   ),
 };
+
+/** Writes files by their paths in a folder, which is created. */
+export async function writeFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), content);
+  }
+}

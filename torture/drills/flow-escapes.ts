@@ -1,0 +1,30 @@
+import type { Drill } from "../drill.ts";
+import { flowEscapes as escapes } from "../flow-escapes.ts";
+
+export const flowEscapes: Drill = {
+  name: "flow-escapes",
+  title: `${escapes.length} attempts of flows to become the operator`,
+  promise:
+    "Flows do not become the operator, and a corrective deployment followed by a restart ends all code of the previous flows.",
+  method:
+    "Each attempt of [flow-escapes.ts](../torture/flow-escapes.ts) is made by flows of a service of its own: they leave code that the next " +
+    "start could load, and more. The check looks for what they have gained. Each has a control, in which the same check is applied to a " +
+    "service in which the fault is planted.",
+  limits: "Attempts that need a fault of Node.js or of the kernel are not made.",
+  async run(context) {
+    const results = [];
+    for (const escape of escapes) {
+      const { name, control } = escape;
+      context.progress(name);
+      const { tries, gained } = await escape.attempt(context);
+      const found = await control.find(context);
+      results.push({ name, tries, gained, control: { planted: `${name}: ${control.planted}`, found } });
+    }
+    return {
+      loads: results.map(({ name, tries }) => ({ name: `tries of ${name}`, count: tries, minimum: 1 })),
+      figures: [],
+      violations: results.flatMap(({ name, gained }) => gained.map((what) => `${name}: ${what}`)),
+      controls: results.map(({ control }) => control),
+    };
+  },
+};

@@ -31,6 +31,7 @@ import { revisionsService } from "./services/revisions/service.ts";
 import { runtimeService } from "./services/runtime.ts";
 import { settingsService } from "./services/settings.ts";
 import { tokensService } from "./services/tokens.ts";
+import type { Caller } from "./shared-threads.ts";
 import type { Store } from "./store/store.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import { type Observer, silentObserver } from "./telemetry/observer.ts";
@@ -105,7 +106,12 @@ function openRoutes(
   const { audit, authenticator, observer, memoryMb } = others;
   const { credentialSecret } = options;
   const decrypt: Decrypt = (encrypted) => decryptCredentials(credentialSecret, encrypted);
-  const analysis = stack.use(openAnalysis(log, memoryMb));
+  const { analysisMs, deploymentAnalysisMs } = options.limits;
+  const timeLimits = {
+    readLimit: { maxMs: analysisMs, option: "limits.analysisMs" },
+    deploymentLimit: { maxMs: deploymentAnalysisMs, option: "limits.deploymentAnalysisMs" },
+  };
+  const analysis = stack.use(openAnalysis({ log, memoryMb, ...timeLimits }));
   const deployer = createObservedDeployer({
     store: store.flows,
     audit: store.audit,
@@ -115,13 +121,13 @@ function openRoutes(
     log,
     observer,
   });
-  const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, memoryMb }));
+  const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, memoryMb, ...timeLimits }));
   return createRoutes({
     auth: authService(authenticator),
     flows: flowsService({
       store: store.flows,
       deployer,
-      prepare: (request, current, context) => prepareReserved(preparation, request, current, context),
+      prepare: (request, current, context, caller) => prepareReserved(preparation, request, current, context, caller),
       decrypt,
       analysis,
       runtime,
@@ -148,11 +154,12 @@ async function prepareReserved(
   request: FlowsRequest,
   current: CredentialSets,
   { values }: HandlerContext,
+  caller: Caller,
 ): Promise<PreparedDeployment> {
   const memory = values.get(requestKey)?.memory;
   const release = memory?.retain();
   try {
-    const prepared = await preparation.prepare(request, current);
+    const prepared = await preparation.prepare(request, current, caller);
     const { outcome } = prepared;
     memory?.decoded(outcome === undefined || outcome instanceof Error ? 0 : outcome.flows.json.length);
     return prepared;

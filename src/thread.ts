@@ -1,14 +1,17 @@
 import { type MessagePort, parentPort, type ResourceLimits, type Transferable, Worker } from "node:worker_threads";
-import { FlowgateError } from "./errors.ts";
+import { FlowgateError, type Reason } from "./errors.ts";
 
 /** A worker thread that is started on demand and stopped when it has been idle for a while. */
 export interface Thread<Request, Reply> extends AsyncDisposable {
   /**
    * Calls the handler in the thread. If the handler throws, rejects with an Error of the same message and own properties,
-   * but without its class. Rejects with `unavailable` if the thread exits before it has replied; but the call that took more
+   * but without its class, unless that is FlowgateError. Rejects with `unavailable` if the thread exits before it has replied; but the call that took more
    * memory than `limits` allow rejects with the error of `outOfMemory`.
+   *
+   * If the signal is aborted before the reply, the thread is terminated with all calls in it, and the call rejects with the signal's
+   * reason as soon as the thread has ended. The next call starts a new one.
    */
-  call(request: Request, transfer?: readonly Transferable[]): Promise<Reply>;
+  call(request: Request, transfer?: readonly Transferable[], signal?: AbortSignal): Promise<Reply>;
 }
 
 export type ThreadOptions = {
@@ -29,6 +32,7 @@ export type ThreadOptions = {
 type CallMessage<Request> = { readonly id: number; readonly request: Request };
 type ReplyMessage<Reply> = { readonly id: number } & (
   | { readonly reply: Reply }
+  | { readonly reason: Reason; readonly message: string }
   | { readonly error: Error; readonly properties: object }
 );
 
@@ -49,12 +53,13 @@ export function createThread<Request, Reply>(options: ThreadOptions): Thread<Req
   }
 
   return {
-    async call(request, transfer = []) {
+    async call(request, transfer = [], signal) {
+      signal?.throwIfAborted();
       clearTimeout(timer);
       running ??= start(options, () => (running = undefined));
       const thread = running;
       try {
-        return await thread.call(request, transfer);
+        return await thread.call(request, transfer, signal);
       } finally {
         if (thread === running && thread.isIdle()) {
           timer = setTimeout(() => void stop(), idleMs).unref();
@@ -80,6 +85,7 @@ function start<Request, Reply>(
   let last = 0;
   let cause: Error | undefined;
   let isStopping = false;
+  let ended: { readonly call: PromiseWithResolvers<Reply>; readonly reason: unknown } | undefined;
   const worker = new Worker(entry, { name, workerData: data, resourceLimits: limits });
   worker.on("message", (message: ReplyMessage<Reply>) => {
     const call = calls.get(message.id);
@@ -87,7 +93,9 @@ function start<Request, Reply>(
     if (calls.size === 0) {
       worker.unref();
     }
-    if ("error" in message) {
+    if ("reason" in message) {
+      call?.reject(new FlowgateError(message.reason, message.message));
+    } else if ("error" in message) {
       call?.reject(Object.assign(message.error, message.properties));
     } else {
       call?.resolve(message.reply);
@@ -101,6 +109,7 @@ function start<Request, Reply>(
       onUnexpectedExit(cause ?? new Error(`the thread exited with code ${code}`));
       onExit();
     }
+    ended?.call.reject(ended.reason);
     const [current, ...queued] = calls.values();
     current?.reject(isOutOfMemory(cause) ? outOfMemory() : unfinished());
     for (const call of queued) {
@@ -111,14 +120,25 @@ function start<Request, Reply>(
   });
   return {
     isIdle: () => calls.size === 0,
-    call(request, transfer = []) {
+    async call(request, transfer = [], signal) {
       const call = Promise.withResolvers<Reply>();
       const sent: CallMessage<Request> = { id: ++last, request };
       calls.set(sent.id, call);
       worker.ref();
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
       worker.postMessage(sent, [...transfer]);
-      return call.promise;
+      const terminate = (): void => {
+        ended ??= { call, reason: signal?.reason };
+        isStopping = true;
+        onExit();
+        void worker.terminate();
+      };
+      signal?.addEventListener("abort", terminate);
+      try {
+        return await call.promise;
+      } finally {
+        signal?.removeEventListener("abort", terminate);
+      }
     },
     async stop() {
       isStopping = true;
@@ -157,6 +177,12 @@ export function serveThread<Request, Reply>(
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
       port.postMessage({ id, reply: value } satisfies ReplyMessage<Reply>, [...transfer]);
     } catch (error) {
+      if (error instanceof FlowgateError) {
+        const { reason, message } = error;
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+        port.postMessage({ id, reason, message } satisfies ReplyMessage<Reply>);
+        return;
+      }
       const failure = error instanceof Error ? error : new Error(String(error));
       // Structured cloning drops own properties of errors, such as the code of a SQLite error.
       const properties = Object.fromEntries(Object.entries(failure));

@@ -102,6 +102,8 @@ test("has a default for everything", () => {
       idleTimeoutMs: 72_000,
       stallTimeoutMs: 30_000,
       memoryWaitMs: 10_000,
+      analysisMs: 5_000,
+      deploymentAnalysisMs: 30_000,
       minBytesPerSecond: 240,
       resetsPerSecond: 100,
       invalidFrames: 1000,

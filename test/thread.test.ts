@@ -66,6 +66,19 @@ test("a call that takes more memory than its thread may have rejects, and others
   expect(new TextDecoder().decode((await echo("after")).bytes)).toBe("after");
 });
 
+test("aborting a call ends its thread even while that computes, and the next call starts a new one", async () => {
+  const { thread, echo, unexpectedExits } = open();
+  await using _ = thread;
+  const { threadId } = await echo("before");
+  const client = new AbortController();
+  const hanging = thread.call({ kind: "hang" }, [], client.signal);
+  client.abort(new Error("gone"));
+  await expect(hanging).rejects.toThrow("gone");
+  await expect(thread.call({ kind: "hang" }, [], client.signal)).rejects.toThrow("gone");
+  expect((await echo("after")).threadId).not.toBe(threadId);
+  expect(unexpectedExits).toEqual([]);
+});
+
 test("an idle thread is stopped, and the next call starts a new one", async () => {
   const { thread, echo, disposed, unexpectedExits } = open(1);
   await using _ = thread;

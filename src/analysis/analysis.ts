@@ -1,19 +1,19 @@
 import type { Logger } from "pino";
-import type { Configuration, CredentialSets } from "../flows/configuration.ts";
+import type { CredentialSets } from "../flows/configuration.ts";
 import { FlowgateError } from "../errors.ts";
 import { type FlowsDocument, parseDocument } from "../flows/document.ts";
 import { programFile } from "../program-file.ts";
-import { createThread } from "../thread.ts";
+import { type Caller, createSharedThreads, type TimeLimit } from "../shared-threads.ts";
 import type {
   AnalysisCall,
+  AnalysisData,
   AnalysisResult,
   DiffCall,
-  DiffResult,
   EncodedConfiguration,
+  EncodedResponse,
   MergeCall,
   MergeResult,
   PlanCall,
-  PlanResult,
   ValidateResult,
 } from "./messages.ts";
 
@@ -22,106 +22,84 @@ type Content = { readonly flows: FlowsDocument; readonly credentials: Credential
 
 export type Merge = MergeResult<Content>;
 
-/** Compares, merges and validates flows, and plans deployments. Disposing stops the threads. */
+/**
+ * Compares, merges and validates flows, and plans deployments, in threads. Calls reject with `limit_exceeded` if that takes too much
+ * time, memory or output, with the reason of the caller's signal when that is aborted, and with `unavailable` if the thread exits.
+ * Disposing ends them.
+ */
 export interface Analysis extends AsyncDisposable {
-  /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
-  diff(sides: Omit<DiffCall<Content>, "kind">): Promise<DiffResult>;
-  /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
-  plan(call: Omit<PlanCall<Content>, "kind">): Promise<PlanResult>;
-  /** Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its heap is too small. */
-  merge(versions: Omit<MergeCall<Content>, "kind">): Promise<Merge>;
-  /**
-   * Validates flows as those of a deployment are. Rejects with `unavailable` if the thread exits, and with `limit_exceeded` if its
-   * heap is too small.
-   */
-  validate(content: Content): Promise<ValidateResult>;
+  diff(sides: Omit<DiffCall<Content>, "kind">, caller: Caller): Promise<EncodedResponse>;
+  plan(call: Omit<PlanCall<Content>, "kind">, caller: Caller): Promise<EncodedResponse>;
+  merge(versions: Omit<MergeCall<Content>, "kind">, caller: Caller): Promise<Merge>;
+  /** Validates flows as those of a deployment are. */
+  validate(content: Content, caller: Caller): Promise<ValidateResult>;
 }
 
-/** Flows of up to this size, in total, block the event loop for about 2 ms and need no thread. */
-const maxShortBytes = 128 * 1024;
+export type AnalysisOptions = {
+  readonly log: Logger;
+  /** The heap of each thread, in MiB. */
+  readonly memoryMb: number;
+  /** For plans and diffs. */
+  readonly readLimit: TimeLimit;
+  /** For the steps of a deployment. */
+  readonly deploymentLimit: TimeLimit;
+};
 
-/** A plan of so many nodes, those in instances of subflows included, takes 4 to 8 ms; the first one 30 ms. */
-const maxShortNodes = 1_000;
+/** With two threads, the plans and diffs of one user can't delay those of others. */
+const readThreads = 2;
 
-/** Loaded at the first use, since the service can start without it. */
-const loadAnalyze = () => import("./analyze.ts");
-
-/** Analyzes large flows in threads with a heap of at most `memoryMb` MiB each, which get their JSON and parse it. */
-export function openAnalysis(log: Logger, memoryMb: number): Analysis {
-  const openThread = (name: string, verb: "compares" | "validates", participle: string) =>
-    createThread<AnalysisCall, AnalysisResult>({
+/**
+ * Analyzes flows in threads, which get their JSON and parse it. Plans and diffs, which need only read permissions, merges, and
+ * validations have threads of their own, so that none delays the others.
+ */
+export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: AnalysisOptions): Analysis {
+  const open = (name: string, work: string, count: number, limit: TimeLimit) =>
+    createSharedThreads<AnalysisCall, AnalysisResult>({
       name,
       entry: programFile("analysis/thread"),
-      data: undefined,
+      // As much as the memory budget has for received bodies and for responses.
+      data: { maxResponseBytes: (memoryMb / 4) * 1024 * 1024 } satisfies AnalysisData,
       limits: { maxOldGenerationSizeMb: memoryMb },
+      count,
+      work,
+      limit,
       outOfMemory: () =>
         new FlowgateError(
           "limit_exceeded",
-          `${participle} these flows takes more memory than limits.memoryMb allows: raise it, or make the flows smaller`,
+          `${work} takes more memory than limits.memoryMb allows: raise it, or make the flows smaller`,
         ),
-      onUnexpectedExit: (err) => log.error({ err }, `the thread that ${verb} flows exited`),
+      onUnexpectedExit: (err) => log.error({ err }, `the thread "${name}" exited`),
     });
-  const thread = openThread("flowgate analysis", "compares", "comparing");
-  // Restores validate on a separate thread, so that diffs and plans, which need only read permissions, can't delay them.
-  const validationThread = openThread("flowgate validation", "validates", "validating");
+  const reads = open("flowgate analysis", "comparing these flows", readThreads, readLimit);
+  const merges = open("flowgate merges", "merging these flows", 1, deploymentLimit);
+  const validations = open("flowgate validation", "validating these flows", 1, deploymentLimit);
 
   return {
-    async diff({ base, target, encodes }) {
-      if (isShort(base, target)) {
-        const { analyzeDiff } = await loadAnalyze();
-        return analyzeDiff({ base: parse(base), target: parse(target) });
-      }
-      const call = { kind: "diff", encodes, base: encode(base), target: encode(target) } as const;
-      return (await thread.call(call)) as DiffResult;
+    async diff({ base, target, ...options }, caller) {
+      const call = { kind: "diff", base: encode(base), target: encode(target), ...options } as const;
+      return (await reads.call(call, caller)) as EncodedResponse;
     },
-    async plan({ base, target, current, ...options }) {
-      if (isShort(base, target, current)) {
-        const { analyzePlan } = await loadAnalyze();
-        const contents = { base: parse(base), target: parse(target), current: parse(current) };
-        const result = analyzePlan({ kind: "plan", ...contents, ...options }, maxShortNodes);
-        if (result.plan !== undefined) {
-          return result;
-        }
-      }
+    async plan({ base, target, current, ...options }, caller) {
       const from = encode(base);
       const replaced = current === base ? from : encode(current);
       const call = { kind: "plan", base: from, target: encode(target), current: replaced, ...options } as const;
-      return (await thread.call(call)) as PlanResult;
+      return (await reads.call(call, caller)) as EncodedResponse;
     },
-    async merge({ base, ours, theirs }) {
+    async merge({ base, ours, theirs }, caller) {
       const call = { kind: "merge", base: encode(base), ours: encode(ours), theirs: encode(theirs) } as const;
-      const { merged, ...result } = isShort(base, ours, theirs)
-        ? await mergeShort({ kind: "merge", base: parse(base), ours: parse(ours), theirs: parse(theirs) })
-        : ((await thread.call(call)) as MergeResult);
+      const { merged, ...result } = (await merges.call(call, caller)) as MergeResult;
       return {
         ...result,
         merged: merged && { flows: parseDocument(merged.json, merged.count), credentials: merged.credentials },
       };
     },
-    async validate(content) {
-      if (isShort(content)) {
-        const { analyzeValidity } = await loadAnalyze();
-        return analyzeValidity({ base: parse(content) });
-      }
-      return (await validationThread.call({ kind: "validate", base: encode(content) })) as ValidateResult;
+    async validate(content, caller) {
+      return (await validations.call({ kind: "validate", base: encode(content) }, caller)) as ValidateResult;
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all([thread[Symbol.asyncDispose](), validationThread[Symbol.asyncDispose]()]);
+      await Promise.all([reads, merges, validations].map((threads) => threads[Symbol.asyncDispose]()));
     },
   };
-}
-
-async function mergeShort(call: MergeCall<Configuration>): Promise<MergeResult> {
-  const { analyzeMerge } = await loadAnalyze();
-  return analyzeMerge(call);
-}
-
-function isShort(...contents: readonly Content[]): boolean {
-  return contents.reduce((bytes, { flows }) => bytes + flows.json.length, 0) <= maxShortBytes;
-}
-
-function parse({ flows, credentials }: Content): Configuration {
-  return { flows: flows.nodes, credentials };
 }
 
 function encode({ flows, credentials }: Content): EncodedConfiguration {

@@ -1,5 +1,6 @@
-import { FlowgateError } from "../errors.ts";
-import { Budget } from "../flows/budget.ts";
+import type { PlanFlowsResponse } from "../../gen/flowgate/v1/flows_pb.ts";
+import type { DiffRevisionResponse } from "../../gen/flowgate/v1/revisions_pb.ts";
+import type { Budget } from "../flows/budget.ts";
 import type { Configuration } from "../flows/configuration.ts";
 import { diffFlows } from "../flows/diff/diff-flows.ts";
 import { formatDiff } from "../flows/diff/format-diff.ts";
@@ -10,48 +11,46 @@ import { formatPlan } from "../flows/plan/format-plan.ts";
 import { planDeployment } from "../flows/plan/plan.ts";
 import { findViolation } from "../flows/parse-flows.ts";
 import { toNodes } from "../flows/to-nodes.ts";
-import type {
-  DiffCall,
-  DiffResult,
-  MergeCall,
-  MergeResult,
-  PlanCall,
-  PlanResult,
-  ValidateCall,
-  ValidateResult,
-} from "./messages.ts";
+import type { DiffCall, MergeCall, MergeResult, PlanCall, ValidateCall, ValidateResult } from "./messages.ts";
+import { toNodeChanges } from "./node-changes.ts";
+import { toDiffRevisionResponse, toPlanFlowsResponse } from "./response-messages.ts";
 
-export function analyzeDiff({ base, target }: Pick<DiffCall<Configuration>, "base" | "target">): DiffResult {
+export function analyzeDiff(
+  { base, target, names, deployment }: DiffCall<Configuration>,
+  budget: Budget,
+): DiffRevisionResponse {
   const diff = diffFlows(base, target);
-  return { diff, text: formatDiff(diff, { base: base.flows, target: target.flows }) };
+  const text = formatDiff(diff, { base: base.flows, target: target.flows });
+  if (deployment === undefined) {
+    return toDiffRevisionResponse({ ...names, diff, text, plan: undefined });
+  }
+  const { type, isRunning, missingTypes } = deployment;
+  const types = new Set(target.flows.map((node) => node.type)).difference(new Set(missingTypes));
+  const knownTypes = missingTypes.length === 0 ? undefined : types;
+  const plan = planDeployment(base, target, type, { isRunning, knownTypes }, budget);
+  return toDiffRevisionResponse({ ...names, diff, plan, text: `${formatPlan(plan)}\n${text}` });
 }
 
-/** `maxNodes` limits the time, since the nodes in each instance of a subflow are planned. */
 export function analyzePlan(
-  { base, target, current, type, runtime }: PlanCall<Configuration>,
-  maxNodes: number,
-): PlanResult {
-  const { diff, text } = analyzeDiff({ base, target });
-  try {
-    const plan = planDeployment(current, target, type, runtime, new Budget({ maxNodes }));
-    return { diff, plan, text: `${formatPlan(plan)}\n${text}` };
-  } catch (error) {
-    if (error instanceof FlowgateError && error.reason === "limit_exceeded") {
-      return { diff, plan: undefined, text };
-    }
-    throw error;
-  }
+  { base, target, current, rev, type, runtime }: PlanCall<Configuration>,
+  budget: Budget,
+): PlanFlowsResponse {
+  const diff = diffFlows(base, target);
+  const plan = planDeployment(current, target, type, runtime, budget);
+  const text = `${formatPlan(plan)}\n${formatDiff(diff, { base: base.flows, target: target.flows })}`;
+  return toPlanFlowsResponse({ rev, diff, plan, text });
 }
 
 export async function analyzeMerge({ base, ours, theirs }: MergeCall<Configuration>): Promise<MergeResult> {
   const changes = compareSides(base, ours, theirs);
   const result = mergeFlows(base, ours, theirs);
   if (result.kind === "conflict") {
-    return { changes, conflicts: result.conflicts, merged: undefined };
+    const { conflicts } = result;
+    return { changes: toNodeChanges(changes, conflicts), conflictCount: conflicts.length, merged: undefined };
   }
   const { flows, credentials } = result.configuration;
   const { json, count } = await formatDocument(flows);
-  return { changes, conflicts: [], merged: { json, count, credentials } };
+  return { changes: toNodeChanges(changes, []), conflictCount: 0, merged: { json, count, credentials } };
 }
 
 export function analyzeValidity({ base }: Pick<ValidateCall<Configuration>, "base">): ValidateResult {

@@ -1,28 +1,50 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
-import type { SideChanges } from "../flows/merge/compare-sides.ts";
-import type { MergeConflict } from "../flows/merge/merge-result.ts";
-import type { FlowsDiff } from "../flows/diff/flows-diff.ts";
-import type { DeploymentPlan, RuntimeView } from "../flows/plan/plan.ts";
+import type { RuntimeView } from "../flows/plan/plan.ts";
 import type { Violation } from "../flows/violation.ts";
+import type { NodeChanges } from "./node-changes.ts";
+
+/** The `workerData` of the thread. */
+export type AnalysisData = {
+  /** The size of the largest response. */
+  readonly maxResponseBytes: number;
+};
 
 /** A configuration whose flows are JSON in UTF-8, which is cheaper to copy to a thread than objects. */
 export type EncodedConfiguration = { readonly json: Uint8Array; readonly credentials: CredentialSets };
 
-type Sides<Configuration> = { readonly base: Configuration; readonly target: Configuration };
+/** The body of an HTTP response, or an RPC message in one of its formats. */
+export type ResponseFormat = "http" | "json" | "proto";
 
+/** A comparison for a DiffRevisionResponse with these names. */
 export type DiffCall<Configuration = EncodedConfiguration> = {
   readonly kind: "diff";
-  readonly encodes: boolean;
-} & Sides<Configuration>;
+  readonly format: ResponseFormat;
+  readonly base: Configuration;
+  readonly target: Configuration;
+  readonly names: { readonly base: string; readonly rev: string };
+  /** How the base was replaced by the target; undefined: the response does not describe that. */
+  readonly deployment:
+    | {
+        readonly type: DeploymentType;
+        readonly isRunning: boolean;
+        /** The types that were not installed. */
+        readonly missingTypes: readonly string[];
+      }
+    | undefined;
+};
 
-/** `base` is what the diff begins with, `current` what the deployment replaces. */
+/** A plan for a PlanFlowsResponse. `base` is what the diff begins with, `current` what the deployment replaces. */
 export type PlanCall<Configuration = EncodedConfiguration> = {
   readonly kind: "plan";
-  readonly encodes: boolean;
+  readonly format: ResponseFormat;
+  readonly base: Configuration;
+  readonly target: Configuration;
   readonly current: Configuration;
+  /** That of `current`. */
+  readonly rev: string;
   readonly type: DeploymentType;
   readonly runtime: RuntimeView;
-} & Sides<Configuration>;
+};
 
 /** Two changes of `base`. */
 export type MergeCall<Configuration = EncodedConfiguration> = {
@@ -37,29 +59,24 @@ export type ValidateCall<Configuration = EncodedConfiguration> = {
   readonly base: Configuration;
 };
 
-/**
- * The diff is JSON of a FlowsDiff message if the call is to encode it and was made in the thread: building the message of a large
- * diff, and its JSON, takes longer than the diff itself. `text` is for people.
- */
-export type DiffResult = { readonly diff: FlowsDiff | Uint8Array<ArrayBuffer>; readonly text: string };
+/** A response message, which is encoded in the thread, since that takes longer than the comparison itself. */
+export type EncodedResponse = {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Its field `text` in UTF-8, for HTTP responses that consist of it; undefined for RPC messages. */
+  readonly text: Uint8Array<ArrayBuffer> | undefined;
+};
 
 export type MergeResult<Configuration = EncodedConfiguration & { readonly count: number }> = {
   /** What both sides changed. */
-  readonly changes: readonly SideChanges[];
-  readonly conflicts: readonly MergeConflict[];
+  readonly changes: NodeChanges;
+  readonly conflictCount: number;
   /** Undefined if there are conflicts. */
   readonly merged: Configuration | undefined;
 };
-
-/** `plan` is undefined if more nodes would run than it may list. */
-export type PlanResult = DiffResult & { readonly plan: DeploymentPlan | undefined };
 
 /** `violation` is the first one. */
 export type ValidateResult = { readonly violation: Violation | undefined };
 
 export type AnalysisCall = DiffCall | PlanCall | MergeCall | ValidateCall;
 
-export type AnalysisResult = DiffResult | PlanResult | MergeResult | ValidateResult;
-
-/** Planning so many nodes takes 4 s if they are in the document, and 0.4 s if they are in instances of subflows; the first plan takes twice as long. */
-export const maxPlannedNodes = 100_000;
+export type AnalysisResult = EncodedResponse | MergeResult | ValidateResult;

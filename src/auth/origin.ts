@@ -1,5 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
+import type { Caller } from "../shared-threads.ts";
 import type { Origin } from "../store/origin.ts";
+import { clientKeyOf } from "./client-key.ts";
 import { peerKey, principalKey } from "./principal.ts";
 
 /** Returns the origin of a call. `principal` is the one that the gate has set, or refused. */
@@ -15,4 +17,11 @@ export function originOf(
     protocol: protocolName === "http" ? "rest" : protocolName,
     requestId,
   };
+}
+
+/** On whose behalf a call uses threads that callers share: those without an identity take turns by their address. */
+export function callerOf({ values, signal }: Pick<HandlerContext, "values" | "signal">): Caller {
+  const { username } = values.get(principalKey);
+  const source = username === undefined ? `client ${clientKeyOf(values.get(peerKey).address)}` : `user ${username}`;
+  return { source, signal };
 }

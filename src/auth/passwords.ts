@@ -1,13 +1,13 @@
 import { type Argon2idHash, hashArgon2id, parseArgon2id, verifyArgon2id } from "./argon2id.ts";
 import type { FlowgateError } from "../errors.ts";
 import { type BcryptHash, parseBcrypt, verifyBcrypt } from "./bcrypt.ts";
-import { createHashingQueue } from "./hashing-queue.ts";
+import { createFairQueue } from "../fair-queue.ts";
 import { tokenError } from "./token-error.ts";
 
 export type PasswordHash = Argon2idHash | BcryptHash;
 
 // Shared by the process, since each hash takes a core and 19 MiB or more.
-const queue = createHashingQueue({
+const queue = createFairQueue({
   concurrency: 2,
   maxQueued: 100,
   createFullError: tooManyLogins,

@@ -40,6 +40,8 @@ export type Peer = {
    * memory is not limited.
    */
   retainMemory?(): () => void;
+  /** The format of the messages of an RPC; of no meaning for calls over REST. Absent: binary. */
+  readonly messageFormat?: "proto" | "json";
   /** Set while the service is overloaded, so that only callers with an identity are admitted: returns the error for others. */
   readonly overloaded?: (() => Error) | undefined;
   /** Determines where the client connects from. Absent: over TCP. */

@@ -4,6 +4,8 @@ import type { Conditions } from "./conditions.ts";
 /** The circumstances of a deployment. */
 export type DeploymentCall = {
   readonly origin: Origin;
+  /** Callers with different sources take turns. */
+  readonly source: string;
   readonly conditions: Conditions;
   readonly message: string | undefined;
   readonly idempotencyKey: string | undefined;

@@ -1,7 +1,7 @@
 import type { Analysis } from "../analysis/analysis.ts";
+import type { NodeChanges } from "../analysis/node-changes.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
-import type { NodeChanges } from "./node-changes.ts";
 
 export type Committed = {
   readonly revision: Revision;

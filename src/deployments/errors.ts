@@ -1,9 +1,9 @@
 import { DeploymentErrorReason, DeploymentErrorSchema } from "../../gen/flowgate/v1/flows_pb.ts";
 import { FlowgateError } from "../errors.ts";
 import type { Merge } from "../analysis/analysis.ts";
+import type { NodeChanges } from "../analysis/node-changes.ts";
 import { quoteInput } from "../flows/violation.ts";
 import type { RevisionEntry } from "../store/revision.ts";
-import { type NodeChanges, toNodeChanges } from "./node-changes.ts";
 import { toRevision } from "./revision-message.ts";
 
 const reasons = {
@@ -57,14 +57,13 @@ export function conflict(
     : deploymentError("version_mismatch", message, { active, changes });
 }
 
-export function mergeConflict(merge: Merge, active: RevisionEntry | undefined): FlowgateError {
-  const { listed, count } = toNodeChanges(merge);
-  const [{ nodeId = "", conflict: message = "" } = {}] = listed;
-  const others = merge.conflicts.length - 1;
+export function mergeConflict({ changes, conflictCount }: Merge, active: RevisionEntry | undefined): FlowgateError {
+  const [{ nodeId = "", conflict: message = "" } = {}] = changes.listed;
+  const others = conflictCount - 1;
   const more = others > 0 ? ` (and ${others} more)` : "";
   return deploymentError(
     "merge_conflict",
     `merge: node ${quoteInput(nodeId)}${more}: ${message}: read the active revision, resolve the conflicts and deploy again`,
-    { active, changes: { listed, count } },
+    { active, changes },
   );
 }

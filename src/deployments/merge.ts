@@ -1,11 +1,10 @@
 import type { Merge } from "../analysis/analysis.ts";
-import type { FlowgateError } from "../errors.ts";
+import { FlowgateError } from "../errors.ts";
 import type { DeploymentCall } from "./call.ts";
 import type { Change } from "./change.ts";
 import type { Committed, CommitOptions } from "./committed.ts";
 import { isMismatch, toDraft } from "./draft.ts";
 import { conflict, mergeConflict } from "./errors.ts";
-import { toNodeChanges } from "./node-changes.ts";
 
 type Mismatched = {
   readonly change: Change;
@@ -23,7 +22,7 @@ export async function mergeOrReject(mismatched: Mismatched, options: CommitOptio
     const active = store.active();
     const merge = await compare(mismatched, options);
     if (!call.merge || merge === undefined) {
-      throw conflict(mismatch, call.conditions, await store.findEntry(active.rev), merge && toNodeChanges(merge));
+      throw conflict(mismatch, call.conditions, await store.findEntry(active.rev), merge?.changes);
     }
     if (merge.merged === undefined) {
       throw mergeConflict(merge, await store.findEntry(active.rev));
@@ -33,7 +32,7 @@ export async function mergeOrReject(mismatched: Mismatched, options: CommitOptio
       const draft = { ...toDraft(change, merge.merged, call, active.rev), cause: "merge" } as const;
       return {
         revision: await store.commit(draft, call.signal),
-        merge: { rev: active.rev, changes: toNodeChanges(merge) },
+        merge: { rev: active.rev, changes: merge.changes },
       };
     } catch (error) {
       // Another commit precedes this one again.
@@ -44,11 +43,25 @@ export async function mergeOrReject(mismatched: Mismatched, options: CommitOptio
   }
 }
 
-/** Undefined if the expected revision is not in the history, or the change is not one of its flows. */
+/**
+ * Undefined if the expected revision is not in the history, the change is not one of its flows, or they can only be described, which
+ * exceeds a limit.
+ */
 async function compare(
-  { change, expectedRev }: Mismatched,
+  { change, call: { merge, source, signal }, expectedRev }: Mismatched,
   { store, analysis }: CommitOptions,
 ): Promise<Merge | undefined> {
   const base = change.cause === "deployment" ? await store.find(expectedRev) : undefined;
-  return base && analysis.merge({ base, ours: await change.apply(base), theirs: store.active() });
+  if (base === undefined) {
+    return undefined;
+  }
+  const versions = { base, ours: await change.apply(base), theirs: store.active() };
+  try {
+    return await analysis.merge(versions, { source, signal });
+  } catch (error) {
+    if (!merge && error instanceof FlowgateError && error.reason === "limit_exceeded") {
+      return undefined;
+    }
+    throw error;
+  }
 }

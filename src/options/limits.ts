@@ -99,6 +99,16 @@ export const limits = z
     memoryWaitMs: milliseconds
       .default(10_000)
       .describe("How long a request body may wait for memory. Then its call is rejected with 503."),
+    analysisMs: milliseconds
+      .default(5_000)
+      .describe(
+        "How long a plan or a comparison of revisions may take, including the time that it waits for those of others. Then it is ended and its call is rejected with 429.",
+      ),
+    deploymentAnalysisMs: milliseconds
+      .default(30_000)
+      .describe(
+        "The same for each step of a deployment: decoding and validating its flows if they are large, merging them or describing a conflict, and validating a revision that is restored.",
+      ),
     deadlineMs: milliseconds
       .default(3_600_000)
       .describe(

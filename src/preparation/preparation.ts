@@ -5,20 +5,29 @@ import { parseDocument } from "../flows/document.ts";
 import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
 import { programFile } from "../program-file.ts";
 import { tooLargeToDecode } from "../server/memory/decoding-limit.ts";
-import { createThread } from "../thread.ts";
+import { type Caller, createSharedThreads, type TimeLimit } from "../shared-threads.ts";
 import { takeEncodedRequest, getEncodedRequest } from "@flowgate/transcoding";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { deserializeError } from "./serialized-error.ts";
 import { findApiVersionMismatch, isInvalidMessage } from "./api-version-mismatch.ts";
 
-/** Prepares deployments for the commit. Disposing stops the thread. */
+/** Prepares deployments for the commit. Disposing ends the threads. */
 export interface Preparation extends AsyncDisposable {
   /**
    * As `prepareDeployment`, but first decodes a request that was not decoded yet. Rejects with a RequestError of status 413 if that takes
-   * too much memory, and with `unavailable` if the thread exits for another reason.
+   * too much memory, with `limit_exceeded` if it takes too much time, with the reason of the caller's signal when that is aborted, and
+   * with `unavailable` if the thread exits for another reason.
    */
-  prepare(request: FlowsRequest, current: CredentialSets): Promise<PreparedDeployment>;
+  prepare(request: FlowsRequest, current: CredentialSets, caller: Caller): Promise<PreparedDeployment>;
 }
+
+export type PreparationOptions = PreparationData & {
+  readonly decrypt: Decrypt;
+  readonly log: Logger;
+  /** For plans. */
+  readonly readLimit: TimeLimit;
+  readonly deploymentLimit: TimeLimit;
+};
 
 /**
  * Bodies up to this size block the event loop for about 2 ms and need no thread. Longer ones do not share their memory with
@@ -41,32 +50,46 @@ export function openPreparation({
   decrypt,
   log,
   memoryMb,
-}: PreparationData & { readonly decrypt: Decrypt; readonly log: Logger }): Preparation {
-  const open = (name: string) =>
-    createThread<PreparationCall, PreparationReply>({
+  readLimit,
+  deploymentLimit,
+}: PreparationOptions): Preparation {
+  const open = (name: string, limit: TimeLimit) =>
+    createSharedThreads<PreparationCall, PreparationReply>({
       name,
+      count: 1,
+      work: "decoding and validating these flows",
+      limit,
       entry: programFile("preparation/thread"),
       data: { credentialSecret, memoryMb } satisfies PreparationData,
       limits: { maxYoungGenerationSizeMb, maxOldGenerationSizeMb: memoryMb },
       outOfMemory: () => tooLargeToDecode("more memory to decode than limits.memoryMb"),
       onUnexpectedExit: (err) => log.error({ err }, `the thread "${name}" exited`),
     });
-  const medium = open("flowgate deployments");
-  const large = open("flowgate large deployments");
+  const medium = open("flowgate deployments", deploymentLimit);
+  const large = open("flowgate large deployments", deploymentLimit);
+  // So that those who may only read can't delay deployments.
+  const plans = open("flowgate plans", readLimit);
+  const threadFor = (request: FlowsRequest, length: number) => {
+    if (request.$typeName === "flowgate.v1.PlanFlowsRequest") {
+      return plans;
+    }
+    return length > maxMediumBytes ? large : medium;
+  };
 
   return {
-    async prepare(request, current) {
+    async prepare(request, current, caller) {
       const encoded = getEncodedRequest(request);
       // Must read the bytes before they are transferred to the thread.
       const versionMismatch = findApiVersionMismatch(encoded);
       const length = encoded?.bytes.length ?? 0;
       const source = length > maxShortBytes ? takeEncodedRequest(request) : undefined;
-      const thread = length > maxMediumBytes ? large : medium;
       try {
         return source === undefined
           ? await prepareDeployment(request, current, decrypt)
           : toPrepared(
-              await thread.call({ source, typeName: request.$typeName, current }, [source.bytes.buffer as ArrayBuffer]),
+              await threadFor(request, length).call({ source, typeName: request.$typeName, current }, caller, [
+                source.bytes.buffer as ArrayBuffer,
+              ]),
               current,
             );
       } catch (error) {
@@ -74,7 +97,7 @@ export function openPreparation({
       }
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all([medium[Symbol.asyncDispose](), large[Symbol.asyncDispose]()]);
+      await Promise.all([medium, large, plans].map((threads) => threads[Symbol.asyncDispose]()));
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
-import { originOf } from "../auth/origin.ts";
+import { callerOf, originOf } from "../auth/origin.ts";
 import { headerConditions, revCondition } from "../deployments/conditions.ts";
 import type { DeploymentCall } from "../deployments/call.ts";
 import type { ObservedCall } from "../deployments/observed-deployer.ts";
@@ -43,7 +43,7 @@ export function readDeploymentCall(
     waitMs: waitSeconds === 0 && !undoOnFailure ? undefined : waitSeconds * 1000,
     undoOnFailure,
     merge: fields.merge ?? false,
-    signal: context.signal,
+    ...callerOf(context),
     untilMs: timeoutMs && startMs + timeoutMs,
     trace: context.values.get(traceKey),
     startMs,

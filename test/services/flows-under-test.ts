@@ -30,6 +30,8 @@ const anyRuntime = {
 
 const log = pino({ level: "silent" });
 
+const limit = { maxMs: 600_000, option: "" };
+
 function decrypt(): never {
   throw new Error("nothing is encrypted here");
 }
@@ -69,7 +71,7 @@ export async function openFlows({
   const runtime = { ...anyRuntime, apply };
   const outcomes = stack.use(openOutcomeRecorder({ store, runtime, log }));
   const probations = createProbations({ store, runtime, outcomes, deadlineMs: 30_000, log });
-  const analysis = stack.use(openAnalysis(log, 512));
+  const analysis = stack.use(openAnalysis({ log, memoryMb: 512, readLimit: limit, deploymentLimit: limit }));
   const { audit } = opened;
   const deployer = createObservedDeployer({
     store,

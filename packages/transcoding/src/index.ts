@@ -26,7 +26,12 @@ export {
   type RequestFormat,
 } from "./request/deferred.ts";
 export { createRequestDecoder, type RequestDecoder } from "./transcoder/request-decoder.ts";
-export { setEncodedField } from "./response/encoded-field.ts";
+export {
+  createEncodedMessage,
+  type EncodedMessage,
+  getEncodedMessage,
+  setEncodedField,
+} from "./response/encoded-field.ts";
 export { createJsonCheck } from "./json/check.ts";
 export { createJsonEncoder } from "./json/encoder.ts";
 export { createReachableRegistry } from "./schema/registry.ts";

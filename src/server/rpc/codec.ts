@@ -6,6 +6,7 @@ import {
   type Registry,
   toBinary,
 } from "@bufbuild/protobuf";
+import { getEncodedMessage } from "@flowgate/transcoding";
 import { createJsonCodec, deferMessage } from "@flowgate/transcoding/server";
 import { maxDepth } from "../max-depth.ts";
 import type { Compression } from "./compression.ts";
@@ -51,7 +52,9 @@ export function createCodecs(
 }
 
 function createCodec(name: Codec["name"], decode: Codec["decode"], encode: Codec["encode"]): Codec {
-  const cachedEncode = cacheFrozen(encode);
+  const cachedEncode = cacheFrozen(
+    (message) => (getEncodedMessage(message, name) as Uint8Array<ArrayBuffer> | undefined) ?? encode(message),
+  );
   const compressed = cacheCompressed(cachedEncode, (bytes) => bytes);
   const compressedEnvelope = cacheCompressed(cachedEncode, (bytes) => envelope(compressedFlag, bytes));
   return {

@@ -1,7 +1,11 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { PlanFlowsRequest, PlanFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
+import {
+  type PlanFlowsRequest,
+  type PlanFlowsResponse,
+  PlanFlowsResponseSchema,
+} from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
-import { originOf } from "../../auth/origin.ts";
+import { callerOf, originOf } from "../../auth/origin.ts";
 import { allows } from "../../auth/permissions.ts";
 import { principalKey } from "../../auth/principal.ts";
 import { insufficientScope } from "../../auth/unauthorized.ts";
@@ -12,9 +16,8 @@ import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import { versionMismatch } from "../../store/errors.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
-import { retainingMemory } from "../retain-memory.ts";
+import { analyzedResponse } from "../analysis-call.ts";
 import { findRevision } from "./find-revision.ts";
-import { toPlanFlowsResponse } from "./plan-message.ts";
 import type { Prepare } from "./set-flows.ts";
 
 export type PlanFlowsOptions = {
@@ -31,7 +34,9 @@ export async function planFlows(
   { store, prepare, analysis, runtime }: PlanFlowsOptions,
 ): Promise<PlanFlowsResponse> {
   const active = store.active();
-  const { type, rev, base, outcome } = await prepare(request, active.credentials, context);
+  // One time limit for both steps.
+  const caller = { ...callerOf(context), startMs: performance.now() };
+  const { type, rev, base, outcome } = await prepare(request, active.credentials, context, caller);
   const isRest = originOf(context).protocol === "rest";
   const conditions = isRest ? headerConditions(rev, context.requestHeader) : revCondition(rev);
   const expectedRev = conditions.evaluate(active);
@@ -50,11 +55,11 @@ export async function planFlows(
     base: from,
     target: outcome ?? active,
     current: active,
+    rev: active.rev,
     type,
     runtime: viewOf(runtime),
-    encodes: isRest,
   };
-  return toPlanFlowsResponse(active.rev, await retainingMemory(context, () => analysis.plan(call)));
+  return analyzedResponse(PlanFlowsResponseSchema, context, (format) => analysis.plan({ ...call, format }, caller));
 }
 
 function hasCredentials({ inline, topLevel }: SubmittedCredentials): boolean {

@@ -2,12 +2,13 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { DeploymentType as DeploymentTypeMessage } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Change, Content } from "../../deployments/change.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
+import { callerOf } from "../../auth/origin.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { DeploymentType } from "../../flows/configuration.ts";
 import { parseDeploymentType } from "../../flows/deployment-type.ts";
 import { invalidFlows, type Violation } from "../../flows/violation.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
-import { retainingMemory } from "../retain-memory.ts";
+import { retainingMemory } from "../analysis-call.ts";
 import { findRevision } from "./find-revision.ts";
 
 export type RestoreOptions = {
@@ -80,7 +81,9 @@ export function parseTypeWithoutReload(value: DeploymentTypeMessage): Deployment
 
 async function read(rev: string, context: RestoreContext, { store, analysis }: RestoreOptions): Promise<Content> {
   const { flows, credentials } = await findRevision(store, rev, context);
-  const { violation } = await retainingMemory(context, () => analysis.validate({ flows, credentials }));
+  const { violation } = await retainingMemory(context, () =>
+    analysis.validate({ flows, credentials }, callerOf(context)),
+  );
   if (violation !== undefined) {
     throw notRestorable(rev, violation);
   }

@@ -1,5 +1,6 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { FlowsService, GetFlowsResponse } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { callerOf } from "../../auth/origin.ts";
 import type { ObservedDeployer } from "../../deployments/observed-deployer.ts";
 import type { Decrypt } from "../../flows/credentials.ts";
 import type { Revision } from "../../store/revision.ts";
@@ -51,7 +52,7 @@ export function flowsService({
     async setFlows(request, context) {
       const startMs = performance.now();
       const { credentials } = store.active();
-      const prepared = await prepare(request, credentials, context);
+      const prepared = await prepare(request, credentials, context, callerOf(context));
       const call = { ...readDeploymentCall(prepared.fields, prepared.rev, context), startMs };
       return toSetFlowsResponse(
         prepared.type === "reload"

@@ -5,6 +5,7 @@ import type { Change } from "../../deployments/change.ts";
 import type { CredentialSets } from "../../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../../flows/credentials.ts";
 import type { FlowsRequest, PreparedDeployment } from "../../flows/prepare.ts";
+import type { Caller } from "../../shared-threads.ts";
 
 /**
  * Validates a request and merges its credentials into the current ones, as `prepareDeployment` does. It may also throw
@@ -14,6 +15,7 @@ export type Prepare = (
   request: FlowsRequest,
   current: CredentialSets,
   context: HandlerContext,
+  caller: Caller,
 ) => Promise<PreparedDeployment>;
 
 /** The change that a prepared request makes. `current` are the credentials that it was prepared with. */

@@ -1,4 +1,3 @@
-import { create } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   type DiffRevisionRequest,
@@ -6,20 +5,18 @@ import {
   DiffRevisionResponseSchema,
 } from "../../../gen/flowgate/v1/revisions_pb.ts";
 import type { Analysis } from "../../analysis/analysis.ts";
-import { originOf } from "../../auth/origin.ts";
+import type { DiffCall } from "../../analysis/messages.ts";
+import { callerOf } from "../../auth/origin.ts";
 import { FlowgateError } from "../../errors.ts";
 import { parseDocument } from "../../flows/document.ts";
-import type { RuntimeView } from "../../flows/plan/plan.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
 import type { Revision } from "../../store/revision.ts";
-import { setDiff } from "../diff-field.ts";
+import { analyzedResponse } from "../analysis-call.ts";
 import { findRevision } from "../flows/find-revision.ts";
-import { retainingMemory } from "../retain-memory.ts";
-import { assertPlanned, toPlannedNodes } from "../flows/plan-message.ts";
 
 export type DiffRevisionOptions = {
   readonly store: Pick<FlowStore, "active" | "find" | "findEntry">;
-  readonly analysis: Pick<Analysis, "diff" | "plan">;
+  readonly analysis: Pick<Analysis, "diff">;
 };
 
 const noFlows: Pick<Revision, "flows" | "credentials"> = {
@@ -40,26 +37,18 @@ export async function diffRevision(
   const target = await find(rev);
   const baseRev = requestedBase === "" ? target.parent : requestedBase;
   const base = baseRev === undefined ? noFlows : await find(baseRev);
-  const names = { base: baseRev ?? "", rev };
-  const encodes = originOf(context).protocol === "rest";
-  if (!restarts) {
-    const { diff, text } = await retainingMemory(context, () => analysis.diff({ base, target, encodes }));
-    return setDiff(create(DiffRevisionResponseSchema, { ...names, text }), diff);
-  }
-  const runtime = await recallRuntime(target, store);
-  const call = { base, target, current: base, type: target.deploymentType, runtime, encodes };
-  const { diff, text, plan } = await retainingMemory(context, () => analysis.plan(call));
-  assertPlanned(plan);
-  const nodes = toPlannedNodes(plan.nodes);
-  return setDiff(create(DiffRevisionResponseSchema, { ...names, text, nodes }), diff);
+  const deployment = restarts ? await recallDeployment(target, store) : undefined;
+  const call = { base, target, deployment, names: { base: baseRev ?? "", rev } };
+  return analyzedResponse(DiffRevisionResponseSchema, context, (format) =>
+    analysis.diff({ ...call, format }, callerOf(context)),
+  );
 }
 
-/** What the runtime was when a revision was deployed, as far as the outcomes of the revision and its parent show it. */
-async function recallRuntime(
-  { rev, parent = "", flows }: Revision,
+/** The deployment of a revision, as far as the outcomes of the revision and its parent show it. */
+async function recallDeployment(
+  { rev, parent = "", deploymentType: type }: Revision,
   store: DiffRevisionOptions["store"],
-): Promise<RuntimeView> {
-  const missing = new Set((await store.findEntry(rev))?.outcome.missingTypes);
-  const knownTypes = missing.size === 0 ? undefined : new Set(flows.nodes.map(({ type }) => type)).difference(missing);
-  return { knownTypes, isRunning: (await store.findEntry(parent))?.outcome.state !== "crashed" };
+): Promise<DiffCall["deployment"]> {
+  const missingTypes = (await store.findEntry(rev))?.outcome.missingTypes ?? [];
+  return { type, missingTypes, isRunning: (await store.findEntry(parent))?.outcome.state !== "crashed" };
 }

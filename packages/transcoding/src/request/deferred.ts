@@ -1,5 +1,6 @@
 import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
 import type { RequestHeaders } from "../http/request-headers.ts";
+import { createLazyMessage } from "../schema/field-value.ts";
 
 /** A request message that is not decoded yet. It can be posted to another thread and decoded there. */
 export type EncodedRequest = {
@@ -32,28 +33,15 @@ export function deferMessage(
   encoded: EncodedRequest,
   decode: (bytes: Uint8Array) => Message,
 ): Message {
-  const message: Message = { $typeName: desc.typeName };
-  encodedRequests.set(message, encoded);
-  let decoded: Record<string, unknown> | undefined;
-  const decodeOnce = (): Record<string, unknown> => {
-    if (decoded === undefined) {
-      if (!encodedRequests.has(message)) {
-        throw new Error(`the encoded request was taken: this ${desc.typeName} can't be read any more`);
-      }
-      decoded = decode(encoded.bytes);
-      encodedRequests.delete(message);
+  const message = createLazyMessage(desc, () => {
+    if (!encodedRequests.has(message)) {
+      throw new Error(`the encoded request was taken: this ${desc.typeName} can't be read any more`);
     }
+    const decoded = decode(encoded.bytes);
+    encodedRequests.delete(message);
     return decoded;
-  };
-  for (const { localName } of desc.members) {
-    Object.defineProperty(message, localName, {
-      enumerable: true,
-      get: () => decodeOnce()[localName],
-      set(value: unknown) {
-        decodeOnce()[localName] = value;
-      },
-    });
-  }
+  });
+  encodedRequests.set(message, encoded);
   return message;
 }
 

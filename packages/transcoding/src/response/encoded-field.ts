@@ -1,8 +1,9 @@
-import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
+import { create, type DescMessage, type Message, type MessageShape } from "@bufbuild/protobuf";
 import { concatBytes, encodeUtf8 } from "#platform/bytes";
 import { jsonKey, type CompleteJsonOptions } from "../json/json-options.ts";
 import { formatJson } from "../json/well-formed.ts";
 import type { JsonWriter } from "../json/write.ts";
+import { createLazyMessage } from "../schema/field-value.ts";
 import { fieldRule } from "../schema/rules.ts";
 
 const encoded = new WeakMap<Message, ReadonlyMap<string, Uint8Array>>();
@@ -17,7 +18,32 @@ export function setEncodedField<T extends Message>(message: T, localName: keyof 
   return message;
 }
 
-/** Writes the JSON of a body that contains encoded fields; returns undefined for a message without any. */
+/** A whole response message: the body of an HTTP response, or an RPC message in JSON or binary. */
+export type EncodedMessage = { readonly format: "http" | "json" | "proto"; readonly bytes: Uint8Array };
+
+const encodedMessages = new WeakMap<Message, EncodedMessage>();
+
+/**
+ * Creates a response message that is encoded already, for example in another thread. Servers send these bytes to clients of their
+ * format. `decode` is called if a field is read.
+ */
+export function createEncodedMessage<Desc extends DescMessage>(
+  desc: Desc,
+  encoded: EncodedMessage,
+  decode: () => MessageShape<Desc>,
+): MessageShape<Desc> {
+  const message = createLazyMessage(desc, decode) as MessageShape<Desc>;
+  encodedMessages.set(message, encoded);
+  return message;
+}
+
+/** Returns the bytes of a message that `createEncodedMessage` has created with this format; undefined for other messages. */
+export function getEncodedMessage(message: Message, format: EncodedMessage["format"]): Uint8Array | undefined {
+  const encoded = encodedMessages.get(message);
+  return encoded?.format === format ? encoded.bytes : undefined;
+}
+
+/** Writes the JSON of a body that is encoded or contains encoded fields; returns undefined for other messages. */
 export type EncodedBodyWriter = (message: Message) => Uint8Array | undefined;
 
 /** Compiles the writer of a body with encoded fields. `name` is the response_body; `write` writes the same body without them. */
@@ -35,6 +61,10 @@ export function createEncodedBodyWriter(
     .filter((field) => !fieldRule(field).inline)
     .map((field) => ({ key: jsonKey(field, json), localName: field.localName }));
   return (message) => {
+    const whole = getEncodedMessage(message, "http");
+    if (whole !== undefined) {
+      return whole;
+    }
     const fields = encoded.get(message);
     return fields && concatBytes([...writeMembers(declared, fields, write(withoutFields(desc, message, fields)))]);
   };

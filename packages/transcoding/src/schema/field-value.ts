@@ -1,4 +1,4 @@
-import type { DescField, Message } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 
 /** Returns the value of a field, which may be a member of a oneof; undefined if it is not set. */
 export function getField(message: Message & Record<string, unknown>, { oneof, localName }: DescField): unknown {
@@ -16,4 +16,22 @@ export function setField(message: Record<string, unknown>, field: DescField, val
   } else {
     message[field.oneof.localName] = { case: field.localName, value };
   }
+}
+
+/** Creates a message whose fields are read from another one, which is created on the first access to one of them. */
+export function createLazyMessage(desc: DescMessage, read: () => Message): Message {
+  const message: Message = { $typeName: desc.typeName };
+  let decoded: Record<string, unknown> | undefined;
+  const readOnce = (): Record<string, unknown> => (decoded ??= read() as Message & Record<string, unknown>);
+  for (const { localName } of desc.members) {
+    Object.defineProperty(message, localName, {
+      enumerable: true,
+      configurable: true,
+      get: () => readOnce()[localName],
+      set(value: unknown) {
+        readOnce()[localName] = value;
+      },
+    });
+  }
+  return message;
 }

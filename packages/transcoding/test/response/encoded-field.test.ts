@@ -8,7 +8,7 @@ import {
   type GetFlowsResponse,
   RevisionSchema,
 } from "../../../../gen/flowgate/v1/flows_pb.ts";
-import { createJsonEncoder, setEncodedField } from "../../src/index.ts";
+import { createEncodedMessage, createJsonEncoder, getEncodedMessage, setEncodedField } from "../../src/index.ts";
 import { serve } from "../serve.ts";
 
 const nodes = '[{"id":"a","type":"t","name":"Zoë"}]';
@@ -64,4 +64,19 @@ test("a message is encoded as in a response body", () => {
   expect(Buffer.from(encode(message)).toString()).toBe(
     '{"rev":"é","outcome":"running","flows":[{"id":"a","type":"t","nothing":null}]}',
   );
+});
+
+test("the bytes of an encoded message are the body, and its fields are decoded when they are read", async () => {
+  const bytes = Buffer.from('{"flows":[],"rev":"r1","more":1}');
+  let decoded = 0;
+  const response = createEncodedMessage(GetFlowsResponseSchema, { format: "http", bytes }, () => {
+    decoded++;
+    return create(GetFlowsResponseSchema, { rev: "r1" });
+  });
+  await using server = await open(response);
+  const { body, headers } = await server.send("GET", "/flows", { headers: { "service-api-version": "v2" } });
+  expect([body, headers["etag"], decoded]).toEqual([bytes.toString(), '"r1"', 1]);
+  expect(getEncodedMessage(response, "http")).toBe(bytes);
+  expect(getEncodedMessage(response, "proto")).toBeUndefined();
+  expect([response.rev, response.flows, decoded]).toEqual(["r1", [], 1]);
 });

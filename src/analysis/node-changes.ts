@@ -1,8 +1,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { NodeChange } from "../../gen/flowgate/v1/diff_pb.ts";
 import type { ConcurrentChangeSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { Merge } from "../analysis/analysis.ts";
-import type { SideChange } from "../flows/merge/merge-result.ts";
+import type { SideChanges } from "../flows/merge/compare-sides.ts";
+import type { MergeConflict, SideChange } from "../flows/merge/merge-result.ts";
 
 export type NodeChanges = {
   /** Those in conflict first. */
@@ -23,7 +23,7 @@ const kinds: Readonly<Record<SideChange, NodeChange>> = {
   removed: NodeChange.REMOVED,
 };
 
-export function toNodeChanges({ changes, conflicts }: Pick<Merge, "changes" | "conflicts">): NodeChanges {
+export function toNodeChanges(changes: readonly SideChanges[], conflicts: readonly MergeConflict[]): NodeChanges {
   const messages = new Map(conflicts.map(({ nodeId, message }) => [nodeId, message]));
   const sorted = [
     ...changes.filter(({ nodeId }) => messages.has(nodeId)),

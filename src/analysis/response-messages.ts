@@ -5,17 +5,33 @@ import {
   PlanFlowsResponseSchema,
   type PlannedNodeSchema,
   PlanWarningKind,
-} from "../../../gen/flowgate/v1/flows_pb.ts";
-import { maxPlannedNodes, type PlanResult } from "../../analysis/messages.ts";
-import { FlowgateError } from "../../errors.ts";
-import type { DeploymentPlan, PlannedNode } from "../../flows/plan/plan.ts";
-import type { WarningKind } from "../../flows/plan/warnings.ts";
-import { setDiff } from "../diff-field.ts";
+} from "../../gen/flowgate/v1/flows_pb.ts";
+import { type DiffRevisionResponse, DiffRevisionResponseSchema } from "../../gen/flowgate/v1/revisions_pb.ts";
+import type { FlowsDiff } from "../flows/diff/flows-diff.ts";
+import type { DeploymentPlan, PlannedNode } from "../flows/plan/plan.ts";
+import type { WarningKind } from "../flows/plan/warnings.ts";
+import { toFlowsDiff } from "./diff-message.ts";
 
-export function toPlanFlowsResponse(rev: string, { diff, plan, text }: PlanResult): PlanFlowsResponse {
-  assertPlanned(plan);
-  const response = create(PlanFlowsResponseSchema, {
-    rev,
+/** `text` is the same for people. */
+type Described = { readonly rev: string; readonly diff: FlowsDiff; readonly text: string };
+
+export function toDiffRevisionResponse({
+  diff,
+  plan,
+  ...fields
+}: Described & { readonly base: string; readonly plan: DeploymentPlan | undefined }): DiffRevisionResponse {
+  const nodes = toPlannedNodes(plan?.nodes ?? []);
+  return create(DiffRevisionResponseSchema, { ...fields, nodes, diff: toFlowsDiff(diff) });
+}
+
+export function toPlanFlowsResponse({
+  diff,
+  plan,
+  ...fields
+}: Described & { readonly plan: DeploymentPlan }): PlanFlowsResponse {
+  return create(PlanFlowsResponseSchema, {
+    ...fields,
+    diff: toFlowsDiff(diff),
     nodes: toPlannedNodes(plan.nodes),
     missingTypes: plan.missingTypes.map(({ type, nodeIds }) => ({ type, nodeIds: [...nodeIds] })),
     modules: plan.modules.map(({ name, version, nodeIds }) => ({
@@ -29,22 +45,10 @@ export function toPlanFlowsResponse(rev: string, { diff, plan, text }: PlanResul
       container,
       message,
     })),
-    text,
   });
-  return setDiff(response, diff);
 }
 
-/** Throws `limit_exceeded` if the flows have too many nodes. */
-export function assertPlanned(plan: DeploymentPlan | undefined): asserts plan is DeploymentPlan {
-  if (plan === undefined) {
-    throw new FlowgateError(
-      "limit_exceeded",
-      `flows: more than ${maxPlannedNodes} nodes would run, those in instances of subflows included: too many to plan`,
-    );
-  }
-}
-
-export function toPlannedNodes(nodes: readonly PlannedNode[]): MessageInitShape<typeof PlannedNodeSchema>[] {
+function toPlannedNodes(nodes: readonly PlannedNode[]): MessageInitShape<typeof PlannedNodeSchema>[] {
   return nodes.map(({ id, type, name, tab, instances, action }) => ({
     id,
     type,

@@ -131,6 +131,8 @@ test("parses adminAuth, with permissions as a string or a list", () => {
     default: { permissions: ["read"] },
     clientIds: ["service-admin", "service-editor"],
     tokenLifetimeSeconds: 604_800,
+    maxTokensPerUser: 100,
+    maxTokens: 1000,
   });
 });
 

@@ -23,7 +23,11 @@ export function createAccounts(users: readonly User[], now: () => number): Accou
       return undefined;
     }
     const { username, permissions } = account.user;
-    const principal = { username, permissions: narrow(permissions, token.scope.split(" ")) };
+    const principal: Principal = {
+      username,
+      token: { id: token.id, name: token.name },
+      permissions: narrow(permissions, token.scope.split(" ")),
+    };
     principals.set(token, principal);
     return principal;
   }

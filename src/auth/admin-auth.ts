@@ -14,4 +14,8 @@ export type AdminAuth = {
   /** The accepted values of `client_id`. */
   readonly clientIds: readonly string[];
   readonly tokenLifetimeSeconds: number;
+  /** The number of named tokens of a user that have not expired. */
+  readonly maxTokensPerUser: number;
+  /** The same of all users. */
+  readonly maxTokens: number;
 };

@@ -12,6 +12,7 @@ export function originOf(
   const { address, requestId } = values.get(peerKey);
   return {
     by: principal.username,
+    token: principal.token,
     address,
     // The transcoder's name of its protocol.
     protocol: protocolName === "http" ? "rest" : protocolName,

@@ -1,10 +1,13 @@
 import { createContextKey } from "@connectrpc/connect";
+import type { Origin } from "../store/origin.ts";
 import type { ClientKind } from "./client-key.ts";
 
 /** The caller and its effective permissions. */
 export type Principal = {
   /** undefined: the caller is not authenticated. */
   readonly username: string | undefined;
+  /** The access token; undefined if the caller has none. */
+  readonly token?: Origin["token"];
   /** The user's permissions, restricted to the token's scope: "*", "read", or names such as "flows.write". */
   readonly permissions: readonly string[];
 };

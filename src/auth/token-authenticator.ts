@@ -83,7 +83,8 @@ export function createTokenAuthenticator(
       });
       const fields = { name, username, passwordFingerprint, clientId: "", scope: scope.join(" "), lifetimeSeconds };
       const created = createNewToken(now(), fields);
-      await tokens.insert(created.token, { kind: "token_created", origin, ...describeToken(created.token) });
+      const limits = { perUser: adminAuth.maxTokensPerUser, total: adminAuth.maxTokens, nowMs: now() };
+      await tokens.insert(created.token, { kind: "token_created", origin, ...describeToken(created.token) }, limits);
       return created;
     },
 

@@ -39,7 +39,7 @@ export function openTokenCache(store: TokenStore, limit = maxTokens): Tokens & D
   }
 
   return {
-    insert: (token, entry) => store.insert(token, entry),
+    insert: (...call) => store.insert(...call),
     find(hash) {
       const key = keyOf(hash);
       const known = store.isCurrent() ? cache.get(key) : undefined;

@@ -169,8 +169,8 @@ export function createProbations({
   };
 }
 
-function originOf({ by, address, protocol, requestId }: RevisionEntry): Origin {
-  return { by, address, protocol, requestId };
+function originOf({ by, token, address, protocol, requestId }: RevisionEntry): Origin {
+  return { by, token, address, protocol, requestId };
 }
 
 /** Resolves with `unsettled` when the time is over or the signal is aborted. */

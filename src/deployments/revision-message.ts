@@ -43,6 +43,8 @@ export function toRevision(entry: RevisionEntry, activeRev: string): MessageInit
     createTime: timestampFromMs(entry.committedAtMs),
     active: entry.rev === activeRev,
     user: entry.by ?? "",
+    tokenId: entry.token?.id ?? "",
+    tokenName: entry.token?.name ?? "",
     clientAddress: entry.address ?? "",
     protocol: entry.protocol ?? "",
     requestId: entry.requestId ?? "",

@@ -43,4 +43,10 @@ export const adminAuth = z.strictObject({
   tokenLifetimeSeconds: wholeNumber(1, 2_147_483_647)
     .default(604_800)
     .describe("Lifetime of a token. The default is one week."),
+  maxTokensPerUser: wholeNumber(1, 1_000_000)
+    .default(100)
+    .describe("Maximum number of named tokens of a user, without expired ones. A further one is rejected with 429."),
+  maxTokens: wholeNumber(1, 1_000_000)
+    .default(1000)
+    .describe("Maximum number of named tokens of all users, handled like `maxTokensPerUser`."),
 });

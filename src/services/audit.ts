@@ -26,6 +26,7 @@ const kinds: Readonly<Record<AuditKind, AuditKindMessage>> = {
   store_restored: AuditKindMessage.STORE_RESTORED,
   store_migrated: AuditKindMessage.STORE_MIGRATED,
   runtime_restarted: AuditKindMessage.RUNTIME_RESTARTED,
+  revisions_pruned: AuditKindMessage.REVISIONS_PRUNED,
 };
 
 /** The number of entries that an export reads at once, which takes a few milliseconds. */
@@ -62,11 +63,12 @@ export function auditService(store: Pick<AuditStore, "list" | "verify">): Servic
       if (text !== "" && expected === undefined) {
         throw new FlowgateError("invalid_argument", "head: must be the head of an earlier verification");
       }
-      const { entries, head, problem } = await store.verify(expected);
+      const { entries, revisions, head, problem } = await store.verify(expected);
       return {
         intact: problem === undefined,
         problem: problem ?? "",
         entries,
+        revisions,
         head: head.seq === 0 ? "" : formatHead(head),
       };
     },
@@ -82,18 +84,21 @@ function toKind(message: AuditKindMessage): AuditKind {
 }
 
 function toMessage(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {
-  const { seq, timeMs, kind, origin, subject, detail, count, hash } = entry;
+  const { seq, timeMs, kind, origin, subject, detail, count, digest, hash } = entry;
   return {
     seq,
     time: timestampFromMs(timeMs),
     kind: kinds[kind],
     user: origin.by ?? "",
+    tokenId: origin.token?.id ?? "",
+    tokenName: origin.token?.name ?? "",
     address: origin.address ?? "",
     protocol: origin.protocol ?? "",
     requestId: origin.requestId ?? "",
     subject: subject ?? "",
     detail: detail ?? "",
     count,
+    digest: digest ?? "",
     hash,
   };
 }

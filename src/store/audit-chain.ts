@@ -10,12 +10,16 @@ export const emptyHead: AuditHead = { seq: 0, hash: "" };
 
 /**
  * The hash of an entry: SHA-256, in hexadecimal, of the UTF-8 encoding of a JSON array without spaces, which contains the hash
- * of the previous entry ("" for the first one) and the fields of this one; absent fields are null. Must never change.
+ * of the previous entry ("" for the first one) and the fields of this one; absent fields are null. If the entry has a token or a
+ * digest, id and name of the token and the digest follow. Must never change.
  */
 export function hashEntry(previousHash: string, entry: Omit<AuditEntry, "hash">): string {
-  const { seq, timeMs, kind, origin, subject, detail, count } = entry;
-  const { by, address, protocol, requestId } = origin;
+  const { seq, timeMs, kind, origin, subject, detail, count, digest } = entry;
+  const { by, token, address, protocol, requestId } = origin;
   const fields = [previousHash, seq, timeMs, kind, by, address, protocol, requestId, subject, detail, count];
+  if (token !== undefined || digest !== undefined) {
+    fields.push(token?.id, token?.name, digest);
+  }
   // JSON.stringify writes null for undefined items.
   return hash("sha256", JSON.stringify(fields));
 }
@@ -36,7 +40,7 @@ export interface ChainCheck {
   /** Returns false after the first inconsistency, when no more entries need to be added. */
   add(entry: AuditEntry): boolean;
   /** `head` is the recorded head of the log, without which removed entries at its end would not be noticed. */
-  end(head: AuditHead): AuditVerification;
+  end(head: AuditHead): Omit<AuditVerification, "revisions">;
 }
 
 /** The chain starts after the removed entry `pruned`. `expected` is an entry that it must contain. */

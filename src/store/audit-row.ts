@@ -1,6 +1,7 @@
 import { hashEntry } from "./audit-chain.ts";
 import type { AuditEntry, AuditHead, AuditKind, AuditRecord } from "./audit-store.ts";
 import { toPortable } from "./portable-text.ts";
+import { toTokenOrigin } from "./revision-row.ts";
 
 /** The table `audit`, which has the same columns in all adapters. */
 export type AuditRow = {
@@ -14,13 +15,16 @@ export type AuditRow = {
   subject: string | null;
   detail: string | null;
   count: number;
+  token_id: string | null;
+  token_name: string | null;
+  digest: string | null;
   hash: string;
 };
 
 /** The entry that follows `previous` in the log. */
 export function toAuditRow(
   previous: AuditHead,
-  { kind, origin, subject, detail, count = 1 }: AuditRecord,
+  { kind, origin, subject, detail, digest, count = 1 }: AuditRecord,
   timeMs: number,
 ): AuditRow {
   const entry: Omit<AuditEntry, "hash"> = {
@@ -29,6 +33,7 @@ export function toAuditRow(
     kind,
     origin: {
       by: toText(origin.by),
+      token: origin.token && { id: origin.token.id, name: toText(origin.token.name) },
       address: toText(origin.address),
       protocol: toText(origin.protocol),
       requestId: toText(origin.requestId),
@@ -36,6 +41,7 @@ export function toAuditRow(
     subject: toText(subject),
     detail: toText(detail),
     count,
+    digest,
   };
   return {
     seq: entry.seq,
@@ -48,18 +54,23 @@ export function toAuditRow(
     subject: entry.subject ?? null,
     detail: entry.detail ?? null,
     count,
+    token_id: entry.origin.token?.id ?? null,
+    token_name: entry.origin.token?.name ?? null,
+    digest: digest ?? null,
     hash: hashEntry(previous.hash, entry),
   };
 }
 
 export function toAuditEntry(row: unknown): AuditEntry {
-  const { seq, time_ms, kind, user, address, protocol, request_id, subject, detail, count, hash } = row as AuditRow;
+  const { seq, time_ms, kind, user, address, protocol, request_id, subject, detail, count, hash, ...added } =
+    row as AuditRow;
   return {
     seq,
     timeMs: time_ms,
     kind,
     origin: {
       by: user ?? undefined,
+      token: toTokenOrigin(added),
       address: address ?? undefined,
       protocol: protocol ?? undefined,
       requestId: request_id ?? undefined,
@@ -67,6 +78,7 @@ export function toAuditEntry(row: unknown): AuditEntry {
     subject: subject ?? undefined,
     detail: detail ?? undefined,
     count,
+    digest: added.digest ?? undefined,
     hash,
   };
 }

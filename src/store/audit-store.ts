@@ -12,6 +12,7 @@ export type AuditKind =
   | "users_reloaded"
   | "users_rejected"
   | "audit_pruned"
+  | "revisions_pruned"
   | "store_restored"
   | "store_migrated"
   | "runtime_restarted";
@@ -26,6 +27,8 @@ export type AuditRecord = {
   readonly detail?: string | undefined;
   /** The number of events that the entry stands for. Defaults to 1. */
   readonly count?: number | undefined;
+  /** The digest of the revision that was made. See `src/store/revision-digest.ts`. */
+  readonly digest?: string | undefined;
 };
 
 export type AuditEntry = AuditRecord & AuditHead & { readonly timeMs: number; readonly count: number };
@@ -61,6 +64,8 @@ export type AuditVerification = {
   readonly entries: number;
   /** The newest entry; `seq` is 0 if there is none. */
   readonly head: AuditHead;
+  /** The number of revisions that were compared with the digests in their entries. */
+  readonly revisions: number;
   /** The first inconsistency; undefined: there is none. */
   readonly problem: string | undefined;
 };
@@ -73,7 +78,7 @@ export interface AuditStore {
   /** Appends the entries in one transaction. They are durable when the promise resolves. */
   append(records: readonly AuditRecord[]): Promise<void>;
   list(query: AuditQuery): Promise<AuditPage>;
-  /** Checks the whole chain, and that it contains the entry `expected`, which was recorded elsewhere. */
+  /** Checks the whole chain, the revisions that its entries record, and that it contains the entry `expected`, which was recorded elsewhere. */
   verify(expected?: AuditHead): Promise<AuditVerification>;
   /**
    * Removes the entries that are older than `maxAgeMs` by the clock of the store, except for the newest one, and appends an

@@ -1,8 +1,10 @@
 import { parseDocument } from "../flows/document.ts";
+import { systemOrigin } from "./audit-chain.ts";
 import type { AuditRecord } from "./audit-store.ts";
 import { compress, decompress } from "./compression.ts";
 import type { RevisionDraft } from "./flow-store.ts";
 import { createRev } from "./rev.ts";
+import { describeDeployment, digestRevision, formatRemoved, hashFlows } from "./revision-digest.ts";
 import { type ContentRow, type RevisionRow, type StateRow, type SummaryRow, toSummary } from "./revision-row.ts";
 import type { Revision } from "./revision.ts";
 import { openCredentials, sealCredentials } from "./seal.ts";
@@ -17,6 +19,7 @@ export type UpdateCall = {
   readonly rev: string;
   readonly columns: Partial<StateRow>;
   readonly entry: AuditRecord | undefined;
+  readonly maxPinned: number | undefined;
 };
 
 /** `user` is empty for requests that are not authenticated. */
@@ -53,6 +56,8 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
     rev,
     parent: draft.parent,
     deployed_by: by ?? null,
+    token_id: draft.token?.id ?? null,
+    token_name: draft.token?.name ?? null,
     client_address: draft.address ?? null,
     protocol: draft.protocol ?? null,
     request_id: draft.requestId ?? null,
@@ -91,17 +96,18 @@ export async function toRevision(row: SummaryRow & ContentRow, key: Buffer): Pro
 }
 
 /** The audit entry of a commit. */
-export function toAuditRecord(draft: Omit<CommitCall, "idempotencyKey">): AuditRecord {
-  const { cause, deployment_type: type } = draft;
+export function toAuditRecord(row: SummaryRow & ContentRow): AuditRecord {
+  const { by, token, address, protocol, requestId } = toSummary(row);
   return {
     kind: "deployment",
-    origin: {
-      by: draft.deployed_by ?? undefined,
-      address: draft.client_address ?? undefined,
-      protocol: draft.protocol ?? undefined,
-      requestId: draft.request_id ?? undefined,
-    },
-    subject: draft.rev,
-    detail: cause === "deployment" ? type : `${cause}, ${type}`,
+    origin: { by, token, address, protocol, requestId },
+    subject: row.rev,
+    detail: describeDeployment(row),
+    digest: digestRevision(row, hashFlows(row.flows)),
   };
+}
+
+/** The audit entry of revisions that the retention has removed. */
+export function toPruneRecord(revs: readonly string[]): AuditRecord {
+  return { kind: "revisions_pruned", origin: systemOrigin, detail: formatRemoved(revs), count: revs.length };
 }

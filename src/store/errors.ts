@@ -8,6 +8,14 @@ export function versionMismatch(activeRev: string): FlowgateError {
   );
 }
 
+/** The error of a revision that is to be pinned although so many others are. */
+export function tooManyPinned(maxPinned: number): FlowgateError {
+  return new FlowgateError(
+    "limit_exceeded",
+    `pinned: ${maxPinned} revisions are pinned, and history.maxRevisions permits no more: unpin one of them, or raise that option`,
+  );
+}
+
 /** The error of a commit that may have been made. */
 export function commitInDoubt(): FlowgateError {
   return new FlowgateError(

@@ -92,9 +92,15 @@ export interface FlowStore {
   findRepeated(by: string | undefined, key: string): Promise<RepeatedRequest | undefined>;
   /**
    * Changes the given properties, durably, and writes the audit entry in the same transaction. Resolves with undefined if
-   * there is no such revision.
+   * there is no such revision. Rejects with `limit_exceeded`, and changes nothing, if the change pins a revision although
+   * `maxPinned` others are pinned.
    */
-  update(rev: string, change: Partial<RevisionState>, entry?: AuditRecord): Promise<RevisionEntry | undefined>;
+  update(
+    rev: string,
+    change: Partial<RevisionState>,
+    entry?: AuditRecord,
+    maxPinned?: number,
+  ): Promise<RevisionEntry | undefined>;
   /**
    * Removes the revisions that exceed the limits, and frees their space. The active one, its parent, and pinned ones are kept
    * and count. Resolves with the number of removed revisions.

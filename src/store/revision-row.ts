@@ -1,4 +1,5 @@
 import type { DeploymentType } from "../flows/configuration.ts";
+import type { Origin } from "./origin.ts";
 import type { RevisionPage } from "./flow-store.ts";
 import type { RevisionCause, RevisionEntry, RevisionOutcome, RevisionSummary } from "./revision.ts";
 
@@ -11,6 +12,8 @@ export type SummaryRow = {
   parent: string | null;
   committed_at_ms: number;
   deployed_by: string | null;
+  token_id: string | null;
+  token_name: string | null;
   client_address: string | null;
   protocol: string | null;
   request_id: string | null;
@@ -41,7 +44,7 @@ export type RevisionRow = SummaryRow & Pick<StateRow, "message" | "probation_ms"
 
 export const summaryColumns =
   "seq, rev, parent, committed_at_ms, deployed_by, client_address, protocol, request_id, deployment_type, cause, " +
-  "restored_rev, node_count, size_bytes";
+  "restored_rev, node_count, size_bytes, token_id, token_name";
 export const entryColumns = `${summaryColumns}, message, pinned, outcome, outcome_message, missing_types, probation_ms`;
 
 export function toSummary(row: SummaryRow): RevisionSummary {
@@ -51,6 +54,7 @@ export function toSummary(row: SummaryRow): RevisionSummary {
     seq: row.seq,
     committedAtMs: row.committed_at_ms,
     by: row.deployed_by ?? undefined,
+    token: toTokenOrigin(row),
     address: row.client_address ?? undefined,
     protocol: row.protocol ?? undefined,
     requestId: row.request_id ?? undefined,
@@ -60,6 +64,11 @@ export function toSummary(row: SummaryRow): RevisionSummary {
     nodeCount: row.node_count,
     sizeBytes: row.size_bytes,
   };
+}
+
+/** The columns are undefined in logs with the schema of an older version. */
+export function toTokenOrigin({ token_id: id, token_name: name }: Partial<SummaryRow>): Origin["token"] {
+  return id === null || id === undefined ? undefined : { id, name: name ?? undefined };
 }
 
 export function toEntry(row: EntryRow): RevisionEntry {

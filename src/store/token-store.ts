@@ -1,3 +1,4 @@
+import { FlowgateError } from "../errors.ts";
 import type { AuditRecord } from "./audit-store.ts";
 
 /** An access token as it is stored. */
@@ -44,12 +45,35 @@ export type TokenSelector =
   | { readonly username: string }
   | "all";
 
+/** The numbers of named tokens that have not expired. */
+export type NamedTokenLimits = { readonly perUser: number; readonly total: number; readonly nowMs: number };
+
+/** How many named tokens there are. */
+export type NamedTokenCounts = { readonly ofUser: number; readonly total: number };
+
+/** Throws `limit_exceeded` if there must not be another named token. */
+export function assertBelow({ ofUser, total }: NamedTokenCounts, limits: NamedTokenLimits): void {
+  if (ofUser >= limits.perUser) {
+    throw new FlowgateError(
+      "limit_exceeded",
+      `you have ${ofUser} named tokens, and adminAuth.maxTokensPerUser permits no more: revoke one of them, as GET /tokens lists them`,
+    );
+  }
+  if (total >= limits.total) {
+    throw new FlowgateError(
+      "limit_exceeded",
+      `there are ${total} named tokens, and adminAuth.maxTokens permits no more: revoke some of them, as GET /tokens lists them`,
+    );
+  }
+}
+
 /**
  * Stores access tokens. Each change is durable before its promise resolves. Inserting and removing tokens write the given
  * audit entry in the same transaction.
  */
 export interface TokenStore {
-  insert(token: StoredToken, entry: AuditRecord): Promise<void>;
+  /** Rejects with `limit_exceeded`, and changes nothing, if a limit of named tokens is reached. */
+  insert(token: StoredToken, entry: AuditRecord, limits?: NamedTokenLimits): Promise<void>;
   find(hash: Uint8Array): Promise<StoredToken | undefined>;
   /** Resolves with undefined if there is no token with this id. */
   get(id: string): Promise<StoredToken | undefined>;

@@ -147,9 +147,9 @@ test("allows a token only what both its scope and its user include", async () =>
   expect(await rejectionOf(flows.setFlows({}, reads))).toEqual(insufficientScope);
   expect(await rejectionOf(flows.setFlows({}, await bearer("bob", "read")))).toEqual(insufficientScope);
   expect(callers).toEqual([
-    { username: "ada", permissions: ["*"] },
-    { username: "ada", permissions: ["read"] },
-    { username: "ada", permissions: ["read"] },
+    { username: "ada", token: { id: expect.any(String), name: undefined }, permissions: ["*"] },
+    { username: "ada", token: { id: expect.any(String), name: undefined }, permissions: ["read"] },
+    { username: "ada", token: { id: expect.any(String), name: undefined }, permissions: ["read"] },
   ]);
 });
 
@@ -300,7 +300,13 @@ test("records calls of authenticated users that lack the permission, and no othe
   expect(events).toEqual([
     {
       kind: "permission_denied",
-      origin: { by: "bob", address: "", protocol: expect.any(String), requestId: "" },
+      origin: {
+        by: "bob",
+        token: { id: expect.any(String), name: undefined },
+        address: "",
+        protocol: expect.any(String),
+        requestId: "",
+      },
       subject: "flowgate.v1.FlowsService.SetFlows",
       detail: "flows.write",
     },

@@ -18,6 +18,8 @@ export async function adminAuth(
     ),
     clientIds: ["service-admin", "service-editor"],
     tokenLifetimeSeconds: 604_800,
+    maxTokensPerUser: 100,
+    maxTokens: 1000,
     ...rest,
   };
 }

@@ -355,14 +355,20 @@ type Exported = {
   subject?: string;
   detail?: string;
   count: number;
+  tokenId?: string;
+  tokenName?: string;
+  digest?: string;
   hash: string;
 };
 
 /** Recomputes a hash as docs/operations.md describes. */
 function hashOf(previous: string, entry: Exported): string {
-  const { user, address, protocol, requestId, subject, detail } = entry;
+  const { user, address, protocol, requestId, subject, detail, tokenId, tokenName, digest } = entry;
   const texts = [user, address, protocol, requestId, subject, detail].map((text) => text ?? null);
   const fields = [previous, entry.seq, Date.parse(entry.time), entry.kind, ...texts, entry.count];
+  if (tokenId !== undefined || digest !== undefined) {
+    fields.push(tokenId ?? null, tokenName ?? null, digest ?? null);
+  }
   return createHash("sha256").update(JSON.stringify(fields)).digest("hex");
 }
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { DeploymentOutcome, FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService, RevisionView } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { counting, endpoint, functionNode, reporter, startsEndpoint, tab } from "./flow-builders.ts";
+import { deploy } from "./deploy.ts";
 import { v2 } from "./rest.ts";
 import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { type Json, useOperators } from "./operators.ts";
@@ -21,6 +22,7 @@ describe("the history", () => {
       parent: expect.any(String) as string,
       createTime: expect.stringMatching(/^\d{4}-.*Z$/) as string,
       user: "ada",
+      tokenId: expect.stringMatching(/^[\da-f]{24}$/) as string,
       clientAddress: "127.0.0.1",
       protocol: "rest",
       requestId: expect.any(String) as string,
@@ -41,6 +43,16 @@ describe("the history", () => {
       outcomeMessage: "missing node types: not-installed",
       missingTypes: ["not-installed"],
     });
+  });
+
+  test("names the token of a program besides the user", async () => {
+    const created = await send("POST", "/tokens", { body: JSON.stringify({ name: "ci", scope: "flows.write" }) });
+    const { token, accessToken } = created.json() as { token: { id: string }; accessToken: string };
+    await deploy(running(), { flows: [tab("one")] }, "full", { authorization: `Bearer ${accessToken}` });
+    const named = { user: "ada", tokenId: token.id, tokenName: "ci" };
+    expect(await newest()).toMatchObject(named);
+    const { entries } = (await get("/audit?kind=deployment&pageSize=1")) as { entries: Json[] };
+    expect(entries).toMatchObject([named]);
   });
 
   test.each(rpcProtocolNames)("is the same over %s as over REST", async (name) => {

@@ -83,7 +83,7 @@ export async function openFlows({
     log,
   });
   const service = flowsService({ store, deployer, decrypt, analysis, runtime, prepare: prepare(store) });
-  const revisions = revisionsService({ store, deployer, outcomes, analysis });
+  const revisions = revisionsService({ store, deployer, outcomes, analysis, maxPinned: 100 });
   const routes = (router: ConnectRouter) =>
     void router.service(FlowsService, service).service(RevisionsService, revisions);
   const transcoder = createTranscoder({

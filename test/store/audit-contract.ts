@@ -50,7 +50,12 @@ export function auditStoreContract(createLocation: () => Promise<StoreLocation>)
     await using location = await createLocation();
     {
       await using store = await location.open();
-      expect(await store.audit.verify()).toEqual({ entries: 0, head: { seq: 0, hash: "" }, problem: undefined });
+      expect(await store.audit.verify()).toEqual({
+        entries: 0,
+        revisions: 0,
+        head: { seq: 0, hash: "" },
+        problem: undefined,
+      });
       await store.audit.append([record(), record()]);
     }
     await using store = await location.open();
@@ -58,6 +63,7 @@ export function auditStoreContract(createLocation: () => Promise<StoreLocation>)
     const head = (await all(store)).at(-1);
     expect(await store.audit.verify()).toEqual({
       entries: 3,
+      revisions: 0,
       head: { seq: 3, hash: head?.hash },
       problem: undefined,
     });

@@ -492,6 +492,33 @@ export function tokenStoreContract(createLocation: () => Promise<StoreLocation>)
     expect(await another.tokens.find(two.hash)).toEqual(two);
   });
 
+  test("refuses named tokens beyond the limits, also of concurrent insertions, but not tokens of logins", async () => {
+    await using location = await createLocation();
+    await using store = await location.open();
+    await using another = await location.open();
+    const limits = { perUser: 2, total: 3, nowMs: 1000 };
+    const insert = (init: Partial<StoredToken>, into = store) => into.tokens.insert(token(init), created, limits);
+    await store.tokens.insert(token(), created);
+    await insert({ name: "expired", expiresAtMs: 1000 });
+    const ada = ["a", "b", "c", "d"].map((name, index) => insert({ name }, index % 2 === 0 ? store : another));
+    const outcomes = await Promise.allSettled(ada);
+    expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(2);
+    expect(outcomes.find(({ status }) => status === "rejected")).toMatchObject({
+      reason: {
+        reason: "limit_exceeded",
+        message:
+          "you have 2 named tokens, and adminAuth.maxTokensPerUser permits no more: revoke one of them, as GET /tokens lists them",
+      },
+    });
+    await insert({ name: "a", username: "bob" });
+    await expect(insert({ name: "b", username: "bob" })).rejects.toThrow(
+      "there are 3 named tokens, and adminAuth.maxTokens permits no more: revoke some of them, as GET /tokens lists them",
+    );
+    expect((await store.tokens.list({ limit: 10, nowMs: 1000 })).tokens).toHaveLength(4);
+    expect((await store.audit.list({ limit: 10, order: "newest" })).entries).toHaveLength(5);
+    expect(store.health().isUsable).toBe(true);
+  });
+
   test("removes expired tokens", async () => {
     await using location = await createLocation();
     await using store = await location.open();

@@ -31,12 +31,18 @@ function execute(path: string, sql: string): void {
 
 const changed = "entry 3 was changed, or is not the one that followed entry 2";
 const columns = ["time_ms", "kind", "user", "address", "protocol", "request_id", "subject", "detail", "count", "hash"];
+const addedColumns = ["token_id", "digest"];
 const numbers = new Set(["time_ms", "count"]);
 
 test.each<[name: string, sql: string, problem: string]>([
   ...columns.map((column): [string, string, string] => [
     `a changed ${column}`,
     `UPDATE audit SET ${column} = ${numbers.has(column) ? `${column} + 1` : `substr(${column}, 1, length(${column}) - 1) || '~'`} WHERE seq = 3`,
+    changed,
+  ]),
+  ...addedColumns.map((column): [string, string, string] => [
+    `an added ${column}`,
+    `UPDATE audit SET ${column} = 'x' WHERE seq = 3`,
     changed,
   ]),
   ["a removed user", "UPDATE audit SET user = NULL WHERE seq = 3", changed],
@@ -67,7 +73,7 @@ test.each<[name: string, sql: string, problem: string]>([
   ],
   [
     "an inserted entry",
-    "INSERT INTO audit SELECT 6, time_ms, kind, user, address, protocol, request_id, subject, detail, count, hash FROM audit WHERE seq = 5",
+    `INSERT INTO audit (seq, ${columns.join(", ")}) SELECT 6, ${columns.join(", ")} FROM audit WHERE seq = 5`,
     "entry 6 was changed, or is not the one that followed entry 5",
   ],
   [

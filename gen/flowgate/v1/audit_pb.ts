@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/audit.proto.
  */
 export const file_flowgate_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9hdWRpdC5wcm90bxILZmxvd2dhdGUudjEi0gEKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEiQKBGtpbmQYAyADKA4yFi5mbG93Z2F0ZS52MS5BdWRpdEtpbmQSDAoEdXNlchgEIAEoCRIuCgpzdGFydF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiZQoYTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlEjAKB2VudHJpZXMYASADKAsyFy5mbG93Z2F0ZS52MS5BdWRpdEVudHJ5QgbygRkCKAESFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIicKEkV4cG9ydEF1ZGl0UmVxdWVzdBIRCglhZnRlcl9zZXEYASABKA0iPQoTRXhwb3J0QXVkaXRSZXNwb25zZRImCgVlbnRyeRgBIAEoCzIXLmZsb3dnYXRlLnYxLkF1ZGl0RW50cnki7AEKCkF1ZGl0RW50cnkSCwoDc2VxGAEgASgNEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiQKBGtpbmQYAyABKA4yFi5mbG93Z2F0ZS52MS5BdWRpdEtpbmQSDAoEdXNlchgEIAEoCRIPCgdhZGRyZXNzGAUgASgJEhAKCHByb3RvY29sGAYgASgJEhIKCnJlcXVlc3RfaWQYByABKAkSDwoHc3ViamVjdBgIIAEoCRIOCgZkZXRhaWwYCSABKAkSDQoFY291bnQYCiABKA0SDAoEaGFzaBgLIAEoCSIiChJWZXJpZnlBdWRpdFJlcXVlc3QSDAoEaGVhZBgBIAEoCSJlChNWZXJpZnlBdWRpdFJlc3BvbnNlEhYKBmludGFjdBgBIAEoCEIG8oEZAigBEg8KB3Byb2JsZW0YAiABKAkSFwoHZW50cmllcxgDIAEoDUIG8oEZAigBEgwKBGhlYWQYBCABKAkqygUKCUF1ZGl0S2luZBIaChZBVURJVF9LSU5EX1VOU1BFQ0lGSUVEEAASJQoSQVVESVRfS0lORF9TSUdOX0lOEAEaDfKBGQkKB3NpZ25faW4SMwoZQVVESVRfS0lORF9TSUdOX0lOX0ZBSUxFRBACGhTygRkQCg5zaWduX2luX2ZhaWxlZBIxChhBVURJVF9LSU5EX1RPS0VOX0NSRUFURUQQAxoT8oEZDwoNdG9rZW5fY3JlYXRlZBIxChhBVURJVF9LSU5EX1RPS0VOX1JFVk9LRUQQBBoT8oEZDwoNdG9rZW5fcmV2b2tlZBIrChVBVURJVF9LSU5EX0RFUExPWU1FTlQQBRoQ8oEZDAoKZGVwbG95bWVudBI3ChtBVURJVF9LSU5EX1JFVklTSU9OX1VQREFURUQQBhoW8oEZEgoQcmV2aXNpb25fdXBkYXRlZBI5ChxBVURJVF9LSU5EX1BFUk1JU1NJT05fREVOSUVEEAcaF/KBGRMKEXBlcm1pc3Npb25fZGVuaWVkEjMKGUFVRElUX0tJTkRfVVNFUlNfUkVMT0FERUQQCBoU8oEZEAoOdXNlcnNfcmVsb2FkZWQSMwoZQVVESVRfS0lORF9VU0VSU19SRUpFQ1RFRBAJGhTygRkQCg51c2Vyc19yZWplY3RlZBIvChdBVURJVF9LSU5EX0FVRElUX1BSVU5FRBAKGhLygRkOCgxhdWRpdF9wcnVuZWQSMwoZQVVESVRfS0lORF9TVE9SRV9SRVNUT1JFRBALGhTygRkQCg5zdG9yZV9yZXN0b3JlZBIzChlBVURJVF9LSU5EX1NUT1JFX01JR1JBVEVEEAwaFPKBGRAKDnN0b3JlX21pZ3JhdGVkEjkKHEFVRElUX0tJTkRfUlVOVElNRV9SRVNUQVJURUQQDRoX8oEZEwoRcnVudGltZV9yZXN0YXJ0ZWQy/wMKDEF1ZGl0U2VydmljZRKlAQoQTGlzdEF1ZGl0RW50cmllcxIkLmZsb3dnYXRlLnYxLkxpc3RBdWRpdEVudHJpZXNSZXF1ZXN0GiUuZmxvd2dhdGUudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIkSQAgHygRkfMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABMKCGQwaCmF1ZGl0LnJlYWSC0+STAggSBi9hdWRpdBKmAQoLRXhwb3J0QXVkaXQSHy5mbG93Z2F0ZS52MS5FeHBvcnRBdWRpdFJlcXVlc3QaIC5mbG93Z2F0ZS52MS5FeHBvcnRBdWRpdFJlc3BvbnNlIlKQAgHygRkfMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlWICABMKCGQwaCmF1ZGl0LnJlYWSC0+STAhZiBWVudHJ5Eg0vYXVkaXQ6ZXhwb3J0MAESnQEKC1ZlcmlmeUF1ZGl0Eh8uZmxvd2dhdGUudjEuVmVyaWZ5QXVkaXRSZXF1ZXN0GiAuZmxvd2dhdGUudjEuVmVyaWZ5QXVkaXRSZXNwb25zZSJLkAIB8oEZHzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZViAgATCghkMGgphdWRpdC5yZWFkgtPkkwIPEg0vYXVkaXQ6dmVyaWZ5QiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9hdWRpdC5wcm90bxILZmxvd2dhdGUudjEi0gEKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEiQKBGtpbmQYAyADKA4yFi5mbG93Z2F0ZS52MS5BdWRpdEtpbmQSDAoEdXNlchgEIAEoCRIuCgpzdGFydF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiZQoYTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlEjAKB2VudHJpZXMYASADKAsyFy5mbG93Z2F0ZS52MS5BdWRpdEVudHJ5QgbygRkCKAESFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIicKEkV4cG9ydEF1ZGl0UmVxdWVzdBIRCglhZnRlcl9zZXEYASABKA0iPQoTRXhwb3J0QXVkaXRSZXNwb25zZRImCgVlbnRyeRgBIAEoCzIXLmZsb3dnYXRlLnYxLkF1ZGl0RW50cnkiogIKCkF1ZGl0RW50cnkSCwoDc2VxGAEgASgNEigKBHRpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiQKBGtpbmQYAyABKA4yFi5mbG93Z2F0ZS52MS5BdWRpdEtpbmQSDAoEdXNlchgEIAEoCRIPCgdhZGRyZXNzGAUgASgJEhAKCHByb3RvY29sGAYgASgJEhIKCnJlcXVlc3RfaWQYByABKAkSDwoHc3ViamVjdBgIIAEoCRIOCgZkZXRhaWwYCSABKAkSDQoFY291bnQYCiABKA0SDAoEaGFzaBgLIAEoCRIQCgh0b2tlbl9pZBgMIAEoCRISCgp0b2tlbl9uYW1lGA0gASgJEg4KBmRpZ2VzdBgOIAEoCSIiChJWZXJpZnlBdWRpdFJlcXVlc3QSDAoEaGVhZBgBIAEoCSKAAQoTVmVyaWZ5QXVkaXRSZXNwb25zZRIWCgZpbnRhY3QYASABKAhCBvKBGQIoARIPCgdwcm9ibGVtGAIgASgJEhcKB2VudHJpZXMYAyABKA1CBvKBGQIoARIMCgRoZWFkGAQgASgJEhkKCXJldmlzaW9ucxgFIAEoDUIG8oEZAigBKoMGCglBdWRpdEtpbmQSGgoWQVVESVRfS0lORF9VTlNQRUNJRklFRBAAEiUKEkFVRElUX0tJTkRfU0lHTl9JThABGg3ygRkJCgdzaWduX2luEjMKGUFVRElUX0tJTkRfU0lHTl9JTl9GQUlMRUQQAhoU8oEZEAoOc2lnbl9pbl9mYWlsZWQSMQoYQVVESVRfS0lORF9UT0tFTl9DUkVBVEVEEAMaE/KBGQ8KDXRva2VuX2NyZWF0ZWQSMQoYQVVESVRfS0lORF9UT0tFTl9SRVZPS0VEEAQaE/KBGQ8KDXRva2VuX3Jldm9rZWQSKwoVQVVESVRfS0lORF9ERVBMT1lNRU5UEAUaEPKBGQwKCmRlcGxveW1lbnQSNwobQVVESVRfS0lORF9SRVZJU0lPTl9VUERBVEVEEAYaFvKBGRIKEHJldmlzaW9uX3VwZGF0ZWQSOQocQVVESVRfS0lORF9QRVJNSVNTSU9OX0RFTklFRBAHGhfygRkTChFwZXJtaXNzaW9uX2RlbmllZBIzChlBVURJVF9LSU5EX1VTRVJTX1JFTE9BREVEEAgaFPKBGRAKDnVzZXJzX3JlbG9hZGVkEjMKGUFVRElUX0tJTkRfVVNFUlNfUkVKRUNURUQQCRoU8oEZEAoOdXNlcnNfcmVqZWN0ZWQSLwoXQVVESVRfS0lORF9BVURJVF9QUlVORUQQChoS8oEZDgoMYXVkaXRfcHJ1bmVkEjMKGUFVRElUX0tJTkRfU1RPUkVfUkVTVE9SRUQQCxoU8oEZEAoOc3RvcmVfcmVzdG9yZWQSMwoZQVVESVRfS0lORF9TVE9SRV9NSUdSQVRFRBAMGhTygRkQCg5zdG9yZV9taWdyYXRlZBI5ChxBVURJVF9LSU5EX1JVTlRJTUVfUkVTVEFSVEVEEA0aF/KBGRMKEXJ1bnRpbWVfcmVzdGFydGVkEjcKG0FVRElUX0tJTkRfUkVWSVNJT05TX1BSVU5FRBAOGhbygRkSChByZXZpc2lvbnNfcHJ1bmVkMv8DCgxBdWRpdFNlcnZpY2USpQEKEExpc3RBdWRpdEVudHJpZXMSJC5mbG93Z2F0ZS52MS5MaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBolLmZsb3dnYXRlLnYxLkxpc3RBdWRpdEVudHJpZXNSZXNwb25zZSJEkAIB8oEZHzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZViAgATCghkMGgphdWRpdC5yZWFkgtPkkwIIEgYvYXVkaXQSpgEKC0V4cG9ydEF1ZGl0Eh8uZmxvd2dhdGUudjEuRXhwb3J0QXVkaXRSZXF1ZXN0GiAuZmxvd2dhdGUudjEuRXhwb3J0QXVkaXRSZXNwb25zZSJSkAIB8oEZHzIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZViAgATCghkMGgphdWRpdC5yZWFkgtPkkwIWYgVlbnRyeRINL2F1ZGl0OmV4cG9ydDABEp0BCgtWZXJpZnlBdWRpdBIfLmZsb3dnYXRlLnYxLlZlcmlmeUF1ZGl0UmVxdWVzdBogLmZsb3dnYXRlLnYxLlZlcmlmeUF1ZGl0UmVzcG9uc2UiS5ACAfKBGR8yGQoNQ2FjaGUtQ29udHJvbBIIbm8tc3RvcmVYgIAEwoIZDBoKYXVkaXQucmVhZILT5JMCDxINL2F1ZGl0OnZlcmlmeUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_google_api_annotations, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.ListAuditEntriesRequest
@@ -206,6 +206,27 @@ export type AuditEntry = Message<"flowgate.v1.AuditEntry"> & {
    * @generated from field: string hash = 11;
    */
   hash: string;
+
+  /**
+   * The id of the access token of the call. Empty if it had none.
+   *
+   * @generated from field: string token_id = 12;
+   */
+  tokenId: string;
+
+  /**
+   * The name of that token. Empty if it was issued for a login.
+   *
+   * @generated from field: string token_name = 13;
+   */
+  tokenName: string;
+
+  /**
+   * Identifies the content of the revision that was made: the SHA-256 of its fields, a period, and the SHA-256 of its flows.
+   *
+   * @generated from field: string digest = 14;
+   */
+  digest: string;
 };
 
 /**
@@ -239,7 +260,8 @@ export const VerifyAuditRequestSchema: GenMessage<VerifyAuditRequest> = /*@__PUR
  */
 export type VerifyAuditResponse = Message<"flowgate.v1.VerifyAuditResponse"> & {
   /**
-   * Whether no entry was changed, removed, inserted or moved.
+   * Whether no entry was changed, removed, inserted or moved, and no revision was changed, inserted, or removed except by the
+   * retention.
    *
    * @generated from field: bool intact = 1;
    */
@@ -265,6 +287,13 @@ export type VerifyAuditResponse = Message<"flowgate.v1.VerifyAuditResponse"> & {
    * @generated from field: string head = 4;
    */
   head: string;
+
+  /**
+   * The number of revisions that were compared with their entries.
+   *
+   * @generated from field: uint32 revisions = 5;
+   */
+  revisions: number;
 };
 
 /**
@@ -373,6 +402,13 @@ export const AuditKind = {
    * @generated from enum value: AUDIT_KIND_RUNTIME_RESTARTED = 13;
    */
   RUNTIME_RESTARTED: 13,
+
+  /**
+   * Revisions that exceed the limits of the history were removed.
+   *
+   * @generated from enum value: AUDIT_KIND_REVISIONS_PRUNED = 14;
+   */
+  REVISIONS_PRUNED: 14,
 } as const;
 
 /**
@@ -413,7 +449,7 @@ export const AuditService: GenService<{
     output: typeof ExportAuditResponseSchema;
   },
   /**
-   * Checks the hash chain of all entries.
+   * Checks the hash chain of all entries, and that the revisions that they record were neither changed nor removed.
    *
    * @generated from rpc flowgate.v1.AuditService.VerifyAudit
    */

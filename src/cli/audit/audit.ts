@@ -7,6 +7,7 @@ import { enumValue, enumWord } from "../output/enum-word.ts";
 import { collectPages, noteMore } from "../output/pages.ts";
 import { printable } from "../output/printable.ts";
 import { formatTime } from "../output/time.ts";
+import { describeCaller } from "../revisions/describe-revision.ts";
 import { printVerification } from "./print-verification.ts";
 
 export type AuditFlags = {
@@ -38,13 +39,14 @@ export async function listAudit({ session, output }: ClientContext, flags: Audit
   noteMore(listed);
 }
 
-function toRow({ seq, time, kind, user, address, subject, detail, count }: AuditEntry): string[] {
+function toRow(entry: AuditEntry): string[] {
+  const { seq, time, kind, address, subject, detail, count } = entry;
   const times = count > 1 ? ` (${count} times)` : "";
   return [
     String(seq),
     formatTime(time),
     enumWord(AuditKindSchema, kind),
-    printable(user),
+    describeCaller(entry),
     printable(address),
     printable(subject),
     `${printable(detail)}${times}`,

@@ -3,6 +3,11 @@ import { printable } from "../output/printable.ts";
 import { formatTime } from "../output/time.ts";
 import { shortRev } from "./find-revision.ts";
 
+/** A user and, if it is a named one, the token of a request: `ada (token ci)`. */
+export function describeCaller({ user, tokenName }: Pick<Revision, "user" | "tokenName">): string {
+  return printable(tokenName === "" ? user : `${user} (token ${tokenName})`);
+}
+
 /** `revision 4fGx0aQz ("new invoices", by ada, 2026-03-01 09:30:00)` */
 export function describeRevision({ rev, message, user, createTime }: Revision): string {
   const parts = [

@@ -8,6 +8,7 @@ import { enumValue } from "../output/enum-word.ts";
 import type { Output } from "../output/output.ts";
 import { formatTime } from "../output/time.ts";
 import { describeCause } from "./describe-cause.ts";
+import { describeCaller } from "./describe-revision.ts";
 import { shortRev } from "./find-revision.ts";
 import { styleOutcome } from "./style-outcome.ts";
 
@@ -46,12 +47,12 @@ function formatRevisions(revisions: readonly Revision[], output: Output): string
   return output.table(
     ["", "REV", "TIME", "USER", "CAUSE", "OUTCOME", "NODES", "MESSAGE"],
     revisions.map((revision) => {
-      const { rev, active, createTime, user, outcome, nodeCount, pinned, message } = revision;
+      const { rev, active, createTime, outcome, nodeCount, pinned, message } = revision;
       return [
         active ? "*" : "",
         shortRev(rev),
         formatTime(createTime),
-        printable(user),
+        describeCaller(revision),
         describeCause(revision, shortRev),
         styleOutcome(outcome, output),
         String(nodeCount),

@@ -12,6 +12,7 @@ import { enumWord } from "../output/enum-word.ts";
 import type { Output } from "../output/output.ts";
 import { formatTime } from "../output/time.ts";
 import { describeCause } from "./describe-cause.ts";
+import { describeCaller } from "./describe-revision.ts";
 import { findRevision } from "./find-revision.ts";
 import { styleOutcome } from "./style-outcome.ts";
 
@@ -31,13 +32,13 @@ async function toValue(revision: Revision, diff: DiffRevisionResponse): Promise<
 }
 
 function formatRevision(revision: Revision, output: Output): string {
-  const { rev, active, pinned, parent, createTime, user, clientAddress, protocol, message } = revision;
+  const { rev, active, pinned, parent, createTime, clientAddress, protocol, message } = revision;
   const marks = [...(active ? ["active"] : []), ...(pinned ? ["pinned"] : [])].join(", ");
   return [
     output.style("bold", `revision ${rev}${marks === "" ? "" : ` (${marks})`}`),
     output.fields([
       ["Deployed", formatTime(createTime)],
-      ["By", joinParts(", ", printable(user), clientAddress, protocol)],
+      ["By", joinParts(", ", describeCaller(revision), clientAddress, protocol)],
       ["Cause", describeCause(revision)],
       ["Type", enumWord(DeploymentTypeSchema, revision.deploymentType)],
       ["Outcome", joinParts(": ", styleOutcome(revision.outcome, output), printable(revision.outcomeMessage))],

@@ -27,13 +27,14 @@ export async function verifyAuditCommand({ head, options, verify, output }: Veri
   const result = await verify(options, expected).catch((error: unknown) => {
     throw new CliFailure(`The audit log can't be read: ${error instanceof Error ? error.message : String(error)}`);
   });
-  const { entries, problem } = result;
+  const { entries, revisions, problem } = result;
   printVerification(
     output,
     create(VerifyAuditResponseSchema, {
       intact: problem === undefined,
       problem: problem ?? "",
       entries,
+      revisions,
       head: result.head.seq === 0 ? "" : formatHead(result.head),
     }),
   );

@@ -15,6 +15,7 @@ import { enumWord } from "../output/enum-word.ts";
 import type { Output } from "../output/output.ts";
 import { printable } from "../output/printable.ts";
 import { formatTime } from "../output/time.ts";
+import { describeCaller } from "../revisions/describe-revision.ts";
 
 /** Prints the state of a service. Throws a CliFailure without a message if its flows do not run. */
 export async function showStatus({ connection, session, output }: ClientContext): Promise<void> {
@@ -79,7 +80,7 @@ function describeState(state: RuntimeState, output: Output): string {
 
 function describeRevision(revision: Revision): [string, string][] {
   const { rev, createTime, user, message, nodeCount, missingTypes, outcomeMessage } = revision;
-  const by = user === "" ? "" : ` by ${printable(user)}`;
+  const by = user === "" ? "" : ` by ${describeCaller(revision)}`;
   return [
     ["Revision", printable(rev)],
     ["Deployed", `${formatTime(createTime)}${by}`],

@@ -23,6 +23,8 @@ export type RevisionsServiceOptions = DiffRevisionOptions &
   RestoreOptions & {
     readonly store: FlowStore;
     readonly deployer: ObservedDeployer;
+    /** The number of revisions that can be pinned. */
+    readonly maxPinned: number;
     /** Reads wait until the outcomes are recorded that the caller may know already from the response to a deployment. */
     readonly outcomes: Pick<OutcomeRecorder, "flush">;
   };
@@ -32,6 +34,7 @@ export function revisionsService({
   deployer,
   outcomes,
   analysis,
+  maxPinned,
 }: RevisionsServiceOptions): ServiceImpl<typeof RevisionsService> {
   const activeRev = (): string => store.active().rev;
 
@@ -71,7 +74,7 @@ export function revisionsService({
       };
       const changed = Object.keys(change).join(", ");
       const audit: AuditRecord = { kind: "revision_updated", origin: originOf(context), subject: rev, detail: changed };
-      const entry = changed === "" ? await store.findEntry(rev) : await store.update(rev, change, audit);
+      const entry = changed === "" ? await store.findEntry(rev) : await store.update(rev, change, audit, maxPinned);
       if (entry === undefined) {
         throw revisionNotFound(rev);
       }

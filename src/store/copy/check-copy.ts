@@ -1,6 +1,7 @@
 import { createChainCheck } from "../audit-chain.ts";
 import { toAuditEntry } from "../audit-row.ts";
 import type { AuditHead } from "../audit-store.ts";
+import { createRevisionCheck, endVerification, hashFlows } from "../revision-digest.ts";
 import type { ContentRow, SummaryRow } from "../revision-row.ts";
 import { openCredentials } from "../seal.ts";
 import type { Row, TableName } from "../tables.ts";
@@ -27,11 +28,29 @@ export async function checkCopy(
   const found = new Map<TableName, Digest>([...written.keys()].map((table) => [table, createDigest()]));
   const newest = new Map<TableName, Row>();
   const chain = createChainCheck(pruned, undefined);
+  const check = createRevisionCheck();
+  const summaries = new Map<number, SummaryRow>();
   for await (const [table, rows] of copy) {
     found.get(table)?.add(rows);
     newest.set(table, rows.at(-1) ?? {});
-    if (table === "audit") {
-      rows.map(toAuditEntry).every((entry) => chain.add(entry));
+    switch (table) {
+      case "revision":
+        for (const row of rows as readonly SummaryRow[]) {
+          summaries.set(row.seq, row);
+        }
+        break;
+      case "revision_content":
+        for (const { seq, flows } of rows as readonly (ContentRow & Pick<SummaryRow, "seq">)[]) {
+          check.addRevision(summaries.get(seq) as SummaryRow, hashFlows(flows));
+        }
+        break;
+      case "audit":
+        rows.map(toAuditEntry).every((entry) => {
+          check.addEntry(entry);
+          return chain.add(entry);
+        });
+        break;
+      default:
     }
   }
   for (const [table, digest] of written) {
@@ -44,7 +63,7 @@ export async function checkCopy(
   if (key !== undefined && content !== undefined) {
     openCredentials(key, (newest.get("revision") as SummaryRow).rev, (content as ContentRow).credentials);
   }
-  return chain.end(head).problem;
+  return endVerification(chain.end(head), check).problem;
 }
 
 export function assertCount(table: TableName, found: number | undefined, expected: number | undefined): void {

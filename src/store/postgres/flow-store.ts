@@ -91,9 +91,9 @@ export async function createFlowStore(database: Database, changes: Changes, key:
       return row && new RepeatedRequest(row.rev, row.fingerprint);
     },
 
-    async update(rev, change, entry) {
-      const columns = toStateColumns(change);
-      const row = await database.transaction((query) => updateRevision(query, { rev, columns, entry }));
+    async update(rev, change, entry, maxPinned) {
+      const call = { rev, columns: toStateColumns(change), entry, maxPinned };
+      const row = await database.transaction((query) => updateRevision(query, call));
       return row && toEntry(row);
     },
 

@@ -5,10 +5,11 @@ import {
   type Repeated,
   rootDraft,
   toAuditRecord,
+  toPruneRecord,
   toCommitCall,
   type UpdateCall,
 } from "../commit-row.ts";
-import { commitInDoubt } from "../errors.ts";
+import { commitInDoubt, tooManyPinned } from "../errors.ts";
 import type { Retention } from "../flow-store.ts";
 import { toPortable } from "../portable-text.ts";
 import { pruneBatch } from "../prune-batches.ts";
@@ -106,14 +107,15 @@ async function writeCommit(
     return { kind: "mismatch", newest };
   }
   const written = { seq: Math.max(newest.seq + 1, minSeq), committed_at_ms: nowMs };
-  await insertRevision(query, { ...draft, ...written });
+  const row = { ...draft, ...written };
+  await insertRevision(query, row);
   if (idempotencyKey !== undefined) {
     await insert(query, "idempotency_key", { ...idempotencyKey, rev: draft.rev, created_at_ms: nowMs });
   }
   await query("UPDATE flowgate.revision SET outcome = 'replaced' WHERE rev = $1 AND outcome = 'pending'", [
     draft.parent,
   ]);
-  await appendAudit(query, head, [toAuditRecord(draft)]);
+  await appendAudit(query, head, [toAuditRecord(row)]);
   await changes.announce(query);
   return { kind: "committed", ...written };
 }
@@ -124,8 +126,19 @@ async function insertRevision(query: Query, { flows, credentials, ...row }: Revi
 }
 
 /** Resolves with undefined if there is no such revision. */
-export async function updateRevision(query: Query, { rev, columns, entry }: UpdateCall): Promise<EntryRow | undefined> {
+export async function updateRevision(
+  query: Query,
+  { rev, columns, entry, maxPinned }: UpdateCall,
+): Promise<EntryRow | undefined> {
+  // Also excludes others that pin.
   const head = entry && (await lockAudit(query));
+  if (columns.pinned === 1 && maxPinned !== undefined) {
+    const text = "SELECT count(*) AS count FROM flowgate.revision WHERE pinned = 1 AND rev <> $1";
+    const [pins] = await query<{ count: number }>(text, [toPortable(rev)]);
+    if ((pins?.count ?? 0) >= maxPinned) {
+      throw tooManyPinned(maxPinned);
+    }
+  }
   const names = Object.keys(columns);
   const assignments = names.map((name, index) => `${name} = $${index + 2}`).join(", ");
   const [row] = await query<EntryRow>(
@@ -142,16 +155,20 @@ export async function updateRevision(query: Query, { rev, columns, entry }: Upda
 
 /** Removes at most `pruneBatch` revisions, and returns their number. */
 export async function pruneRevisions(query: Query, { maxCount, maxAgeMs }: Retention): Promise<number> {
+  const head = await lockAudit(query);
   const oldestMs = maxAgeMs === undefined ? 0 : (await readTimeMs(query)) - maxAgeMs;
   // The active revision and its parent, which has the highest lower sequence number, are kept.
-  const removed = await query(
+  const removed = await query<Pick<SummaryRow, "rev">>(
     `DELETE FROM flowgate.revision WHERE seq IN (
        SELECT seq FROM flowgate.revision
        WHERE pinned = 0 AND seq < (SELECT min(seq) FROM (SELECT seq FROM flowgate.revision ORDER BY seq DESC LIMIT 2) AS kept)
          AND (committed_at_ms < $1 OR seq <= (SELECT seq FROM flowgate.revision ORDER BY seq DESC LIMIT 1 OFFSET $2))
        ORDER BY seq LIMIT ${pruneBatch} FOR UPDATE SKIP LOCKED)
-     RETURNING seq`,
+     RETURNING rev`,
     [oldestMs, maxCount],
   );
+  if (removed.length > 0) {
+    await appendAudit(query, head, [toPruneRecord(removed.map(({ rev }) => rev))]);
+  }
   return removed.length;
 }

@@ -128,6 +128,10 @@ const migrations = [
   );
   CREATE INDEX replica_change ON flowgate.replica (changed_at);
   `,
+  `
+  ALTER TABLE flowgate.revision ADD COLUMN token_id text, ADD COLUMN token_name text;
+  ALTER TABLE flowgate.audit ADD COLUMN token_id text, ADD COLUMN token_name text, ADD COLUMN digest text;
+  `,
 ];
 const schemaVersion = migrations.length;
 

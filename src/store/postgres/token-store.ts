@@ -1,6 +1,6 @@
 import { createListeners } from "../../listeners.ts";
 import { toListedToken, tokenColumns, toToken, toTokenRow } from "../token-row.ts";
-import type { TokenSelector, TokenStore } from "../token-store.ts";
+import { assertBelow, type NamedTokenCounts, type TokenSelector, type TokenStore } from "../token-store.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
@@ -49,9 +49,18 @@ export function createTokenStore(database: Database, changes: Changes): TokenSto
   }
 
   return {
-    insert: (token, entry) =>
+    insert: (token, entry, limits) =>
       database.transaction(async (query) => {
+        // Also excludes others that insert.
         const head = await lockAudit(query);
+        if (limits !== undefined) {
+          const [counts] = await query<NamedTokenCounts>(
+            `SELECT count(*) AS total, count(*) FILTER (WHERE username = $1) AS "ofUser" FROM flowgate.token
+             WHERE name IS NOT NULL AND expires_at_ms > $2`,
+            [toPortable(token.username), limits.nowMs],
+          );
+          assertBelow(counts as NamedTokenCounts, limits);
+        }
         await insert(query, "token", toTokenRow(token));
         await appendAudit(query, head, [entry]);
       }),

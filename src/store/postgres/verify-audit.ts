@@ -3,6 +3,9 @@ import { createChainCheck, emptyHead } from "../audit-chain.ts";
 import type { AuditHead, AuditVerification } from "../audit-store.ts";
 import { readPruned } from "./audit-log.ts";
 import type { Database } from "./database.ts";
+import { createRevisionCheck, endVerification } from "../revision-digest.ts";
+import { summaryColumns, type SummaryRow } from "../revision-row.ts";
+import type { Query } from "./query.ts";
 
 const batchSize = 500;
 
@@ -10,17 +13,36 @@ const batchSize = 500;
 export async function verifyAuditLog(database: Database, expected?: AuditHead): Promise<AuditVerification> {
   return database.transaction(async (query) => {
     await query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
-    const check = createChainCheck(await readPruned(query), expected);
-    let after = 0;
-    let rows: AuditRow[];
-    do {
-      rows = await query<AuditRow>("SELECT * FROM flowgate.audit WHERE seq > $1 ORDER BY seq LIMIT $2", [
-        after,
-        batchSize,
-      ]);
-      after = rows.at(-1)?.seq ?? after;
-    } while (rows.every((row) => check.add(toAuditEntry(row))) && rows.length === batchSize);
+    const chain = createChainCheck(await readPruned(query), expected);
+    const check = createRevisionCheck();
+    const rows = readBatches<AuditRow>(query, "SELECT * FROM flowgate.audit WHERE seq > $1 ORDER BY seq");
+    for await (const row of rows) {
+      const entry = toAuditEntry(row);
+      if (!chain.add(entry)) {
+        break;
+      }
+      check.addEntry(entry);
+    }
+    const revisions = readBatches<SummaryRow & { readonly flows_hash: string }>(
+      query,
+      `SELECT ${summaryColumns}, encode(sha256(flows), 'hex') AS flows_hash
+       FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE seq > $1 ORDER BY seq`,
+    );
+    for await (const { flows_hash, ...row } of revisions) {
+      check.addRevision(row, flows_hash);
+    }
     const [head] = await query<AuditHead>("SELECT seq, hash FROM flowgate.audit_head");
-    return check.end(head ?? emptyHead);
+    return endVerification(chain.end(head ?? emptyHead), check);
   });
+}
+
+/** Reads the rows of a statement whose first parameter is the `seq` after which they begin. */
+async function* readBatches<Row extends { readonly seq: number }>(query: Query, text: string): AsyncGenerator<Row> {
+  let after = 0;
+  let rows: Row[];
+  do {
+    rows = await query<Row>(`${text} LIMIT $2`, [after, batchSize]);
+    yield* rows;
+    after = rows.at(-1)?.seq ?? after;
+  } while (rows.length === batchSize);
 }

@@ -139,8 +139,8 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
       return row && new RepeatedRequest(row.rev, row.fingerprint);
     },
 
-    async update(rev, change, entry) {
-      const row = await writer.update({ rev, columns: toStateColumns(change), entry });
+    async update(rev, change, entry, maxPinned) {
+      const row = await writer.update({ rev, columns: toStateColumns(change), entry, maxPinned });
       return row && toEntry(row);
     },
 

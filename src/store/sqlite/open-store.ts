@@ -93,7 +93,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
         ...revisions,
         find: (rev) => run(() => revisions.find(rev)),
         findEntry: (rev) => run(() => revisions.findEntry(rev)),
-        update: (rev, change, entry) => run(() => revisions.update(rev, change, entry)),
+        update: (...call) => run(() => revisions.update(...call)),
         prune: (retention) => run(() => revisions.prune(retention)),
         findRepeated: (by, idempotencyKey) => run(() => revisions.findRepeated(by, idempotencyKey)),
         list: (page) => run(() => revisions.list(page)),
@@ -102,7 +102,7 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
       },
       tokens: {
         ...tokens,
-        insert: (token, entry) => run(() => tokens.insert(token, entry)),
+        insert: (...call) => run(() => tokens.insert(...call)),
         find: (hash) => run(() => tokens.find(hash)),
         get: (id) => run(() => tokens.get(id)),
         list: (query) => run(() => tokens.list(query)),

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { tooManyPinned } from "../errors.ts";
 import type { Retention } from "../flow-store.ts";
 import { appendAudit } from "./audit-log.ts";
 import {
@@ -7,11 +8,12 @@ import {
   keyLifetimeMs,
   type Repeated,
   toAuditRecord,
+  toPruneRecord,
   type UpdateCall,
   type UsedKey,
 } from "../commit-row.ts";
 import { pruneBatch } from "../prune-batches.ts";
-import { type EntryRow, entryColumns } from "../revision-row.ts";
+import { type EntryRow, entryColumns, type SummaryRow } from "../revision-row.ts";
 import { insertRevision, selectNewest } from "./revision-sql.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -41,10 +43,11 @@ export function revisionWrites(db: DatabaseSync): RevisionWrites {
   );
   const removeKeys = db.prepare("DELETE FROM idempotency_key WHERE created_at_ms < ?");
   const selectEntry = db.prepare(`SELECT ${entryColumns} FROM revision WHERE rev = ?`);
+  const countOtherPins = db.prepare("SELECT count(*) AS count FROM revision WHERE pinned = 1 AND rev <> ?");
   const markReplaced = db.prepare("UPDATE revision SET outcome = 'replaced' WHERE rev = ? AND outcome = 'pending'");
   // The parent of the newest revision has the previous sequence number.
   const selectExcess = db.prepare(
-    `SELECT seq FROM revision
+    `SELECT seq, rev FROM revision
      WHERE pinned = 0 AND seq < (SELECT max(seq) - 1 FROM revision)
        AND (committed_at_ms < :oldestMs OR seq <= (SELECT seq FROM revision ORDER BY seq DESC LIMIT 1 OFFSET :maxCount))
      ORDER BY seq LIMIT ${pruneBatch}`,
@@ -75,16 +78,20 @@ export function revisionWrites(db: DatabaseSync): RevisionWrites {
           insertKey.run(user, key, fingerprint, draft.rev, nowMs);
         }
         const written: AssignedColumns = { seq: newest.seq + 1, committed_at_ms: nowMs };
-        insertRevision(db, { ...draft, ...written });
+        const row = { ...draft, ...written };
+        insertRevision(db, row);
         markReplaced.run(draft.parent);
-        appendAudit(db, toAuditRecord(draft));
+        appendAudit(db, toAuditRecord(row));
         return { kind: "committed", ...written };
       });
     },
 
-    update({ rev, columns, entry }) {
+    update({ rev, columns, entry, maxPinned = Infinity }) {
       const names = Object.keys(columns);
       return inTransaction(db, () => {
+        if (columns.pinned === 1 && Number(countOtherPins.get(rev)?.["count"]) >= maxPinned) {
+          throw tooManyPinned(maxPinned);
+        }
         if (names.length > 0) {
           const assignments = names.map((name) => `${name} = :${name}`).join(", ");
           db.prepare(`UPDATE revision SET ${assignments} WHERE rev = :rev`).run({ ...columns, rev });
@@ -100,10 +107,13 @@ export function revisionWrites(db: DatabaseSync): RevisionWrites {
     prune({ maxCount, maxAgeMs }) {
       const removed = inTransaction(db, () => {
         const oldestMs = maxAgeMs === undefined ? 0 : Date.now() - maxAgeMs;
-        const excess = selectExcess.all({ oldestMs, maxCount });
+        const excess = selectExcess.all({ oldestMs, maxCount }) as Pick<SummaryRow, "seq" | "rev">[];
         for (const { seq } of excess) {
-          removeRevision.run(seq as number);
-          removeContent.run(seq as number);
+          removeRevision.run(seq);
+          removeContent.run(seq);
+        }
+        if (excess.length > 0) {
+          appendAudit(db, toPruneRecord(excess.map(({ rev }) => rev)));
         }
         return excess.length;
       });

@@ -147,6 +147,14 @@ const migrations = [
   CREATE INDEX failed_login_key ON failed_login (key);
   CREATE INDEX failed_login_time ON failed_login (at_ms);
   `,
+  // The token of a request besides its user, and the digest of the revision that an entry records.
+  `
+  ALTER TABLE revision ADD COLUMN token_id TEXT;
+  ALTER TABLE revision ADD COLUMN token_name TEXT;
+  ALTER TABLE audit ADD COLUMN token_id TEXT;
+  ALTER TABLE audit ADD COLUMN token_name TEXT;
+  ALTER TABLE audit ADD COLUMN digest TEXT;
+  `,
 ];
 const schemaVersion = migrations.length;
 

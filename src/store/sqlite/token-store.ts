@@ -21,8 +21,8 @@ export function createTokenStore(
   );
 
   return {
-    async insert(token, entry) {
-      await writer.insertToken({ token, entry });
+    async insert(token, entry, limits) {
+      await writer.insertToken({ token, entry, limits });
     },
 
     async find(hash) {

@@ -1,13 +1,17 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { AuditRecord } from "../audit-store.ts";
-import type { StoredToken, TokenSelector } from "../token-store.ts";
+import { assertBelow, type NamedTokenLimits, type StoredToken, type TokenSelector } from "../token-store.ts";
 import { appendAudit } from "./audit-log.ts";
-import { deleteTokens, insertToken } from "./token-sql.ts";
+import { countNamedTokens, deleteTokens, insertToken } from "./token-sql.ts";
 import { inTransaction } from "./transaction.ts";
 
 /** The operations that write tokens. */
 export type TokenWrites = {
-  insertToken(call: { readonly token: StoredToken; readonly entry: AuditRecord }): void;
+  insertToken(call: {
+    readonly token: StoredToken;
+    readonly entry: AuditRecord;
+    readonly limits: NamedTokenLimits | undefined;
+  }): void;
   /** Returns the hashes of the removed tokens. */
   removeTokens(call: { readonly selector: TokenSelector; readonly entry: AuditRecord }): readonly Uint8Array[];
   removeExpiredTokens(nowMs: number): void;
@@ -17,8 +21,11 @@ export type TokenWrites = {
 
 export function tokenWrites(db: DatabaseSync): TokenWrites {
   return {
-    insertToken: ({ token, entry }) =>
+    insertToken: ({ token, entry, limits }) =>
       inTransaction(db, () => {
+        if (limits !== undefined) {
+          assertBelow(countNamedTokens(db, token.username, limits.nowMs), limits);
+        }
         insertToken(db, token);
         appendAudit(db, entry);
       }),

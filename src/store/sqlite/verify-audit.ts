@@ -4,6 +4,8 @@ import { createChainCheck } from "../audit-chain.ts";
 import { toOpenError } from "../sqlite-error.ts";
 import type { AuditHead, AuditVerification } from "../audit-store.ts";
 import { toAuditEntry } from "../audit-row.ts";
+import { createRevisionCheck, endVerification, hashFlows } from "../revision-digest.ts";
+import type { ContentRow, SummaryRow } from "../revision-row.ts";
 import { readHead, readPruned } from "./audit-log.ts";
 import { assertExists, storeHint } from "./database-file.ts";
 import { assertFlowgateDatabase } from "./schema.ts";
@@ -16,18 +18,26 @@ export async function verifyAuditLog(path: string, expected?: AuditHead): Promis
   assertExists(path, storeHint);
   using db = open(path);
   db.exec("BEGIN");
-  const check = createChainCheck(readPruned(db), expected);
+  const chain = createChainCheck(readPruned(db), expected);
+  const check = createRevisionCheck();
   let read = 0;
   for (const row of db.prepare("SELECT * FROM audit ORDER BY seq").iterate()) {
-    if (!check.add(toAuditEntry(row))) {
+    const entry = toAuditEntry(row);
+    if (!chain.add(entry)) {
       break;
     }
+    check.addEntry(entry);
     read += 1;
     if (read % entriesPerTurn === 0) {
       await setImmediate();
     }
   }
-  return check.end(readHead(db));
+  for (const row of db.prepare("SELECT * FROM revision JOIN revision_content USING (seq) ORDER BY seq").iterate()) {
+    const { flows, ...summary } = row as SummaryRow & ContentRow;
+    check.addRevision(summary, hashFlows(flows));
+    await setImmediate();
+  }
+  return endVerification(chain.end(readHead(db)), check);
 }
 
 function open(path: string): DatabaseSync {

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/audit.proto.
  */
 export const file_flowgate_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChdmbG93Z2F0ZS92MS9hdWRpdC5wcm90bxILZmxvd2dhdGUudjEi0gEKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEiQKBGtpbmQYAyADKA4yFi5mbG93Z2F0ZS52MS5BdWRpdEtpbmQSDAoEdXNlchgEIAEoCRIuCgpzdGFydF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiXQoYTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlEigKB2VudHJpZXMYASADKAsyFy5mbG93Z2F0ZS52MS5BdWRpdEVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSInChJFeHBvcnRBdWRpdFJlcXVlc3QSEQoJYWZ0ZXJfc2VxGAEgASgNIj0KE0V4cG9ydEF1ZGl0UmVzcG9uc2USJgoFZW50cnkYASABKAsyFy5mbG93Z2F0ZS52MS5BdWRpdEVudHJ5IuwBCgpBdWRpdEVudHJ5EgsKA3NlcRgBIAEoDRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIkCgRraW5kGAMgASgOMhYuZmxvd2dhdGUudjEuQXVkaXRLaW5kEgwKBHVzZXIYBCABKAkSDwoHYWRkcmVzcxgFIAEoCRIQCghwcm90b2NvbBgGIAEoCRISCgpyZXF1ZXN0X2lkGAcgASgJEg8KB3N1YmplY3QYCCABKAkSDgoGZGV0YWlsGAkgASgJEg0KBWNvdW50GAogASgNEgwKBGhhc2gYCyABKAkiIgoSVmVyaWZ5QXVkaXRSZXF1ZXN0EgwKBGhlYWQYASABKAkiVQoTVmVyaWZ5QXVkaXRSZXNwb25zZRIOCgZpbnRhY3QYASABKAgSDwoHcHJvYmxlbRgCIAEoCRIPCgdlbnRyaWVzGAMgASgNEgwKBGhlYWQYBCABKAkqswMKCUF1ZGl0S2luZBIaChZBVURJVF9LSU5EX1VOU1BFQ0lGSUVEEAASFgoSQVVESVRfS0lORF9TSUdOX0lOEAESHQoZQVVESVRfS0lORF9TSUdOX0lOX0ZBSUxFRBACEhwKGEFVRElUX0tJTkRfVE9LRU5fQ1JFQVRFRBADEhwKGEFVRElUX0tJTkRfVE9LRU5fUkVWT0tFRBAEEhkKFUFVRElUX0tJTkRfREVQTE9ZTUVOVBAFEh8KG0FVRElUX0tJTkRfUkVWSVNJT05fVVBEQVRFRBAGEiAKHEFVRElUX0tJTkRfUEVSTUlTU0lPTl9ERU5JRUQQBxIdChlBVURJVF9LSU5EX1VTRVJTX1JFTE9BREVEEAgSHQoZQVVESVRfS0lORF9VU0VSU19SRUpFQ1RFRBAJEhsKF0FVRElUX0tJTkRfQVVESVRfUFJVTkVEEAoSHQoZQVVESVRfS0lORF9TVE9SRV9SRVNUT1JFRBALEh0KGUFVRElUX0tJTkRfU1RPUkVfTUlHUkFURUQQDBIgChxBVURJVF9LSU5EX1JVTlRJTUVfUkVTVEFSVEVEEA0ypAIKDEF1ZGl0U2VydmljZRJkChBMaXN0QXVkaXRFbnRyaWVzEiQuZmxvd2dhdGUudjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaJS5mbG93Z2F0ZS52MS5MaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2UiA5ACARJXCgtFeHBvcnRBdWRpdBIfLmZsb3dnYXRlLnYxLkV4cG9ydEF1ZGl0UmVxdWVzdBogLmZsb3dnYXRlLnYxLkV4cG9ydEF1ZGl0UmVzcG9uc2UiA5ACATABElUKC1ZlcmlmeUF1ZGl0Eh8uZmxvd2dhdGUudjEuVmVyaWZ5QXVkaXRSZXF1ZXN0GiAuZmxvd2dhdGUudjEuVmVyaWZ5QXVkaXRSZXNwb25zZSIDkAIBQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChdmbG93Z2F0ZS92MS9hdWRpdC5wcm90bxILZmxvd2dhdGUudjEi0gEKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEiQKBGtpbmQYAyADKA4yFi5mbG93Z2F0ZS52MS5BdWRpdEtpbmQSDAoEdXNlchgEIAEoCRIuCgpzdGFydF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiXQoYTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlEigKB2VudHJpZXMYASADKAsyFy5mbG93Z2F0ZS52MS5BdWRpdEVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSInChJFeHBvcnRBdWRpdFJlcXVlc3QSEQoJYWZ0ZXJfc2VxGAEgASgNIj0KE0V4cG9ydEF1ZGl0UmVzcG9uc2USJgoFZW50cnkYASABKAsyFy5mbG93Z2F0ZS52MS5BdWRpdEVudHJ5IqICCgpBdWRpdEVudHJ5EgsKA3NlcRgBIAEoDRIoCgR0aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIkCgRraW5kGAMgASgOMhYuZmxvd2dhdGUudjEuQXVkaXRLaW5kEgwKBHVzZXIYBCABKAkSDwoHYWRkcmVzcxgFIAEoCRIQCghwcm90b2NvbBgGIAEoCRISCgpyZXF1ZXN0X2lkGAcgASgJEg8KB3N1YmplY3QYCCABKAkSDgoGZGV0YWlsGAkgASgJEg0KBWNvdW50GAogASgNEgwKBGhhc2gYCyABKAkSEAoIdG9rZW5faWQYDCABKAkSEgoKdG9rZW5fbmFtZRgNIAEoCRIOCgZkaWdlc3QYDiABKAkiIgoSVmVyaWZ5QXVkaXRSZXF1ZXN0EgwKBGhlYWQYASABKAkiaAoTVmVyaWZ5QXVkaXRSZXNwb25zZRIOCgZpbnRhY3QYASABKAgSDwoHcHJvYmxlbRgCIAEoCRIPCgdlbnRyaWVzGAMgASgNEgwKBGhlYWQYBCABKAkSEQoJcmV2aXNpb25zGAUgASgNKtQDCglBdWRpdEtpbmQSGgoWQVVESVRfS0lORF9VTlNQRUNJRklFRBAAEhYKEkFVRElUX0tJTkRfU0lHTl9JThABEh0KGUFVRElUX0tJTkRfU0lHTl9JTl9GQUlMRUQQAhIcChhBVURJVF9LSU5EX1RPS0VOX0NSRUFURUQQAxIcChhBVURJVF9LSU5EX1RPS0VOX1JFVk9LRUQQBBIZChVBVURJVF9LSU5EX0RFUExPWU1FTlQQBRIfChtBVURJVF9LSU5EX1JFVklTSU9OX1VQREFURUQQBhIgChxBVURJVF9LSU5EX1BFUk1JU1NJT05fREVOSUVEEAcSHQoZQVVESVRfS0lORF9VU0VSU19SRUxPQURFRBAIEh0KGUFVRElUX0tJTkRfVVNFUlNfUkVKRUNURUQQCRIbChdBVURJVF9LSU5EX0FVRElUX1BSVU5FRBAKEh0KGUFVRElUX0tJTkRfU1RPUkVfUkVTVE9SRUQQCxIdChlBVURJVF9LSU5EX1NUT1JFX01JR1JBVEVEEAwSIAocQVVESVRfS0lORF9SVU5USU1FX1JFU1RBUlRFRBANEh8KG0FVRElUX0tJTkRfUkVWSVNJT05TX1BSVU5FRBAOMqQCCgxBdWRpdFNlcnZpY2USZAoQTGlzdEF1ZGl0RW50cmllcxIkLmZsb3dnYXRlLnYxLkxpc3RBdWRpdEVudHJpZXNSZXF1ZXN0GiUuZmxvd2dhdGUudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIgOQAgESVwoLRXhwb3J0QXVkaXQSHy5mbG93Z2F0ZS52MS5FeHBvcnRBdWRpdFJlcXVlc3QaIC5mbG93Z2F0ZS52MS5FeHBvcnRBdWRpdFJlc3BvbnNlIgOQAgEwARJVCgtWZXJpZnlBdWRpdBIfLmZsb3dnYXRlLnYxLlZlcmlmeUF1ZGl0UmVxdWVzdBogLmZsb3dnYXRlLnYxLlZlcmlmeUF1ZGl0UmVzcG9uc2UiA5ACAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.ListAuditEntriesRequest
@@ -203,6 +203,27 @@ export type AuditEntry = Message<"flowgate.v1.AuditEntry"> & {
    * @generated from field: string hash = 11;
    */
   hash: string;
+
+  /**
+   * The id of the access token of the call. Empty if it had none.
+   *
+   * @generated from field: string token_id = 12;
+   */
+  tokenId: string;
+
+  /**
+   * The name of that token. Empty if it was issued for a login.
+   *
+   * @generated from field: string token_name = 13;
+   */
+  tokenName: string;
+
+  /**
+   * Identifies the content of the revision that was made: the SHA-256 of its fields, a period, and the SHA-256 of its flows.
+   *
+   * @generated from field: string digest = 14;
+   */
+  digest: string;
 };
 
 /**
@@ -236,7 +257,8 @@ export const VerifyAuditRequestSchema: GenMessage<VerifyAuditRequest> = /*@__PUR
  */
 export type VerifyAuditResponse = Message<"flowgate.v1.VerifyAuditResponse"> & {
   /**
-   * Whether no entry was changed, removed, inserted or moved.
+   * Whether no entry was changed, removed, inserted or moved, and no revision was changed, inserted, or removed except by the
+   * retention.
    *
    * @generated from field: bool intact = 1;
    */
@@ -262,6 +284,13 @@ export type VerifyAuditResponse = Message<"flowgate.v1.VerifyAuditResponse"> & {
    * @generated from field: string head = 4;
    */
   head: string;
+
+  /**
+   * The number of revisions that were compared with their entries.
+   *
+   * @generated from field: uint32 revisions = 5;
+   */
+  revisions: number;
 };
 
 /**
@@ -370,6 +399,13 @@ export const AuditKind = {
    * @generated from enum value: AUDIT_KIND_RUNTIME_RESTARTED = 13;
    */
   RUNTIME_RESTARTED: 13,
+
+  /**
+   * Revisions that exceed the limits of the history were removed.
+   *
+   * @generated from enum value: AUDIT_KIND_REVISIONS_PRUNED = 14;
+   */
+  REVISIONS_PRUNED: 14,
 } as const;
 
 /**
@@ -410,7 +446,7 @@ export const AuditService: GenService<{
     output: typeof ExportAuditResponseSchema;
   },
   /**
-   * Checks the hash chain of all entries.
+   * Checks the hash chain of all entries, and that the revisions that they record were neither changed nor removed.
    *
    * @generated from rpc flowgate.v1.AuditService.VerifyAudit
    */

@@ -131,6 +131,7 @@ function openRoutes(
       decrypt,
       analysis,
       runtime,
+      cluster: store.cluster,
     }),
     revisions: revisionsService({
       store: store.flows,

@@ -32,13 +32,13 @@ export function analyzeDiff(
 }
 
 export function analyzePlan(
-  { base, target, current, rev, type, runtime }: PlanCall<Configuration>,
+  { base, target, current, rev, type, runtime, active }: PlanCall<Configuration>,
   budget: Budget,
 ): PlanFlowsResponse {
   const diff = diffFlows(base, target);
   const plan = planDeployment(current, target, type, runtime, budget);
   const text = `${formatPlan(plan)}\n${formatDiff(diff, { base: base.flows, target: target.flows })}`;
-  return toPlanFlowsResponse({ rev, diff, plan, text });
+  return toPlanFlowsResponse({ rev, diff, plan, text, ...active });
 }
 
 export async function analyzeMerge({ base, ours, theirs }: MergeCall<Configuration>): Promise<MergeResult> {

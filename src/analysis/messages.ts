@@ -1,3 +1,4 @@
+import type { PlanFlowsResponse } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { RuntimeView } from "../flows/plan/plan.ts";
 import type { Violation } from "../flows/violation.ts";
@@ -44,6 +45,8 @@ export type PlanCall<Configuration = EncodedConfiguration> = {
   readonly rev: string;
   readonly type: DeploymentType;
   readonly runtime: RuntimeView;
+  /** Whether the active flows run. */
+  readonly active: Pick<PlanFlowsResponse, "activeOutcome" | "activeOutcomeMessage">;
 };
 
 /** Two changes of `base`. */

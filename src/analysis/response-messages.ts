@@ -11,6 +11,7 @@ import type { FlowsDiff } from "../flows/diff/flows-diff.ts";
 import type { DeploymentPlan, PlannedNode } from "../flows/plan/plan.ts";
 import type { WarningKind } from "../flows/plan/warnings.ts";
 import { toFlowsDiff } from "./diff-message.ts";
+import type { PlanCall } from "./messages.ts";
 
 /** `text` is the same for people. */
 type Described = { readonly rev: string; readonly diff: FlowsDiff; readonly text: string };
@@ -28,7 +29,7 @@ export function toPlanFlowsResponse({
   diff,
   plan,
   ...fields
-}: Described & { readonly plan: DeploymentPlan }): PlanFlowsResponse {
+}: Described & PlanCall["active"] & { readonly plan: DeploymentPlan }): PlanFlowsResponse {
   return create(PlanFlowsResponseSchema, {
     ...fields,
     diff: toFlowsDiff(diff),

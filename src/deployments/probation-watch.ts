@@ -1,5 +1,4 @@
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
-import { outcomeMessage } from "../runtime/outcome-message.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 
@@ -93,8 +92,6 @@ export function watchRuntime(
       }
       if (result.outcome !== "running") {
         health.failed(result);
-      } else if (result.failedNodes !== undefined && result.failedNodes.length > 0) {
-        health.failed({ ...result, outcome: "failed", message: outcomeMessage(result) });
       } else {
         isRunning = true;
         health.started();

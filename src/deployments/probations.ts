@@ -102,7 +102,8 @@ export function createProbations({
   function begin(revision: Revision, { type, forMs, undoFor }: ProbationOptions): Probation {
     const watch = watched(
       cluster === undefined || type === "reload"
-        ? watchRuntime(revision, forMs, { runtime, store })
+        ? // A reload starts flows of which there are results already.
+          watchRuntime(revision, forMs, { runtime, store }, { countsEarlier: type !== "reload" })
         : watchReplicas(revision, forMs, { runtime, store, cluster }),
     );
     // Without other replicas, flows that do not start in time are a failure.

@@ -1,13 +1,15 @@
-import { running } from "../runtime/deployment.ts";
-import type { DeploymentResult } from "../runtime/runtime.ts";
-import type { Replica, ReplicaRun, ReplicaStatus } from "../store/cluster.ts";
+import { pending, running } from "../runtime/deployment.ts";
+import { outcomeMessage } from "../runtime/outcome-message.ts";
+import type { DeploymentResult, Runtime } from "../runtime/runtime.ts";
+import type { Cluster, Replica, ReplicaRun, ReplicaStatus } from "../store/cluster.ts";
+import type { Revision } from "../store/revision.ts";
 
 type Runner = Replica & { readonly run: ReplicaRun };
 
 const idleStates: ReadonlySet<string> = new Set(["standby", "disabled", "stopped"]);
 
 /** Whether a replica in this state of its runtime runs flows, or is going to. */
-export function isRunnerState(state: ReplicaStatus["state"]): boolean {
+function isRunnerState(state: ReplicaStatus["state"]): boolean {
   return !idleStates.has(state);
 }
 
@@ -23,7 +25,7 @@ export function isApiOnly(replicas: readonly Replica[]): boolean {
 }
 
 /** The message with the name of the replica that it is about. */
-export function ofReplica({ name }: Pick<ReplicaStatus, "name">, message: string): string {
+function ofReplica({ name }: Pick<ReplicaStatus, "name">, message: string): string {
   return `${name}: ${message}`;
 }
 
@@ -48,4 +50,32 @@ export function combineRuns(replicas: readonly Replica[], seq: number): Deployme
   }
   const allRun = runners.every(({ run }) => run.seq >= seq && run.outcome === "running");
   return runners.length > 0 && allRun ? running : undefined;
+}
+
+/** What this replica runs; undefined if it does not run flows. */
+export function runOf(
+  runtime: Pick<Runtime, "status" | "lastResult">,
+  active: Pick<Revision, "rev" | "seq">,
+): ReplicaRun | undefined {
+  if (!isRunnerState(runtime.status().state)) return undefined;
+  const last = runtime.lastResult();
+  if (last === undefined) {
+    const { rev, seq } = active;
+    return { rev, seq, outcome: "pending", message: undefined, missingTypes: [] };
+  }
+  const { rev, seq } = last.revision;
+  const { outcome, missingTypes } = last.result;
+  return { rev, seq, outcome, message: outcomeMessage(last.result), missingTypes };
+}
+
+/** Whether the flows of the active revision run now, on all replicas that run flows; `pending` if that is not known yet. */
+export function resultOf(
+  active: Pick<Revision, "rev" | "seq">,
+  runtime: Pick<Runtime, "status" | "lastResult">,
+  cluster: Pick<Cluster, "replicas"> | undefined,
+): DeploymentResult {
+  if (cluster !== undefined) return combineRuns(cluster.replicas(), active.seq) ?? pending;
+  const run = runOf(runtime, active);
+  const isCurrent = run?.seq === active.seq && runtime.status().state !== "starting";
+  return isCurrent ? run : pending;
 }

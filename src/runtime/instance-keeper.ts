@@ -31,7 +31,7 @@ export type KeeperOptions = {
   readonly queue: DeploymentQueue;
   readonly renewals: Renewals;
   readonly reporter: StateReporter;
-  /** Called when the flows of a revision were started or have failed, or when they crash during their deployment or too often. */
+  /** Called when the flows of a revision were started or have failed, or when their process has exited unexpectedly. */
   readonly onResult: (revision: Revision, result: DeploymentResult) => void;
 };
 
@@ -71,11 +71,9 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
           reporter.set("safe", `${crashLoop}; its flows are held back until the next deployment`);
         } else void deployStored(created);
       },
-      onDeployed(deployment, { failure, missingTypes, failedNodes }) {
+      onDeployed(deployment, { failure, missingTypes }) {
         const result: DeploymentResult =
-          failure === undefined
-            ? { ...running, failedNodes }
-            : { outcome: "failed", missingTypes, failedNodes, message: failure };
+          failure === undefined ? running : { outcome: "failed", missingTypes, message: failure };
         reporter.set(failure === undefined ? "running" : "failed", failure, deployment.trace);
         resolveWaiters(deployment, result);
         onResult(deployment.revision, result);
@@ -141,22 +139,22 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
     const cause = isCrashLoop && exit.hadFlows ? describeCrashLoop(exit) : exit.cause;
     if (!isCrashLoop) crashLoop = undefined;
     else if (exit.hadFlows) crashLoop = cause;
+    if (exit.isExpected) resolveWaiters(exit.unfinished, pending);
+    else settleCrash(exit, cause);
     // Otherwise the state has the reason already.
     if (!isRenewing) reporter.set("restarting", cause, exit.unfinished?.trace);
     isRenewing = false;
     timer = setTimeout(start, delayMs);
-    if (exit.isExpected) resolveWaiters(exit.unfinished, pending);
-    else settleCrash(exit, cause, isCrashLoop);
   }
 
   function describeCrashLoop({ cause }: InstanceExit): string {
     return `it ended ${options.restart.safeModeAfter} times in a row, most recently because ${cause}`;
   }
 
-  function settleCrash({ unfinished }: InstanceExit, message: string, isCrashLoop: boolean): void {
+  function settleCrash({ unfinished, lastRevision }: InstanceExit, message: string): void {
     const crash: DeploymentResult = { outcome: "crashed", missingTypes: [], message };
     resolveWaiters(unfinished, crash);
-    const revision = unfinished?.revision ?? (isCrashLoop ? queue.newest() : undefined);
+    const revision = unfinished?.revision ?? lastRevision;
     if (revision !== undefined) onResult(revision, crash);
   }
 

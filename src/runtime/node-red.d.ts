@@ -13,7 +13,11 @@ declare module "@node-red/util" {
 
   const util: {
     init(settings: object): void;
-    events: { on(event: "runtime-event", listener: (event: RuntimeEvent) => void): void };
+    events: {
+      on(event: "runtime-event", listener: (event: RuntimeEvent) => void): void;
+      /** After the flows of a deployment were stopped. Not emitted if a node type or module is missing. */
+      on(event: "flows:starting", listener: () => void): void;
+    };
     log: { _(key: string): string };
   };
   export default util;

@@ -10,7 +10,7 @@ import { type Phase, isHang, killReason } from "./kill-reason.ts";
 import { type Deploy, type Deployed, type Initialize, type Ready, heartbeatIntervalMs } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 
-type DeployedResult = Required<Pick<Deployed, "missingTypes" | "failedNodes">> & Pick<Deployed, "failure">;
+type DeployedResult = Required<Pick<Deployed, "missingTypes">> & Pick<Deployed, "failure">;
 
 export type InstanceEvents = {
   /** Called for each message after its start, heartbeats included. */
@@ -30,6 +30,8 @@ export type InstanceExit = {
   readonly unfinished: Deployment | undefined;
   /** A deployment that was sent, but that the child did not receive: the previous flows caused the exit. */
   readonly undelivered: Deployment | undefined;
+  /** The revision of the last deployment that it finished. */
+  readonly lastRevision: Revision | undefined;
   /** How long the child ran flows. */
   readonly flowsRanMs: number;
   /** Whether the child received flows, which may have caused the exit. */
@@ -101,6 +103,7 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
         cause: killed?.cause ?? (phase === "stopping" ? "it was stopped" : cause),
         unfinished: isDeployStarted ? unfinished : undefined,
         undelivered: isDeployStarted ? undefined : unfinished,
+        lastRevision,
         flowsRanMs: flowsSinceMs === undefined ? 0 : performance.now() - flowsSinceMs,
         hadFlows: lastRevision !== undefined || isDeployStarted,
         isExpected: killed?.isExpected ?? phase === "stopping",
@@ -141,7 +144,8 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
     deploySpan?.end(failure === undefined ? undefined : "failed");
     deploySpan = undefined;
     enter("idle");
-    events.onDeployed(deployment, { missingTypes, failedNodes, ...(failure !== undefined && { failure }) });
+    const reason = failure ?? describeFailedNodes(failedNodes);
+    events.onDeployed(deployment, { missingTypes, ...(reason !== undefined && { failure: reason }) });
   }
 
   return {
@@ -179,6 +183,10 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
     },
     kill: () => child.kill(),
   };
+}
+
+function describeFailedNodes(nodes: readonly string[]): string | undefined {
+  return nodes.length === 0 ? undefined : `nodes logged errors while they were started: ${nodes.join(", ")}`;
 }
 
 function initializeMessage({

@@ -3,7 +3,7 @@ import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
 
 /**
- * `failed`: the runtime reported that it can't start the flows. `restarting`: its process exited and will be restarted.
+ * `failed`: the last result of the flows is `failed`. `restarting`: its process exited and will be restarted.
  * `safe`: it exited too often in a row and does not start the flows until the next deployment. `standby`: another replica
  * runs the flows. `disabled`: this replica never runs flows.
  */
@@ -39,15 +39,13 @@ export type RuntimeProcessStats = {
 };
 
 /**
- * The result of a deployment. `failed`: the runtime can't start the flows; `crashed`: its process exited, or hung and was
- * killed, while it started them; `pending`: not known yet.
+ * The result of a deployment. `failed`: the runtime can't start the flows, or nodes logged errors while they were started;
+ * `crashed`: its process exited, or hung and was killed; `pending`: not known yet.
  */
 export type DeploymentResult = {
   readonly outcome: "running" | "failed" | "crashed" | "pending";
   /** The node types that are not installed, if the flows failed because of them. */
   readonly missingTypes: readonly string[];
-  /** Type, name and id of nodes that logged an error while they were started. The flows can be running all the same. */
-  readonly failedNodes?: readonly string[];
   /** Why the flows failed or the process exited. */
   readonly message?: string | undefined;
 };
@@ -95,8 +93,8 @@ export interface Runtime extends AsyncDisposable {
   /** Calls the listener after each change of the status. Disposing ends the subscription. */
   onChange(listener: () => void): Disposable;
   /**
-   * Calls the listener when the flows of a revision were started or have failed, and with `crashed` when the process has exited
-   * too often. Disposing ends the subscription.
+   * Calls the listener when the flows of a revision were started or have failed, and with `crashed` when the process that ran
+   * them has exited. Disposing ends the subscription.
    */
   onResult(listener: (result: RevisionResult) => void): Disposable;
   /** Resolves all pending calls of `apply`, and later ones immediately. For a service that is about to stop. */

@@ -35,7 +35,7 @@ export type Revision = RevisionSummary & {
  */
 export type RevisionOutcome = {
   readonly state: (typeof outcomeStates)[number];
-  /** Why the flows don't run, or which nodes logged an error while they were started. */
+  /** Why the flows don't run. */
   readonly message: string | undefined;
   /** The node types that are not installed. */
   readonly missingTypes: readonly string[];

@@ -204,6 +204,30 @@ flowgate: Correct them and deploy again, or deploy the previous ones with flowga
   });
 });
 
+const failing = base.map((node) => (node.id === "f" ? { ...node, initialize: "throw new Error('start')" } : node));
+
+test.each([
+  ["a node type is missing", missing, "missing node types: not-installed"],
+  ["a node logs an error", failing, 'nodes logged errors while they were started: function "price" (f)'],
+])("exits with 4 while the active flows do not run, if %s", async (_, flows, reason) => {
+  const rev = (await deploy(flows)).slice(0, 8);
+  const unchanged = {
+    code: 4,
+    stdout: "",
+    stderr: `flowgate: No changes: revision ${rev} remains active, but its flows do not run: ${reason}
+flowgate: Correct them and deploy again, or deploy the previous ones with flowgate undo.
+`,
+  };
+  expect(await flowgate("deploy", await file(flows))).toEqual(unchanged);
+  expect(await flowgate("deploy", await file(flows), "--wait", "1")).toEqual(unchanged);
+  expect(await flowgate("export", "flows")).toMatchObject({ code: 0 });
+  expect(await flowgate("sync", "flows", "--yes")).toEqual(unchanged);
+  expect(await flowgate("rollback", "@", "--yes")).toEqual(unchanged);
+  expect(await flowgate("status")).toMatchObject({ code: 4, stdout: expect.stringMatching(/^Flows +failed$/m) });
+  const { code, stdout } = await flowgate("deploy", await file(flows), "-o", "json");
+  expect({ code, response: JSON.parse(stdout) }).toMatchObject({ code: 4, response: { outcome: "failed" } });
+});
+
 test("says that a deployment was undone", async () => {
   const outcome = await flowgate("deploy", await file(missing), "--undo-on-failure");
   const { rev, flows } = await active();

@@ -47,7 +47,7 @@ test("a revision has failed when it crashes on one of the replicas, or a node lo
       { kind: "failed", result: { outcome: "crashed", missingTypes: [], message: "there: it exited" } },
     ],
     [
-      { seq: 2, message: "nodes logged errors" },
+      { seq: 2, outcome: "failed", message: "nodes logged errors" },
       { kind: "failed", result: { outcome: "failed", missingTypes: [], message: "there: nodes logged errors" } },
     ],
   ];

@@ -124,6 +124,7 @@ describe("a plan", () => {
             'function "b" in tab "tab T": it is wired to "gone", which is not a node that can receive its messages',
         },
       ],
+      activeOutcome: "running",
     });
     expect((await send("GET", "/flows", { headers: v2 })).json()).toMatchObject({ rev: baseRev });
   });

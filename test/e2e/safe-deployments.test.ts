@@ -1,13 +1,15 @@
+import { randomUUID } from "node:crypto";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { DeploymentOutcome, FlowsService, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
+import { DeploymentOutcome, FlowsService, type NodeSchema, OnFailure } from "../../gen/flowgate/v1/flows_pb.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { counting, endpoint, functionNode, type Node, startsEndpoint, tab } from "./flow-builders.ts";
-import { call, rpcProtocols } from "./rpc.ts";
+import { call, rpcProtocolNames, rpcProtocols } from "./rpc.ts";
 import { eventually, startService } from "./service.ts";
 import { type Json, useOperators } from "./operators.ts";
 
 const secret = "canary-of-a-credential";
-const { tokens, running, send, deployAs, activeFlows, revision, newest } = useOperators();
+const { tokens, running, send, get, deployAs, activeFlows, revision, newest } = useOperators();
 
 describe("a safe deployment", () => {
   const undoing = (seconds: number) => ({
@@ -116,6 +118,89 @@ describe("a safe deployment", () => {
       "service-deployment-wait": "601",
     });
     expect(reply.json()).toMatchObject({ code: "invalid_argument", message: "wait: must be at most 600 seconds" });
+  });
+});
+
+describe("whether the active flows run", () => {
+  /** What each operation that reports it says. */
+  async function verdicts(): Promise<Json> {
+    const [{ runtime }, plan, { outcome, outcomeMessage }] = await Promise.all([
+      get("/settings") as Promise<{ runtime: Json }>,
+      send("POST", "/flows:plan", { body: JSON.stringify(await activeFlows()) }),
+      newest(),
+    ]);
+    const { activeOutcome, activeOutcomeMessage } = plan.json() as Json;
+    return {
+      status: [runtime["state"], runtime["message"]],
+      history: [outcome, outcomeMessage],
+      plan: [activeOutcome, activeOutcomeMessage],
+    };
+  }
+
+  const broken: [name: string, nodes: Node[], message: string][] = [
+    [
+      "a node logs an error while it is started",
+      [tab("F"), functionNode("e", { z: "F", initialize: "throw new Error('start')" })],
+      "nodes logged errors while they were started: function e",
+    ],
+    ["a node type is missing", [tab("F"), { id: "m", type: "not-installed" }], "missing node types: not-installed"],
+  ];
+
+  describe.each(broken)("if %s", (_, nodes, message) => {
+    test.each([{}, { "service-deployment-wait": "1" }])("is the same for all who ask, with %j", async (wait) => {
+      const headers = { ...tokens["ada"], ...wait, "idempotency-key": randomUUID() };
+      const first = await tryDeploy(running(), { flows: nodes }, "full", headers);
+      expect(first.headers["service-deployment-outcome"]).toBe("failed");
+      const failed = ["failed", message];
+      expect(await verdicts()).toEqual({ status: failed, history: failed, plan: failed });
+      const again = await tryDeploy(running(), { flows: nodes }, "full", headers);
+      expect(again.headers["service-deployment-outcome"]).toBe("failed");
+    });
+
+    test.each(rpcProtocolNames)("is the same over %s", async (protocol) => {
+      const transport = rpcProtocols[protocol](running().url);
+      const flows = nodes.map(
+        ({ id, type, ...properties }) => ({ id, type, properties }) as MessageInitShape<typeof NodeSchema>,
+      );
+      const deployed = await call(transport, FlowsService.method.setFlows, { flows }, tokens["ada"]);
+      expect(deployed).toMatchObject({ message: { outcome: DeploymentOutcome.FAILED } });
+      const planned = await call(transport, FlowsService.method.planFlows, { flows }, tokens["ada"]);
+      expect(planned).toMatchObject({
+        message: { activeOutcome: DeploymentOutcome.FAILED, activeOutcomeMessage: message },
+      });
+    });
+  });
+
+  test("counts a node until it is started again or removed, and no other node's errors", async () => {
+    const failing = functionNode("e", { z: "F", initialize: "throw new Error('start')" });
+    const noisy = functionNode("n", { z: "G", finalize: "throw new Error('stop')" });
+    const flows = [tab("F"), failing, tab("G"), noisy];
+    const state = async () => ((await get("/settings"))["runtime"] as Json)["state"];
+    await deployAs("ada", flows);
+    expect(await state()).toBe("failed");
+    await deployAs("ada", [...flows, functionNode("other", { z: "G" })], {}, "nodes");
+    expect(await state()).toBe("failed");
+    await deployAs("ada", [tab("F"), { ...failing, initialize: "" }, tab("G"), noisy], {}, "nodes");
+    expect(await state()).toBe("running");
+    await deployAs("ada", [tab("F")], {}, "nodes");
+    expect(await state()).toBe("running");
+  });
+
+  test("changes in the history too when they crash later", async () => {
+    const late = functionNode("c", {
+      z: "F",
+      initialize: "setTimeout(() => void Promise.reject(new Error('late')), 300)",
+    });
+    const reply = await tryDeploy(running(), { flows: [tab("F"), late] }, "full", tokens["ada"]);
+    expect(reply.headers["service-deployment-outcome"]).toBe("running");
+    await eventually(async () =>
+      expect(await verdicts()).toMatchObject({
+        status: ["safe", expect.anything()],
+        history: ["crashed", expect.anything()],
+        plan: ["crashed", expect.anything()],
+      }),
+    );
+    await deployAs("ada", [tab("good")]);
   });
 });
 

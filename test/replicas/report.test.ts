@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createListeners } from "../../src/listeners.ts";
 import { reportReplica } from "../../src/replicas/report.ts";
-import type { RevisionResult, RuntimeState } from "../../src/runtime/runtime.ts";
+import type { DeploymentResult, RevisionResult, RuntimeState } from "../../src/runtime/runtime.ts";
 import { revision } from "../runtime/builders.ts";
 import { createMemoryCluster } from "./memory-cluster.ts";
 
@@ -38,14 +38,14 @@ test("reports what the runtime runs, at each change", () => {
   change("standby");
   expect(reported()).toEqual({ state: "standby", run: undefined });
   state = "running";
-  last = { revision: revision(7, []), result: { outcome: "running", missingTypes: [], failedNodes: ["debug d"] } };
-  results.notify(last);
-  expect(reported()?.run).toEqual({
-    ...run,
-    outcome: "running",
-    message: "nodes logged errors while they were started: debug d",
-  });
+  const report = (result: DeploymentResult) => {
+    last = { revision: revision(7, []), result };
+    results.notify(last);
+  };
+  report({ outcome: "running", missingTypes: [] });
+  expect(reported()?.run).toEqual({ ...run, outcome: "running" });
   change("restarting", "it crashed: Error: secret");
+  report({ outcome: "crashed", missingTypes: [], message });
   expect(reported()?.run).toEqual({ ...run, outcome: "crashed", message: "it crashed; the log has the error" });
   reporting[Symbol.dispose]();
   change("running");

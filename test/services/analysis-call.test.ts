@@ -29,8 +29,18 @@ const calls: Readonly<Record<string, Call>> = {
   planned: async (rev, context, store, analysis) => {
     const fields = create(SetFlowsRequestSchema);
     const prepare: Prepare = async () => ({ type: "full", rev: undefined, fields, base: rev, outcome: undefined });
-    const runtime = { status: () => ({ state: "running" }), nodeTypes: () => undefined } as Partial<Runtime> as Runtime;
-    return planFlows(create(PlanFlowsRequestSchema), context, { store, prepare, analysis, runtime });
+    const runtime = {
+      status: () => ({ state: "running" }),
+      nodeTypes: () => undefined,
+      lastResult: () => undefined,
+    } as Partial<Runtime> as Runtime;
+    return planFlows(create(PlanFlowsRequestSchema), context, {
+      store,
+      prepare,
+      analysis,
+      runtime,
+      cluster: undefined,
+    });
   },
 };
 

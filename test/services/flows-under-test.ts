@@ -82,7 +82,15 @@ export async function openFlows({
     observer: silentObserver,
     log,
   });
-  const service = flowsService({ store, deployer, decrypt, analysis, runtime, prepare: prepare(store) });
+  const service = flowsService({
+    store,
+    deployer,
+    decrypt,
+    analysis,
+    runtime,
+    cluster: undefined,
+    prepare: prepare(store),
+  });
   const revisions = revisionsService({ store, deployer, outcomes, analysis, maxPinned: 100 });
   const routes = (router: ConnectRouter) =>
     void router.service(FlowsService, service).service(RevisionsService, revisions);

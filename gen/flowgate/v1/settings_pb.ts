@@ -169,7 +169,7 @@ export type Replica = Message<"flowgate.v1.Replica"> & {
   outcome: DeploymentOutcome;
 
   /**
-   * Why the flows do not run, or which nodes logged an error while they were started.
+   * Why the flows do not run.
    *
    * @generated from field: string message = 7;
    */
@@ -236,14 +236,14 @@ export const RuntimeState = {
   STARTING: 1,
 
   /**
-   * The active flows are running.
+   * The active flows are running, and no node logged an error while it was started.
    *
    * @generated from enum value: RUNTIME_STATE_RUNNING = 2;
    */
   RUNNING: 2,
 
   /**
-   * The runtime can't start the active flows; `message` contains the reason.
+   * The runtime can't start the active flows, or nodes logged errors while they were started; `message` contains the reason.
    *
    * @generated from enum value: RUNTIME_STATE_FAILED = 3;
    */

@@ -5,7 +5,8 @@ import { examples } from "../examples.ts";
 
 const details = `
 The folder is one that flowgate export has written, with a file for each tab. A tab whose file was removed is removed from
-the server. Only changed nodes and those wired to them restart.`;
+the server. Only changed nodes and those wired to them restart. If nothing changes, the exit code is 4 while the active flows
+do not run.`;
 
 export function defineSync(root: Command): void {
   const command = root

@@ -1,27 +1,23 @@
-import { create } from "@bufbuild/protobuf";
-import { type PlanFlowsResponse, SetFlowsResponseSchema } from "@flowgate/client";
+import type { PlanFlowsResponse } from "@flowgate/client";
 import type { ClientContext } from "../client/client-action.ts";
 import { stylePlan } from "../output/changes.ts";
-import { shortRev } from "../revisions/find-revision.ts";
 import { confirmDeployment } from "./confirm.ts";
 import { deploymentFields } from "./fields.ts";
 import { finishDeployment } from "./finish.ts";
 import type { DeploymentFlags } from "./flags.ts";
+import { reportUnchanged } from "./outcome.ts";
 import { hasChanges, planFlows } from "./plan.ts";
 import { showPreview } from "./preview.ts";
-import { printResponse } from "./print-response.ts";
 import type { FlowsInput } from "./read-flows.ts";
 
 export type DeployFlags = DeploymentFlags & { readonly merge?: true };
 
 /** Plans a deployment, asks, and deploys. Flows that are active already are not deployed again. */
 export async function deployFlows(context: ClientContext, input: FlowsInput, flags: DeployFlags): Promise<void> {
-  const { output } = context;
   const plan = await planFlows(context, input, flags);
   if (!hasChanges(plan)) {
-    const response = create(SetFlowsResponseSchema, { rev: plan.rev });
-    await printResponse(output, response, `No changes: revision ${shortRev(plan.rev)} remains active.`);
-    return;
+    const { rev, activeOutcome: outcome, activeOutcomeMessage: outcomeMessage } = plan;
+    return reportUnchanged(context, { rev, outcome, outcomeMessage }, flags);
   }
   await deployPlanned(context, input, plan, flags);
 }

@@ -1,5 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import { DeploymentOutcome, type SetFlowsResponse } from "@flowgate/client";
+import { DeploymentOutcome, type Revision, type SetFlowsResponse, SetFlowsResponseSchema } from "@flowgate/client";
+import type { Output } from "../output/output.ts";
 import { printable } from "../output/printable.ts";
 import type { ClientContext } from "../client/client-action.ts";
 import type { Session } from "../client/session.ts";
@@ -13,13 +15,44 @@ export async function reportOutcome(
   response: SetFlowsResponse,
   { wait }: { readonly wait?: number | undefined },
 ): Promise<void> {
-  const { outcome } = response;
   const isFailure =
+    isNotRunning(response.outcome) || (response.outcome !== DeploymentOutcome.RUNNING && wait !== undefined);
+  await finish(output, response, await describe(session, response), isFailure);
+}
+
+/** Prints that the active revision has the flows to deploy. Throws a CliFailure if they do not run. */
+export async function reportUnchanged(
+  { output }: ClientContext,
+  { rev, outcome, outcomeMessage }: Pick<Revision, "rev" | "outcome" | "outcomeMessage">,
+  { wait }: { readonly wait?: number | undefined },
+): Promise<void> {
+  const unchanged = `No changes: revision ${shortRev(rev)} remains active`;
+  const isPending = outcome === DeploymentOutcome.PENDING;
+  const text = isNotRunning(outcome)
+    ? [`${unchanged}, but its flows do not run: ${printable(outcomeMessage || "see flowgate status")}`, remedy]
+    : [isPending ? `${unchanged}. ${unknown}` : `${unchanged}.`];
+  const isFailure = isNotRunning(outcome) || (isPending && wait !== undefined);
+  await finish(output, create(SetFlowsResponseSchema, { rev, outcome }), text, isFailure);
+}
+
+const remedy = "Correct them and deploy again, or deploy the previous ones with flowgate undo.";
+const unknown = "It is not known yet whether its flows run: see flowgate status.";
+
+function isNotRunning(outcome: DeploymentOutcome): boolean {
+  return (
     outcome === DeploymentOutcome.FAILED ||
     outcome === DeploymentOutcome.CRASHED ||
-    outcome === DeploymentOutcome.UNDONE ||
-    (outcome !== DeploymentOutcome.RUNNING && wait !== undefined);
-  const text = (await describe(session, response)).join("\n");
+    outcome === DeploymentOutcome.UNDONE
+  );
+}
+
+async function finish(
+  output: Output,
+  response: SetFlowsResponse,
+  lines: readonly string[],
+  isFailure: boolean,
+): Promise<void> {
+  const text = lines.join("\n");
   if (output.format !== undefined || !isFailure) {
     await printResponse(output, response, text);
   }
@@ -37,10 +70,7 @@ async function describe(session: Session, response: SetFlowsResponse): Promise<s
       return [`${deployed}. Its flows are running.`];
     case DeploymentOutcome.FAILED:
     case DeploymentOutcome.CRASHED:
-      return [
-        `${deployed}, but its flows do not run: ${await findReason(session, rev, response)}`,
-        "Correct them and deploy again, or deploy the previous ones with flowgate undo.",
-      ];
+      return [`${deployed}, but its flows do not run: ${await findReason(session, rev, response)}`, remedy];
     case DeploymentOutcome.UNDONE:
       return [
         `The flows of revision ${shortRev(undoneRev)} do not run: ${await findReason(session, undoneRev, response)}`,
@@ -49,7 +79,7 @@ async function describe(session: Session, response: SetFlowsResponse): Promise<s
     case DeploymentOutcome.REPLACED:
       return [`${deployed}. A newer deployment has replaced it.`];
     default:
-      return [`${deployed}. It is not known yet whether its flows run: see flowgate status.`];
+      return [`${deployed}. ${unknown}`];
   }
 }
 

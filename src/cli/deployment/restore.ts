@@ -1,19 +1,18 @@
-import { create } from "@bufbuild/protobuf";
-import { DeploymentTypeSchema, type Revision, RevisionCause, SetFlowsResponseSchema } from "@flowgate/client";
+import { DeploymentTypeSchema, type Revision, RevisionCause } from "@flowgate/client";
 import type { ClientContext } from "../client/client-action.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
 import { enumWord } from "../output/enum-word.ts";
 import { printable } from "../output/printable.ts";
 import { describeRevision } from "../revisions/describe-revision.ts";
-import { findRevision, shortRev } from "../revisions/find-revision.ts";
+import { findRevision } from "../revisions/find-revision.ts";
 import { styleOutcome } from "../revisions/style-outcome.ts";
 import { confirmDeployment } from "./confirm.ts";
 import { finishDeployment } from "./finish.ts";
 import { deploymentFields } from "./fields.ts";
 import { type DeploymentFlags, type DeploymentTypeName, restarted } from "./flags.ts";
+import { reportUnchanged } from "./outcome.ts";
 import { showPreview } from "./preview.ts";
-import { printResponse } from "./print-response.ts";
 
 /** Deploys the flows that preceded the active ones again. */
 export async function undo(context: ClientContext, flags: DeploymentFlags): Promise<void> {
@@ -36,12 +35,10 @@ export async function undo(context: ClientContext, flags: DeploymentFlags): Prom
 
 /** Deploys the flows of an earlier revision again, unless they are active already. */
 export async function rollback(context: ClientContext, name: string, flags: DeploymentFlags): Promise<void> {
-  const { session, output } = context;
+  const { session } = context;
   const [active, target] = await Promise.all([findRevision(session, "@"), findRevision(session, name)]);
   if (!(await preview(context, active, target, flags.type ?? "full"))) {
-    const response = create(SetFlowsResponseSchema, { rev: active.rev });
-    await printResponse(output, response, `No changes: revision ${shortRev(active.rev)} remains active.`);
-    return;
+    return reportUnchanged(context, active, flags);
   }
   await confirmDeployment(`Deploy the flows of ${describeRevision(target)} again?`, flags);
   const request = { ...deploymentFields(flags), rev: target.rev, activeRev: active.rev };

@@ -69,16 +69,21 @@ avoidDeepFlowCopy((message) => parent.send({ kind: "log", entry: { level: "warn"
 const require = createRequire(import.meta.url);
 const util = require("@node-red/util") as typeof flowUtil;
 const runtime = require("@node-red/runtime") as typeof flowRuntime;
+const { getNode } = require("@node-red/runtime/lib/nodes") as { getNode: (id: string) => object | null };
 
 /** The trace context of the deployment in progress. */
 let traceparent: string | undefined;
 
-/** The nodes that have logged an error during the deployment in progress. Their messages may contain secrets. */
-let failedNodes = new Set<string>();
+/** The running nodes that have logged an error while they were started, by id. Their messages may contain secrets. */
+const failedNodes = new Map<string, string>();
+
+/** Whether an error of this node is one of its start. */
+let isStarting = (_id: string): boolean => false;
 
 const log = createRuntimeLog(
   (entry) => {
-    if (entry.level === "error" && entry.nodeId !== undefined) failedNodes.add(describeNode(entry));
+    const { level, nodeId } = entry;
+    if (level === "error" && nodeId !== undefined && isStarting(nodeId)) failedNodes.set(nodeId, describeNode(entry));
     parent.send({ kind: "log", entry: traceparent === undefined ? entry : { ...entry, traceparent } });
   },
   ({ level, message }) => {
@@ -92,6 +97,9 @@ const log = createRuntimeLog(
 const storage = createFlowStorage();
 const nextEvent = createEventWaiter(util);
 const tabFailures = watchTabFailures();
+/** Called when a deployment has stopped what it stops, and before it starts nodes. */
+let onStart = (): void => {};
+util.events.on("flows:starting", () => onStart());
 // `httpNode` is used directly, not mounted in another Express app: the HTTP-in node reorders the routes of the root app, and
 // only supports the runtime's own version of Express. `httpAdmin` is never mounted, because it has no authentication.
 const server = createServer((request, response) => runtime.httpNode(request, response));
@@ -181,7 +189,6 @@ async function openPort({ host, httpPort }: Listen): Promise<() => void> {
 
 async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed, "kind" | "id">> {
   const credentials = toCredentialsObject(message.credentials, message.credentialsChanged);
-  failedNodes = new Set();
   let failure: string | undefined;
   let missingTypes: readonly string[] | undefined;
   // The runtime emits `runtime-deploy` once per deployment, when all nodes are started or the start has failed.
@@ -195,6 +202,11 @@ async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed
   tabFailures.onFailure((stack) => {
     failure ??= stack.split("\n", 1)[0];
   });
+  onStart = () => {
+    const others = new Set(nodes.map(({ id }) => id).filter(isRunning));
+    isStarting = (id) => !others.has(id);
+    for (const id of failedNodes.keys()) if (!isRunning(id)) failedNodes.delete(id);
+  };
   storage.set(nodes, credentials);
   try {
     const { rev } = await runtime.flows.setFlows(
@@ -207,14 +219,20 @@ async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed
     return { failure: error instanceof Error ? error.message : String(error), rejected: true };
   }
   await finished;
+  isStarting = () => false;
   return {
     ...(failure !== undefined && { failure }),
     ...(missingTypes !== undefined && { missingTypes }),
-    ...(failedNodes.size > 0 && { failedNodes: [...failedNodes].slice(0, maxFailedNodes) }),
+    ...(failedNodes.size > 0 && { failedNodes: [...failedNodes.values()].slice(0, maxFailedNodes) }),
   };
 }
 
 const maxFailedNodes = 10;
+
+/** Whether the deployment in progress does not restart a node, if this is called when it starts others. */
+function isRunning(id: string): boolean {
+  return getNode(id) !== null;
+}
 
 function describeNode({ nodeId = "", nodeType = "node", nodeName }: LogEntry): string {
   return nodeName === undefined ? `${nodeType} ${nodeId}` : `${nodeType} ${JSON.stringify(nodeName)} (${nodeId})`;

@@ -11,9 +11,12 @@ import { principalKey } from "../../auth/principal.ts";
 import { insufficientScope } from "../../auth/unauthorized.ts";
 import { headerConditions, revCondition } from "../../deployments/conditions.ts";
 import { conflict } from "../../deployments/errors.ts";
+import { outcomes } from "../../deployments/revision-message.ts";
 import type { SubmittedCredentials } from "../../flows/credentials.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
+import { resultOf } from "../../replicas/runs.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
+import type { Cluster } from "../../store/cluster.ts";
 import { versionMismatch } from "../../store/errors.ts";
 import type { FlowStore } from "../../store/flow-store.ts";
 import { analyzedResponse } from "../analysis-call.ts";
@@ -24,14 +27,16 @@ export type PlanFlowsOptions = {
   readonly store: FlowStore;
   readonly prepare: Prepare;
   readonly analysis: Pick<Analysis, "plan">;
-  readonly runtime: Pick<Runtime, "status" | "nodeTypes">;
+  readonly runtime: Pick<Runtime, "status" | "lastResult" | "nodeTypes">;
+  /** Undefined: there are no other replicas. */
+  readonly cluster: Pick<Cluster, "replicas"> | undefined;
 };
 
 /** Checks a request as a deployment would, and describes what that would do. */
 export async function planFlows(
   request: PlanFlowsRequest,
   context: HandlerContext,
-  { store, prepare, analysis, runtime }: PlanFlowsOptions,
+  { store, prepare, analysis, runtime, cluster }: PlanFlowsOptions,
 ): Promise<PlanFlowsResponse> {
   const active = store.active();
   // One time limit for both steps.
@@ -50,6 +55,7 @@ export async function planFlows(
     requireWritePermission(context);
   }
   const from = base === "" ? active : await findRevision(store, base, context);
+  const result = resultOf(active, runtime, cluster);
   // Without an outcome, it is a reload, which changes no flows.
   const call = {
     base: from,
@@ -58,6 +64,7 @@ export async function planFlows(
     rev: active.rev,
     type,
     runtime: viewOf(runtime),
+    active: { activeOutcome: outcomes[result.outcome], activeOutcomeMessage: result.message ?? "" },
   };
   return analyzedResponse(PlanFlowsResponseSchema, context, (format) => analysis.plan({ ...call, format }, caller));
 }

@@ -25,6 +25,7 @@ export function flowsService({
   decrypt,
   analysis,
   runtime,
+  cluster,
 }: FlowsServiceOptions): ServiceImpl<typeof FlowsService> {
   const responses = new WeakMap<Revision, GetFlowsResponse>();
 
@@ -61,7 +62,7 @@ export function flowsService({
       );
     },
 
-    planFlows: (request, context) => planFlows(request, context, { store, prepare, analysis, runtime }),
+    planFlows: (request, context) => planFlows(request, context, { store, prepare, analysis, runtime, cluster }),
 
     async undoFlows(request, context) {
       const change = undoChange(request.rev, request.deploymentType, context, { store, analysis });

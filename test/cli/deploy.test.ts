@@ -3,6 +3,7 @@ import { cp, mkdtempDisposable, readdir, readFile, rm, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Node, tab } from "../e2e/flow-builders.ts";
 import { eventually, type Service, startService } from "../e2e/service.ts";
@@ -74,6 +75,43 @@ tab "tab T" (T)
         - msg.payload = 1;
         + msg.payload = 2;
 `;
+
+test.skipIf(!hasTerminal)("shortens long values at a terminal only, and not with --full", async () => {
+  const lines = Array.from({ length: 27 }, (_, at) => `line${at}`);
+  const long = base.map((node) =>
+    node.id === "f"
+      ? { ...fn([...lines, "y".repeat(100)].join("\n")), info: `"${"x".repeat(195)}`, list: Array(200).fill(1) }
+      : node,
+  );
+  const whole = {
+    info: `      info: (none) -> "\\"${"x".repeat(195)}"`,
+    list: `      list: (none) -> [${Array(200).fill(1).join(",")}]`,
+    lines: ["        + line26", `        + ${"y".repeat(100)}`],
+  };
+  const target = await path(long);
+  const args = ["diff", target];
+  const piped = (await flowgate(...args)).stdout.split("\n");
+  const full = stripVTControlCharacters((await inTerminal([...args, "--full"])).shown).split("\r\n");
+  for (const text of [piped, full]) {
+    expect(text).toEqual(expect.arrayContaining([whole.info, whole.list, ...whole.lines]));
+    expect(text.join()).not.toContain("--full");
+  }
+  const { shown } = await inTerminal(args);
+  const short = stripVTControlCharacters(shown).split("\r\n");
+  expect(short).toEqual(
+    expect.arrayContaining([
+      `      info: (none) -> "\\"${"x".repeat(77)}... (199 characters)`,
+      `${whole.list.slice(0, 300)}... (${whole.list.length} characters)`,
+      "        + line11",
+      "        + ... (16 more lines)",
+      "Long values are shortened: --full shows them.",
+    ]),
+  );
+  expect(short).not.toContain("        + line12");
+  // A plan is the same, and is what pipelines show.
+  expect((await flowgate("plan", target)).stdout.split("\n")).toEqual(expect.arrayContaining(whole.lines));
+  expect((await inTerminal(["plan", target])).shown).toContain("(16 more lines)");
+});
 
 test("validates files without a server", async () => {
   const offline = { cwd: folder.path, env: { FLOWGATE_SERVER: "http://127.0.0.1:1" } };

@@ -114,6 +114,22 @@ describe("GitHub Actions", () => {
     expect(await newest()).toEqual(before);
   });
 
+  test("shows long values whole, as far as a comment can have them", async () => {
+    await using repository = await createChange("github-actions", ["npm", "gh"]);
+    const lengthen = (count: number) =>
+      repository.succeed(
+        `sed -i "s/after/after$(yes x | head -${count} | tr -d '\\n')/" $(grep --files-with-matches --recursive after flows)`,
+      );
+    await lengthen(500);
+    expect(await runJob("plan", repository)).toBe(0);
+    expect(await repository.succeed("cat plan.md")).toContain("x".repeat(500));
+    await lengthen(70_000);
+    expect(await runJob("plan", repository)).toBe(0);
+    const comment = await repository.succeed("cat plan.md");
+    expect(comment.length).toBeLessThan(65_536);
+    expect(comment).toMatch(/x\n```\nThe log of the job has the whole plan\.\n$/);
+  });
+
   test("fails on flows that are not valid, and comments a plan that would not run", async () => {
     await using repository = await createChange("github-actions", ["npm", "gh"]);
     await repository.succeed("sed -i s/function/missing/ $(grep --files-with-matches --recursive after flows)");

@@ -21,7 +21,7 @@ export function clientAction<A extends readonly unknown[]>(
   return async (...all) => {
     const command = all.at(-1) as Command;
     const args = all.slice(0, -1) as unknown as A;
-    const flags = command.optsWithGlobals<ConnectionFlags>();
+    const flags = command.optsWithGlobals<ConnectionFlags & { readonly full?: true }>();
     const { resolveConnection } = await import("./resolve-connection.ts");
     const connection = await resolveConnection(flags, process.env);
     const [{ openSession, closeConnections }, { createOutput }, { createProgress }] = await Promise.all([
@@ -32,7 +32,7 @@ export function clientAction<A extends readonly unknown[]>(
     const progress = createProgress();
     try {
       const session = openSession(connection, progress);
-      await run({ connection, session, output: await createOutput(flags.output), progress }, ...args);
+      await run({ connection, session, output: await createOutput(flags.output, flags.full), progress }, ...args);
     } catch (error) {
       const { explainError } = await import("./explain-error.ts");
       throw explainError(error, connection);

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/client-action.ts";
+import { fullFlag } from "../deployment/flags.ts";
 import { examples } from "../examples.ts";
 import { usageFailure } from "../failure.ts";
 import { revisionNames } from "../revisions/revision-argument.ts";
@@ -17,6 +18,7 @@ export function defineDiff(root: Command): void {
     .option("--base <rev>", `compare with this revision instead of the active one: ${revisionNames}`)
     .option("--rev <rev>", "show this revision instead of files; the default base is its parent")
     .option("--credentials <file>", "credentials by node id, or encrypted as in Node-RED's flows_cred.json")
+    .option(...fullFlag)
     .addHelpText(
       "after",
       examples(

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/client-action.ts";
 import { addFlowsFlags, type FlowsFlags } from "../deployment/flows-flags.ts";
-import { addTypeFlag, type DeploymentFlags } from "../deployment/flags.ts";
+import { addTypeFlag, type DeploymentFlags, fullFlag } from "../deployment/flags.ts";
 import { examples } from "../examples.ts";
 
 const details = `
@@ -31,5 +31,5 @@ export function definePlan(root: Command): void {
       }),
     );
   addFlowsFlags(command, "<file...>");
-  addTypeFlag(command);
+  addTypeFlag(command).option(...fullFlag);
 }

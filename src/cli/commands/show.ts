@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/client-action.ts";
+import { fullFlag } from "../deployment/flags.ts";
 import { examples } from "../examples.ts";
 import { revisionArgument } from "../revisions/revision-argument.ts";
 
@@ -9,6 +10,7 @@ export function defineShow(root: Command): void {
     .summary("show a revision and what it changed")
     .description("Show who deployed a revision, when and why, its outcome, and what it changed.")
     .addArgument(revisionArgument().default("@").argOptional())
+    .option(...fullFlag)
     .addHelpText(
       "after",
       examples(

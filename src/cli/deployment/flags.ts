@@ -19,6 +19,9 @@ export const restarted = {
 
 export type DeploymentTypeName = keyof typeof restarted;
 
+/** The flag of all commands that show differences. */
+export const fullFlag = ["--full", "do not shorten long values at a terminal"] as const;
+
 /** Adds these flags, of which `types` are the values of `--type`, the default first unless it is described. */
 export function addDeploymentFlags(
   command: Command,
@@ -29,7 +32,8 @@ export function addDeploymentFlags(
     .option("-m, --message <text>", "comment to keep with the revision")
     .option("--wait <seconds>", "end when the flows have run without failure for this time", parseSeconds)
     .option("--undo-on-failure", "deploy the previous flows again if these fail within --wait (by default 10 seconds)")
-    .option("-y, --yes", "do not ask");
+    .option("-y, --yes", "do not ask")
+    .option(...fullFlag);
 }
 
 export function addTypeFlag(

@@ -8,6 +8,8 @@ import { printableLines } from "./printable.ts";
 export type Output = {
   /** Undefined: for people. */
   readonly format: OutputFormat | undefined;
+  /** Whether long values are to be shortened: a person reads them at a terminal. */
+  readonly isShortened: boolean;
   /** Prints a message as JSON or YAML, as the REST API has it, if that was asked for, or else as text for people. */
   message<D extends DescMessage>(schema: D, message: MessageShape<D>, text: () => string): void;
   /** Prints several messages as the members of one object. */
@@ -22,7 +24,8 @@ export type Output = {
   style(format: Parameters<typeof styleText>[0], text: string): string;
 };
 
-export async function createOutput(format: OutputFormat | undefined): Promise<Output> {
+/** `full`: nothing is to be shortened. */
+export async function createOutput(format: OutputFormat | undefined, full = false): Promise<Output> {
   const programs = format === undefined ? undefined : await loadSerializer(format);
   const style: Output["style"] = (format, text) => styleText(format, text, { stream: process.stdout });
   const print = (text: string): void => {
@@ -30,6 +33,7 @@ export async function createOutput(format: OutputFormat | undefined): Promise<Ou
   };
   return {
     format,
+    isShortened: process.stdout.isTTY && !full,
     value: (value, text) => print(programs?.serialize(value) ?? printableLines(text())),
     message: (schema, message, text) =>
       print(programs?.serialize(programs.toRestJson(schema, message)) ?? printableLines(text())),

@@ -3,14 +3,14 @@ import { formatPath } from "@flowgate/transcoding/json-path";
 import type { FlowNode } from "../configuration.ts";
 import { nameOf, subflowOf } from "../node-role.ts";
 import type { ContainerDiff, CredentialNames, FlowsDiff, NodeDiff, PropertyChange } from "./flows-diff.ts";
-import { formatChangedValue, formatValue, escapeControls } from "./format-value.ts";
+import { escapeControls, formatChangedValue, formatName } from "./format-value.ts";
 import { formatWires } from "./format-wires.ts";
 import { createLineComparer } from "./line-changes.ts";
 
 /** The nodes of the base and the target of a diff, which provide the names of nodes that did not change. */
 export type DiffSides = { readonly base: readonly FlowNode[]; readonly target: readonly FlowNode[] };
 
-/** Formats a diff for people: plain text with a section for each container. Long values are shortened. */
+/** Formats a diff for people: plain text with a section for each container. */
 export function formatDiff(diff: FlowsDiff, { base, target }: DiffSides): string {
   if (diff.containers.length === 0) {
     return "No changes.\n";
@@ -49,7 +49,7 @@ function formatHeader({ kind, id, name, nodes }: ContainerDiff, instances: numbe
   }
   const change = nodes.find((node) => node.id === id)?.change;
   const uses = kind === "subflow" ? `, ${instances} ${instances === 1 ? "instance" : "instances"}` : "";
-  return `${kind} ${name === undefined ? "" : `${formatValue(name)} `}(${escapeControls(id)}${uses})${change === undefined ? "" : `: ${change}`}`;
+  return `${kind} ${name === undefined ? "" : `${formatName(name)} `}(${escapeControls(id)}${uses})${change === undefined ? "" : `: ${change}`}`;
 }
 
 const symbols: Readonly<Record<NodeDiff["change"], string>> = { added: "+", removed: "-", changed: "~" };
@@ -68,7 +68,7 @@ function formatNodeDiff(node: NodeDiff, isContainer: boolean, context: Context):
 }
 
 function formatNode({ id, type, name }: Pick<NodeDiff, "id" | "type" | "name">): string {
-  return `${escapeControls(type)} ${name === undefined ? "" : `${formatValue(name)} `}(${escapeControls(id)})`;
+  return `${escapeControls(type)} ${name === undefined ? "" : `${formatName(name)} `}(${escapeControls(id)})`;
 }
 
 function formatProperty(

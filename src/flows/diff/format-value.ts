@@ -1,13 +1,11 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { LineChange } from "./line-changes.ts";
 
-const maxValueChars = 80;
-const maxLines = 12;
-const maxLineChanges = 10;
+const maxNameChars = 80;
 
 /**
- * Formats how a value changed: `1 -> 2`, or for text of several lines the lines that differ, up to a maximum. The first line
- * follows the name of the property.
+ * Formats how a value changed: `1 -> 2`, or for text of several lines the lines that differ. The first line follows the name of the
+ * property. Nothing is shortened, so that a review sees what is deployed: clients do that at a terminal.
  */
 export function formatChangedValue(
   before: JsonValue | undefined,
@@ -15,18 +13,24 @@ export function formatChangedValue(
   compareLines: (before: string, after: string) => readonly LineChange[],
 ): string[] {
   if (typeof before === "string" && typeof after === "string" && (before.includes("\n") || after.includes("\n"))) {
-    return formatChangedLines(compareLines(before, after));
+    return compareLines(before, after).flatMap(({ line, removed, added }) => [
+      `from line ${line}`,
+      ...formatLines("-", removed),
+      ...formatLines("+", added),
+    ]);
   }
   return [`${formatValue(before)} -> ${formatValue(after)}`];
 }
 
-/** JSON on one line, shortened; `(none)` if there is no value. */
-export function formatValue(value: JsonValue | undefined): string {
-  if (value === undefined) {
-    return "(none)";
-  }
-  const json = escapeControls(JSON.stringify(value));
-  return json.length <= maxValueChars ? json : `${shorten(json)}... (${json.length} characters)`;
+/** JSON on one line; `(none)` if there is no value. */
+function formatValue(value: JsonValue | undefined): string {
+  return value === undefined ? "(none)" : escapeControls(JSON.stringify(value));
+}
+
+/** A name as a JSON string, shortened, since it is repeated by each reference to the node. */
+export function formatName(name: string): string {
+  const json = formatValue(name);
+  return json.length <= maxNameChars ? json : `${shorten(json)}... (${json.length} characters)`;
 }
 
 /** Escapes control and format characters, with which text could change how a terminal shows it. */
@@ -37,30 +41,12 @@ export function escapeControls(text: string): string {
   );
 }
 
-function formatChangedLines(changes: readonly LineChange[]): string[] {
-  const shown = changes
-    .slice(0, maxLineChanges)
-    .flatMap(({ line, removed, added }) => [
-      `from line ${line}`,
-      ...formatLines("-", removed),
-      ...formatLines("+", added),
-    ]);
-  return changes.length <= maxLineChanges ? shown : [...shown, `... (${changes.length - maxLineChanges} more changes)`];
-}
-
 function formatLines(symbol: string, lines: readonly string[]): string[] {
-  const shown = lines
-    .slice(0, maxLines)
-    .map((line) => `${symbol} ${shortenLine(escapeControls(line.replaceAll("\t", "  ")))}`);
-  return lines.length <= maxLines ? shown : [...shown, `${symbol} ... (${lines.length - maxLines} more lines)`];
-}
-
-function shortenLine(line: string): string {
-  return line.length <= maxValueChars ? line : `${shorten(line)}...`;
+  return lines.map((line) => `${symbol} ${escapeControls(line.replaceAll("\t", "  "))}`);
 }
 
 /** Never splits a surrogate pair. */
 function shorten(text: string): string {
-  const cut = text.slice(0, maxValueChars);
+  const cut = text.slice(0, maxNameChars);
   return cut.isWellFormed() ? cut : cut.slice(0, -1);
 }

@@ -107,16 +107,21 @@ test("shows a text that differs in very many lines as one change", () => {
     );
   const text = format(withCode("a"), withCode("b"), none);
   expect(text).toContain("func: from line 2\n        - a0\n");
-  expect(text).toContain("        + ... (188 more lines)\n");
+  expect(text).toContain("        + b198\n        + b199\n");
   expect(text.match(/from line/g)).toHaveLength(1);
 });
 
-test("shortens long values and escapes control characters", () => {
+test("shows long values whole, shortens names, and escapes control characters", () => {
   const target: FlowNode[] = base.map((node) =>
     node.id === "c" ? { ...node, name: "\u{1b}[31m\u{202e}", text: "x".repeat(200), code: "line\n".repeat(40) } : node,
   );
   const text = format(base, target, none);
   expect(text).toContain(String.raw`~ debug "\u001b[31m\u{202e}" (c)`);
-  expect(text).toContain(`text: (none) -> "${"x".repeat(79)}... (202 characters)`);
-  expect(text.split("\n").every((line) => line.length < 160)).toBe(true);
+  expect(text).toContain(`text: (none) -> "${"x".repeat(200)}"\n`);
+  expect(text).toContain(`code: (none) -> "${String.raw`line\n`.repeat(40)}"\n`);
+
+  const named = base.map((node) => (node.id === "c" ? { ...node, name: "n".repeat(200) } : node));
+  expect(format(base, named, none)).toContain(
+    `  ~ debug "${"n".repeat(79)}... (202 characters) (c)\n      name: (none) -> "${"n".repeat(200)}"\n`,
+  );
 });

@@ -60,8 +60,9 @@ const revision = {
   outcome: "running",
   nodeCount: 4,
   sizeBytes: 571,
+  tokenId: "4f0c2a9be8d15c7763a1f20e",
 };
-const { clientAddress: _, requestId: __, ...summary } = revision;
+const { clientAddress: _, requestId: __, tokenId: ___, ...summary } = revision;
 const login = {
   client_id: "service-admin",
   grant_type: "password",
@@ -91,6 +92,8 @@ const auditEntry = {
   detail: "full",
   count: 1,
   hash,
+  tokenId: "4f0c2a9be8d15c7763a1f20e",
+  digest: `${"8c1f".repeat(16)}.${"27ab".repeat(16)}`,
 };
 const token = "6Qp2cB1oT0m3xk9yZ5vW8uN7rE4sA1dF_h-JgK2LqXw";
 
@@ -198,6 +201,18 @@ export const examples: Examples = {
               error: "temporarily_unavailable",
               error_description: "Too many failed attempts; try again later.",
             },
+          },
+        },
+      },
+    },
+  },
+  AuthService_GetIdentity: {
+    responses: {
+      200: {
+        "application/json": {
+          login: {
+            summary: "A token of a login",
+            value: { username: "admin", permissions: ["*"], tokenId: "4f0c2a9be8d15c7763a1f20e" },
           },
         },
       },
@@ -594,13 +609,17 @@ export const examples: Examples = {
     responses: {
       200: {
         "application/json": {
-          intact: { summary: "Nothing was changed", value: { intact: true, entries: 1204, head: `1204:${hash}` } },
+          intact: {
+            summary: "Nothing was changed",
+            value: { intact: true, entries: 1204, revisions: 310, head: `1204:${hash}` },
+          },
           changed: {
             summary: "An entry was changed",
             value: {
               intact: false,
               problem: "entry 812 was changed, or is not the one that followed entry 811",
               entries: 811,
+              revisions: 0,
               head: `811:${hash}`,
             },
           },

@@ -31,7 +31,7 @@ function deploymentError(
 
 /** Without the circumstances of the request, for which its reader may have no permission. */
 function summarize(active: RevisionEntry): ReturnType<typeof toRevision> {
-  return { ...toRevision(active, active.rev), clientAddress: "", requestId: "" };
+  return { ...toRevision(active, active.rev), tokenId: "", tokenName: "", clientAddress: "", requestId: "" };
 }
 
 export function preconditionFailed(message: string): FlowgateError {

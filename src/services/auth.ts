@@ -3,13 +3,22 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { GetLoginResponseSchema, type AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
 import { originOf } from "../auth/origin.ts";
-import { peerKey } from "../auth/principal.ts";
+import { peerKey, principalKey } from "../auth/principal.ts";
 
 export function authService(authenticator: Authenticator): ServiceImpl<typeof AuthService> {
   // Frozen, so that its encoding can be cached.
   const loginResponse = Object.freeze(create(GetLoginResponseSchema, authenticator.login()));
   return {
     getLogin: () => loginResponse,
+    getIdentity(_request, { values }) {
+      const { username, permissions, token } = values.get(principalKey);
+      return {
+        username: username ?? "",
+        permissions: [...permissions],
+        tokenId: token?.id ?? "",
+        tokenName: token?.name ?? "",
+      };
+    },
     async issueToken(request, context) {
       const peer = context.values.get(peerKey);
       const { authorization = context.requestHeader.get("authorization") } = peer;

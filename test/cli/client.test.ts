@@ -159,6 +159,33 @@ test("creates, lists and revokes tokens, and shows a token once", async () => {
   expect(await succeed(["token", "revoke", "--user", "bob", "--yes"])).toBe("Revoked 0 tokens of bob.\n");
 });
 
+test("a token with the scope that the help recommends suffices for deployments", async () => {
+  const [, scope = ""] = /token create ci --scope '([^']+)'/.exec(await succeed(["token", "create", "--help"])) ?? [];
+  const token = (await succeed(["token", "create", "robot", "--scope", scope])).trim();
+  const robot = {
+    env: { FLOWGATE_TOKEN: token, FLOWGATE_SERVER: service.url, XDG_CONFIG_HOME: join(folder.path, "none") },
+  };
+  const [good, bad] = [join(folder.path, "good.json"), join(folder.path, "bad.json")];
+  await writeFile(good, JSON.stringify([tab("by-robot")]));
+  await writeFile(bad, JSON.stringify([tab("by-robot"), { id: "n", type: "unknown type", z: "by-robot", wires: [] }]));
+  expect(await succeed(["whoami"], robot)).toContain("User         ada\nToken        robot\n");
+  expect(await succeed(["deploy", good, "--rev", "@", "--yes"], robot)).toContain("Its flows are running.");
+  expect(await succeed(["status"], robot)).toMatch(/^Deployed {2,}\S+ \S+ by ada \(token robot\)$/m);
+  const failed = await run(["deploy", bad, "--yes"], robot);
+  expect(failed).toMatchObject({ code: 4, stderr: expect.stringContaining("missing node types: unknown type") });
+  expect(await succeed(["undo", "--yes"], robot)).toContain("Its flows are running.");
+  expect(await succeed(["history", "--limit", "1"])).toContain("ada (token robot)");
+  expect(await succeed(["show", "@"])).toMatch(/^By {2,}ada \(token robot\), 127\.0\.0\.1, connect$/m);
+  expect(await succeed(["audit", "list", "--kind", "deployment", "--limit", "1"])).toContain("ada (token robot)");
+});
+
+test("whoami works with every token, and adds nothing to the audit log", async () => {
+  const token = (await succeed(["token", "create", "least", "--scope", "flows.read"])).trim();
+  const before = await succeed(["audit", "verify", "-o", "json"]);
+  expect(await succeed(["whoami"], { env: { FLOWGATE_TOKEN: token } })).toMatch(/^Permissions {2,}flows\.read$/m);
+  expect(await succeed(["audit", "verify", "-o", "json"])).toBe(before);
+});
+
 test("explains a token that has expired", async () => {
   const config = { XDG_CONFIG_HOME: join(folder.path, "expired") };
   await mkdir(join(folder.path, "expired/flowgate"), { recursive: true });

@@ -107,6 +107,7 @@ test("logins are answered as in their examples", async () => {
     await token({ username: "nobody" });
   }
   check(await token({ username: "nobody" }), 429, "AuthService_IssueToken", "tooMany");
+  check(await call("GET", "/auth/identity"), 200, "AuthService_GetIdentity", "login");
   const revoke = (body: string, headers: Record<string, string>) => call("POST", "/auth/revoke", body, headers);
   const parameters = sent("AuthService_RevokeToken", "token", form["content-type"]) as Record<string, string>;
   expect((await revoke(new URLSearchParams(parameters).toString(), form)).status).toBe(200);

@@ -13,7 +13,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/auth.proto.
  */
 export const file_flowgate_v1_auth: GenFile = /*@__PURE__*/
-  fileDesc("ChZmbG93Z2F0ZS92MS9hdXRoLnByb3RvEgtmbG93Z2F0ZS52MSIRCg9HZXRMb2dpblJlcXVlc3QiRgoQR2V0TG9naW5SZXNwb25zZRIMCgR0eXBlGAEgASgJEiQKB3Byb21wdHMYAiADKAsyEy5mbG93Z2F0ZS52MS5Qcm9tcHQiMQoGUHJvbXB0EgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSDQoFbGFiZWwYAyABKAkioAEKEUlzc3VlVG9rZW5SZXF1ZXN0EhwKCWNsaWVudF9pZBgBIAEoCVIJY2xpZW50X2lkEh4KCmdyYW50X3R5cGUYAiABKAlSCmdyYW50X3R5cGUSGgoFc2NvcGUYAyABKAlCBvKBGQI4AUgAiAEBEhAKCHVzZXJuYW1lGAQgASgJEhUKCHBhc3N3b3JkGAUgASgJQgOAAQFCCAoGX3Njb3BlIpQBChJJc3N1ZVRva2VuUmVzcG9uc2USJwoMYWNjZXNzX3Rva2VuGAEgASgJQgOAAQFSDGFjY2Vzc190b2tlbhImCgpleHBpcmVzX2luGAIgASgFQgbygRkCKAFSCmV4cGlyZXNfaW4SHgoKdG9rZW5fdHlwZRgDIAEoCVIKdG9rZW5fdHlwZRINCgVzY29wZRgEIAEoCSIoChJSZXZva2VUb2tlblJlcXVlc3QSEgoFdG9rZW4YASABKAlCA4ABASIVChNSZXZva2VUb2tlblJlc3BvbnNlIsUBCgpUb2tlbkVycm9yEiwKBWVycm9yGAEgASgOMh0uZmxvd2dhdGUudjEuVG9rZW5FcnJvclJlYXNvbhIsChFlcnJvcl9kZXNjcmlwdGlvbhgCIAEoCVIRZXJyb3JfZGVzY3JpcHRpb24SKwoLcmV0cnlfYWZ0ZXIYAyABKAVCEfKBGQ0KC1JldHJ5LUFmdGVySACIAQE6HvKBGRoSBWVycm9yGhFlcnJvcl9kZXNjcmlwdGlvbkIOCgxfcmV0cnlfYWZ0ZXIq1gMKEFRva2VuRXJyb3JSZWFzb24SIgoeVE9LRU5fRVJST1JfUkVBU09OX1VOU1BFQ0lGSUVEEAASQAoiVE9LRU5fRVJST1JfUkVBU09OX0lOVkFMSURfUkVRVUVTVBABGhjygRkUCg9pbnZhbGlkX3JlcXVlc3QYkAMSPgohVE9LRU5fRVJST1JfUkVBU09OX0lOVkFMSURfQ0xJRU5UEAIaF/KBGRMKDmludmFsaWRfY2xpZW50GJEDEjwKIFRPS0VOX0VSUk9SX1JFQVNPTl9JTlZBTElEX0dSQU5UEAMaFvKBGRIKDWludmFsaWRfZ3JhbnQYkAMSTgopVE9LRU5fRVJST1JfUkVBU09OX1VOU1VQUE9SVEVEX0dSQU5UX1RZUEUQBBof8oEZGwoWdW5zdXBwb3J0ZWRfZ3JhbnRfdHlwZRiQAxI8CiBUT0tFTl9FUlJPUl9SRUFTT05fSU5WQUxJRF9TQ09QRRAFGhbygRkSCg1pbnZhbGlkX3Njb3BlGJADElAKKlRPS0VOX0VSUk9SX1JFQVNPTl9URU1QT1JBUklMWV9VTkFWQUlMQUJMRRAGGiDygRkcChd0ZW1wb3JhcmlseV91bmF2YWlsYWJsZRitAzLYBAoLQXV0aFNlcnZpY2USZQoIR2V0TG9naW4SHC5mbG93Z2F0ZS52MS5HZXRMb2dpblJlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRMb2dpblJlc3BvbnNlIhyQAgHCghkCCAGC0+STAg0SCy9hdXRoL2xvZ2luEoQCCgpJc3N1ZVRva2VuEh4uZmxvd2dhdGUudjEuSXNzdWVUb2tlblJlcXVlc3QaHy5mbG93Z2F0ZS52MS5Jc3N1ZVRva2VuUmVzcG9uc2UitAHygRmTARohYXBwbGljYXRpb24veC13d3ctZm9ybS11cmxlbmNvZGVkGhBhcHBsaWNhdGlvbi9qc29uMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlMhIKBlByYWdtYRIIbm8tY2FjaGU6D2ludmFsaWRfcmVxdWVzdEIWZmxvd2dhdGUudjEuVG9rZW5FcnJvckgBWICABMKCGQIIAYLT5JMCEDoBKiILL2F1dGgvdG9rZW4S2gEKC1Jldm9rZVRva2VuEh8uZmxvd2dhdGUudjEuUmV2b2tlVG9rZW5SZXF1ZXN0GiAuZmxvd2dhdGUudjEuUmV2b2tlVG9rZW5SZXNwb25zZSKHAfKBGWYQARohYXBwbGljYXRpb24veC13d3ctZm9ybS11cmxlbmNvZGVkGhBhcHBsaWNhdGlvbi9qc29uOg9pbnZhbGlkX3JlcXVlc3RCFmZsb3dnYXRlLnYxLlRva2VuRXJyb3JIAViAgATCghkCEAGC0+STAhE6ASoiDC9hdXRoL3Jldm9rZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_access, file_google_api_annotations, file_transcoding_v1_annotations]);
+  fileDesc("ChZmbG93Z2F0ZS92MS9hdXRoLnByb3RvEgtmbG93Z2F0ZS52MSIRCg9HZXRMb2dpblJlcXVlc3QiRgoQR2V0TG9naW5SZXNwb25zZRIMCgR0eXBlGAEgASgJEiQKB3Byb21wdHMYAiADKAsyEy5mbG93Z2F0ZS52MS5Qcm9tcHQiMQoGUHJvbXB0EgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSDQoFbGFiZWwYAyABKAkiFAoSR2V0SWRlbnRpdHlSZXF1ZXN0ImoKE0dldElkZW50aXR5UmVzcG9uc2USEAoIdXNlcm5hbWUYASABKAkSGwoLcGVybWlzc2lvbnMYAiADKAlCBvKBGQIoARIQCgh0b2tlbl9pZBgDIAEoCRISCgp0b2tlbl9uYW1lGAQgASgJIqABChFJc3N1ZVRva2VuUmVxdWVzdBIcCgljbGllbnRfaWQYASABKAlSCWNsaWVudF9pZBIeCgpncmFudF90eXBlGAIgASgJUgpncmFudF90eXBlEhoKBXNjb3BlGAMgASgJQgbygRkCOAFIAIgBARIQCgh1c2VybmFtZRgEIAEoCRIVCghwYXNzd29yZBgFIAEoCUIDgAEBQggKBl9zY29wZSKUAQoSSXNzdWVUb2tlblJlc3BvbnNlEicKDGFjY2Vzc190b2tlbhgBIAEoCUIDgAEBUgxhY2Nlc3NfdG9rZW4SJgoKZXhwaXJlc19pbhgCIAEoBUIG8oEZAigBUgpleHBpcmVzX2luEh4KCnRva2VuX3R5cGUYAyABKAlSCnRva2VuX3R5cGUSDQoFc2NvcGUYBCABKAkiKAoSUmV2b2tlVG9rZW5SZXF1ZXN0EhIKBXRva2VuGAEgASgJQgOAAQEiFQoTUmV2b2tlVG9rZW5SZXNwb25zZSLFAQoKVG9rZW5FcnJvchIsCgVlcnJvchgBIAEoDjIdLmZsb3dnYXRlLnYxLlRva2VuRXJyb3JSZWFzb24SLAoRZXJyb3JfZGVzY3JpcHRpb24YAiABKAlSEWVycm9yX2Rlc2NyaXB0aW9uEisKC3JldHJ5X2FmdGVyGAMgASgFQhHygRkNCgtSZXRyeS1BZnRlckgAiAEBOh7ygRkaEgVlcnJvchoRZXJyb3JfZGVzY3JpcHRpb25CDgoMX3JldHJ5X2FmdGVyKtYDChBUb2tlbkVycm9yUmVhc29uEiIKHlRPS0VOX0VSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEkAKIlRPS0VOX0VSUk9SX1JFQVNPTl9JTlZBTElEX1JFUVVFU1QQARoY8oEZFAoPaW52YWxpZF9yZXF1ZXN0GJADEj4KIVRPS0VOX0VSUk9SX1JFQVNPTl9JTlZBTElEX0NMSUVOVBACGhfygRkTCg5pbnZhbGlkX2NsaWVudBiRAxI8CiBUT0tFTl9FUlJPUl9SRUFTT05fSU5WQUxJRF9HUkFOVBADGhbygRkSCg1pbnZhbGlkX2dyYW50GJADEk4KKVRPS0VOX0VSUk9SX1JFQVNPTl9VTlNVUFBPUlRFRF9HUkFOVF9UWVBFEAQaH/KBGRsKFnVuc3VwcG9ydGVkX2dyYW50X3R5cGUYkAMSPAogVE9LRU5fRVJST1JfUkVBU09OX0lOVkFMSURfU0NPUEUQBRoW8oEZEgoNaW52YWxpZF9zY29wZRiQAxJQCipUT0tFTl9FUlJPUl9SRUFTT05fVEVNUE9SQVJJTFlfVU5BVkFJTEFCTEUQBhog8oEZHAoXdGVtcG9yYXJpbHlfdW5hdmFpbGFibGUYrQMy6wUKC0F1dGhTZXJ2aWNlEmUKCEdldExvZ2luEhwuZmxvd2dhdGUudjEuR2V0TG9naW5SZXF1ZXN0Gh0uZmxvd2dhdGUudjEuR2V0TG9naW5SZXNwb25zZSIckAIBwoIZAggBgtPkkwINEgsvYXV0aC9sb2dpbhKQAQoLR2V0SWRlbnRpdHkSHy5mbG93Z2F0ZS52MS5HZXRJZGVudGl0eVJlcXVlc3QaIC5mbG93Z2F0ZS52MS5HZXRJZGVudGl0eVJlc3BvbnNlIj6QAgHygRkbMhkKDUNhY2hlLUNvbnRyb2wSCG5vLXN0b3JlwoIZAhABgtPkkwIQEg4vYXV0aC9pZGVudGl0eRKEAgoKSXNzdWVUb2tlbhIeLmZsb3dnYXRlLnYxLklzc3VlVG9rZW5SZXF1ZXN0Gh8uZmxvd2dhdGUudjEuSXNzdWVUb2tlblJlc3BvbnNlIrQB8oEZkwEaIWFwcGxpY2F0aW9uL3gtd3d3LWZvcm0tdXJsZW5jb2RlZBoQYXBwbGljYXRpb24vanNvbjIZCg1DYWNoZS1Db250cm9sEghuby1zdG9yZTISCgZQcmFnbWESCG5vLWNhY2hlOg9pbnZhbGlkX3JlcXVlc3RCFmZsb3dnYXRlLnYxLlRva2VuRXJyb3JIAViAgATCghkCCAGC0+STAhA6ASoiCy9hdXRoL3Rva2VuEtoBCgtSZXZva2VUb2tlbhIfLmZsb3dnYXRlLnYxLlJldm9rZVRva2VuUmVxdWVzdBogLmZsb3dnYXRlLnYxLlJldm9rZVRva2VuUmVzcG9uc2UihwHygRlmEAEaIWFwcGxpY2F0aW9uL3gtd3d3LWZvcm0tdXJsZW5jb2RlZBoQYXBwbGljYXRpb24vanNvbjoPaW52YWxpZF9yZXF1ZXN0QhZmbG93Z2F0ZS52MS5Ub2tlbkVycm9ySAFYgIAEwoIZAhABgtPkkwIROgEqIgwvYXV0aC9yZXZva2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_access, file_google_api_annotations, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetLoginRequest
@@ -88,6 +88,59 @@ export const PromptSchema: GenMessage<Prompt> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_auth, 2);
 
 /**
+ * @generated from message flowgate.v1.GetIdentityRequest
+ */
+export type GetIdentityRequest = Message<"flowgate.v1.GetIdentityRequest"> & {
+};
+
+/**
+ * Describes the message flowgate.v1.GetIdentityRequest.
+ * Use `create(GetIdentityRequestSchema)` to create a new message.
+ */
+export const GetIdentityRequestSchema: GenMessage<GetIdentityRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_auth, 3);
+
+/**
+ * @generated from message flowgate.v1.GetIdentityResponse
+ */
+export type GetIdentityResponse = Message<"flowgate.v1.GetIdentityResponse"> & {
+  /**
+   * The user, or the SPIFFE ID of a workload. Empty if no authentication is required.
+   *
+   * @generated from field: string username = 1;
+   */
+  username: string;
+
+  /**
+   * "*", "read", or names such as "flows.write". With a token, those that both its user and its scope include.
+   *
+   * @generated from field: repeated string permissions = 2;
+   */
+  permissions: string[];
+
+  /**
+   * The id of the access token. Empty if the caller has none.
+   *
+   * @generated from field: string token_id = 3;
+   */
+  tokenId: string;
+
+  /**
+   * The name of that token. Empty if it was issued for a login.
+   *
+   * @generated from field: string token_name = 4;
+   */
+  tokenName: string;
+};
+
+/**
+ * Describes the message flowgate.v1.GetIdentityResponse.
+ * Use `create(GetIdentityResponseSchema)` to create a new message.
+ */
+export const GetIdentityResponseSchema: GenMessage<GetIdentityResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_auth, 4);
+
+/**
  * @generated from message flowgate.v1.IssueTokenRequest
  */
 export type IssueTokenRequest = Message<"flowgate.v1.IssueTokenRequest"> & {
@@ -129,7 +182,7 @@ export type IssueTokenRequest = Message<"flowgate.v1.IssueTokenRequest"> & {
  * Use `create(IssueTokenRequestSchema)` to create a new message.
  */
 export const IssueTokenRequestSchema: GenMessage<IssueTokenRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_auth, 3);
+  messageDesc(file_flowgate_v1_auth, 5);
 
 /**
  * @generated from message flowgate.v1.IssueTokenResponse
@@ -167,7 +220,7 @@ export type IssueTokenResponse = Message<"flowgate.v1.IssueTokenResponse"> & {
  * Use `create(IssueTokenResponseSchema)` to create a new message.
  */
 export const IssueTokenResponseSchema: GenMessage<IssueTokenResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_auth, 4);
+  messageDesc(file_flowgate_v1_auth, 6);
 
 /**
  * @generated from message flowgate.v1.RevokeTokenRequest
@@ -184,7 +237,7 @@ export type RevokeTokenRequest = Message<"flowgate.v1.RevokeTokenRequest"> & {
  * Use `create(RevokeTokenRequestSchema)` to create a new message.
  */
 export const RevokeTokenRequestSchema: GenMessage<RevokeTokenRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_auth, 5);
+  messageDesc(file_flowgate_v1_auth, 7);
 
 /**
  * @generated from message flowgate.v1.RevokeTokenResponse
@@ -197,7 +250,7 @@ export type RevokeTokenResponse = Message<"flowgate.v1.RevokeTokenResponse"> & {
  * Use `create(RevokeTokenResponseSchema)` to create a new message.
  */
 export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_auth, 6);
+  messageDesc(file_flowgate_v1_auth, 8);
 
 /**
  * Why no token was issued or revoked (RFC 6749, section 5.2).
@@ -228,7 +281,7 @@ export type TokenError = Message<"flowgate.v1.TokenError"> & {
  * Use `create(TokenErrorSchema)` to create a new message.
  */
 export const TokenErrorSchema: GenMessage<TokenError> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_auth, 7);
+  messageDesc(file_flowgate_v1_auth, 9);
 
 /**
  * @generated from enum flowgate.v1.TokenErrorReason
@@ -296,6 +349,16 @@ export const AuthService: GenService<{
     methodKind: "unary";
     input: typeof GetLoginRequestSchema;
     output: typeof GetLoginResponseSchema;
+  },
+  /**
+   * Returns the caller, and what it may do.
+   *
+   * @generated from rpc flowgate.v1.AuthService.GetIdentity
+   */
+  getIdentity: {
+    methodKind: "unary";
+    input: typeof GetIdentityRequestSchema;
+    output: typeof GetIdentityResponseSchema;
   },
   /**
    * Exchanges a user's credentials for an access token (RFC 6749, section 4.3).

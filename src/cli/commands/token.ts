@@ -12,7 +12,7 @@ export function defineToken(root: Command): void {
     .addHelpText(
       "after",
       examples(
-        ["flowgate token create ci --scope 'flows.read flows.write' --expires-in 30d", "for a pipeline"],
+        ["flowgate token create ci --scope 'flows.read flows.write revisions.read settings.read'", "for deployments"],
         ["flowgate token list", "who has which tokens"],
         ["flowgate token revoke 4fGx0aQz", "end one of them"],
       ),
@@ -22,7 +22,8 @@ export function defineToken(root: Command): void {
     .command("create")
     .summary("create a token for a program")
     .description(
-      "Create a token of your user for a program. Only the token is printed on stdout. It can't be read again.",
+      "Create a token of your user for a program. Only the token is printed on stdout. It can't be read again. A program that deploys needs " +
+        "flows.read and flows.write, revisions.read for --rev and the reasons of failures, and settings.read for flowgate status.",
     )
     .argument("<name>", "what the token is for")
     .option("--scope <permissions>", "permissions, separated by spaces (default: those of this login)")
@@ -30,7 +31,10 @@ export function defineToken(root: Command): void {
     .addHelpText(
       "after",
       examples(
-        ["flowgate token create ci --scope 'flows.read flows.write'", "print it"],
+        [
+          "flowgate token create ci --scope 'flows.read flows.write revisions.read settings.read' --expires-in 30d",
+          "for deployments",
+        ],
         ["FLOWGATE_TOKEN=$(flowgate token create backup --scope read)", "keep it in a variable"],
       ),
     )

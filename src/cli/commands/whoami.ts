@@ -11,24 +11,5 @@ export function defineWhoami(root: Command): void {
       "after",
       examples(["flowgate whoami", "the current server"], ["flowgate whoami -o json", "for programs"]),
     )
-    .action(
-      clientAction(async ({ connection, session, output }) => {
-        const [{ UserSchema }, { printable }] = await Promise.all([
-          import("@flowgate/client"),
-          import("../output/printable.ts"),
-        ]);
-        const { user } = await session.settings.getSettings({});
-        if (user === undefined) {
-          output.value({}, () => `No user: ${connection.server} was called without a token.`);
-          return;
-        }
-        output.message(UserSchema, user, () =>
-          output.fields([
-            ["User", printable(user.username)],
-            ["Permissions", printable(user.permissions.join(" "))],
-            ["Server", connection.server],
-          ]),
-        );
-      }),
-    );
+    .action(clientAction(async (context) => (await import("../status/show-identity.ts")).showIdentity(context)));
 }

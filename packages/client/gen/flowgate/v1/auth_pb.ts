@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/auth.proto.
  */
 export const file_flowgate_v1_auth: GenFile = /*@__PURE__*/
-  fileDesc("ChZmbG93Z2F0ZS92MS9hdXRoLnByb3RvEgtmbG93Z2F0ZS52MSIRCg9HZXRMb2dpblJlcXVlc3QiRgoQR2V0TG9naW5SZXNwb25zZRIMCgR0eXBlGAEgASgJEiQKB3Byb21wdHMYAiADKAsyEy5mbG93Z2F0ZS52MS5Qcm9tcHQiMQoGUHJvbXB0EgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSDQoFbGFiZWwYAyABKAkimAEKEUlzc3VlVG9rZW5SZXF1ZXN0EhwKCWNsaWVudF9pZBgBIAEoCVIJY2xpZW50X2lkEh4KCmdyYW50X3R5cGUYAiABKAlSCmdyYW50X3R5cGUSEgoFc2NvcGUYAyABKAlIAIgBARIQCgh1c2VybmFtZRgEIAEoCRIVCghwYXNzd29yZBgFIAEoCUIDgAEBQggKBl9zY29wZSKMAQoSSXNzdWVUb2tlblJlc3BvbnNlEicKDGFjY2Vzc190b2tlbhgBIAEoCUIDgAEBUgxhY2Nlc3NfdG9rZW4SHgoKZXhwaXJlc19pbhgCIAEoBVIKZXhwaXJlc19pbhIeCgp0b2tlbl90eXBlGAMgASgJUgp0b2tlbl90eXBlEg0KBXNjb3BlGAQgASgJIigKElJldm9rZVRva2VuUmVxdWVzdBISCgV0b2tlbhgBIAEoCUIDgAEBIhUKE1Jldm9rZVRva2VuUmVzcG9uc2Uy/AEKC0F1dGhTZXJ2aWNlEkwKCEdldExvZ2luEhwuZmxvd2dhdGUudjEuR2V0TG9naW5SZXF1ZXN0Gh0uZmxvd2dhdGUudjEuR2V0TG9naW5SZXNwb25zZSIDkAIBEk0KCklzc3VlVG9rZW4SHi5mbG93Z2F0ZS52MS5Jc3N1ZVRva2VuUmVxdWVzdBofLmZsb3dnYXRlLnYxLklzc3VlVG9rZW5SZXNwb25zZRJQCgtSZXZva2VUb2tlbhIfLmZsb3dnYXRlLnYxLlJldm9rZVRva2VuUmVxdWVzdBogLmZsb3dnYXRlLnYxLlJldm9rZVRva2VuUmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw");
+  fileDesc("ChZmbG93Z2F0ZS92MS9hdXRoLnByb3RvEgtmbG93Z2F0ZS52MSIRCg9HZXRMb2dpblJlcXVlc3QiRgoQR2V0TG9naW5SZXNwb25zZRIMCgR0eXBlGAEgASgJEiQKB3Byb21wdHMYAiADKAsyEy5mbG93Z2F0ZS52MS5Qcm9tcHQiMQoGUHJvbXB0EgoKAmlkGAEgASgJEgwKBHR5cGUYAiABKAkSDQoFbGFiZWwYAyABKAkiFAoSR2V0SWRlbnRpdHlSZXF1ZXN0ImIKE0dldElkZW50aXR5UmVzcG9uc2USEAoIdXNlcm5hbWUYASABKAkSEwoLcGVybWlzc2lvbnMYAiADKAkSEAoIdG9rZW5faWQYAyABKAkSEgoKdG9rZW5fbmFtZRgEIAEoCSKYAQoRSXNzdWVUb2tlblJlcXVlc3QSHAoJY2xpZW50X2lkGAEgASgJUgljbGllbnRfaWQSHgoKZ3JhbnRfdHlwZRgCIAEoCVIKZ3JhbnRfdHlwZRISCgVzY29wZRgDIAEoCUgAiAEBEhAKCHVzZXJuYW1lGAQgASgJEhUKCHBhc3N3b3JkGAUgASgJQgOAAQFCCAoGX3Njb3BlIowBChJJc3N1ZVRva2VuUmVzcG9uc2USJwoMYWNjZXNzX3Rva2VuGAEgASgJQgOAAQFSDGFjY2Vzc190b2tlbhIeCgpleHBpcmVzX2luGAIgASgFUgpleHBpcmVzX2luEh4KCnRva2VuX3R5cGUYAyABKAlSCnRva2VuX3R5cGUSDQoFc2NvcGUYBCABKAkiKAoSUmV2b2tlVG9rZW5SZXF1ZXN0EhIKBXRva2VuGAEgASgJQgOAAQEiFQoTUmV2b2tlVG9rZW5SZXNwb25zZTLTAgoLQXV0aFNlcnZpY2USTAoIR2V0TG9naW4SHC5mbG93Z2F0ZS52MS5HZXRMb2dpblJlcXVlc3QaHS5mbG93Z2F0ZS52MS5HZXRMb2dpblJlc3BvbnNlIgOQAgESVQoLR2V0SWRlbnRpdHkSHy5mbG93Z2F0ZS52MS5HZXRJZGVudGl0eVJlcXVlc3QaIC5mbG93Z2F0ZS52MS5HZXRJZGVudGl0eVJlc3BvbnNlIgOQAgESTQoKSXNzdWVUb2tlbhIeLmZsb3dnYXRlLnYxLklzc3VlVG9rZW5SZXF1ZXN0Gh8uZmxvd2dhdGUudjEuSXNzdWVUb2tlblJlc3BvbnNlElAKC1Jldm9rZVRva2VuEh8uZmxvd2dhdGUudjEuUmV2b2tlVG9rZW5SZXF1ZXN0GiAuZmxvd2dhdGUudjEuUmV2b2tlVG9rZW5SZXNwb25zZUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z");
 
 /**
  * @generated from message flowgate.v1.GetLoginRequest
@@ -85,6 +85,59 @@ export const PromptSchema: GenMessage<Prompt> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_auth, 2);
 
 /**
+ * @generated from message flowgate.v1.GetIdentityRequest
+ */
+export type GetIdentityRequest = Message<"flowgate.v1.GetIdentityRequest"> & {
+};
+
+/**
+ * Describes the message flowgate.v1.GetIdentityRequest.
+ * Use `create(GetIdentityRequestSchema)` to create a new message.
+ */
+export const GetIdentityRequestSchema: GenMessage<GetIdentityRequest> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_auth, 3);
+
+/**
+ * @generated from message flowgate.v1.GetIdentityResponse
+ */
+export type GetIdentityResponse = Message<"flowgate.v1.GetIdentityResponse"> & {
+  /**
+   * The user, or the SPIFFE ID of a workload. Empty if no authentication is required.
+   *
+   * @generated from field: string username = 1;
+   */
+  username: string;
+
+  /**
+   * "*", "read", or names such as "flows.write". With a token, those that both its user and its scope include.
+   *
+   * @generated from field: repeated string permissions = 2;
+   */
+  permissions: string[];
+
+  /**
+   * The id of the access token. Empty if the caller has none.
+   *
+   * @generated from field: string token_id = 3;
+   */
+  tokenId: string;
+
+  /**
+   * The name of that token. Empty if it was issued for a login.
+   *
+   * @generated from field: string token_name = 4;
+   */
+  tokenName: string;
+};
+
+/**
+ * Describes the message flowgate.v1.GetIdentityResponse.
+ * Use `create(GetIdentityResponseSchema)` to create a new message.
+ */
+export const GetIdentityResponseSchema: GenMessage<GetIdentityResponse> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_auth, 4);
+
+/**
  * @generated from message flowgate.v1.IssueTokenRequest
  */
 export type IssueTokenRequest = Message<"flowgate.v1.IssueTokenRequest"> & {
@@ -126,7 +179,7 @@ export type IssueTokenRequest = Message<"flowgate.v1.IssueTokenRequest"> & {
  * Use `create(IssueTokenRequestSchema)` to create a new message.
  */
 export const IssueTokenRequestSchema: GenMessage<IssueTokenRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_auth, 3);
+  messageDesc(file_flowgate_v1_auth, 5);
 
 /**
  * @generated from message flowgate.v1.IssueTokenResponse
@@ -164,7 +217,7 @@ export type IssueTokenResponse = Message<"flowgate.v1.IssueTokenResponse"> & {
  * Use `create(IssueTokenResponseSchema)` to create a new message.
  */
 export const IssueTokenResponseSchema: GenMessage<IssueTokenResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_auth, 4);
+  messageDesc(file_flowgate_v1_auth, 6);
 
 /**
  * @generated from message flowgate.v1.RevokeTokenRequest
@@ -181,7 +234,7 @@ export type RevokeTokenRequest = Message<"flowgate.v1.RevokeTokenRequest"> & {
  * Use `create(RevokeTokenRequestSchema)` to create a new message.
  */
 export const RevokeTokenRequestSchema: GenMessage<RevokeTokenRequest> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_auth, 5);
+  messageDesc(file_flowgate_v1_auth, 7);
 
 /**
  * @generated from message flowgate.v1.RevokeTokenResponse
@@ -194,7 +247,7 @@ export type RevokeTokenResponse = Message<"flowgate.v1.RevokeTokenResponse"> & {
  * Use `create(RevokeTokenResponseSchema)` to create a new message.
  */
 export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_auth, 6);
+  messageDesc(file_flowgate_v1_auth, 8);
 
 /**
  * Authentication and access tokens.
@@ -211,6 +264,16 @@ export const AuthService: GenService<{
     methodKind: "unary";
     input: typeof GetLoginRequestSchema;
     output: typeof GetLoginResponseSchema;
+  },
+  /**
+   * Returns the caller, and what it may do.
+   *
+   * @generated from rpc flowgate.v1.AuthService.GetIdentity
+   */
+  getIdentity: {
+    methodKind: "unary";
+    input: typeof GetIdentityRequestSchema;
+    output: typeof GetIdentityResponseSchema;
   },
   /**
    * Exchanges a user's credentials for an access token (RFC 6749, section 4.3).

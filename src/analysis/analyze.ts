@@ -19,8 +19,8 @@ export function analyzeDiff(
   { base, target, names, deployment }: DiffCall<Configuration>,
   budget: Budget,
 ): DiffRevisionResponse {
-  const diff = diffFlows(base, target);
-  const text = formatDiff(diff, { base: base.flows, target: target.flows });
+  const diff = diffFlows(base, target, budget);
+  const text = formatDiff(diff, { base: base.flows, target: target.flows }, budget);
   if (deployment === undefined) {
     return toDiffRevisionResponse({ ...names, diff, text, plan: undefined });
   }
@@ -28,16 +28,16 @@ export function analyzeDiff(
   const types = new Set(target.flows.map((node) => node.type)).difference(new Set(missingTypes));
   const knownTypes = missingTypes.length === 0 ? undefined : types;
   const plan = planDeployment(base, target, type, { isRunning, knownTypes }, budget);
-  return toDiffRevisionResponse({ ...names, diff, plan, text: `${formatPlan(plan)}\n${text}` });
+  return toDiffRevisionResponse({ ...names, diff, plan, text: `${formatPlan(plan, budget)}\n${text}` });
 }
 
 export function analyzePlan(
   { base, target, current, rev, type, runtime, active }: PlanCall<Configuration>,
   budget: Budget,
 ): PlanFlowsResponse {
-  const diff = diffFlows(base, target);
+  const diff = diffFlows(base, target, budget);
   const plan = planDeployment(current, target, type, runtime, budget);
-  const text = `${formatPlan(plan)}\n${formatDiff(diff, { base: base.flows, target: target.flows })}`;
+  const text = `${formatPlan(plan, budget)}\n${formatDiff(diff, { base: base.flows, target: target.flows }, budget)}`;
   return toPlanFlowsResponse({ rev, diff, plan, text, ...active });
 }
 

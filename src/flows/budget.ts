@@ -1,3 +1,4 @@
+import type { JsonValue } from "@bufbuild/protobuf";
 import { FlowgateError } from "../errors.ts";
 
 /** What one analysis of flows may take at most: a diff, a plan or a merge, with its text. */
@@ -75,9 +76,25 @@ export class Budget {
   }
 }
 
-/** The size of a text in the output, in bytes. */
-export function sizeOf(text: string): number {
-  return Buffer.byteLength(text);
+/** The size of the texts in a part of the output, in bytes. Each other value counts as one byte. */
+export function sizeOf(value: JsonValue | undefined): number {
+  if (typeof value === "string") {
+    return Buffer.byteLength(value);
+  }
+  if (typeof value !== "object" || value === null) {
+    return 1;
+  }
+  let bytes = 1;
+  if (Array.isArray(value)) {
+    for (const element of value) {
+      bytes += sizeOf(element);
+    }
+    return bytes;
+  }
+  for (const key of Object.keys(value)) {
+    bytes += sizeOf(key) + sizeOf(value[key]);
+  }
+  return bytes;
 }
 
 function exceeded(message: string): FlowgateError {

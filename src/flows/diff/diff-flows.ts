@@ -1,3 +1,4 @@
+import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
 import { type Container, containerIdOf, globalContainer, readContainers } from "../containers.ts";
 import { nameOf, roleOf } from "../node-role.ts";
@@ -14,8 +15,11 @@ import {
 import { diffOrder } from "./order.ts";
 import { diffProperties, listProperties } from "./properties.ts";
 
-/** Compares two configurations node by node. The result contains the names of credentials, but never their values. */
-export function diffFlows(base: Configuration, target: Configuration): FlowsDiff {
+/**
+ * Compares two configurations node by node. The result contains the names of credentials, but never their values. Throws
+ * `limit_exceeded` if it exceeds the budget.
+ */
+export function diffFlows(base: Configuration, target: Configuration, budget: Budget = new Budget()): FlowsDiff {
   const before = new Map(base.flows.map((node) => [node.id, node]));
   const after = new Map(target.flows.map((node) => [node.id, node]));
   const moves = diffOrder([...before.keys()], [...after.keys()]);
@@ -25,6 +29,10 @@ export function diffFlows(base: Configuration, target: Configuration): FlowsDiff
 
   function add(node: FlowNode, diff: NodeDiff): void {
     const container = containerIdOf(node);
+    budget.addOutput(sizeOf(diff.id) + sizeOf(diff.type));
+    for (const { path, before: old, after: current } of diff.properties) {
+      budget.addOutput(path.reduce<number>((bytes, step) => bytes + sizeOf(step), sizeOf(old) + sizeOf(current)));
+    }
     const diffs = byContainer.get(container);
     if (diffs === undefined) {
       byContainer.set(container, [diff]);

@@ -1,5 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { formatPath } from "@flowgate/transcoding/json-path";
+import { Budget, sizeOf } from "../budget.ts";
 import type { FlowNode } from "../configuration.ts";
 import { nameOf, subflowOf } from "../node-role.ts";
 import type { ContainerDiff, CredentialNames, FlowsDiff, NodeDiff, PropertyChange } from "./flows-diff.ts";
@@ -10,17 +11,24 @@ import { createLineComparer } from "./line-changes.ts";
 /** The nodes of the base and the target of a diff, which provide the names of nodes that did not change. */
 export type DiffSides = { readonly base: readonly FlowNode[]; readonly target: readonly FlowNode[] };
 
-/** Formats a diff for people: plain text with a section for each container. */
-export function formatDiff(diff: FlowsDiff, { base, target }: DiffSides): string {
+/** Formats a diff for people: plain text with a section for each container. Throws `limit_exceeded` if it exceeds the budget. */
+export function formatDiff(diff: FlowsDiff, { base, target }: DiffSides, budget: Budget = new Budget()): string {
   if (diff.containers.length === 0) {
     return "No changes.\n";
   }
   const nodes = new Map([...base, ...target].map((node) => [node.id, node]));
+  // Any number of wires can refer to one node.
+  const references = new Map<string, string>();
   const refer = (id: string): string => {
     const node = nodes.get(id);
-    return node === undefined ? `(${escapeControls(id)})` : formatNode({ id, type: node.type, name: nameOf(node) });
+    const reference =
+      references.get(id) ??
+      (node === undefined ? `(${escapeControls(id)})` : formatNode({ id, type: node.type, name: nameOf(node) }));
+    references.set(id, reference);
+    budget.addOutput(sizeOf(reference));
+    return reference;
   };
-  const context: Context = { refer, compareLines: createLineComparer() };
+  const context: Context = { refer, compareLines: createLineComparer(budget), budget };
   const instances = Map.groupBy(target, (node) => subflowOf(node) ?? "");
   const sections = diff.containers.map((container) =>
     [
@@ -33,7 +41,11 @@ export function formatDiff(diff: FlowsDiff, { base, target }: DiffSides): string
 
 type Refer = (id: string) => string;
 
-type Context = { readonly refer: Refer; readonly compareLines: ReturnType<typeof createLineComparer> };
+type Context = {
+  readonly refer: Refer;
+  readonly compareLines: ReturnType<typeof createLineComparer>;
+  readonly budget: Budget;
+};
 
 function summarize({ containers }: FlowsDiff): string {
   const nodes = containers.flatMap((container) => container.nodes);
@@ -64,7 +76,9 @@ function formatNodeDiff(node: NodeDiff, isContainer: boolean, context: Context):
   const lines = isContainer && notes === "" ? [] : [line];
   const details =
     node.change === "changed" ? node.properties.flatMap((each) => formatProperty(node, each, context)) : [];
-  return [...lines, ...[...details, ...formatCredentials(node.credentials)].map((detail) => `      ${detail}`)];
+  const all = [...details, ...formatCredentials(node.credentials)];
+  context.budget.addOutput([...lines, ...all].reduce((bytes, each) => bytes + sizeOf(each), 0));
+  return [...lines, ...all.map((detail) => `      ${detail}`)];
 }
 
 function formatNode({ id, type, name }: Pick<NodeDiff, "id" | "type" | "name">): string {

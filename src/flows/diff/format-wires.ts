@@ -24,9 +24,10 @@ function formatOutput(
   after: readonly string[],
   refer: (id: string) => string,
 ): string[] {
+  const [idsBefore, idsAfter] = [new Set(before), new Set(after)];
   const parts = [
-    ...after.filter((id) => !before.includes(id)).map((id) => `+ ${refer(id)}`),
-    ...before.filter((id) => !after.includes(id)).map((id) => `- ${refer(id)}`),
+    ...after.filter((id) => !idsBefore.has(id)).map((id) => `+ ${refer(id)}`),
+    ...before.filter((id) => !idsAfter.has(id)).map((id) => `- ${refer(id)}`),
   ];
   return [`output ${index + 1}: ${parts.length === 0 ? "the same nodes" : parts.join(", ")}`];
 }

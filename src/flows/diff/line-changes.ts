@@ -1,4 +1,5 @@
 import { diffArrays } from "diff";
+import type { Budget } from "../budget.ts";
 
 /** Lines that were replaced by others. `line` counts from 1, in the text after the change. */
 export type LineChange = {
@@ -7,18 +8,31 @@ export type LineChange = {
   readonly added: readonly string[];
 };
 
-// These limit the time: comparing two texts takes milliseconds if they differ in many lines.
+// These limit the time: comparing two texts takes milliseconds if they differ in many lines. With each edit, all lines can be compared
+// again: ten texts of 10,000 lines are within these limits.
 const maxEdits = 100;
 const maxTexts = 100;
+const maxComparisons = 20_000_000;
+
+/** Of a line in the text of a diff. It is counted before the text is made, since a line can be empty. */
+const indentationBytes = 8;
 
 /** Creates a function that compares texts line by line. Where that would take too long, it finds one change with all that differs. */
-export function createLineComparer(): (before: string, after: string) => LineChange[] {
-  let compared = 0;
+export function createLineComparer(budget: Budget): (before: string, after: string) => LineChange[] {
+  let texts = 0;
+  let comparisons = 0;
   return (before, after) => {
     const sides = [before.split("\n"), after.split("\n")] as const;
-    compared++;
-    const parts = compared <= maxTexts ? diffArrays(...sides, { maxEditLength: maxEdits }) : undefined;
-    return parts === undefined ? [findWholeChange(...sides)] : toLineChanges(parts);
+    const lines = sides[0].length + sides[1].length;
+    const maxEditLength = Math.min(maxEdits, Math.floor((maxComparisons - comparisons) / lines));
+    texts++;
+    comparisons += lines * maxEditLength;
+    const parts = texts <= maxTexts && maxEditLength > 0 ? diffArrays(...sides, { maxEditLength }) : undefined;
+    const changes = parts === undefined ? [findWholeChange(...sides)] : toLineChanges(parts);
+    for (const { removed, added } of changes) {
+      budget.addOutput(indentationBytes * (removed.length + added.length));
+    }
+    return changes;
   };
 }
 
@@ -36,7 +50,8 @@ function toLineChanges(parts: readonly Part[]): LineChange[] {
         current = { line, removed: [], added: [] };
         changes.push(current);
       }
-      current[added ? "added" : "removed"].push(...value);
+      const side = current[added ? "added" : "removed"];
+      value.forEach((each) => side.push(each));
     }
     line += removed ? 0 : value.length;
   }

@@ -1,5 +1,4 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import type { JsonPath } from "@flowgate/transcoding/json-path";
 import type { FlowNode } from "../configuration.ts";
 import { isSameJson } from "../same-json.ts";
 import type { PropertyChange } from "./flows-diff.ts";
@@ -9,7 +8,9 @@ import type { PropertyChange } from "./flows-diff.ts";
  * compared by element only if one begins with the other. An output's wires, and lists of links and members, are one value.
  */
 export function diffProperties(before: FlowNode, after: FlowNode): PropertyChange[] {
-  return diffMembers([], before, after, 0);
+  const changes: PropertyChange[] = [];
+  diffMembers(before, after, { path: [], changes });
+  return changes;
 }
 
 /** All properties of a node but its id, as if it were added. */
@@ -29,51 +30,54 @@ const unitDepths: ReadonlyMap<string | number, number> = new Map([
 
 type Members = { readonly [key: string]: JsonValue };
 
-function diffMembers(path: JsonPath, before: Members, after: Members, depth: number): PropertyChange[] {
-  const changes: PropertyChange[] = [];
+/** The path to the values that are compared, and the changes so far. */
+type Comparison = { readonly path: (string | number)[]; readonly changes: PropertyChange[] };
+
+function diffMembers(before: Members, after: Members, comparison: Comparison): void {
   for (const key of Object.keys(before)) {
-    const value = ownMember(after, key);
-    if (!isSameJson(before[key], value)) {
-      changes.push(...diffValue([...path, key], before[key], value, depth + 1));
-    }
+    diffValue(key, before[key], ownMember(after, key), comparison);
   }
   for (const key of Object.keys(after)) {
     if (!Object.hasOwn(before, key)) {
-      changes.push({ path: [...path, key], before: undefined, after: after[key] });
+      diffValue(key, undefined, after[key], comparison);
     }
   }
-  return changes;
 }
 
 function ownMember(object: Members, key: string): JsonValue | undefined {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** The two values must be different. */
+/** Visits each value once: values without a change below them are equal. */
 function diffValue(
-  path: JsonPath,
+  step: string | number,
   before: JsonValue | undefined,
   after: JsonValue | undefined,
-  depth: number,
-): PropertyChange[] {
-  const isUnit = depth >= (unitDepths.get(path[0] as string) ?? Infinity);
+  comparison: Comparison,
+): void {
+  if (before === after) {
+    return;
+  }
+  const { path, changes } = comparison;
+  path.push(step);
+  const isUnit = path.length >= (unitDepths.get(path[0] as string) ?? Infinity);
   if (!isUnit && isObject(before) && isObject(after)) {
-    return diffMembers(path, before, after, depth);
+    diffMembers(before, after, comparison);
+  } else if (!isUnit && Array.isArray(before) && Array.isArray(after) && isComparable(before, after)) {
+    for (let index = 0; index < Math.max(before.length, after.length); index++) {
+      diffValue(index, before[index], after[index], comparison);
+    }
+  } else if (!isSameJson(before, after)) {
+    changes.push({ path: [...path], before, after });
   }
-  if (!isUnit && Array.isArray(before) && Array.isArray(after) && isComparable(before, after)) {
-    return Array.from({ length: Math.max(before.length, after.length) }, (_, index) =>
-      isSameJson(before[index], after[index])
-        ? []
-        : diffValue([...path, index], before[index], after[index], depth + 1),
-    ).flat();
-  }
-  return [{ path, before, after }];
+  path.pop();
 }
 
 function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Arrays of different lengths are compared by their elements if one begins with the other. */
 function isComparable(one: readonly JsonValue[], other: readonly JsonValue[]): boolean {
   const [short, long] = one.length < other.length ? [one, other] : [other, one];
   return short.length === long.length || short.every((element, index) => isSameJson(element, long[index]));

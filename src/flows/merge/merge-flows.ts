@@ -1,3 +1,4 @@
+import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
 import { mergeNode } from "./merge-node.ts";
 import { mergeOrder } from "./merge-order.ts";
@@ -8,9 +9,15 @@ import { findStructuralConflicts } from "./structural-conflicts.ts";
 /**
  * Merges two changes of one configuration, node by node. They are in conflict if both change the same node in different ways,
  * if one removes what the other refers to, or if the result would contain a group or subflow in itself. The coordinates of a
- * node are no conflict: if both sides moved it, it is where `ours` moved it. Credentials belong to their node.
+ * node are no conflict: if both sides moved it, it is where `ours` moved it. Credentials belong to their node. Throws
+ * `limit_exceeded` if that exceeds the budget.
  */
-export function mergeFlows(base: Configuration, ours: Configuration, theirs: Configuration): MergeResult {
+export function mergeFlows(
+  base: Configuration,
+  ours: Configuration,
+  theirs: Configuration,
+  budget: Budget = new Budget(),
+): MergeResult {
   const states = { base: readStates(base), ours: readStates(ours), theirs: readStates(theirs) };
   const merged = new Map<string, NodeState>();
   const changes: MergedChange[] = [];
@@ -18,6 +25,7 @@ export function mergeFlows(base: Configuration, ours: Configuration, theirs: Con
 
   for (const id of new Set([...states.base.keys(), ...states.theirs.keys(), ...states.ours.keys()])) {
     const versions = { base: states.base.get(id), ours: states.ours.get(id), theirs: states.theirs.get(id) };
+    budget.addOutput(sizeOf(id));
     const result = mergeNode(versions);
     if (result === "conflict") {
       conflicts.push(describeConflict(id, versions));
@@ -30,11 +38,9 @@ export function mergeFlows(base: Configuration, ours: Configuration, theirs: Con
       changes.push({ nodeId: id, from: result.from });
     }
   }
-  if (conflicts.length === 0) {
-    conflicts.push(...findStructuralConflicts(states, merged));
-  }
-  if (conflicts.length > 0) {
-    return { kind: "conflict", conflicts };
+  const found = conflicts.length === 0 ? findStructuralConflicts(states, merged, budget) : conflicts;
+  if (found.length > 0) {
+    return { kind: "conflict", conflicts: found };
   }
   const order = mergeOrder(base.flows.map(idOf), ours.flows.map(idOf), theirs.flows.map(idOf), merged);
   return { kind: "merged", configuration: toConfiguration(order, merged), changes };

@@ -1,4 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
+import { type Budget, sizeOf } from "../budget.ts";
 import type { FlowNode } from "../configuration.ts";
 import { affectsContainment, readContainment } from "../containment.ts";
 import { subflowOf } from "../node-role.ts";
@@ -7,12 +8,23 @@ import type { MergeConflict, Side } from "./merge-result.ts";
 import type { NodeStates, Versions } from "./node-state.ts";
 
 /** Finds changes of different nodes that are not valid, or not intended, together. */
-export function findStructuralConflicts(states: Versions<NodeStates>, merged: NodeStates): MergeConflict[] {
-  return [
-    ...findLostReferences(states, merged, "ours", "theirs"),
-    ...findLostReferences(states, merged, "theirs", "ours"),
-    ...findCycles(merged),
-  ];
+export function findStructuralConflicts(
+  states: Versions<NodeStates>,
+  merged: NodeStates,
+  budget: Budget,
+): MergeConflict[] {
+  const conflicts: MergeConflict[] = [];
+  for (const found of [
+    findLostReferences(states, merged, "ours", "theirs"),
+    findLostReferences(states, merged, "theirs", "ours"),
+    findCycles(merged),
+  ]) {
+    for (const conflict of found) {
+      budget.addOutput(sizeOf(conflict.nodeId) + sizeOf(conflict.message));
+      conflicts.push(conflict);
+    }
+  }
+  return conflicts;
 }
 
 const messages: Readonly<Record<Side, string>> = {
@@ -21,15 +33,15 @@ const messages: Readonly<Record<Side, string>> = {
 };
 
 /** Finds nodes that one side removed, and that the other side refers to in nodes that it added or changed. */
-function findLostReferences(
+function* findLostReferences(
   { base, ...sides }: Versions<NodeStates>,
   merged: NodeStates,
   remover: Side,
   user: Side,
-): MergeConflict[] {
+): Generator<MergeConflict> {
   const removed = new Set([...base.keys()].filter((id) => !sides[remover].has(id) && sides[user].has(id)));
   if (removed.size === 0) {
-    return [];
+    return;
   }
   const users = new Map<string, string[]>();
   for (const [id, { node }] of merged) {
@@ -44,11 +56,9 @@ function findLostReferences(
     }
   }
   const changes = { ours: "none", theirs: "none", [remover]: "removed" } as const;
-  return Array.from(users, ([nodeId, ids]) => ({
-    nodeId,
-    ...changes,
-    message: `${messages[remover]}: ${listIds(ids)}`,
-  }));
+  for (const [nodeId, ids] of users) {
+    yield { nodeId, ...changes, message: `${messages[remover]}: ${listIds(ids)}` };
+  }
 }
 
 const maxListedIds = 3;

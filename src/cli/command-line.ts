@@ -7,6 +7,7 @@ import { defineExport } from "./commands/export.ts";
 import { defineHashPassword } from "./commands/hash-password.ts";
 import { defineHistory } from "./commands/history.ts";
 import { defineImport } from "./commands/import.ts";
+import { defineModule } from "./commands/module.ts";
 import { definePin } from "./commands/pin.ts";
 import { definePlan } from "./commands/plan.ts";
 import { defineRollback } from "./commands/rollback.ts";
@@ -79,6 +80,7 @@ export function createCommandLine(program: Program): Command {
   root.commandsGroup("Run the service:");
   defineServe(root, program);
   defineStoreCommands(root, program);
+  defineModule(root);
   defineHashPassword(root);
 
   root.commandsGroup("Other:");

@@ -18,7 +18,7 @@ import type { CompleteOptions } from "./options.ts";
 export const modulesDirName = "modules";
 
 /** A module in a package.json: an npm package, and an exact version or a range of versions. */
-type ModuleSpec = { readonly name: string; readonly version: string | undefined };
+export type ModuleSpec = { readonly name: string; readonly version: string | undefined };
 
 const namePart = String.raw`[a-z0-9][a-z0-9._~-]*`;
 const namePattern = new RegExp(`^(?:@${namePart}/)?${namePart}$`, "i");
@@ -27,12 +27,12 @@ const rangePattern = /^[~^<>=*\w][\w.+~^<>=* |-]*$/;
 const filePattern = /\.(?:tgz|tar|tar\.gz)$/i;
 
 /** Whether npm takes it for the name of a package in a registry. */
-function isModuleName(name: string): boolean {
+export function isModuleName(name: string): boolean {
   return name.length <= 214 && namePattern.test(name) && !filePattern.test(name);
 }
 
 /** Whether npm takes it for a version, a range or a tag of a package in a registry, and not for a file, a URL or a repository. */
-function isVersionRange(range: string): boolean {
+export function isVersionRange(range: string): boolean {
   return range.length <= 100 && rangePattern.test(range) && !filePattern.test(range);
 }
 
@@ -53,12 +53,12 @@ export function prepareModulesDir(path: string): string {
 }
 
 /** Where the folder is moved while an installation replaces it. */
-function previousModulesDir(path: string): string {
+export function previousModulesDir(path: string): string {
   return `${path}.previous`;
 }
 
 /** The modules in the package.json of a folder. Names and versions that npm would not take from a registry are left out. */
-function readModules(directory: string): ModuleSpec[] {
+export function readModules(directory: string): ModuleSpec[] {
   const { dependencies } = readManifest(join(directory, "package.json"));
   const entries = typeof dependencies === "object" && dependencies !== null ? Object.entries(dependencies) : [];
   return entries
@@ -90,7 +90,7 @@ function readManifest(path: string): Record<string, unknown> {
   }
 }
 
-function formatModule({ name, version }: ModuleSpec): string {
+export function formatModule({ name, version }: ModuleSpec): string {
   if (version === undefined) return name;
   const spec = `${name}@${version}`;
   return /^[\w@%+=:,./-]+$/.test(spec) ? spec : `'${spec}'`;

@@ -72,7 +72,7 @@ function formatReport(imported: NodeRedImport, output: Output): string {
         )),
     ...(modules.length === 0
       ? []
-      : section("Run this first, in the data directory of the service:", formatInstall(modules, "runtime"))),
+      : section("Run this first, as the user of the service, where its data directory is:", formatInstall(modules))),
     ...(notes.length === 0 ? [] : section("Not imported:", output.style("yellow", notes.join("\n")))),
   ].join("\n");
 }

@@ -1,5 +1,6 @@
 import type { FlowNode } from "../../flows/configuration.ts";
 import { findRequiredModules } from "../../flows/plan/required-modules.ts";
+import { formatModule, isModuleName, isVersionRange } from "../../runtime/modules-dir.ts";
 
 /** A module that the flows need besides Node-RED, as in package.json. */
 export type Module = { readonly name: string; readonly version: string | undefined };
@@ -31,15 +32,12 @@ function membersOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-/** The command that installs modules for the flows. `directory` is the runtime's directory of the service. */
-export function formatInstall(modules: readonly Module[], directory: string): string {
-  const specs = modules.map(({ name, version }) =>
-    version === undefined || version === "" ? name : `${name}@${version}`,
-  );
-  // What follows "--" is no option of npm, whatever the folder contains.
-  return ["npm", "install", "--prefix", ...[directory, "--", ...specs].map(quoteForShell)].join(" ");
-}
-
-function quoteForShell(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+/** The command that installs modules for the flows. What npm does not take from a registry is left out. */
+export function formatInstall(modules: readonly Module[]): string {
+  const specs = modules
+    .filter(({ name }) => isModuleName(name))
+    .map(({ name, version }) =>
+      formatModule({ name, version: version && isVersionRange(version) ? version : undefined }),
+    );
+  return ["flowgate", "module", "install", ...specs].join(" ");
 }

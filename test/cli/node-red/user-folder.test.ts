@@ -200,9 +200,7 @@ describe("a user folder that Node-RED has made", () => {
       { name: "lib", version: "$(x) 'y'" },
       { name: "node-red-contrib-used", version: "~1.2.3" },
     ]);
-    expect(formatInstall(modules, "data/runtime")).toBe(
-      String.raw`npm install --prefix data/runtime -- 'lib@$(x) '\''y'\''' 'node-red-contrib-used@~1.2.3'`,
-    );
+    expect(formatInstall(modules)).toBe("flowgate module install lib 'node-red-contrib-used@~1.2.3'");
   });
 });
 

@@ -1,5 +1,6 @@
 // Starts Swagger UI for openapi.json. URLs are relative, so that the page also works below a path prefix of a proxy.
 import { followVariant } from "./follow-variant.js";
+import { guardFlows } from "./guard-flows.js";
 import { listContents } from "./contents.js";
 
 const description = await (await fetch("openapi.json")).json();
@@ -18,7 +19,7 @@ const ui = SwaggerUIBundle({
   validatorUrl: null,
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
-  plugins: [followVariant, omitEmptyScope, focusLogin],
+  plugins: [followVariant, guardFlows(description), omitEmptyScope, focusLogin],
   onComplete: () => ui.initOAuth({ clientId: "service-admin" }),
 });
 

@@ -24,7 +24,7 @@ const packageDir = dirname(findPackageJSON(import.meta.url) ?? ".");
 const pageDir = join(packageDir, "docs-page");
 const swaggerDir = dirname(findPackageJSON("swagger-ui-dist", import.meta.url) ?? ".");
 
-const pageFiles = ["start.js", "contents.js", "follow-variant.js", "style.css"];
+const pageFiles = ["start.js", "contents.js", "follow-variant.js", "guard-flows.js", "style.css"];
 const swaggerFiles = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"];
 
 const types = {

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Browser, missingBrowser, openBrowser } from "./browser.ts";
-import { bearer } from "./rest.ts";
+import { bearer, json, v2 } from "./rest.ts";
 import { startService, withoutRuntime } from "./service.ts";
 import { login, passwordOf, user } from "./users.ts";
 
@@ -120,11 +120,45 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
     expect(await authorize(page, "admin")).toBeUndefined();
     expect(await read.execute()).toMatchObject({ status: 200, body: "[]" });
 
+    const token = await login(service, { username: "admin" });
+    const active = async () => (await service.send("GET", "/flows", { headers: bearer(token) })).json();
+    const precious = [{ id: "p", type: "tab", label: "precious" }];
+    const { rev } = (
+      await service.send("POST", "/flows", {
+        headers: { ...bearer(token), ...json, ...v2 },
+        body: JSON.stringify({ flows: precious }),
+      })
+    ).json() as { rev: string };
+    const questions: string[] = [];
+    let isConfirming = false;
+    page.on("dialog", (dialog) => {
+      questions.push(dialog.message());
+      void (isConfirming ? dialog.accept() : dialog.dismiss());
+    });
+
+    // What is active is filled in. Nothing is sent without a confirmation.
     const write = await tryOut(page, "FlowsService", "FlowsService_SetFlows");
     const body = write.operation.locator("textarea.body-param__text");
     const version = write.operation.locator("select").first();
     const example = write.operation.locator(".opblock-section-request-body .examples-select-element");
     const readBody = async () => JSON.parse(await body.inputValue()) as unknown;
+    await expect.poll(() => body.inputValue(), { timeout: 30_000 }).not.toBe("");
+    expect(await readBody()).toEqual({ flows: precious, rev });
+    expect(await version.inputValue()).toBe("v2");
+    expect(await write.operation.locator("select").nth(1).inputValue()).toBe("nodes");
+    const sent = requests.length;
+    await write.operation.getByRole("button", { name: "Execute" }).click();
+    expect(questions).toEqual([expect.stringMatching(/^POST \/flows can change the flows that run on 127\.0\.0\.1:/)]);
+    isConfirming = true;
+    expect((await write.execute()).status).toBe(200);
+    expect(requests.length).toBe(sent + 1);
+    expect(questions).toHaveLength(2);
+    expect(await active()).toEqual(precious);
+    // It is that of a revision which is not active any more.
+    expect((await write.execute()).status).toBe(409);
+
+    await example.selectOption("v1");
+    await expect.poll(() => version.inputValue()).toBe("v1");
     const v1 = await readBody();
     expect(v1).toEqual(expect.arrayContaining([expect.objectContaining({ type: "tab" })]));
     await version.selectOption("v2");
@@ -133,8 +167,7 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
     await expect.poll(() => version.inputValue()).toBe("v1");
     expect(await readBody()).toEqual(v1);
     expect((await write.execute()).status).toBe(204);
-    const token = await login(service, { username: "admin" });
-    expect((await service.send("GET", "/flows", { headers: bearer(token) })).json()).toEqual(v1);
+    expect(await active()).toEqual(v1);
 
     const edited = JSON.stringify({ flows: [{ id: "a", type: "tab", label: "from the page" }] });
     await body.fill(edited);
@@ -142,8 +175,8 @@ describe.skipIf(missingBrowser !== undefined)("the documentation page", () => {
     expect(await write.execute()).toMatchObject({ status: 200, body: expect.stringContaining("rev") });
     expect(await body.inputValue()).toBe(edited);
 
-    // The browser itself logs the expected 401 and 400.
-    expect(complaints).toEqual([expect.stringContaining("401"), expect.stringContaining("400")]);
+    // The browser itself logs the expected errors.
+    expect(complaints).toEqual(["401", "400", "409"].map((status): unknown => expect.stringContaining(status)));
     expect(requests.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith("data:"))).toEqual([]);
   });
 

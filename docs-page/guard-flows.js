@@ -1,0 +1,65 @@
+const deployment = ["/flows", "post"];
+
+/**
+ * A plugin of Swagger UI that keeps "Try it out" from changing flows by accident. The body of a deployment is what is active, with its
+ * revision, so that nothing changes before it is edited; the examples would replace all flows. Each request that can change flows is
+ * confirmed.
+ */
+export function guardFlows({ paths }) {
+  return () => ({
+    wrapComponents: { RequestBody: fillBody, execute: (Original, system) => confirmed(Original, system, paths) },
+  });
+}
+
+const fillBody = (Original, system) => (properties) => {
+  const { React } = system;
+  const { specPath, isExecute } = properties;
+  const isDeployment = deployment.every((part, at) => specPath.get(at + 1) === part);
+  React.useEffect(() => {
+    if (isDeployment && isExecute) {
+      void fillDeployment(system);
+    }
+  }, [isDeployment, isExecute]);
+  return React.createElement(Original, properties);
+};
+
+async function fillDeployment({ authSelectors, oas3Actions, specActions, specSelectors }) {
+  const parameters = specSelectors.specResolvedSubtree(["paths", ...deployment, "parameters"]);
+  const setHeader = (name, value) => {
+    const parameter = parameters.find((each) => each.get("name") === name);
+    specActions.changeParamByIdentity(deployment, parameter, value, false);
+  };
+  setHeader("Service-API-Version", "v2");
+  // Restarts nothing if nothing is changed.
+  setHeader("Service-Deployment-Type", "nodes");
+  const setBody = (value) => oas3Actions.setRequestBodyValue({ pathMethod: deployment, value });
+  setBody("");
+  const authorized = authSelectors.authorized();
+  const token = authorized?.getIn(["login", "token", "access_token"]) ?? authorized?.getIn(["token", "value"]);
+  const response = await fetch("flows", {
+    headers: { "Service-API-Version": "v2", ...(token && { Authorization: `Bearer ${token}` }) },
+  });
+  // Without permission to read the flows, the body remains empty, which is rejected.
+  if (response.ok) {
+    setBody(JSON.stringify(await response.json(), undefined, 2));
+  }
+}
+
+const confirmed =
+  (Original, { React }, paths) =>
+  (properties) => {
+    const { path, method } = properties;
+    const { summary, security = [] } = paths[path][method];
+    const changesFlows = security.some((scheme) => Object.values(scheme).flat().includes("flows.write"));
+    const onClickCapture = (event) => {
+      const question = `${method.toUpperCase()} ${path} can change the flows that run on ${location.host}.\n\n${summary}\n\nSend it?`;
+      if (changesFlows && !confirm(question)) {
+        event.stopPropagation();
+      }
+    };
+    return React.createElement(
+      "div",
+      { className: "execute-guard", onClickCapture },
+      React.createElement(Original, properties),
+    );
+  };

@@ -1,0 +1,78 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtemp, readdir, rm, statfs } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { escape } from "../runtime/flow-builders.ts";
+import { deploy, readRuntime } from "./deploy.ts";
+import { endpoint, functionNode, tab } from "./flow-builders.ts";
+import { isMissing } from "./program.ts";
+import { json } from "./rest.ts";
+import { eventually, startService } from "./service.ts";
+
+/** A file system of 64 MiB. */
+async function createDisk(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), "flowgate-disk-"));
+  execFileSync("mount", ["-t", "tmpfs", "-o", "size=64m", "tmpfs", path]);
+  return {
+    path,
+    async [Symbol.asyncDispose]() {
+      execFileSync("umount", ["--lazy", path]);
+      await rm(path, { recursive: true });
+    },
+  };
+}
+
+/** Whether file systems can be mounted, which needs root and which containers may forbid. */
+function canMount(): boolean {
+  return (
+    process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).status === 0
+  );
+}
+
+/** Writes whenever there is space. */
+const filling = [
+  tab("T"),
+  functionNode("f", {
+    z: "T",
+    initialize: `${escape}
+      const fs = host.getBuiltinModule("fs");
+      const file = fs.openSync("fill", "a");
+      const data = [2 ** 20, 4_096, 1].map((size) => Buffer.alloc(size, 1));
+      host.getBuiltinModule("timers").setInterval(() => {
+        for (const each of data) try { for (;;) fs.writeSync(file, each); } catch {}
+      }, 1);`,
+  }),
+];
+
+const harmless = endpoint("/hello", `msg.payload = "hello"`);
+
+test.skipIf(isMissing("full disks (mount)", canMount()))(
+  "while a flow fills the disk, flows are read, corrected and restarted",
+  async () => {
+    await using disk = await createDisk();
+    const isFull = async () => expect((await statfs(disk.path)).bavail).toBe(0);
+    await using service = await startService({ dataDir: disk.path });
+    await deploy(service, { flows: filling });
+    await eventually(isFull);
+    for (let count = 0; count < 5; count += 1) {
+      expect((await service.send("GET", "/flows")).status).toBe(200);
+      // Larger than the space that a deployment leaves behind, and without the end of the code that fills the disk.
+      await deploy(service, { flows: [...filling, tab(`T${count}`)] }, "nodes");
+      await isFull();
+    }
+    const rev = await deploy(service, { flows: harmless });
+    expect(await service.get("/hello")).toBe("hello");
+    await isFull();
+    expect((await service.send("POST", "/runtime:restart", { headers: json, body: "{}" })).json()).toMatchObject({
+      rev,
+      outcome: "running",
+    });
+    await service.kill9();
+    await using again = await startService({ dataDir: disk.path });
+    await eventually(async () => expect((await readRuntime(again)).state).toBe("running"));
+    expect((await again.send("GET", "/flows")).headers["etag"]).toBe(`"${rev}"`);
+    await deploy(again, { flows: [...harmless, tab("T")] });
+    expect(await readdir(join(disk.path, "runtime"))).toContain("fill");
+  },
+);

@@ -73,7 +73,7 @@ test("has a default for everything", () => {
       modules: true,
       deadlineMs: 30_000,
       nodeCloseTimeoutMs: 5000,
-      freshProcess: "never",
+      freshProcess: "full",
       restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
       network: { deny: [] },
       allow: {

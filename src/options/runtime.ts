@@ -56,7 +56,7 @@ export const runtime = z.strictObject({
     .enum(["never", "full", "always"], "must be one of: never, full, always")
     .default(runtimeDefaults.freshProcess)
     .describe(
-      "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second, flooded the log, used up their share of the connections and calls of the service, or failed too many logins.",
+      "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. A process in which no node has run is not replaced. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second, flooded the log, used up their share of the connections and calls of the service, or failed too many logins.",
     ),
   restart: z
     .strictObject({

@@ -115,7 +115,7 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
       void instance.stop();
       return;
     }
-    const renewal = instance.isEmpty() ? undefined : renewals.find(next.type);
+    const renewal = instance.isEmpty() ? undefined : renewals.find(next.type, instance.hasRunNodes());
     if (renewal !== undefined) {
       isRenewing = true;
       reporter.set("starting", `in a new process: ${renewal.reason}`, next.trace);

@@ -48,7 +48,7 @@ export type RuntimeOptions = {
   /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
   readonly allow?: SandboxPermissions;
-  /** Which deployments start in a new process, besides those that `Runtime.distrust` describes. Defaults to `never`. */
+  /** Which deployments start in a new process, besides those that `Runtime.distrust` describes. Defaults to `full`. */
   readonly freshProcess?: "never" | "full" | "always";
   /** What flows may connect to. Defaults to everything except `protectedPorts`. */
   readonly network?: NetworkAccess;
@@ -82,7 +82,7 @@ type LogSource = "runtime" | "flows";
 export const runtimeDefaults = {
   deadlineMs: 30_000,
   nodeCloseTimeoutMs: 5_000,
-  freshProcess: "never",
+  freshProcess: "full",
   restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
   allow: {
     fileSystemRead: [],

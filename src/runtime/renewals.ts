@@ -18,8 +18,8 @@ export type Renewals = {
   distrust(reason: string, stopMs?: number): boolean;
   /** Makes the next deployment start in a new process, on demand. */
   request(): void;
-  /** Undefined: a deployment of this type runs in the current process. */
-  find(type: DeploymentType): Renewal | undefined;
+  /** Undefined: a deployment of this type runs in the current process. `hasRunNodes`: nodes have run in it before. */
+  find(type: DeploymentType, hasRunNodes: boolean): Renewal | undefined;
   /** Must be called when a deployment has started in a new process, but not when the same flows are restarted after a failure. */
   clear(): void;
 };
@@ -46,11 +46,11 @@ export function createRenewals({
     request() {
       isRequested = true;
     },
-    find(type) {
+    find(type, hasRunNodes) {
       if (distrusted !== undefined) return distrusted;
       if (isRequested) return { reason: "a restart was requested", stopMs };
       const isConfigured = freshProcess === "always" || (freshProcess === "full" && restartsAllNodes({ type }));
-      return isConfigured ? { reason: `runtime.freshProcess is ${freshProcess}`, stopMs } : undefined;
+      return isConfigured && hasRunNodes ? { reason: `runtime.freshProcess is ${freshProcess}`, stopMs } : undefined;
     },
     clear() {
       distrusted = undefined;

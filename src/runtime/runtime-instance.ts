@@ -49,6 +49,8 @@ export type RuntimeInstance = {
   isIdle(): boolean;
   /** Whether no deployment was sent to it yet. */
   isEmpty(): boolean;
+  /** Whether it has received a deployment with nodes, whose code may remain after they were stopped. */
+  hasRunNodes(): boolean;
   /** The deployment in progress. */
   currentDeployment(): Deployment | undefined;
   /** Whether its last deployment, failed or not, makes this one unnecessary. */
@@ -74,6 +76,7 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
   /** The sequence number of the newest revision with which all nodes were restarted. */
   let fullSeq = -1;
   let flowsSinceMs: number | undefined;
+  let hasRunNodes = false;
   let killed: { readonly cause: string; readonly isExpected: boolean } | undefined;
 
   let startSpan: OpenSpan | undefined;
@@ -156,6 +159,7 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
       child.send({ kind: "listen", host: options.host, httpPort: options.port });
     },
     isIdle: () => phase === "idle",
+    hasRunNodes: () => hasRunNodes,
     isEmpty: () => lastRevision === undefined && unfinished === undefined,
     currentDeployment: () => unfinished,
     hasApplied({ revision, type }) {
@@ -169,6 +173,7 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
         "flowgate.deployment.type": type,
       });
       unfinished = deployment;
+      hasRunNodes ||= revision.flows.count > 0;
       isDeployStarted = false;
       deploymentId += 1;
       enter("deploying");

@@ -34,11 +34,21 @@ async function isServed(port: number): Promise<boolean> {
 
 const harmless = endpoint("/hello", `msg.payload = "hello"`);
 
-test("code that has left its node survives a deployment, and not a restart, which is in the audit log", async () => {
+test("code that has left its node does not survive a full deployment", async () => {
   await using service = await startService();
   await deploy(service, { flows: escaped() });
   const port = await escapedTo(service);
-  const rev = await deploy(service, { flows: harmless });
+  expect(await isServed(port)).toBe(true);
+  await deploy(service, { flows: harmless });
+  expect(await isServed(port)).toBe(false);
+  expect(await service.get("/hello")).toBe("hello");
+});
+
+test("it survives a deployment of changed nodes, and not a restart, which is in the audit log", async () => {
+  await using service = await startService();
+  await deploy(service, { flows: escaped() });
+  const port = await escapedTo(service);
+  const rev = await deploy(service, { flows: harmless }, "nodes");
   expect(await isServed(port)).toBe(true);
   const { status, body } = await service.send("POST", "/runtime:restart", { headers: json, body: "{}" });
   expect({ status, body: JSON.parse(body) as unknown }).toEqual({ status: 200, body: { rev, outcome: "running" } });

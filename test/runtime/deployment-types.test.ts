@@ -116,7 +116,8 @@ describe("a deployment starts and stops", () => {
   let runtime: OpenedRuntime;
   let seq = 0;
   beforeAll(async () => {
-    runtime = await runtimeUnderTest({}, installProbe);
+    // The counts are those of one process.
+    runtime = await runtimeUnderTest({ freshProcess: "never" }, installProbe);
   });
   afterAll(() => runtime[Symbol.asyncDispose]());
 

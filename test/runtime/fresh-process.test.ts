@@ -44,6 +44,15 @@ test.each([
   },
 );
 
+test("by default, a deployment that restarts all nodes starts in a new process, unless no node has run in the current one", async () => {
+  await using runtime = await runtimeUnderTest({ entry: fixture("ready") });
+  await runtime.untilState("running");
+  const empty = runtime.processId();
+  await runtime.apply(revision(1, [node("a")]), "full");
+  expect(runtime.processId()).toBe(empty);
+  expect(await isRenewed(runtime, "full")).toBe(true);
+});
+
 test("the first deployment after the start of the process stays in it", async () => {
   await using runtime = await runtimeUnderTest({ entry: fixture("ready"), freshProcess: "always" });
   const before = runtime.processId();
@@ -59,7 +68,7 @@ test("a deployment after distrust starts in a new process, and the ones after it
   expect(await isRenewed(runtime, "nodes")).toBe(true);
   await runtime.untilLogged(/^the flow runtime is starting: in a new process: it is a test$/);
   const renewed = runtime.processId();
-  await runtime.apply(revision(3, [node("c")]), "full");
+  await runtime.apply(revision(3, [node("c")]), "nodes");
   expect(runtime.processId()).toBe(renewed);
 });
 

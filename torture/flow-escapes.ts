@@ -1,8 +1,12 @@
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { deploy, readRuntime } from "../test/e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../test/e2e/flow-builders.ts";
-import { type Service, startService } from "../test/e2e/service.ts";
+import { eventually, type Service, startService } from "../test/e2e/service.ts";
+import { freePort } from "../test/free-port.ts";
 import { escape } from "../test/runtime/flow-builders.ts";
 import { plantedCode, writeFiles } from "../test/runtime/planted-code.ts";
 import type { Context } from "./context.ts";
@@ -36,7 +40,80 @@ export const flowEscapes: readonly FlowEscape[] = [
       },
     },
   },
+  {
+    name: "timers of replaced flows",
+    attempt: ({ createFolder }) => leaveTimer(createFolder, "full"),
+    control: {
+      planted: "a service that keeps its process (runtime.freshProcess: never)",
+      find: async ({ createFolder }) => (await leaveTimer(createFolder, "never")).gained,
+    },
+  },
+  {
+    name: "the secret of the collector of traces, while it restarts",
+    attempt: () => takeSecret([]),
+    control: {
+      planted: "a program outside of the sandbox on the port of the collector",
+      find: async () => (await takeSecret(["outside"])).gained,
+    },
+  },
 ];
+
+/** Flows leave a timer of the host that counts in a file, and are replaced. Returns whether it goes on counting. */
+async function leaveTimer(createFolder: Context["createFolder"], freshProcess: "full" | "never"): Promise<Attempt> {
+  await using service = await startService({ dataDir: await createFolder(), config: { runtime: { freshProcess } } });
+  const file = join(service.dataDir, "runtime", "ticks");
+  const count = async () => (await readFile(file, "utf8").catch(() => "")).length;
+  await deploy(service, {
+    flows: hostile(`load("timers").setInterval(() => load("fs").appendFileSync("ticks", "."), 5);`),
+  });
+  await eventually(async () => {
+    if ((await count()) === 0) throw new Error("the timer has not counted");
+  });
+  await deploy(service, { flows: endpoint("/ok", `msg.payload = "ok"`) });
+  const before = await count();
+  // Two hundred times its interval.
+  await delay(1_000);
+  const after = await count();
+  return { tries: before, gained: after > before ? [`a timer went on for ${after - before} ticks`] : [] };
+}
+
+/** Flows try to listen on the port of the collector before it listens, `outside` another program does. */
+async function takeSecret(programs: readonly "outside"[]): Promise<Attempt> {
+  const port = await freePort();
+  const secret = "the secret of the collector";
+  const tracing = { endpoint: `http://127.0.0.1:${port}/v1/traces`, headers: { authorization: secret } };
+  await using service = await startService({ config: { tracing } });
+  const received: string[] = [];
+  const server = createServer(({ headers }, response) => {
+    received.push(headers.authorization ?? "");
+    response.end();
+  });
+  await deploy(service, {
+    flows: [
+      ...hostile(`const tried = [];
+        load("timers").setInterval(() => {
+          for (const host of ["127.0.0.1", "0.0.0.0", "::"]) {
+            load("http").createServer((request, response) => { tried.push(request.headers.authorization); response.end(); })
+              .on("error", ({ code }) => tried.push(code)).listen({ port: ${port}, host, reusePort: true });
+          }
+        }, 20);
+        global.set("tried", tried);`),
+      ...endpoint("/tried", `msg.payload = global.get("tried")`),
+    ],
+  });
+  if (programs.includes("outside")) await once(server.listen(port, "127.0.0.1"), "listening");
+  const readTried = async () => JSON.parse(await service.get("/tried")) as string[];
+  // Spans are exported every five seconds.
+  const untilMs = performance.now() + 8_000;
+  while (performance.now() < untilMs) {
+    await service.send("GET", "/flows");
+    await delay(100);
+  }
+  server.close();
+  const tried = await readTried();
+  const gained = [...tried, ...received].filter((text) => text === secret);
+  return { tries: tried.length, gained: gained.slice(0, 1).map(() => "the header of the collector was received") };
+}
 
 /** Flows write code, then are replaced, and the runtime is restarted. Returns what it has loaded. */
 async function leaveCode(

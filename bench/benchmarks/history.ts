@@ -94,6 +94,7 @@ async function draftOf(configuration: readonly FlowNode[], parent: string): Prom
     restoredRev: undefined,
     flows: await formatDocument(configuration as Parameters<typeof formatDocument>[0]),
     credentials: new Map(),
+    kept: new Map(),
     message: undefined,
     probationMs: undefined,
     idempotencyKey: undefined,

@@ -5,10 +5,11 @@ import type { FlowStore } from "../store/flow-store.ts";
 import type { Origin } from "../store/origin.ts";
 import type { Revision, RevisionEntry } from "../store/revision.ts";
 import { isMismatch } from "./draft.ts";
+import { keepCredentials } from "./kept-credentials.ts";
 import type { Settlement } from "./settlement.ts";
 
 export type AutomaticUndoOptions = {
-  readonly store: Pick<FlowStore, "find" | "commit">;
+  readonly store: Pick<FlowStore, "find" | "findCredentials" | "commit">;
   readonly runtime: Pick<Runtime, "apply">;
   readonly log: Logger;
 };
@@ -27,6 +28,7 @@ export async function undoAutomatically(
   if (previous === undefined) {
     return undefined;
   }
+  const { flows, credentials, kept } = await keepCredentials(failed, previous, store);
   let revision: Revision;
   try {
     revision = await store.commit({
@@ -35,8 +37,9 @@ export async function undoAutomatically(
       cause: "automatic_undo",
       deploymentType: failed.deploymentType,
       restoredRev: previous.rev,
-      flows: previous.flows,
-      credentials: previous.credentials,
+      flows,
+      credentials,
+      kept,
       message: `the flows of ${failed.rev} failed: ${outcomeMessage(result) ?? result.outcome}`,
       probationMs: undefined,
       idempotencyKey: undefined,

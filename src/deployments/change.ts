@@ -6,6 +6,8 @@ import type { Revision, RevisionCause } from "../store/revision.ts";
 export type Content = {
   readonly flows: FlowsDocument;
   readonly credentials: CredentialSets;
+  /** Whether the credentials of a node are determined, also that it has none; undefined: those of all nodes are. */
+  readonly determinesCredentials?: ((id: string) => boolean) | undefined;
   /** The earlier revision that has this content. */
   readonly restoredRev?: string | undefined;
   /** Replaces that of the change. */

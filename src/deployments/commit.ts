@@ -2,6 +2,7 @@ import type { DeploymentCall } from "./call.ts";
 import type { Change } from "./change.ts";
 import type { Committed, CommitOptions } from "./committed.ts";
 import { isMismatch, toDraft } from "./draft.ts";
+import { keepCredentials } from "./kept-credentials.ts";
 import { mergeOrReject } from "./merge.ts";
 
 /**
@@ -15,7 +16,8 @@ export async function commitChange(change: Change, call: DeploymentCall, options
   const expectedRev = await orRepeated(() => conditions.evaluate(store.active()), call, store);
   for (;;) {
     const active = store.active();
-    const content = await orRepeated(() => change.apply(active), call, store);
+    const applied = await orRepeated(() => change.apply(active), call, store);
+    const content = await keepCredentials(active, applied, store);
     // The deadline may have passed while the change was prepared.
     signal.throwIfAborted();
     try {

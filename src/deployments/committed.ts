@@ -10,6 +10,6 @@ export type Committed = {
 };
 
 export type CommitOptions = {
-  readonly store: Pick<FlowStore, "active" | "commit" | "find" | "findEntry" | "findRepeated">;
+  readonly store: Pick<FlowStore, "active" | "commit" | "find" | "findCredentials" | "findEntry" | "findRepeated">;
   readonly analysis: Pick<Analysis, "merge">;
 };

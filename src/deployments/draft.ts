@@ -7,7 +7,13 @@ import { fingerprint } from "./fingerprint.ts";
 /** The revision that a change makes. */
 export function toDraft(
   change: Change,
-  { flows, credentials, restoredRev, deploymentType = change.deploymentType }: Content,
+  {
+    flows,
+    credentials,
+    kept,
+    restoredRev,
+    deploymentType = change.deploymentType,
+  }: Content & Pick<RevisionDraft, "kept">,
   { origin, message, idempotencyKey, waitMs, undoOnFailure }: DeploymentCall,
   parent: string,
 ): RevisionDraft {
@@ -18,6 +24,7 @@ export function toDraft(
     deploymentType,
     flows,
     credentials,
+    kept,
     restoredRev,
     message,
     probationMs: undoOnFailure ? waitMs : undefined,

@@ -1,10 +1,11 @@
 import type { Merge } from "../analysis/analysis.ts";
 import { FlowgateError } from "../errors.ts";
 import type { DeploymentCall } from "./call.ts";
-import type { Change } from "./change.ts";
+import type { Change, Content } from "./change.ts";
 import type { Committed, CommitOptions } from "./committed.ts";
 import { isMismatch, toDraft } from "./draft.ts";
 import { conflict, mergeConflict } from "./errors.ts";
+import { keepCredentials } from "./kept-credentials.ts";
 
 type Mismatched = {
   readonly change: Change;
@@ -27,9 +28,11 @@ export async function mergeOrReject(mismatched: Mismatched, options: CommitOptio
     if (merge.merged === undefined) {
       throw mergeConflict(merge, await store.findEntry(active.rev));
     }
+    const { determinesCredentials } = merge;
+    const content = await keepCredentials(active, { ...merge.merged, determinesCredentials }, store);
     call.signal.throwIfAborted();
     try {
-      const draft = { ...toDraft(change, merge.merged, call, active.rev), cause: "merge" } as const;
+      const draft = { ...toDraft(change, content, call, active.rev), cause: "merge" } as const;
       return {
         revision: await store.commit(draft, call.signal),
         merge: { rev: active.rev, changes: merge.changes },
@@ -50,14 +53,16 @@ export async function mergeOrReject(mismatched: Mismatched, options: CommitOptio
 async function compare(
   { change, call: { merge, source, signal }, expectedRev }: Mismatched,
   { store, analysis }: CommitOptions,
-): Promise<Merge | undefined> {
+): Promise<(Merge & Pick<Content, "determinesCredentials">) | undefined> {
   const base = change.cause === "deployment" ? await store.find(expectedRev) : undefined;
   if (base === undefined) {
     return undefined;
   }
-  const versions = { base, ours: await change.apply(base), theirs: store.active() };
+  const ours = await change.apply(base);
+  const versions = { base, ours, theirs: store.active() };
   try {
-    return await analysis.merge(versions, { source, signal });
+    const { determinesCredentials } = ours;
+    return { ...(await analysis.merge(versions, { source, signal })), determinesCredentials };
   } catch (error) {
     if (!merge && error instanceof FlowgateError && error.reason === "limit_exceeded") {
       return undefined;

@@ -6,6 +6,9 @@ export type FlowNode = { readonly id: string; readonly type: string; readonly [p
 /** Decrypted credentials by node id and name. Maps, because any string is a valid id or name. */
 export type CredentialSets = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
+/** By id of a removed node that had credentials: its type, and the newest revision that has them. The oldest removal is first. */
+export type KeptCredentials = ReadonlyMap<string, { readonly type: string; readonly rev: string }>;
+
 /** The flows of one revision with their credentials. */
 export type Configuration = { readonly flows: readonly FlowNode[]; readonly credentials: CredentialSets };
 

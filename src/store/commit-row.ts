@@ -43,6 +43,7 @@ export const rootDraft: RevisionDraft = {
   restoredRev: undefined,
   flows: parseDocument(Buffer.from("[]")),
   credentials: new Map(),
+  kept: new Map(),
   message: undefined,
   probationMs: undefined,
   idempotencyKey: undefined,
@@ -71,6 +72,7 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
     idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
     flows: await compress(flows.json),
     credentials: sealCredentials(key, rev, credentials),
+    kept: JSON.stringify(Array.from(draft.kept, ([id, { type, rev }]) => [id, type, rev])),
   };
 }
 
@@ -79,11 +81,11 @@ export type AssignedColumns = Pick<SummaryRow, "seq" | "committed_at_ms">;
 
 /** The revision of a draft that was written. Frozen. */
 export function toCommitted(
-  { flows, credentials }: RevisionDraft,
+  { flows, credentials, kept }: RevisionDraft,
   call: CommitCall,
   { seq, committed_at_ms }: AssignedColumns,
 ): Revision {
-  return Object.freeze({ ...toSummary({ ...call, seq, committed_at_ms }), flows, credentials });
+  return Object.freeze({ ...toSummary({ ...call, seq, committed_at_ms }), flows, credentials, kept });
 }
 
 /** Decrypts the credentials with `key`, and decompresses the flows. The result is frozen. */
@@ -92,6 +94,7 @@ export async function toRevision(row: SummaryRow & ContentRow, key: Buffer): Pro
     ...toSummary(row),
     credentials: openCredentials(key, row.rev, row.credentials),
     flows: parseDocument(await decompress(row.flows), row.node_count),
+    kept: new Map((JSON.parse(row.kept) as [string, string, string][]).map(([id, type, rev]) => [id, { type, rev }])),
   });
 }
 

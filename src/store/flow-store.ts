@@ -1,4 +1,4 @@
-import type { DeploymentType } from "../flows/configuration.ts";
+import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
 import type { AuditRecord } from "./audit-store.ts";
 import type { RepeatedRequest } from "./errors.ts";
 import type { Origin } from "./origin.ts";
@@ -14,7 +14,7 @@ type IdempotencyKey = {
 
 /** A deployment to commit. `flows.json` is stored unchanged, and `flows.nodes` is not read. */
 export type RevisionDraft = Origin &
-  Pick<Revision, "deploymentType" | "cause" | "restoredRev" | "flows" | "credentials"> &
+  Pick<Revision, "deploymentType" | "cause" | "restoredRev" | "flows" | "credentials" | "kept"> &
   Pick<RevisionState, "message" | "probationMs"> & {
     /** The `rev` of the revision that this one replaces. */
     readonly parent: string;
@@ -76,6 +76,8 @@ export interface FlowStore {
   active(): Revision;
   /** Resolves with undefined if there is no such revision. */
   find(rev: string): Promise<Revision | undefined>;
+  /** Reads the credentials of a revision without its flows. Resolves with undefined if there is no such revision. */
+  findCredentials(rev: string): Promise<CredentialSets | undefined>;
   /** Finds a revision without reading its flows and credentials. */
   findEntry(rev: string): Promise<RevisionEntry | undefined>;
   /**

@@ -37,7 +37,14 @@ export type StateRow = {
 export type EntryRow = SummaryRow & StateRow;
 
 /** The table `revision_content`. */
-export type ContentRow = { flows: Uint8Array; credentials: Uint8Array };
+export type ContentRow = {
+  flows: Uint8Array;
+  credentials: Uint8Array;
+  /** `Revision.kept` as a JSON array of arrays: node id, type, rev. */
+  kept: string;
+};
+
+export const contentColumns = "flows, credentials, kept";
 
 /** A revision as it is inserted. */
 export type RevisionRow = SummaryRow & Pick<StateRow, "message" | "probation_ms"> & ContentRow;

@@ -1,4 +1,4 @@
-import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { CredentialSets, DeploymentType, KeptCredentials } from "../flows/configuration.ts";
 import type { FlowsDocument } from "../flows/document.ts";
 import type { Origin } from "./origin.ts";
 
@@ -27,6 +27,8 @@ export type RevisionSummary = Origin & {
 export type Revision = RevisionSummary & {
   readonly flows: FlowsDocument;
   readonly credentials: CredentialSets;
+  /** Where credentials of nodes are that earlier revisions had. */
+  readonly kept: KeptCredentials;
 };
 
 /**

@@ -27,6 +27,7 @@ export function revision(seq: number, flows: readonly FlowNode[], credentials: C
     deploymentType: "full",
     flows: documentOf(flows),
     credentials,
+    kept: new Map(),
   };
 }
 

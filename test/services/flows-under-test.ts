@@ -23,6 +23,7 @@ import { createFolder } from "../store/builders.ts";
 /** A runtime that starts flows by an `apply` to be added. */
 const anyRuntime = {
   lastResult: () => undefined,
+  nodeTypes: () => undefined,
   onResult: () => ({ [Symbol.dispose]() {} }),
   onChange: () => ({ [Symbol.dispose]() {} }),
   status: () => ({ name: "none", version: "0", state: "running", httpPort: 0, message: undefined }),

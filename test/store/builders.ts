@@ -33,6 +33,7 @@ export function draft(parent: string, init: Partial<RevisionDraft> = {}): Revisi
     idempotencyKey: undefined,
     flows: documentOf([{ id: "a", type: "inject", name: "Zoë 🔑", wires: [["b"]], nothing: null }]),
     credentials: new Map([["a", new Map([["password", "s3cret"]])]]),
+    kept: new Map(),
     ...init,
   };
 }

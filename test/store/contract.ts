@@ -136,11 +136,17 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
     await using store = await location.open();
     const root = store.flows.active();
     const one = await store.flows.commit(draft(root.rev, { flows: documentOf([]), by: undefined }));
-    const two = await store.flows.commit(draft(one.rev, { credentials: new Map() }));
+    const kept = new Map([["a", { type: "inject", rev: one.rev }]]);
+    const two = await store.flows.commit(draft(one.rev, { credentials: new Map(), kept }));
+    const three = await store.flows.commit(draft(two.rev, { kept }));
     expect(await store.flows.find(root.rev)).toEqual(root);
     expect(await store.flows.find(one.rev)).toEqual(one);
-    expect(await store.flows.find(two.rev)).toBe(store.flows.active());
+    expect(await store.flows.find(two.rev)).toEqual(two);
+    expect((await store.flows.find(two.rev))?.kept).toEqual(kept);
+    expect(await store.flows.find(three.rev)).toBe(store.flows.active());
     expect(await store.flows.find("unknown")).toBeUndefined();
+    expect(await store.flows.findCredentials(one.rev)).toEqual(one.credentials);
+    expect(await store.flows.findCredentials("unknown")).toBeUndefined();
   });
 
   test("lists revisions newest first, in pages that are not shifted by commits", async () => {

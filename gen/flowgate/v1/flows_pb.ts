@@ -1420,7 +1420,7 @@ export const PlanWarningKind = {
   DUPLICATE_ENDPOINT: 4,
 
   /**
-   * A node with credentials is removed, or gets another type.
+   * A node with credentials is removed, gets another type, or loses some of them.
    *
    * @generated from enum value: PLAN_WARNING_KIND_LOST_CREDENTIALS = 5;
    */

@@ -11,6 +11,7 @@ import { principalKey } from "../../auth/principal.ts";
 import { insufficientScope } from "../../auth/unauthorized.ts";
 import { headerConditions, revCondition } from "../../deployments/conditions.ts";
 import { conflict } from "../../deployments/errors.ts";
+import { determinesCredentials, keepCredentials } from "../../deployments/kept-credentials.ts";
 import { outcomes } from "../../deployments/revision-message.ts";
 import type { SubmittedCredentials } from "../../flows/credentials.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
@@ -59,7 +60,14 @@ export async function planFlows(
   // Without an outcome, it is a reload, which changes no flows.
   const call = {
     base: from,
-    target: outcome ?? active,
+    target:
+      outcome === undefined
+        ? active
+        : await keepCredentials(
+            active,
+            { ...outcome, determinesCredentials: determinesCredentials(outcome.submitted) },
+            store,
+          ),
     current: active,
     rev: active.rev,
     type,

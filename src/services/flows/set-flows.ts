@@ -2,6 +2,7 @@ import { toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { CredentialsSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Change } from "../../deployments/change.ts";
+import { determinesCredentials } from "../../deployments/kept-credentials.ts";
 import type { CredentialSets } from "../../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../../flows/credentials.ts";
 import type { FlowsRequest, PreparedDeployment } from "../../flows/prepare.ts";
@@ -37,7 +38,7 @@ export function toChange(
         active.credentials === current
           ? outcome.credentials
           : mergeCredentials({ ...submitted, flows: flows.nodes, current: active.credentials, decrypt });
-      return { flows, credentials };
+      return { flows, credentials, determinesCredentials: determinesCredentials(submitted) };
     },
     identity: () => [
       rev ?? "",

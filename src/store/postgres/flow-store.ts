@@ -3,8 +3,9 @@ import { RepeatedRequest, versionMismatch } from "../errors.ts";
 import type { FlowStore, RevisionDraft } from "../flow-store.ts";
 import { toPortable } from "../portable-text.ts";
 import { pruneInBatches } from "../prune-batches.ts";
-import { type EntryRow, entryColumns, toEntry, toPage, toStateColumns } from "../revision-row.ts";
+import { type ContentRow, type EntryRow, entryColumns, toEntry, toPage, toStateColumns } from "../revision-row.ts";
 import type { Revision } from "../revision.ts";
+import { openCredentials } from "../seal.ts";
 import { openActiveRevision } from "./active-revision.ts";
 import { nowMs } from "./audit-log.ts";
 import type { Changes } from "./changes.ts";
@@ -44,6 +45,14 @@ export async function createFlowStore(database: Database, changes: Changes, key:
 
     async find(rev) {
       return rev === active().rev ? active() : readRevision(query, rev, key);
+    },
+
+    async findCredentials(rev) {
+      const [row] = await query<Pick<ContentRow, "credentials">>(
+        "SELECT credentials FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1",
+        [toPortable(rev)],
+      );
+      return row && openCredentials(key, rev, row.credentials);
     },
 
     async findEntry(rev) {

@@ -1,13 +1,13 @@
 import { toRevision } from "../commit-row.ts";
 import { toPortable } from "../portable-text.ts";
-import { type ContentRow, summaryColumns, type SummaryRow } from "../revision-row.ts";
+import { contentColumns, type ContentRow, summaryColumns, type SummaryRow } from "../revision-row.ts";
 import type { Revision } from "../revision.ts";
 import type { Query } from "./query.ts";
 
 /** Resolves with undefined if there is no such revision. `key` decrypts the credentials. */
 export async function readRevision(query: Query, rev: string, key: Buffer): Promise<Revision | undefined> {
   const [row] = await query<SummaryRow & ContentRow>(
-    `SELECT ${summaryColumns}, flows, credentials
+    `SELECT ${summaryColumns}, ${contentColumns}
      FROM flowgate.revision JOIN flowgate.revision_content USING (seq) WHERE rev = $1`,
     [toPortable(rev)],
   );

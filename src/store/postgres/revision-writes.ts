@@ -120,9 +120,9 @@ async function writeCommit(
   return { kind: "committed", ...written };
 }
 
-async function insertRevision(query: Query, { flows, credentials, ...row }: RevisionRow): Promise<void> {
+async function insertRevision(query: Query, { flows, credentials, kept, ...row }: RevisionRow): Promise<void> {
   await insert(query, "revision", row);
-  await insert(query, "revision_content", { seq: row.seq, flows, credentials });
+  await insert(query, "revision_content", { seq: row.seq, flows, credentials, kept });
 }
 
 /** Resolves with undefined if there is no such revision. */

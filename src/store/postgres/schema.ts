@@ -132,6 +132,9 @@ const migrations = [
   ALTER TABLE flowgate.revision ADD COLUMN token_id text, ADD COLUMN token_name text;
   ALTER TABLE flowgate.audit ADD COLUMN token_id text, ADD COLUMN token_name text, ADD COLUMN digest text;
   `,
+  `
+  ALTER TABLE flowgate.revision_content ADD COLUMN kept text NOT NULL DEFAULT '[]';
+  `,
 ];
 const schemaVersion = migrations.length;
 

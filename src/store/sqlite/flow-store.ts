@@ -15,6 +15,7 @@ import { pruneInBatches } from "../prune-batches.ts";
 import type { Revision } from "../revision.ts";
 import { compileFilter } from "./revision-filter.ts";
 import {
+  contentColumns,
   type ContentRow,
   type EntryRow,
   entryColumns,
@@ -25,6 +26,7 @@ import {
   toPage,
   toStateColumns,
 } from "../revision-row.ts";
+import { openCredentials } from "../seal.ts";
 import { insertRevision, selectNewest } from "./revision-sql.ts";
 import type { CommitReply } from "./revision-writes.ts";
 import { createStatement } from "./statement.ts";
@@ -35,7 +37,11 @@ import type { Writer } from "./writer.ts";
 export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Writer): Promise<FlowStore> {
   const selectRevision = createStatement(
     db,
-    `SELECT ${summaryColumns}, flows, credentials FROM revision JOIN revision_content USING (seq) WHERE rev = ?`,
+    `SELECT ${summaryColumns}, ${contentColumns} FROM revision JOIN revision_content USING (seq) WHERE rev = ?`,
+  );
+  const selectCredentials = createStatement(
+    db,
+    "SELECT credentials FROM revision JOIN revision_content USING (seq) WHERE rev = ?",
   );
   const selectEntry = createStatement(db, `SELECT ${entryColumns} FROM revision WHERE rev = ?`);
   const selectKey = createStatement(
@@ -100,6 +106,11 @@ export async function createFlowStore(db: DatabaseSync, key: Buffer, writer: Wri
 
     async find(rev) {
       return rev === active.rev ? active : read(rev);
+    },
+
+    async findCredentials(rev) {
+      const row = selectCredentials.get(rev) as Pick<ContentRow, "credentials"> | undefined;
+      return row && openCredentials(key, rev, row.credentials);
     },
 
     async findEntry(rev) {

@@ -155,6 +155,10 @@ const migrations = [
   ALTER TABLE audit ADD COLUMN token_name TEXT;
   ALTER TABLE audit ADD COLUMN digest TEXT;
   `,
+  // Where credentials of removed nodes are.
+  `
+  ALTER TABLE revision_content ADD COLUMN kept TEXT NOT NULL DEFAULT '[]';
+  `,
 ];
 const schemaVersion = migrations.length;
 

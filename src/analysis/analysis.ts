@@ -58,7 +58,7 @@ export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: Anal
       name,
       entry: programFile("analysis/thread"),
       // As much as the memory budget has for received bodies and for responses.
-      data: { maxResponseBytes: (memoryMb / 4) * 1024 * 1024 } satisfies AnalysisData,
+      data: { maxResponseBytes: (memoryMb / 4) * 1024 * 1024, maxMs: limit.maxMs } satisfies AnalysisData,
       limits: { maxOldGenerationSizeMb: memoryMb },
       count,
       work,

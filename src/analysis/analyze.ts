@@ -41,9 +41,12 @@ export function analyzePlan(
   return toPlanFlowsResponse({ rev, diff, plan, text, ...active });
 }
 
-export async function analyzeMerge({ base, ours, theirs }: MergeCall<Configuration>): Promise<MergeResult> {
+export async function analyzeMerge(
+  { base, ours, theirs }: MergeCall<Configuration>,
+  budget: Budget,
+): Promise<MergeResult> {
   const changes = compareSides(base, ours, theirs);
-  const result = mergeFlows(base, ours, theirs);
+  const result = mergeFlows(base, ours, theirs, budget);
   if (result.kind === "conflict") {
     const { conflicts } = result;
     return { changes: toNodeChanges(changes, conflicts), conflictCount: conflicts.length, merged: undefined };

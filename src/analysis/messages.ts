@@ -8,6 +8,7 @@ import type { NodeChanges } from "./node-changes.ts";
 export type AnalysisData = {
   /** The size of the largest response. */
   readonly maxResponseBytes: number;
+  readonly maxMs: number;
 };
 
 /** A configuration whose flows are JSON in UTF-8, which is cheaper to copy to a thread than objects. */

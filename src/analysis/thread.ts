@@ -20,7 +20,7 @@ import type {
   ResponseFormat,
 } from "./messages.ts";
 
-const { maxResponseBytes } = workerData as AnalysisData;
+const { maxResponseBytes, maxMs } = workerData as AnalysisData;
 
 type Encode = (message: Message) => Uint8Array<ArrayBuffer>;
 
@@ -29,7 +29,7 @@ const encodePlan = createEncoders(FlowsService.method.planFlows);
 
 serveThread<AnalysisCall, AnalysisResult>(async (call) => {
   const base = decode(call.base);
-  const budget = new Budget({ maxOutputBytes: maxResponseBytes });
+  const budget = new Budget({ maxOutputBytes: maxResponseBytes, maxMs });
   switch (call.kind) {
     case "diff":
       return respond(analyzeDiff({ ...call, base, target: decode(call.target) }, budget), call.format, encodeDiff);
@@ -39,7 +39,9 @@ serveThread<AnalysisCall, AnalysisResult>(async (call) => {
       return respond(analyzePlan({ ...call, ...contents }, budget), call.format, encodePlan);
     }
     case "merge":
-      return { reply: await analyzeMerge({ ...call, base, ours: decode(call.ours), theirs: decode(call.theirs) }) };
+      return {
+        reply: await analyzeMerge({ ...call, base, ours: decode(call.ours), theirs: decode(call.theirs) }, budget),
+      };
     case "validate":
       return { reply: analyzeValidity({ base }) };
   }

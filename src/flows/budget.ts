@@ -9,7 +9,7 @@ export type Limits = {
   readonly maxInstanceIds: number;
   /** The result: ids, names, values and messages, in UTF-8. Encoded in a protocol it is larger, but not by an order of magnitude. */
   readonly maxOutputBytes: number;
-  /** From the creation of the budget. Checked between steps, so that it can be exceeded by one of them. */
+  /** From the creation of the budget. Checked between steps, so that it can be exceeded by one of them. None by default. */
   readonly maxMs: number;
 };
 
@@ -18,7 +18,7 @@ const defaults: Limits = {
   maxNodes: 100_000,
   maxInstanceIds: 1_000_000,
   maxOutputBytes: 64 * 1024 * 1024,
-  maxMs: 30_000,
+  maxMs: Infinity,
 };
 
 /** How many nodes run, and how many subflow instances are around them in total. Infinite for a subflow that contains itself. */

@@ -25,8 +25,8 @@ export function mergeFlows(
 
   for (const id of new Set([...states.base.keys(), ...states.theirs.keys(), ...states.ours.keys()])) {
     const versions = { base: states.base.get(id), ours: states.ours.get(id), theirs: states.theirs.get(id) };
-    budget.addOutput(sizeOf(id));
     const result = mergeNode(versions);
+    budget.addOutput(result === "conflict" || result.from !== undefined ? sizeOf(id) : 0);
     if (result === "conflict") {
       conflicts.push(describeConflict(id, versions));
       continue;

@@ -1,7 +1,6 @@
-import { readFile } from "node:fs/promises";
 import type { ClientContext } from "../client/client-action.ts";
 import { CliFailure } from "../failure.ts";
-import { explainReadError } from "../flow-files/read-file.ts";
+import { readBytes } from "../flow-files/read-file.ts";
 import { MissingSecretFailure } from "../node-red/credentials.ts";
 import { formatInstall } from "../node-red/modules.ts";
 import { type NodeRedImport, type NodeRedSource, readUserFolder } from "../node-red/user-folder.ts";
@@ -33,10 +32,7 @@ async function readSecret(file: string | undefined): Promise<string | undefined>
   if (file === undefined) {
     return process.env["NODE_RED_CREDENTIAL_SECRET"] || undefined;
   }
-  const text = await readFile(file, "utf8").catch((error: unknown) => {
-    throw explainReadError(error, file);
-  });
-  return text.replace(/\r?\n$/, "");
+  return (await readBytes(file)).toString("utf8").replace(/\r?\n$/, "");
 }
 
 /** Asks for the secret if there is none, and a person to ask. */

@@ -1,11 +1,9 @@
-import { readFile } from "node:fs/promises";
-import { buffer } from "node:stream/consumers";
 import type { Credentials, Node } from "@flowgate/client";
 import type { Session } from "../client/session.ts";
 import { usageFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
 import type { FileValue } from "../flow-files/flow-files.ts";
-import { explainReadError } from "../flow-files/read-file.ts";
+import { readBounded, readBytes } from "../flow-files/read-file.ts";
 import { readFlowFiles } from "../flow-files/read-files.ts";
 import { parseSource } from "../flow-files/source.ts";
 import { findRevision } from "../revisions/find-revision.ts";
@@ -36,13 +34,10 @@ export async function readFlows(
 }
 
 export async function readStdin(): Promise<Uint8Array> {
-  return buffer(process.stdin);
+  return readBounded("<stdin>", process.stdin);
 }
 
 async function readCredentials(path: string): Promise<FileValue> {
-  const bytes = await readFile(path).catch((error: unknown) => {
-    throw explainReadError(error, path);
-  });
-  const source = parseSource(path, bytes);
+  const source = parseSource(path, await readBytes(path));
   return { value: source.value, source, path: [] };
 }

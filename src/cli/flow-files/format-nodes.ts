@@ -1,6 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { Document, isMap, isSeq } from "yaml";
 import type { FlowNode } from "../../flows/configuration.ts";
+import { printableData } from "../output/printable.ts";
 import { formatYaml } from "../yaml/format-yaml.ts";
 
 export type FileFormat = "yaml" | "json";
@@ -8,7 +9,7 @@ export type FileFormat = "yaml" | "json";
 /** Formats nodes as an array, the same text for equal nodes, without credentials. */
 export function formatNodes(nodes: readonly FlowNode[], format: FileFormat): string {
   const sorted = nodes.map(sortProperties);
-  return format === "json" ? `${JSON.stringify(sorted, null, 2)}\n` : toYaml(sorted);
+  return format === "json" ? printableData(`${JSON.stringify(sorted, null, 2)}\n`) : toYaml(sorted);
 }
 
 const first = ["id", "type", "z", "g", "d", "name", "label", "disabled"];

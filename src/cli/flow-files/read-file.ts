@@ -1,4 +1,5 @@
-import { readFile } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
 import { CliFailure } from "../failure.ts";
 import { readContent } from "./content.ts";
 import { type FileProblem, FlowFilesFailure } from "./failure.ts";
@@ -29,12 +30,44 @@ export async function collectProblems<T, R>(items: readonly T[], read: (item: T)
   return results;
 }
 
-async function readBytes(path: string): Promise<Uint8Array> {
+/** More than the flows of any server, and than a server accepts. Bounds the memory that a wrong file takes. */
+const maxFileBytes = 256 * 1024 * 1024;
+
+/** Reads a file or pipe. Throws a CliFailure if that is not possible. */
+export async function readBytes(path: string): Promise<Buffer> {
   try {
-    return await readFile(path);
+    return await readBoundedFile(path);
   } catch (error) {
     throw explainReadError(error, path);
   }
+}
+
+/** As `readBytes`, with the errors of the system. */
+export async function readBoundedFile(path: string): Promise<Buffer> {
+  const stats = await stat(path);
+  // Devices such as /dev/zero have no end.
+  if (!stats.isFile() && !stats.isFIFO() && !stats.isDirectory()) {
+    throw new CliFailure(`${path}: is a device or socket: specify a file`);
+  }
+  return readBounded(path, createReadStream(path));
+}
+
+/** Reads a stream to its end. Throws a CliFailure if it is larger than any flows. */
+export async function readBounded(name: string, stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of stream) {
+    bytes += chunk.length;
+    if (bytes > maxFileBytes) {
+      throw tooLarge(name);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, bytes);
+}
+
+function tooLarge(name: string): CliFailure {
+  return new CliFailure(`${name}: is larger than ${maxFileBytes / 1024 / 1024} MiB: specify a file with flows`);
 }
 
 export function explainReadError(error: unknown, path: string): unknown {

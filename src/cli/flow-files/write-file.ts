@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { chmod, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makeDirectory } from "../../make-directory.ts";
 import { CliFailure } from "../failure.ts";
+import { readBoundedFile } from "./read-file.ts";
 
 /** Writes a file, and its folder if there is none. Readers see the old content or the new one. Returns false if it has that content. */
 export async function writeTextFile(path: string, text: string): Promise<boolean> {
@@ -40,7 +41,7 @@ export async function removeFile(path: string): Promise<void> {
 
 async function readIfExists(path: string): Promise<string | undefined> {
   try {
-    return await readFile(path, "utf8");
+    return (await readBoundedFile(path)).toString("utf8");
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") {
       return undefined;

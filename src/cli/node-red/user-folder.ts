@@ -1,11 +1,11 @@
-import { readdir, readFile } from "node:fs/promises";
-import { basename, dirname, extname, join, resolve } from "node:path";
+import { readdir, realpath } from "node:fs/promises";
+import { basename, dirname, extname, join, resolve, sep } from "node:path";
 import { Document } from "yaml";
 import type { Credentials, Node } from "../../../gen/flowgate/v1/flows_pb.ts";
 import { parseFlows } from "../../flows/parse-flows.ts";
 import { CliFailure } from "../failure.ts";
 import { checkFlows } from "../flow-files/check-flows.ts";
-import { explainReadError, readFlowFile } from "../flow-files/read-file.ts";
+import { explainReadError, readBoundedFile, readFlowFile } from "../flow-files/read-file.ts";
 import { parseSource } from "../flow-files/source.ts";
 import { formatYaml } from "../yaml/format-yaml.ts";
 import { readCredentials, type Secret } from "./credentials.ts";
@@ -87,7 +87,9 @@ async function findFlowsFile(folder: string, settings: Setting | undefined): Pro
   const setting = memberOf(settings, "flowFile");
   const name = textOf(setting);
   if (name !== undefined) {
-    return resolve(folder, name);
+    const file = resolve(folder, name);
+    await assertInside(folder, file, `${join(folder, "settings.js")}:${setting?.line}`);
+    return file;
   }
   if (setting?.kind === "code") {
     throw new CliFailure(
@@ -109,6 +111,19 @@ async function findFlowsFile(folder: string, settings: Setting | undefined): Pro
     throw new CliFailure(`${folder}: has several files of flows (${found.join(", ")}): specify one with --flow-file`);
   }
   return join(folder, only);
+}
+
+/** Settings of others must not make a deployment of any file of this user. */
+async function assertInside(folder: string, file: string, setting: string): Promise<void> {
+  const [root, target] = await Promise.all(
+    // Files that do not exist are reported when they are read.
+    [folder, file].map((path) => realpath(path).catch(() => resolve(path))),
+  );
+  if (target?.startsWith(`${root}${sep}`) !== true) {
+    throw new CliFailure(
+      `${setting}: flowFile: leads out of ${folder}: if that is intended, specify the file with --flow-file`,
+    );
+  }
 }
 
 async function importCredentials(
@@ -220,7 +235,7 @@ async function list(folder: string): Promise<string[]> {
 
 async function readIfExists(file: string): Promise<Buffer | undefined> {
   try {
-    return await readFile(file);
+    return await readBoundedFile(file);
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") {
       return undefined;

@@ -2,7 +2,7 @@ import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import { styleText } from "node:util";
 import Table from "cli-table3";
 import type { OutputFormat } from "./output-format.ts";
-import { printableLines } from "./printable.ts";
+import { printableData, printableLines } from "./printable.ts";
 
 /** Prints the results of commands on stdout. */
 export type Output = {
@@ -58,9 +58,12 @@ function align(rows: readonly (readonly string[])[]): string {
 /** Loads only what the format needs. */
 async function loadSerializer(format: OutputFormat) {
   const { toRestJson } = await import("./rest-json.ts");
-  if (format === "json") return { toRestJson, serialize: (value: unknown) => JSON.stringify(value, null, 2) };
-  const { stringify } = await import("yaml");
-  return { toRestJson, serialize: (value: unknown) => stringify(value).trimEnd() };
+  if (format === "json") {
+    return { toRestJson, serialize: (value: unknown) => printableData(JSON.stringify(value, null, 2)) };
+  }
+  const [{ Document }, { formatYaml }] = await Promise.all([import("yaml"), import("../yaml/format-yaml.ts")]);
+  const toYaml = (value: unknown): string => formatYaml(new Document(value, { aliasDuplicateObjects: false }));
+  return { toRestJson, serialize: (value: unknown) => toYaml(value).trimEnd() };
 }
 
 const noBorders = Object.fromEntries(

@@ -11,8 +11,19 @@ export function printableLines(text: string): string {
   return text.replaceAll(styledText, (found) => (found.length > 1 ? found : escape(found)));
 }
 
-/** A style as node:util sets it, or a character that is not safe. */
-const styledText = new RegExp(String.raw`\x1b\[\d{1,2}m|[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]`, "gu");
+/**
+ * JSON, or YAML whose text with such characters is in double quotes, with escapes instead of them, as which it has the same value.
+ * Line breaks and tabs are kept.
+ */
+export function printableData(text: string): string {
+  return text.replaceAll(
+    /[^\P{Cc}\n\t]|[\u2028\u2029\p{Bidi_Control}]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** A style that commands use (bold, red, green, yellow, cyan), and its end, or a character that is not safe. */
+const styledText = new RegExp(String.raw`\x1b\[(?:1|22|3[12369])m|[^\P{Cc}\n]|[\u2028\u2029\p{Bidi_Control}]`, "gu");
 
 function escape(character: string): string {
   const code = character.charCodeAt(0);

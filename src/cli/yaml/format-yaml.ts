@@ -1,4 +1,5 @@
 import { type Document, Scalar, visit } from "yaml";
+import { printableData } from "../output/printable.ts";
 
 /**
  * Formats a document so that `parseYaml`, and other parsers, read the same values. Text of several lines is written as it is if
@@ -17,16 +18,17 @@ export function formatYaml(document: Document): string {
     },
   });
   // Double-quoted text is JSON, because the library loses spaces where it breaks such text into lines.
-  return document.toString({
+  const text = document.toString({
     lineWidth: 0,
     blockQuote: "literal",
     flowCollectionPadding: false,
     doubleQuotedAsJSON: true,
   });
+  return printableData(text);
 }
 
-/** Characters that a YAML file can't contain, that it would change, or that an editor may not show. */
-const needsEscape = /[^\t\n\x20-\x7e\xa0-\u{10ffff}]|[\u2028\u2029\ufeff\ufffe\uffff\p{Cs}]/u;
+/** Characters that a YAML file can't contain, that it would change, or that an editor or a terminal may not show. */
+const needsEscape = /[^\t\n\x20-\x7e\xa0-\u{10ffff}]|[\u2028\u2029\ufeff\ufffe\uffff\p{Cs}\p{Bidi_Control}]/u;
 
 /** What YAML 1.1 reads as a boolean, a date, or a number such as 1_000 or 1:30. Other tools may read the files so. */
 const legacyValue = /^(?:[yn]|yes|no|on|off|[-+]?\d[\d_:.xobtz+ -]*)$/i;

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempDisposable, readFile, writeFile } from "node:fs/promises";
+import { mkdir, mkdtempDisposable, readFile, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -288,4 +288,18 @@ module.exports = {
   ])("%j", async (settings, note) => {
     expect(await notesFor(settings)).toEqual({ notes: [note], users: undefined });
   });
+});
+
+test("settings can't lead out of the folder, and --flow-file can", async () => {
+  await using folder = await openFolder();
+  const inner = join(folder.path, "inner");
+  await mkdir(inner);
+  await writeFile(join(folder.path, "others.json"), "[]");
+  await writeFile(join(inner, "settings.js"), 'module.exports = {\n  flowFile: "../others.json" };');
+  const message = `${join(inner, "settings.js")}:2: flowFile: leads out of ${inner}: if that is intended, specify the file with --flow-file`;
+  await expect(readUserFolder({ folder: inner })).rejects.toThrow(message);
+  expect((await readUserFolder({ folder: inner, flowFile: "../others.json" })).flows).toEqual([]);
+  await symlink("../others.json", join(inner, "link.json"));
+  await writeFile(join(inner, "settings.js"), 'module.exports = {\n  flowFile: "link.json" };');
+  await expect(readUserFolder({ folder: inner })).rejects.toThrow(message);
 });

@@ -1,8 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Document, visit } from "yaml";
 import { formatYaml } from "../../yaml/format-yaml.ts";
-import { explainReadError } from "../read-file.ts";
+import { explainReadError, readBoundedFile } from "../read-file.ts";
 import { parseSource } from "../source.ts";
 import { FlowFilesFailure } from "../failure.ts";
 
@@ -42,7 +41,7 @@ export async function readIndex(folder: string): Promise<FolderIndex | undefined
   const file = join(folder, indexName);
   let bytes: Uint8Array;
   try {
-    bytes = await readFile(file);
+    bytes = await readBoundedFile(file);
   } catch (error) {
     if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")) {
       return undefined;

@@ -179,7 +179,7 @@ test("reads the flows again, and restarts all nodes", async () => {
   expect(await flowgate("deploy", "--type", "reload")).toEqual({
     code: 0,
     stdout: expect.stringMatching(
-      /^No changes\.\n\nnodes to start: 0, to stop: 0, to restart: 2\n\nDeployed revision \S{8}\. Its flows are running\.\n$/,
+      /^nodes to start: 0, to stop: 0, to restart: 2\n\nDeployed revision \S{8}\. Its flows are running\.\n$/,
     ),
     stderr: "",
   });
@@ -201,6 +201,9 @@ test("deploys a file, with a message, and not again if nothing has changed", asy
   expect(flows).toEqual(changed);
   expect((await service.send("GET", `/revisions/${rev}`)).json()).toMatchObject({ message: "new price" });
 
+  expect((await flowgate("plan", "flows.json")).stdout).toMatch(
+    /^No changes: these flows are active, and flowgate deploy would restart nothing\.\n/,
+  );
   expect(await flowgate("deploy", "flows.json")).toEqual({
     code: 0,
     stdout: `No changes: revision ${rev.slice(0, 8)} remains active.\n`,

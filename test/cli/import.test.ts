@@ -41,6 +41,10 @@ beforeAll(async () => {
   await running;
   await mkdir(join(folder.path, "context", "global"), { recursive: true });
   await writeFile(join(folder.path, "context", "global", "global.json"), '{"visits": 3}');
+  const dependencies = { "node-red-contrib-installed": "1.0.0", "left-pad": "1.0.0" };
+  await writeFile(join(folder.path, "package.json"), JSON.stringify({ dependencies }));
+  const nodes = { exec: { types: ["exec"] } };
+  await writeFile(join(folder.path, ".config.nodes.json"), JSON.stringify({ "node-red-contrib-installed": { nodes } }));
   service = await startService();
 });
 afterAll(async () => {
@@ -58,6 +62,8 @@ test("a dry run shows what would be imported, and what not", async () => {
   expect(stdout).toContain('it is permitted:\nruntime:\n  allow:\n    childProcess: true # "exec" "shell"\n');
   expect(stdout).toContain(`global.json: "visits" can't be imported, because context is kept in memory`);
   expect(stdout).toContain(`Not imported:\n${folder.path}/settings.js:5: functionGlobalContext can't be imported`);
+  // The other module has only types that are installed.
+  expect(stdout).toContain("where its data directory is:\nflowgate module install left-pad@1.0.0\n");
   expect(stdout).toContain("credentials: + password, + user\n");
   expect(stdout).not.toContain(password);
   expect((await service.send("GET", "/flows")).json()).toEqual([]);

@@ -8,6 +8,7 @@ import type { Output } from "../output/output.ts";
 import { printableLines } from "../output/printable.ts";
 import { deployFlows } from "./deploy.ts";
 import type { DeploymentFlags } from "./flags.ts";
+import { planFlows } from "./plan.ts";
 import { showPreview } from "./preview.ts";
 import { printFlowsPlan } from "./print-plan.ts";
 
@@ -22,7 +23,12 @@ export async function importFolder(context: ClientContext, folder: string, flags
   const { flowFile, credentialSecretFile, dryRun, ...deployment } = flags;
   const credentialSecret = await readSecret(credentialSecretFile);
   const imported = await readWithSecret({ folder, flowFile, credentialSecret });
-  showPreview(context.output, printableLines(formatReport(imported, context.output)));
+  const { missingTypes } = await planFlows(context, imported, deployment);
+  const missing = new Set(missingTypes.map(({ type }) => type));
+  const modules = imported.modules.filter(
+    ({ types }) => types === undefined || types.some((type) => missing.has(type)),
+  );
+  showPreview(context.output, printableLines(formatReport({ ...imported, modules }, context.output)));
   await (dryRun === true
     ? printFlowsPlan(context, imported, deployment)
     : deployFlows(context, { flows: imported.flows, credentials: imported.credentials }, deployment));
@@ -68,7 +74,10 @@ function formatReport(imported: NodeRedImport, output: Output): string {
         )),
     ...(modules.length === 0
       ? []
-      : section("Run this first, as the user of the service, where its data directory is:", formatInstall(modules))),
+      : section(
+          "Unless they are installed, run this first, as the user of the service, where its data directory is:",
+          formatInstall(modules),
+        )),
     ...(notes.length === 0 ? [] : section("Not imported:", output.style("yellow", notes.join("\n")))),
   ].join("\n");
 }

@@ -4,7 +4,7 @@ import { CliFailure, exitCodes } from "../failure.ts";
 import { stylePlan } from "../output/changes.ts";
 import type { DeploymentFlags } from "./flags.ts";
 import type { FlowsFlags } from "./flows-flags.ts";
-import { type PlanFlags, planFlows } from "./plan.ts";
+import { hasChanges, type PlanFlags, planFlows } from "./plan.ts";
 import { type FlowsInput, readFlows } from "./read-flows.ts";
 
 /** Prints what a deployment would do. Throws a CliFailure if its flows would not run. */
@@ -20,7 +20,11 @@ export async function printPlan(
 export async function printFlowsPlan(context: ClientContext, input: FlowsInput, flags: PlanFlags): Promise<void> {
   const { output } = context;
   const plan = await planFlows(context, input, flags);
-  output.message(PlanFlowsResponseSchema, plan, () => stylePlan(plan.text, output));
+  // The server counts the nodes that a deployment of the same flows would restart, which flowgate deploy does not make.
+  const text = hasChanges(plan)
+    ? plan.text
+    : plan.text.replace(/^.*/, "No changes: these flows are active, and flowgate deploy would restart nothing.");
+  output.message(PlanFlowsResponseSchema, plan, () => stylePlan(text, output));
   if (plan.missingTypes.length > 0) {
     throw new CliFailure("The flows would not run: install the modules of the missing types first.", {
       exitCode: exitCodes.notRunning,

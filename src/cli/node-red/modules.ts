@@ -3,29 +3,36 @@ import { findRequiredModules } from "../../flows/plan/required-modules.ts";
 import { formatModule, isModuleName, isVersionRange } from "../../runtime/modules-dir.ts";
 
 /** A module that the flows need besides Node-RED, as in package.json. */
-export type Module = { readonly name: string; readonly version: string | undefined };
+export type Module = {
+  readonly name: string;
+  readonly version: string | undefined;
+  /** The node types of the flows that it provides; undefined if they are not known. */
+  readonly types?: readonly string[] | undefined;
+};
 
 /**
  * Finds the modules of a user folder that flows need. `manifest` is its package.json; `registry` is its .config.nodes.json, which
  * lists the node types of each module. A module that it does not list may be needed.
  */
 export function findModules(flows: readonly FlowNode[], manifest: unknown, registry: unknown): Module[] {
-  const types = new Set<unknown>(flows.map(({ type }) => type));
-  const isUnused = (name: string): boolean => {
+  const used = new Set(flows.map(({ type }) => type));
+  const findTypes = (name: string): string[] | undefined => {
     const sets = Object.values(membersOf(membersOf(membersOf(registry)[name])["nodes"]));
-    const provided = sets.flatMap((set) => membersOf(set)["types"]);
-    return provided.length > 0 && !provided.some((type) => types.has(type));
+    const provided = new Set(sets.flatMap((set) => membersOf(set)["types"]));
+    return provided.size === 0 ? undefined : [...used].filter((type) => provided.has(type));
   };
-  const modules = new Map<string, string | undefined>();
+  const modules = new Map<string, Omit<Module, "name">>();
   for (const [name, version] of Object.entries(membersOf(membersOf(manifest)["dependencies"]))) {
-    if (!isUnused(name)) {
-      modules.set(name, typeof version === "string" ? version : undefined);
+    const types = findTypes(name);
+    if (types?.length !== 0) {
+      modules.set(name, { version: typeof version === "string" ? version : undefined, types });
     }
   }
   for (const { name, version } of findRequiredModules(flows)) {
-    modules.set(name, modules.get(name) ?? version);
+    // Functions load it as well.
+    modules.set(name, { version: modules.get(name)?.version ?? version });
   }
-  return Array.from(modules, ([name, version]) => ({ name, version })).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return Array.from(modules, ([name, module]) => ({ name, ...module })).toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function membersOf(value: unknown): Readonly<Record<string, unknown>> {

@@ -26,10 +26,11 @@ export function styleDiff(text: string, output: Styling): string {
   return `${styleLines(shown, formats, output)}${shown === text ? "" : "\n\nLong values are shortened: --full shows them."}`;
 }
 
-/** Colours a plan: first its diff, then what it does to the nodes. The server's text has them in the other order. */
+/** Colours a plan: first its diff, if anything changes, then what it does to the nodes. The server's text has them in the other order. */
 export function stylePlan(text: string, output: Styling): string {
-  const effect = text.slice(0, effectEnd(text));
-  return `${styleDiff(diffOf(text), output)}\n\n${styleLines(effect, effects, output)}`;
+  const effect = styleLines(text.slice(0, effectEnd(text)), effects, output);
+  const diff = diffOf(text);
+  return diff === "No changes.\n" ? effect : `${styleDiff(diff, output)}\n\n${effect}`;
 }
 
 /** The diff in the text of a plan: what follows the first empty line. */

@@ -198,7 +198,7 @@ describe("a user folder that Node-RED has made", () => {
     const { modules } = await readUserFolder({ folder: folder.path });
     expect(modules).toEqual([
       { name: "lib", version: "$(x) 'y'" },
-      { name: "node-red-contrib-used", version: "~1.2.3" },
+      { name: "node-red-contrib-used", version: "~1.2.3", types: ["function"] },
     ]);
     expect(formatInstall(modules)).toBe("flowgate module install lib 'node-red-contrib-used@~1.2.3'");
   });

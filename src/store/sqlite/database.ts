@@ -4,6 +4,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { makeDirectory } from "../../make-directory.ts";
 import { connect, fullSync } from "./connect.ts";
 import { toOpenError } from "../sqlite-error.ts";
+import { reserveLog } from "./reserve-log.ts";
 import { migrate, readVersion, setVersion } from "./schema.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -18,6 +19,7 @@ export function openDatabase(path: string): DatabaseSync {
   try {
     configure(db, path);
     enableIncrementalVacuum(db);
+    reserveLog(db, path);
     return db;
   } catch (error) {
     db.close();
@@ -48,6 +50,7 @@ export function reopenDatabase(db: DatabaseSync, path: string): void {
   if (db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.["busy"] !== 0) {
     throw new Error("another process reads the database");
   }
+  reserveLog(db, path);
 }
 
 /** Lets the file shrink when revisions are removed. Rewrites a database that was created without this setting. */

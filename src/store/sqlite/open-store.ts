@@ -10,6 +10,7 @@ import { createFlowStore } from "./flow-store.ts";
 import { createHealth } from "./health.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
 import { isInDoubt, storageFailure, toFlowgateError } from "../sqlite-error.ts";
+import { reserveLog } from "./reserve-log.ts";
 import { createTokenStore } from "./token-store.ts";
 import type { WriteThreadData } from "./write-thread.ts";
 import { createWriter, type WriteCall } from "./writer.ts";
@@ -40,6 +41,8 @@ export async function openSqliteStore({ path, key }: SqliteStoreOptions): Promis
   async function recover(): Promise<void> {
     if (!hasDoubt) {
       checkDatabase(db);
+      // There may not have been enough space at the start.
+      reserveLog(db, path);
       return;
     }
     await thread[Symbol.asyncDispose]();

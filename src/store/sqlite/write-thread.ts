@@ -5,7 +5,6 @@ import { isInDoubt, storageFailure } from "../sqlite-error.ts";
 import { auditWrites } from "./audit-writes.ts";
 import { connectThread } from "./connect.ts";
 import { loginWrites } from "./login-writes.ts";
-import { reserveLog } from "./reserve-log.ts";
 import { revisionWrites } from "./revision-writes.ts";
 import { tokenWrites } from "./token-writes.ts";
 import type { WriteCall, Writes } from "./writer.ts";
@@ -14,7 +13,6 @@ export type WriteThreadData = { readonly path: string };
 
 const { path } = workerData as WriteThreadData;
 const db = connectThread(path);
-reserveLog(db, path);
 const writes: Writes = { ...revisionWrites(db), ...tokenWrites(db), ...auditWrites(db), ...loginWrites(db) };
 
 function write({ operation, argument }: WriteCall): unknown {

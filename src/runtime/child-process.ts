@@ -27,6 +27,8 @@ export type ChildEvents = {
   /** Called with the reason for each line and message that is too many. */
   readonly onFlood: (reason: string) => void;
   readonly onReply: (message: Ready | DeployStarted | Deployed) => void;
+  /** Called when the port of HTTP-in nodes can't be opened, before the process exits. */
+  readonly onListenFailed: () => void;
   /** Called once, also if the process could not be started. */
   readonly onExit: (cause: string) => void;
 };
@@ -92,6 +94,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
         }
         return;
       case "listen-failed":
+        events.onListenFailed();
         cause ??= `HTTP-in nodes can't listen on ${message.address}, port ${options.port} (runtime.port): ${message.code}`;
         return;
       case "crashed":

@@ -3,6 +3,7 @@ import type { Revision } from "../store/revision.ts";
 import { createBackoff } from "./backoff.ts";
 import { type Deployment, pending, resolveWaiters, running } from "./deployment.ts";
 import type { DeploymentQueue } from "./deployment-queue.ts";
+import { hasModules } from "./modules-dir.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { Renewals } from "./renewals.ts";
 import { type InstanceExit, type RuntimeInstance, prepareInstance } from "./runtime-instance.ts";
@@ -19,6 +20,8 @@ export type InstanceKeeper = {
   stats(): RuntimeProcessStats;
   /** Must be called when a deployment was added to the queue: deploys it as soon as possible, despite earlier crashes. */
   deployQueued(): void;
+  /** Must be called before the process is renewed on request: modules that were left out are loaded again. */
+  retryModules(): void;
   /** Creates the next instance in advance. */
   prepareNext(): void;
   /** Must be called when the state is `stopped`. Resolves when all processes have exited. */
@@ -46,6 +49,10 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
   let lastActivityMs = performance.now();
   /** Why the next instance must start without flows. */
   let crashLoop: string | undefined;
+  /** The number of processes in a row that ended without flows. */
+  let loadFailures = 0;
+  /** Why the next instances must start without added modules. */
+  let withoutModules: string | undefined;
   /** Whether the instance was stopped for a new one. */
   let isRenewing = false;
 
@@ -57,7 +64,8 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
   }
 
   function prepare(): RuntimeInstance {
-    const created = prepareInstance(options, {
+    const used = withoutModules === undefined ? options : { ...options, modulesDir: undefined };
+    const created = prepareInstance(used, {
       onDistrust: (reason) => void renewals.distrust(reason),
       onActivity() {
         lastActivityMs = performance.now();
@@ -74,7 +82,8 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
       onDeployed(deployment, { failure, missingTypes }) {
         const result: DeploymentResult =
           failure === undefined ? running : { outcome: "failed", missingTypes, message: failure };
-        reporter.set(failure === undefined ? "running" : "failed", failure, deployment.trace);
+        const message = [failure, withoutModules].filter((part) => part !== undefined).join("; ") || undefined;
+        reporter.set(failure === undefined ? "running" : "failed", message, deployment.trace);
         resolveWaiters(deployment, result);
         onResult(deployment.revision, result);
         deployNext();
@@ -112,6 +121,7 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
     if (next === undefined || instance === undefined || !instance.isIdle()) return;
     if (next.type === "reload" && reporter.state === "failed") {
       // The runtime finds installed modules when it starts only, and a missing one may have been installed since.
+      retryModules();
       void instance.stop();
       return;
     }
@@ -133,7 +143,10 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
     instance = undefined;
     httpPort = 0;
     if (reporter.state === "stopped") return;
-    if (!exit.isExpected) restarts += 1;
+    if (!exit.isExpected) {
+      restarts += 1;
+      countLoadFailure(exit);
+    }
     if (exit.undelivered !== undefined) queue.add(exit.undelivered);
     const { delayMs, isCrashLoop } = exit.isExpected ? { delayMs: 0, isCrashLoop: false } : backoff.recordExit(exit);
     const cause = isCrashLoop && exit.hadFlows ? describeCrashLoop(exit) : exit.cause;
@@ -145,6 +158,23 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
     if (!isRenewing) reporter.set("restarting", cause, exit.unfinished?.trace);
     isRenewing = false;
     timer = setTimeout(start, delayMs);
+  }
+
+  /** A module that ends the process while it is loaded would keep the flows from running for good. */
+  function countLoadFailure({ isLoadFailure, cause }: InstanceExit): void {
+    loadFailures = isLoadFailure ? loadFailures + 1 : 0;
+    const { modulesDir, restart } = options;
+    const { safeModeAfter } = restart;
+    if (loadFailures < safeModeAfter || withoutModules !== undefined) return;
+    if (modulesDir === undefined || !hasModules(modulesDir)) return;
+    withoutModules = `without added modules, since it ended ${safeModeAfter} times in a row before it had flows, most recently because ${cause}`;
+    const advice = 'remove the faulty one with "flowgate module remove", then run "flowgate runtime restart"';
+    options.log({ level: "error", message: `the runtime starts ${withoutModules}: ${advice}` }, "runtime");
+  }
+
+  function retryModules(): void {
+    loadFailures = 0;
+    withoutModules = undefined;
   }
 
   function describeCrashLoop({ cause }: InstanceExit): string {
@@ -170,6 +200,7 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
       if (instance === undefined) start();
       else deployNext();
     },
+    retryModules,
     prepareNext() {
       prepared ??= prepare();
     },

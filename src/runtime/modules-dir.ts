@@ -6,6 +6,7 @@ import {
   fstatSync,
   openSync,
   readFileSync,
+  readdirSync,
   realpathSync,
   renameSync,
   writeFileSync,
@@ -68,6 +69,12 @@ export function readModules(directory: string): ModuleSpec[] {
       const installed = readManifest(join(directory, "node_modules", name, "package.json"))["version"] ?? range;
       return { name, version: typeof installed === "string" && isVersionRange(installed) ? installed : undefined };
     });
+}
+
+/** Whether anything is installed in the folder. */
+export function hasModules(modulesDir: string): boolean {
+  const folder = join(modulesDir, "node_modules");
+  return existsSync(folder) && readdirSync(folder).some((name) => !name.startsWith("."));
 }
 
 const maxModules = 200;

@@ -36,6 +36,8 @@ export type InstanceExit = {
   readonly flowsRanMs: number;
   /** Whether the child received flows, which may have caused the exit. */
   readonly hadFlows: boolean;
+  /** Whether it ended without flows, and not because of its port: modules that it loaded may be the cause. */
+  readonly isLoadFailure: boolean;
   /** Whether it was stopped, or killed for a newer deployment. */
   readonly isExpected: boolean;
 };
@@ -79,6 +81,7 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
   let hasRunNodes = false;
   let killed: { readonly cause: string; readonly isExpected: boolean } | undefined;
 
+  let hasListenFailed = false;
   let startSpan: OpenSpan | undefined;
   let deploySpan: OpenSpan | undefined;
 
@@ -88,6 +91,9 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
       if (phase !== "prepared") events.onActivity();
     },
     onFlood: events.onDistrust,
+    onListenFailed() {
+      hasListenFailed = true;
+    },
     onReply(message) {
       if (message.kind === "deployed") handleDeployed(message);
       else if (message.kind === "deploy-started") isDeployStarted ||= message.id === deploymentId;
@@ -102,13 +108,15 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
       if (phase === "starting") startSpan?.end("ended");
       deploySpan?.end("ended");
       exited.resolve();
+      const hadFlows = lastRevision !== undefined || isDeployStarted;
       events.onExit({
         cause: killed?.cause ?? (phase === "stopping" ? "it was stopped" : cause),
         unfinished: isDeployStarted ? unfinished : undefined,
         undelivered: isDeployStarted ? undefined : unfinished,
         lastRevision,
         flowsRanMs: flowsSinceMs === undefined ? 0 : performance.now() - flowsSinceMs,
-        hadFlows: lastRevision !== undefined || isDeployStarted,
+        hadFlows,
+        isLoadFailure: !hadFlows && !hasListenFailed && child.pid !== undefined,
         isExpected: killed?.isExpected ?? phase === "stopping",
       });
     },

@@ -76,6 +76,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       if (isOver()) return pending;
       const waiter = createWaiter(deploymentBudgetMs(revision, options.deadlineMs), wait);
       renewals.request();
+      keeper.retryModules();
       queue.add({ revision: queue.record(revision), type: "full", waiters: new Set([waiter]), trace });
       keeper.deployQueued();
       return waiter.result;

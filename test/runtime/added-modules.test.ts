@@ -89,3 +89,41 @@ describe("modules in the runtime's folder, where they were loaded before", () =>
     );
   });
 });
+
+test.each([
+  ["while it is loaded", `process.exit(7);`, "it exited with code 7"],
+  [
+    "soon after, without flows",
+    `setTimeout(() => process.exit(7), 1); module.exports = () => {};`,
+    "it exited with code 7",
+  ],
+])(
+  "a module that ends the process %s is left out after some times, and tried again by a restart",
+  async (_, code, cause) => {
+    const name = "node-red-contrib-faulty";
+    const manifest = JSON.stringify({ name, version: "1.0.0", "node-red": { nodes: { faulty: "node.js" } } });
+    await using runtime = await runtimeUnderTest(
+      {
+        active: async () => revision(1, endpoint("/ok", `msg.payload = "ok"`)),
+        restart: { backoffMs: 1, maxBackoffMs: 1, safeModeAfter: 2 },
+      },
+      (modulesDir) =>
+        writeFiles(join(modulesDir, "node_modules", name), {
+          "package.json": manifest,
+          "node.js": code,
+          "node.html": "",
+        }),
+    );
+    await runtime.untilState("running");
+    expect(runtime.status().message).toContain(
+      `without added modules, since it ended 2 times in a row before it had flows`,
+    );
+    expect(runtime.status().message).toContain(cause);
+    expect(await runtime.get("/ok")).toBe("ok");
+    await writeFiles(join(runtime.dataDir, "modules", "node_modules", name), {
+      "node.js": "module.exports = () => {};",
+    });
+    await runtime.restart(revision(1, endpoint("/ok", `msg.payload = "ok"`)));
+    expect(runtime.status()).toMatchObject({ state: "running", message: undefined });
+  },
+);

@@ -1,8 +1,11 @@
 import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { openNpmRegistry } from "../test/cli/npm-registry.ts";
+import { runCli } from "../test/cli/run-cli.ts";
 import { deploy, readRuntime } from "../test/e2e/deploy.ts";
 import { endpoint, functionNode, type Node, tab } from "../test/e2e/flow-builders.ts";
 import { eventually, type Service, startService } from "../test/e2e/service.ts";
@@ -54,6 +57,34 @@ export const flowEscapes: readonly FlowEscape[] = [
     control: {
       planted: "a program outside of the sandbox on the port of the collector",
       find: async () => (await takeSecret(["outside"])).gained,
+    },
+  },
+  {
+    name: "npm that is run by the operator",
+    attempt: ({ createFolder }) =>
+      configureNpm(createFolder, async (dataDir, url) => {
+        const { stderr } = await runCli(["module", "install", "wanted", "--registry", url, "--data-dir", dataDir]);
+        if (!stderr.includes("from a git repository")) throw new Error(`the dependency was not refused: ${stderr}`);
+      }),
+    control: {
+      planted: "npm install in the folder of the runtime",
+      async find({ createFolder }) {
+        const { gained } = await configureNpm(createFolder, async (dataDir, url) => {
+          const args = [
+            "install",
+            "--ignore-scripts",
+            "--prefix",
+            join(dataDir, "runtime"),
+            "--registry",
+            url,
+            "wanted",
+          ];
+          const options = { env: { PATH: process.env["PATH"], HOME: dataDir } };
+          // npm reports that this is no git.
+          await new Promise<void>((resolve) => execFile("npm", args, options, () => resolve()));
+        });
+        return gained;
+      },
     },
   },
 ];
@@ -113,6 +144,36 @@ async function takeSecret(programs: readonly "outside"[]): Promise<Attempt> {
   const tried = await readTried();
   const gained = [...tried, ...received].filter((text) => text === secret);
   return { tries: tried.length, gained: gained.slice(0, 1).map(() => "the header of the collector was received") };
+}
+
+/** Flows name a program of theirs as git in a configuration of npm, and the operator installs a module that needs git. */
+async function configureNpm(
+  createFolder: Context["createFolder"],
+  install: (dataDir: string, registry: string) => Promise<void>,
+): Promise<Attempt> {
+  const dependencies = { hidden: "git+ssh://git@127.0.0.1/hidden.git" };
+  await using registry = await openNpmRegistry(() => [
+    { name: "wanted", version: "1.0.0", manifest: { dependencies } },
+  ]);
+  await using service = await startService({ dataDir: await createFolder() });
+  const folder = join(service.dataDir, "runtime");
+  const files = {
+    ".npmrc": `git=${join(folder, "git.sh")}\n`,
+    "package.json": JSON.stringify({ dependencies }),
+    "git.sh": `#!/bin/sh\ntouch ${join(service.dataDir, "operator")}\nexit 1\n`,
+  };
+  await deploy(service, {
+    flows: hostile(`for (const [path, content] of Object.entries(${JSON.stringify(files)})) {
+      load("fs").writeFileSync(path, content, { mode: 0o755 });
+    }`),
+  });
+  const tries = await Promise.all(Object.keys(files).map((path) => readFile(join(folder, path))));
+  await install(service.dataDir, registry.url);
+  const ran = await readFile(join(service.dataDir, "operator")).then(
+    () => true,
+    () => false,
+  );
+  return { tries: tries.length, gained: ran ? ["a program of the flows ran as the operator"] : [] };
 }
 
 /** Flows write code, then are replaced, and the runtime is restarted. Returns what it has loaded. */

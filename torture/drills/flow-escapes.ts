@@ -8,7 +8,7 @@ export const flowEscapes: Drill = {
     "Flows do not become the operator, and a corrective deployment followed by a restart ends all code of the previous flows.",
   method:
     "Each attempt of [flow-escapes.ts](../torture/flow-escapes.ts) is made by flows of a service of its own: they leave code that the next " +
-    "start could load, and more. The check looks for what they have gained. Each has a control, in which the same check is applied to a " +
+    "start could load, configure the npm with which the operator installs modules, and more. The check looks for what they have gained. Each has a control, in which the same check is applied to a " +
     "service in which the fault is planted.",
   limits: "Attempts that need a fault of Node.js or of the kernel are not made.",
   async run(context) {

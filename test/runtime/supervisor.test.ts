@@ -63,7 +63,7 @@ test("never replaces a revision by an older one, in whichever order deployments 
 });
 
 test("reloads the revision that is already running", async () => {
-  await using runtime = await runtimeUnderTest({ entry: ready });
+  await using runtime = await runtimeUnderTest({ entry: ready, freshProcess: "never" });
   await runtime.apply(revision(1, nodes("a")), "nodes");
   await runtime.apply(revision(1, nodes("a")), "reload");
   const { message } = await runtime.untilLogged(/deploy reload/);

@@ -235,7 +235,7 @@ test("prints the response for programs", async () => {
 });
 
 test("exits with 4 and the reason if the flows do not run", async () => {
-  const outcome = await flowgate("deploy", await file(missing));
+  const outcome = await flowgate("deploy", await file(missing), "--force");
   const { rev } = await active();
   expect(outcome).toMatchObject({
     code: 4,
@@ -269,8 +269,34 @@ flowgate: Correct them and deploy again, or deploy the previous ones with flowga
   expect({ code, response: JSON.parse(stdout) }).toMatchObject({ code: 4, response: { outcome: "failed" } });
 });
 
+test("deploys flows that would not run, or that lose credentials, only with --force if nobody is asked", async () => {
+  const { rev } = await active();
+  expect(await flowgate("deploy", await file(missing), "--yes")).toMatchObject({
+    code: 4,
+    stderr: `flowgate: Nothing was deployed. The flows would not run: these node types are not installed: not-installed
+flowgate: Install their modules first, or repeat with --force.
+`,
+  });
+  expect((await active()).rev).toBe(rev);
+  const config = { id: "c", type: "mqtt-broker", name: "plant" };
+  await deploy([...base, { ...config, credentials: { password: "s3cret" } }]);
+  const lost = await flowgate("deploy", await file(base), "--yes");
+  expect(lost).toMatchObject({
+    code: 1,
+    stderr: `flowgate: Nothing was deployed. Credentials would be lost:
+flowgate: mqtt-broker "plant": it is removed, and its credentials are lost: password
+flowgate: Keep the nodes, or repeat with --force.
+`,
+  });
+  expect(await flowgate("deploy", await file(base), "--yes", "--force")).toMatchObject({ code: 0 });
+  expect(await flowgate("deploy", await file([...base, config]), "--yes")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("credentials: + password\n"),
+  });
+});
+
 test("says that a deployment was undone", async () => {
-  const outcome = await flowgate("deploy", await file(missing), "--undo-on-failure");
+  const outcome = await flowgate("deploy", await file(missing), "--undo-on-failure", "--force");
   const { rev, flows } = await active();
   expect(flows).toEqual(base);
   expect(outcome).toMatchObject({

@@ -9,8 +9,8 @@ const tab: Node = { id: "T", type: "tab", label: "T" };
 const secret = { user: "ada", password: "s3cret" };
 const withSecret: Node = { ...broker, credentials: secret };
 
-async function deploy({ send }: FlowsUnderTest, body: object, headers: Record<string, string> = {}): Promise<string> {
-  const reply = await send("POST", "/flows", body, { "service-api-version": "v2", ...headers });
+async function deploy(flows: FlowsUnderTest, body: object, headers: Record<string, string> = {}): Promise<string> {
+  const reply = await flows.send("POST", "/flows", body, { "service-api-version": "v2", ...headers });
   expect(reply).toMatchObject({ status: 200 });
   return (reply.body as { rev: string }).rev;
 }

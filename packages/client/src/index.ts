@@ -26,6 +26,7 @@ export {
   OnFailure,
   type PlanFlowsResponse,
   PlanFlowsResponseSchema,
+  PlanWarningKind,
   type Revision,
   RevisionCause,
   RevisionCauseSchema,

@@ -1,12 +1,13 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/client-action.ts";
-import { addDeploymentFlags, type DeploymentFlags } from "../deployment/flags.ts";
+import { addDeploymentFlags, addForceFlag, type DeploymentFlags } from "../deployment/flags.ts";
 import { addFlowsFlags, type FlowsFlags } from "../deployment/flows-flags.ts";
 import { examples } from "../examples.ts";
 import { usageFailure } from "../failure.ts";
 
 const details = `
-Shows the plan and, in a terminal, asks for confirmation; without a terminal, as in a pipeline, it does not ask. If someone
+Shows the plan and, in a terminal, asks for confirmation; without a terminal, as in a pipeline, it does not ask. Unless it
+asks, it needs --force for flows that would not run or that lose credentials. If someone
 else deploys between the plan and the deployment, nothing is deployed and the exit code is 3. If the flows do not run, it is
 4. Flows that are active already are not deployed again; the exit code is 4 too if they do not run.`;
 
@@ -41,5 +42,5 @@ export function defineDeploy(root: Command): void {
       }),
     );
   addFlowsFlags(command, "[file...]");
-  addDeploymentFlags(command, ["full", "nodes", "flows", "reload"]);
+  addForceFlag(addDeploymentFlags(command, ["full", "nodes", "flows", "reload"]));
 }

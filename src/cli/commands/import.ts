@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/client-action.ts";
-import { addDeploymentFlags } from "../deployment/flags.ts";
+import { addDeploymentFlags, addForceFlag } from "../deployment/flags.ts";
 import type { ImportFlags } from "../deployment/import.ts";
 import { examples } from "../examples.ts";
 
@@ -32,5 +32,5 @@ export function defineImport(root: Command): void {
         await importFolder(context, folder, flags);
       }),
     );
-  addDeploymentFlags(command);
+  addForceFlag(addDeploymentFlags(command));
 }

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { clientAction } from "../client/client-action.ts";
-import { addDeploymentFlags, type DeploymentFlags } from "../deployment/flags.ts";
+import { addDeploymentFlags, addForceFlag, type DeploymentFlags } from "../deployment/flags.ts";
 import { examples } from "../examples.ts";
 
 const details = `
@@ -31,5 +31,5 @@ export function defineSync(root: Command): void {
         await syncFolder(context, folder, flags);
       }),
     );
-  addDeploymentFlags(command, ["flows", "nodes", "full"]);
+  addForceFlag(addDeploymentFlags(command, ["flows", "nodes", "full"]));
 }

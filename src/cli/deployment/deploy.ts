@@ -36,7 +36,9 @@ async function deployPlanned(
 ): Promise<void> {
   const { session, output, connection } = context;
   showPreview(output, `${stylePlan(plan.text, output)}\n`);
-  await confirmDeployment(`Deploy this to ${connection.server}?`, flags);
+  // A reload is how installed modules are found.
+  const harm = flags.type === "reload" ? undefined : plan;
+  await confirmDeployment(`Deploy this to ${connection.server}?`, flags, harm);
   const isMerge = flags.merge === true;
   const request = {
     ...deploymentFields(flags),

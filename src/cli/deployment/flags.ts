@@ -7,6 +7,7 @@ export type DeploymentFlags = {
   readonly wait?: number;
   readonly undoOnFailure?: true;
   readonly yes?: true;
+  readonly force?: true;
 };
 
 /** Which nodes restart. */
@@ -34,6 +35,11 @@ export function addDeploymentFlags(
     .option("--undo-on-failure", "deploy the previous flows again if these fail within --wait (by default 10 seconds)")
     .option("-y, --yes", "do not ask")
     .option(...fullFlag);
+}
+
+/** For commands that plan the deployment. */
+export function addForceFlag(command: Command): Command {
+  return command.option("--force", "without a question, deploy also flows that would not run or that lose credentials");
 }
 
 export function addTypeFlag(

@@ -1,5 +1,6 @@
 import type { Drill } from "./drill.ts";
 import { flowEscapes } from "./drills/flow-escapes.ts";
+import { costlyFlows } from "./drills/costly-flows.ts";
 import { fsync } from "./drills/fsync.ts";
 import { hostileFlows } from "./drills/hostile-flows.ts";
 import { hostileInput } from "./drills/hostile-input.ts";
@@ -28,6 +29,7 @@ export const drills: readonly Drill[] = [
   rollingRestarts,
   hostileFlows,
   flowEscapes,
+  costlyFlows,
   protocolFloods,
   onlyLoopback,
   exhaustion,

@@ -78,6 +78,22 @@ test("while a user's comparison computes, others compare, deploy and merge, and 
   expect((await waiting).status).toBe(200);
 });
 
+test("a conflict that takes too long to describe is reported without its changes, and is not merged", async () => {
+  await using started = await start({ deploymentAnalysisMs: 1 });
+  const { service, admin } = started;
+  const rev = await deploy(service, { flows: [tab("a")] }, "full", admin);
+  await deploy(service, { flows: [tab("a"), tab("b")] }, "full", admin);
+  const mine = { flows: [tab("a"), tab("c")], rev };
+  const { status, body } = await tryDeploy(service, mine, "full", admin);
+  expect([status, JSON.parse(body)]).toMatchObject([409, { code: "version_mismatch", active: { user: "admin" } }]);
+  expect(JSON.parse(body)).not.toHaveProperty("changes");
+  const merged = await tryDeploy(service, mine, "full", { ...admin, "service-deployment-merge": "true" });
+  expect([merged.status, merged.json()]).toMatchObject([
+    429,
+    { code: "limit_exceeded", message: expect.stringMatching(/^merging these flows .*limits\.deploymentAnalysisMs/) },
+  ]);
+});
+
 test("the deadline of the caller ends a comparison", async () => {
   await using started = await start({ analysisMs: hourMs });
   const { service, reader } = started;

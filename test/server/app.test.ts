@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import http from "node:http";
+import http2 from "node:http2";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { create, toBinary } from "@bufbuild/protobuf";
@@ -420,4 +421,15 @@ test("accepts a request target in absolute form", async () => {
   expect(await ask(`${service.url}/healthz`)).toEqual([200, '{"status":"ok"}']);
   expect(await ask(`${service.url}/auth/login`)).toEqual([200, expect.stringContaining('"type":"GET ')]);
   expect(await ask("HTTP://else.where?x")).toEqual([404, expect.stringContaining("not_found")]);
+});
+
+test("every response forbids browsers to guess its type, over both versions of HTTP", async () => {
+  await using service = await open();
+  for (const path of ["/healthz", "/auth/login", "/unknown", "/flowgate.v1.AuthService/RevokeToken"]) {
+    expect((await fetch(`${service.url}${path}`)).headers.get("x-content-type-options")).toBe("nosniff");
+    const client = http2.connect(service.url);
+    const [headers] = (await once(client.request({ ":path": path }), "response")) as [http2.IncomingHttpHeaders];
+    expect(headers["x-content-type-options"]).toBe("nosniff");
+    client.destroy();
+  }
 });

@@ -121,6 +121,7 @@ export class Http1Exchange implements Exchange {
     if (this.#connection.mustClose()) {
       response.shouldKeepAlive = false;
     }
+    headers["x-content-type-options"] = "nosniff";
     response.writeHead(status, headers as OutgoingHttpHeaders);
     if (body !== undefined && typeof body !== "string" && !(body instanceof Uint8Array)) {
       void sendStream(body, response, () => this.#addTrailers(trailers)).then(() => this.#drainBody());

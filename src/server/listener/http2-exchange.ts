@@ -138,6 +138,7 @@ export class Http2Exchange implements Exchange {
     const encoding = describeBody(response, this.method);
     // Connection-specific fields are not allowed (RFC 9113, section 8.2.2).
     delete headers["connection"];
+    headers["x-content-type-options"] = "nosniff";
     const head = headers as OutgoingHttpHeaders;
     head[":status"] = status;
     if (trailers !== undefined) {

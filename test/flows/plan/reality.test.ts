@@ -15,7 +15,7 @@ let runtime: OpenedRuntime;
 let seq = 0;
 beforeAll(async () => {
   // On a busy machine, the flows would be suspected of blocking the event loop, and be deployed to a new process.
-  runtime = await runtimeUnderTest({ unresponsiveMs: 30_000 }, installProbe);
+  runtime = await runtimeUnderTest({ unresponsiveMs: 30_000, freshProcess: "never" }, installProbe);
 });
 afterAll(() => runtime[Symbol.asyncDispose]());
 

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { type OutcomeRecorder, openOutcomeRecorder } from "./deployments/outcome-recorder.ts";
@@ -43,6 +43,7 @@ export async function openRuntimes(
         modulesDir: options.runtime.modules ? join(options.dataDir, modulesDirName) : undefined,
         processFile,
         protectedPorts,
+        hidden: findHidden(options),
         active: async () => store.flows.active(),
         log: createRuntimeLog(log),
         logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
@@ -59,6 +60,12 @@ export async function openRuntimes(
   await probations.resume();
   stack.use(openRetention(store.flows, toRetention(options.history), log));
   return { runtime, allRuntimes, outcomes, probations };
+}
+
+/** The paths of the service, if isolated flows could see them. */
+function findHidden({ dataDir, tls }: Options): string[] {
+  const files = [process.env["FLOWGATE_CONFIG"], tls?.keyFile];
+  return [dataDir, ...files.flatMap((path) => path || [])].map((path) => resolve(path));
 }
 
 /** Writes the log of the runtime and the flows to the log of the service. `source` marks the lines as untrusted. */

@@ -74,6 +74,9 @@ test("has a default for everything", () => {
       deadlineMs: 30_000,
       nodeCloseTimeoutMs: 5000,
       freshProcess: "full",
+      isolate: "auto",
+      user: 65_531,
+      limits: { processes: 512, openFiles: 65_536, fileSizeMb: 4_096 },
       restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
       network: { deny: [] },
       allow: {

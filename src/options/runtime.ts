@@ -58,6 +58,32 @@ export const runtime = z.strictObject({
     .describe(
       "Which deployments start in a new process, which ends all code of the previous flows and discards their context in memory: `never`, `full` (deployments that restart all nodes: `full` and `reload`) or `always`. A process in which no node has run is not replaced. Regardless of this option, a deployment does so if the previous flows have blocked the event loop for a second, flooded the log, used up their share of the connections and calls of the service, or failed too many logins.",
     ),
+  isolate: z
+    .enum(["auto", "required", "off"], "must be one of: auto, required, off")
+    .default(runtimeDefaults.isolate)
+    .describe(
+      "Whether the operating system isolates the flows from the service, with the processes that they start: `auto`, as far as this machine permits; `required`, or the service does not start; `off`. The log and `flowgate status` name what is in force. Linux only.",
+    ),
+  user: wholeNumber(1, 4_294_967_294)
+    .default(runtimeDefaults.user)
+    .describe(
+      "Id of the user and group of the flows, if the service may change them, as root can. No account is needed. Services on one machine that must not reach the files of each other's flows need different ones.",
+    ),
+  limits: z
+    .strictObject({
+      processes: wholeNumber(64, 1_000_000)
+        .default(runtimeDefaults.limits.processes)
+        .describe("Maximum number of processes and threads of the flows, if they are isolated."),
+      openFiles: wholeNumber(256, 1_048_576)
+        .default(runtimeDefaults.limits.openFiles)
+        .describe(
+          "Maximum number of open files and sockets of each process of the flows; not more than the service may have.",
+        ),
+      fileSizeMb: wholeNumber(1, 1_048_576)
+        .default(runtimeDefaults.limits.fileSizeMb)
+        .describe("Maximum size in MiB of a file that flows write. A process that exceeds it is ended."),
+    })
+    .prefault({}),
   restart: z
     .strictObject({
       backoffMs: milliseconds
@@ -96,7 +122,7 @@ export const runtime = z.strictObject({
         ),
       childProcess: flag
         .default(false)
-        .describe("Permits flows to start processes (exec node). These processes are not sandboxed."),
+        .describe("Permits flows to start processes (exec node). Only `runtime.isolate` restricts these processes."),
       worker: flag
         .default(false)
         .describe("Permits flows to start worker threads. Most restrictions of the sandbox do not apply to them."),

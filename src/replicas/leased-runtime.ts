@@ -1,4 +1,5 @@
 import { createListeners } from "../listeners.ts";
+import type { Boundary } from "../runtime/boundary.ts";
 import { pending } from "../runtime/deployment.ts";
 import { type Fence, msUntil } from "../runtime/fence.ts";
 import { readFlowRuntime } from "../runtime/flow-runtime.ts";
@@ -11,13 +12,15 @@ type LeasedRuntimeOptions = {
   readonly keeper: LeaseKeeper;
   /** Opens a runtime that runs the newest revision. */
   readonly open: (fence: Fence) => Runtime;
+  /** What isolates the flows. */
+  readonly boundary?: Boundary | undefined;
   readonly log: RuntimeOptions["log"];
 };
 
 type Opened = { readonly fence: Fence; readonly runtime: Runtime; readonly subscriptions: DisposableStack };
 
 /** Runs flows while this replica holds the lease. Disposing stops them, then releases the lease. */
-export function openLeasedRuntime({ keeper, open, log }: LeasedRuntimeOptions): Runtime {
+export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntimeOptions): Runtime {
   const flowRuntime = readFlowRuntime();
   const changes = createListeners<void>();
   const results = createListeners<RevisionResult>();
@@ -88,6 +91,7 @@ export function openLeasedRuntime({ keeper, open, log }: LeasedRuntimeOptions): 
         state: reporter.state,
         httpPort: 0,
         message: reporter.message,
+        boundary,
       },
     processStats() {
       const { restarts, heartbeatAgeMs } = opened?.runtime.processStats() ?? { restarts: 0, heartbeatAgeMs: 0 };

@@ -1,8 +1,9 @@
 import type { Logger } from "pino";
 import { createDisabledRuntime } from "../runtime/disabled-runtime.ts";
-import type { RuntimeOptions } from "../runtime/options.ts";
+import { type RuntimeOptions, completeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { openRuntime } from "../runtime/supervisor.ts";
+import { prepareUserDir } from "../runtime/user-dir.ts";
 import type { Cluster, ReplicaStatus } from "../store/cluster.ts";
 import { openLeaseKeeper } from "./lease-keeper.ts";
 import { openLeasedRuntime } from "./leased-runtime.ts";
@@ -20,9 +21,12 @@ type Mode = {
 export function openRuntimeByMode(options: RuntimeOptions, { mode, leaseMs, cluster, log }: Mode): Runtime {
   if (mode === "none") return createDisabledRuntime(options.log);
   if (mode === "each" || cluster === undefined) return openRuntime(options);
+  // Now, so that the service does not start without a boundary that is required.
+  const { launcher } = completeOptions({ ...options, dir: prepareUserDir(options.dir) });
   return openLeasedRuntime({
     keeper: openLeaseKeeper({ cluster, leaseMs, log }),
-    open: (fence) => openRuntime({ ...options, fence }),
+    open: (fence) => openRuntime({ ...options, launcher, fence }),
+    boundary: launcher,
     log: options.log,
   });
 }

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { findProgram, signalOf } from "./boundary.ts";
 import { openChildChannel } from "./child-channel.ts";
 import { readOutput } from "./child-output.ts";
 import { formatDeadline } from "./fence.ts";
@@ -34,8 +35,8 @@ export type ChildEvents = {
 };
 
 export type RuntimeProcess = {
-  /** Undefined if it could not be started. */
-  readonly pid: number | undefined;
+  /** The process that runs the flows. Undefined if it could not be started, or while its namespaces are created. */
+  pid(): number | undefined;
   send(message: ToChild, payload?: Uint8Array): void;
   /** Sends SIGKILL: a process with a blocked event loop does not handle SIGTERM. */
   kill(): void;
@@ -48,7 +49,7 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   /** The first cause that the child reported, or that the channel shows. It is more specific than the exit code. */
   let cause: string | undefined;
   const exited = onceOnly((exit: string) => events.onExit(cause ?? exit));
-  const notStarted: RuntimeProcess = { pid: undefined, send: ignore, kill: ignore };
+  const notStarted: RuntimeProcess = { pid: () => undefined, send: ignore, kill: ignore };
 
   let child: ChildProcess;
   try {
@@ -127,24 +128,27 @@ export function spawnChild(options: CompleteOptions, events: ChildEvents): Runti
   options.protectedPorts.all().forEach(protectPort);
   const additions = options.protectedPorts.onAdded(protectPort);
 
-  // A child without its channel can't be controlled.
-  void channel.closed.then(() => kill(child));
+  // A child without its channel can't be controlled. In namespaces, what has started it reports its exit a little later.
+  const exitReportMs = options.launcher.level === "namespaces" ? 500 : 0;
+  void channel.closed.then(() => (exitReportMs > 0 ? delay(exitReportMs) : undefined)).then(() => kill(child));
 
   child.on("exit", (code, signal) => {
     renewals?.[Symbol.dispose]();
     additions[Symbol.dispose]();
     // The processes that flows have spawned are in its process group.
     if (options.allow.childProcess) killGroup(child);
+    const ended = signalOf(code, options.launcher) ?? signal;
     // Waits for the last messages, for a limited time: a process that a flow has spawned can keep the channel open.
     void Promise.race([channel.closed, delay(500, undefined, { ref: false })]).then(() => {
       channel.close();
       budget.flush();
-      exited(signal === null ? `it exited with code ${code}` : `it was ended by ${signal}`);
+      exited(ended === null ? `it exited with code ${code}` : `it was ended by ${ended}`);
     });
   });
 
+  let program: number | undefined;
   return {
-    pid: child.pid,
+    pid: () => (program ??= findProgram(child.pid, options.launcher)),
     send: (message, payload) => channel.send(message, payload),
     kill: () => kill(child),
   };
@@ -156,7 +160,7 @@ function spawnWith({ entry, dir, allow, maxOldSpaceMb, fence, launcher }: Comple
     ...(maxOldSpaceMb === undefined ? [] : [`--max-old-space-size=${maxOldSpaceMb}`]),
   ];
   const [program = process.execPath, ...args] = [
-    ...launcher,
+    ...launcher.command,
     process.execPath,
     ...launchArguments(flags, fileURLToPath(entry)),
   ];

@@ -14,7 +14,7 @@ export function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
     apply: async () => pending,
     restart: async () => pending,
     distrust() {},
-    status: () => ({ ...flowRuntime, state: reporter.state, httpPort: 0, message: undefined }),
+    status: () => ({ ...flowRuntime, state: reporter.state, httpPort: 0, message: undefined, boundary: undefined }),
     processStats: () => ({ restarts: 0, heartbeatAgeMs: 0 }),
     processId: () => undefined,
     nodeTypes: () => undefined,

@@ -26,8 +26,8 @@ export type CredentialEntries = readonly (readonly [nodeId: string, set: readonl
 /** The first message: the child loads the flow runtime. */
 export type Initialize = {
   readonly kind: "initialize";
-  /** The process id of the parent. */
-  readonly parentPid: number;
+  /** The process id of the parent; absent if the child can't see it. */
+  readonly parentPid?: number;
   readonly userDir: string;
   /** The folder of added modules; absent: none are loaded. */
   readonly modulesDir?: string;

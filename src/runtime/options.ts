@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { programFile } from "../program-file.ts";
 import type { Revision } from "../store/revision.ts";
 import type { BackoffLimits } from "./backoff.ts";
-import { findDeathSignalCommand } from "./death-signal.ts";
+import { type Launcher, findLauncher } from "./boundary.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
@@ -22,6 +22,16 @@ export type SandboxPermissions = {
   readonly nativeAddons?: boolean;
   /** Names of environment variables that are passed to the flows. */
   readonly env?: readonly string[];
+};
+
+/** What the processes of the flows may use together with others of their user, or each on its own. */
+type ProcessLimits = {
+  /** Processes and threads of their user in the user namespace. */
+  readonly processes: number;
+  /** File descriptors of one process. */
+  readonly openFiles: number;
+  /** The size of one file. */
+  readonly fileSizeMb: number;
 };
 
 export type RuntimeOptions = {
@@ -48,6 +58,13 @@ export type RuntimeOptions = {
   /** Time limit for a node to close. Defaults to 5 s. */
   readonly nodeCloseTimeoutMs?: number;
   readonly allow?: SandboxPermissions;
+  /** Whether the operating system isolates the flows: where it can, always, or never. Defaults to `auto`. */
+  readonly isolate?: "auto" | "required" | "off";
+  /** The user and group of the flows where the service may change them. Defaults to 65531. */
+  readonly user?: number;
+  readonly limits?: Partial<ProcessLimits>;
+  /** Absolute paths of the service that flows must not see. Defaults to none besides its configuration. */
+  readonly hidden?: readonly string[];
   /** Which deployments start in a new process, besides those that `Runtime.distrust` describes. Defaults to `full`. */
   readonly freshProcess?: "never" | "full" | "always";
   /** What flows may connect to. Defaults to everything except `protectedPorts`. */
@@ -60,19 +77,20 @@ export type RuntimeOptions = {
   readonly fence?: Fence | undefined;
   /** Where the child's process is noted for `endLeftovers`. Flows must not have access to it. Absent: it is not noted. */
   readonly processFile?: string | undefined;
+  /** What starts the child's program. Defaults to the strongest boundary that `isolate` permits, see boundary.ts. */
+  readonly launcher?: Launcher;
   /** The program of the child, which implements the protocol of messages.ts. Defaults to `child/main.ts`. */
   readonly entry?: URL;
 };
 
 export type CompleteOptions = Required<
-  Omit<RuntimeOptions, "modulesDir" | "maxOldSpaceMb" | "fence" | "processFile" | "allow" | "restart">
+  Omit<RuntimeOptions, "modulesDir" | "maxOldSpaceMb" | "fence" | "processFile" | "allow" | "restart" | "limits">
 > & {
   readonly modulesDir: string | undefined;
   readonly maxOldSpaceMb: number | undefined;
   readonly fence: Fence | undefined;
   readonly processFile: string | undefined;
-  /** The command that starts the child's program, see death-signal.ts. */
-  readonly launcher: readonly string[];
+  readonly limits: ProcessLimits;
   readonly restart: BackoffLimits;
   readonly allow: Required<SandboxPermissions>;
 };
@@ -83,6 +101,9 @@ export const runtimeDefaults = {
   deadlineMs: 30_000,
   nodeCloseTimeoutMs: 5_000,
   freshProcess: "full",
+  isolate: "auto",
+  user: 65_531,
+  limits: { processes: 512, openFiles: 65_536, fileSizeMb: 4_096 },
   restart: { backoffMs: 100, maxBackoffMs: 10_000, shortLifeMs: 30_000, safeModeAfter: 5 },
   allow: {
     fileSystemRead: [],
@@ -95,7 +116,7 @@ export const runtimeDefaults = {
 } as const;
 
 export function completeOptions(options: RuntimeOptions): CompleteOptions {
-  return {
+  const complete: Omit<CompleteOptions, "launcher"> = {
     logLevel: "info",
     readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,
@@ -103,12 +124,13 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
     maxOldSpaceMb: undefined,
     fence: undefined,
     processFile: undefined,
-    launcher: findDeathSignalCommand(),
     entry: programFile("runtime/child/main"),
     network: { deny: [] },
+    hidden: [],
     protectedPorts: createProtectedPorts(),
     ...runtimeDefaults,
     ...options,
+    limits: { ...runtimeDefaults.limits, ...options.limits },
     restart: { ...runtimeDefaults.restart, ...options.restart },
     allow: {
       ...runtimeDefaults.allow,
@@ -121,4 +143,5 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
       fileSystemWrite: (options.allow?.fileSystemWrite ?? []).map((path) => resolve(path)),
     },
   };
+  return { ...complete, launcher: options.launcher ?? findLauncher(complete) };
 }

@@ -44,7 +44,7 @@ export type InstanceExit = {
 
 /** One process of the flow runtime, to its exit. */
 export type RuntimeInstance = {
-  readonly processId: number | undefined;
+  processId(): number | undefined;
   /** Opens the port of HTTP-in nodes, which no other process may have then. `trace` is the parent of the span of the start. */
   start(trace: Context): void;
   /** Whether it can receive a deployment now. */
@@ -160,7 +160,7 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
   }
 
   return {
-    processId: child.pid,
+    processId: () => child.pid(),
     start(trace) {
       startSpan = beginSpan(trace, "runtime.boot");
       enter("starting");
@@ -202,18 +202,12 @@ function describeFailedNodes(nodes: readonly string[]): string | undefined {
   return nodes.length === 0 ? undefined : `nodes logged errors while they were started: ${nodes.join(", ")}`;
 }
 
-function initializeMessage({
-  dir,
-  modulesDir,
-  nodeCloseTimeoutMs,
-  logLevel,
-  allow,
-  network,
-  fence,
-}: CompleteOptions): Initialize {
+function initializeMessage(options: CompleteOptions): Initialize {
+  const { dir, modulesDir, nodeCloseTimeoutMs, logLevel, allow, network, fence, launcher } = options;
   return {
     kind: "initialize",
-    parentPid: process.pid,
+    // A process in namespaces ends with the first one there, which ends with this one.
+    ...(launcher.level !== "namespaces" && { parentPid: process.pid }),
     userDir: dir,
     ...(modulesDir !== undefined && { modulesDir }),
     nodeCloseTimeoutMs,

@@ -1,6 +1,7 @@
 import type { Context } from "@opentelemetry/api";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
+import type { Boundary } from "./boundary.ts";
 
 /**
  * `failed`: the last result of the flows is `failed`. `restarting`: its process exited and will be restarted.
@@ -29,6 +30,8 @@ export type RuntimeStatus = {
   readonly httpPort: number;
   /** Why the newest revision is not running; undefined if it is. */
   readonly message: string | undefined;
+  /** What isolates the flows; undefined if there are none here. */
+  readonly boundary?: Boundary | undefined;
 };
 
 export type RuntimeProcessStats = {

@@ -68,15 +68,16 @@ export function sandboxEnvironment(allow: Required<SandboxPermissions>): NodeJS.
   return Object.fromEntries(entries);
 }
 
-function programFiles(program: string): string[] {
+/** The files and directories that the program consists of, as far as they are known. */
+export function programFiles(program: string): string[] {
   const flowRuntime = createRequire(import.meta.url).resolve("@node-red/runtime");
   const above = [program, realpathSync(import.meta.filename), realpathSync(flowRuntime)].flatMap(directoriesAbove);
   const packages = above.map((directory) => join(directory, "node_modules"));
   const manifests = directoriesAbove(program).map((directory) => join(directory, "package.json"));
   const found = [...packages, ...manifests].filter((path) => existsSync(path));
-  // From source, a package that the program imports is a link that leads out of node_modules.
+  // Packages that are links, which lead out of node_modules: from source the first one, and the one that stands in for npm.
   const linked = packages
-    .map((directory) => join(directory, "@flowgate/transcoding"))
+    .flatMap((directory) => [join(directory, "@flowgate/transcoding"), join(directory, "npm")])
     .filter((path) => existsSync(path));
   return [...new Set([dirname(program), programFolder, ...found, ...linked.map((path) => realpathSync(path))])];
 }

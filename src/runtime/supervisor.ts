@@ -1,5 +1,6 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../listeners.ts";
+import { logBoundary } from "./boundary.ts";
 import { createWaiter, deploymentBudgetMs, includesDeployment, pending, resolveWaiters } from "./deployment.ts";
 import { createDeploymentQueue } from "./deployment-queue.ts";
 import { readFlowRuntime } from "./flow-runtime.ts";
@@ -18,11 +19,7 @@ import { prepareUserDir } from "./user-dir.ts";
  */
 export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
   const options = openFolders(runtimeOptions);
-  if (options.launcher.length === 0) {
-    const message =
-      "setpriv of util-linux is missing or can't start programs: a hostile flow can keep running after the service is killed. On Linux, install util-linux, or permit setpriv to start programs";
-    options.log({ level: "warn", message }, "runtime");
-  }
+  logBoundary(options);
   const flowRuntime = readFlowRuntime();
   const queue = createDeploymentQueue();
   const renewals = createRenewals(options);
@@ -85,18 +82,20 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       const instance = keeper.current();
       if (!renewals.distrust(reason, 0) || instance === undefined || reporter.state === "stopped") return;
       // Its flows would take the CPU from the operators and from the next process.
-      if (instance.processId !== undefined) lowerPriority(instance.processId);
+      const processId = instance.processId();
+      if (processId !== undefined) lowerPriority(processId);
       // Once: it may exit, for example because there is not enough memory.
       keeper.prepareNext();
     },
     processStats: () => keeper.stats(),
-    processId: () => keeper.current()?.processId,
+    processId: () => keeper.current()?.processId(),
     nodeTypes: () => keeper.nodeTypes(),
     status: () => ({
       ...flowRuntime,
       state: reporter.state,
       httpPort: keeper.httpPort(),
       message: reporter.message,
+      boundary: options.launcher,
     }),
     onChange: (listener) => reporter.onChange(listener),
     lastResult: () => lastResult,

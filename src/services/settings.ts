@@ -5,6 +5,8 @@ import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import {
   type GetSettingsResponse,
   GetSettingsResponseSchema,
+  IsolationLevel,
+  type IsolationSchema,
   type ReplicaSchema,
   RuntimeMode,
   RuntimeState as RuntimeStateMessage,
@@ -13,6 +15,7 @@ import {
 import { method as methodExtension } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
 import { type Principal, principalKey } from "../auth/principal.ts";
 import { outcomes } from "../deployments/revision-message.ts";
+import type { Boundary, BoundaryLevel } from "../runtime/boundary.ts";
 import type { Runtime, RuntimeState, RuntimeStatus } from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
 
@@ -31,6 +34,13 @@ const modes: Readonly<Record<Replica["mode"], RuntimeMode>> = {
   each: RuntimeMode.EACH,
   one: RuntimeMode.ONE,
   none: RuntimeMode.NONE,
+};
+
+const levels: Readonly<Record<BoundaryLevel, IsolationLevel>> = {
+  none: IsolationLevel.NONE,
+  process: IsolationLevel.PROCESS,
+  user: IsolationLevel.USER,
+  namespaces: IsolationLevel.NAMESPACES,
 };
 
 /** The API versions that the .proto file declares. */
@@ -72,26 +82,35 @@ export function settingsService({ version, runtime, cluster }: SettingsOptions):
   };
 }
 
-/** Name and version do not change. */
+/** The others do not change. */
 function isSame(one: RuntimeStatus, other: RuntimeStatus): boolean {
   return one.state === other.state && one.httpPort === other.httpPort && one.message === other.message;
 }
 
 function toResponse(
   version: string,
-  { state, message, ...status }: RuntimeStatus,
+  { state, message, boundary, ...status }: RuntimeStatus,
   { username, permissions }: Principal,
   replicas: readonly Replica[],
 ): GetSettingsResponse {
   return create(GetSettingsResponseSchema, {
     version,
     apiVersions,
-    runtime: { ...status, state: states[state], ...(message === undefined ? {} : { message }) },
+    runtime: {
+      ...status,
+      state: states[state],
+      ...(message !== undefined && { message }),
+      ...(boundary !== undefined && { isolation: toIsolation(boundary) }),
+    },
     ...(username === undefined ? {} : { user: { username, permissions: [...permissions] } }),
     replicas: replicas
       .toSorted((one, other) => one.name.localeCompare(other.name))
       .map((replica) => toReplica(replica)),
   });
+}
+
+function toIsolation({ level, user, message }: Boundary): MessageInitShape<typeof IsolationSchema> {
+  return { level: levels[level], ...(user !== undefined && { user }), ...(message !== undefined && { message }) };
 }
 
 function toReplica(replica: Replica): MessageInitShape<typeof ReplicaSchema> {

@@ -48,7 +48,7 @@ describe.runIf(process.platform === "linux")("after kill -9 of the service", () 
   test("without a parent-death signal, the next start ends a runtime that has survived", async () => {
     await using service = await startService({ env: { PATH: "/nonexistent" } });
     expect(service.log()).toMatch(
-      /"setpriv of util-linux is missing or can't start programs: a hostile flow can keep running/,
+      /setpriv of util-linux is missing or can't start programs; a hostile flow can keep running/,
     );
     await deploy(service, { flows: surviving("") });
     await service.untilLogged(/the flow is on its own/);

@@ -178,18 +178,23 @@ export async function eventually<T>(look: () => Promise<T>, withinMs = 60_000): 
 }
 
 /** Whether a process exists and is not a zombie. */
-async function readStat(pid: number): Promise<{ parent: number } | undefined> {
+async function readStat(pid: number): Promise<{ name: string; parent: number } | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  const [, state, parent] = /\) (\S) (\d+)/.exec(stat) ?? [];
-  return state === undefined || state === "Z" ? undefined : { parent: Number(parent) };
+  const [, name = "", state, parent] = /\((.*)\) (\S) (\d+)/s.exec(stat) ?? [];
+  return state === undefined || state === "Z" ? undefined : { name, parent: Number(parent) };
 }
 
 export async function isRunning(pid: number): Promise<boolean> {
   return (await readStat(pid)) !== undefined;
 }
 
+/** The child processes; those in namespaces instead of bubblewrap, which has started them. */
 async function childrenOf(parent: number): Promise<number[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
   const stats = await Promise.all(pids.map(async (pid) => ({ pid, stat: await readStat(pid) })));
-  return stats.filter(({ stat }) => stat?.parent === parent).map(({ pid }) => pid);
+  const within = (pid: number): number[] =>
+    stats
+      .filter(({ stat }) => stat?.parent === pid)
+      .flatMap((child) => (child.stat?.name === "bwrap" ? within(child.pid) : [child.pid]));
+  return within(parent);
 }

@@ -67,8 +67,8 @@ async function untilActed(runtime: OpenedRuntime, afterMs: number): Promise<true
 }
 
 async function pidOf(runtime: OpenedRuntime): Promise<number> {
-  const { message } = await runtime.untilLogged(/^pid \d+/);
-  return Number(message.slice("pid ".length));
+  await runtime.untilLogged(/^pid \d+/);
+  return runtime.processId() ?? 0;
 }
 
 async function untilPassed(deadline: Instant): Promise<void> {

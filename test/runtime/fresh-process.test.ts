@@ -54,7 +54,12 @@ test("by default, a deployment that restarts all nodes starts in a new process, 
 });
 
 test("the first deployment after the start of the process stays in it", async () => {
-  await using runtime = await runtimeUnderTest({ entry: fixture("ready"), freshProcess: "always" });
+  await using runtime = await runtimeUnderTest({
+    entry: fixture("ready"),
+    freshProcess: "always",
+    // In namespaces, the id of the process is known only when it has started.
+    isolate: "off",
+  });
   const before = runtime.processId();
   await runtime.apply(revision(1, [node("a")]), "full");
   expect(runtime.processId()).toBe(before);
@@ -123,7 +128,8 @@ describe.runIf(process.platform === "linux")("the process of a deployment after 
 
   /** A runtime that runs revision 1, and the process in which the next deployment starts. */
   async function distrusting(): Promise<{ runtime: OpenedRuntime; next: number }> {
-    const runtime = await running();
+    // In namespaces, the noted process is the one that has started that of the flows.
+    const runtime = await running({ isolate: "off" });
     runtime.distrust("it is a test");
     runtime.distrust("it is a test");
     const [current, next = 0, ...others] = await readProcesses(runtime);

@@ -56,7 +56,7 @@ describe.runIf(process.platform === "linux")("a process that is noted in a file"
 
   test("is the flow runtime's", async () => {
     const processFile = join(directory, "runtime");
-    await using runtime = await runtimeUnderTest({ processFile });
+    await using runtime = await runtimeUnderTest({ processFile, isolate: "off" });
     await runtime.untilState("running");
     expect(await readFile(processFile, "latin1")).toMatch(new RegExp(`^${runtime.processId()} \\d+ pid:\\[\\d+\\] `));
     await endLeftovers(processFile, log);

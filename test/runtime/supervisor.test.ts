@@ -18,7 +18,8 @@ test("runs the newest revision of the store after the start", async () => {
 });
 
 test("creates the directories of files and modules with access for its owner only", async () => {
-  await using runtime = await runtimeUnderTest({ entry: ready });
+  // Another user, as whom flows run, can read modules.
+  await using runtime = await runtimeUnderTest({ entry: ready, isolate: "off" });
   expect((await stat(`${runtime.dataDir}/runtime`)).mode & 0o777).toBe(0o700);
   expect((await stat(`${runtime.dataDir}/modules`)).mode & 0o777).toBe(0o700);
 });
@@ -201,8 +202,7 @@ test("kill ends a child that is still stopping", async () => {
   const limits = { nodeCloseTimeoutMs: hour, unresponsiveMs: hour };
   const runtime = await runtimeUnderTest({ entry: fixture("ignores-stop"), ...limits });
   await runtime.untilState("running");
-  // The fixture reports its process id as its port.
-  const pid = runtime.status().httpPort;
+  const pid = runtime.processId() ?? 0;
   const stopped = runtime[Symbol.asyncDispose]();
   runtime.kill();
   await stopped;
@@ -212,8 +212,7 @@ test("kill ends a child that is still stopping", async () => {
 test("kills a child that ignores the request to stop when it is disposed", async () => {
   const runtime = await runtimeUnderTest({ entry: fixture("ignores-stop"), nodeCloseTimeoutMs: 0 });
   await runtime.untilState("running");
-  // The fixture reports its process id as its port.
-  const pid = runtime.status().httpPort;
+  const pid = runtime.processId() ?? 0;
   await runtime[Symbol.asyncDispose]();
   expect(() => process.kill(pid, 0)).toThrow("ESRCH");
   expect(runtime.status().state).toBe("stopped");

@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/settings.proto.
  */
 export const file_flowgate_v1_settings: GenFile = /*@__PURE__*/
-  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IqwBChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyEiYKCHJlcGxpY2FzGAUgAygLMhQuZmxvd2dhdGUudjEuUmVwbGljYSKPAQoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSKAoFc3RhdGUYAyABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSGQoJaHR0cF9wb3J0GAQgASgFQgbygRkCKAESFAoHbWVzc2FnZRgFIAEoCUgAiAEBQgoKCF9tZXNzYWdlIpMCCgdSZXBsaWNhEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRImCgRtb2RlGAMgASgOMhguZmxvd2dhdGUudjEuUnVudGltZU1vZGUSKAoFc3RhdGUYBCABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSCwoDcmV2GAUgASgJEi8KB291dGNvbWUYBiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIPCgdtZXNzYWdlGAcgASgJEhQKBHNlbGYYCCABKAhCBvKBGQIoARIyCg5sYXN0X3NlZW5fdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiNQoEVXNlchIQCgh1c2VybmFtZRgBIAEoCRIbCgtwZXJtaXNzaW9ucxgCIAMoCUIG8oEZAigBKv8CCgxSdW50aW1lU3RhdGUSHQoZUlVOVElNRV9TVEFURV9VTlNQRUNJRklFRBAAEioKFlJVTlRJTUVfU1RBVEVfU1RBUlRJTkcQARoO8oEZCgoIc3RhcnRpbmcSKAoVUlVOVElNRV9TVEFURV9SVU5OSU5HEAIaDfKBGQkKB3J1bm5pbmcSJgoUUlVOVElNRV9TVEFURV9GQUlMRUQQAxoM8oEZCAoGZmFpbGVkEi4KGFJVTlRJTUVfU1RBVEVfUkVTVEFSVElORxAEGhDygRkMCgpyZXN0YXJ0aW5nEiIKElJVTlRJTUVfU1RBVEVfU0FGRRAFGgrygRkGCgRzYWZlEigKFVJVTlRJTUVfU1RBVEVfU1RPUFBFRBAGGg3ygRkJCgdzdG9wcGVkEigKFVJVTlRJTUVfU1RBVEVfU1RBTkRCWRAHGg3ygRkJCgdzdGFuZGJ5EioKFlJVTlRJTUVfU1RBVEVfRElTQUJMRUQQCBoO8oEZCgoIZGlzYWJsZWQqkgEKC1J1bnRpbWVNb2RlEhwKGFJVTlRJTUVfTU9ERV9VTlNQRUNJRklFRBAAEiEKEVJVTlRJTUVfTU9ERV9FQUNIEAEaCvKBGQYKBGVhY2gSHwoQUlVOVElNRV9NT0RFX09ORRACGgnygRkFCgNvbmUSIQoRUlVOVElNRV9NT0RFX05PTkUQAxoK8oEZBgoEbm9uZTKMAQoPU2V0dGluZ3NTZXJ2aWNlEnkKC0dldFNldHRpbmdzEh8uZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXF1ZXN0GiAuZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXNwb25zZSInkAIBwoIZDxoNc2V0dGluZ3MucmVhZILT5JMCCxIJL3NldHRpbmdzQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
+  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IqwBChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyEiYKCHJlcGxpY2FzGAUgAygLMhQuZmxvd2dhdGUudjEuUmVwbGljYSK6AQoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSKAoFc3RhdGUYAyABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSGQoJaHR0cF9wb3J0GAQgASgFQgbygRkCKAESFAoHbWVzc2FnZRgFIAEoCUgAiAEBEikKCWlzb2xhdGlvbhgGIAEoCzIWLmZsb3dnYXRlLnYxLklzb2xhdGlvbkIKCghfbWVzc2FnZSJ1CglJc29sYXRpb24SKgoFbGV2ZWwYASABKA4yGy5mbG93Z2F0ZS52MS5Jc29sYXRpb25MZXZlbBIRCgR1c2VyGAIgASgNSACIAQESFAoHbWVzc2FnZRgDIAEoCUgBiAEBQgcKBV91c2VyQgoKCF9tZXNzYWdlIpMCCgdSZXBsaWNhEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRImCgRtb2RlGAMgASgOMhguZmxvd2dhdGUudjEuUnVudGltZU1vZGUSKAoFc3RhdGUYBCABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSCwoDcmV2GAUgASgJEi8KB291dGNvbWUYBiABKA4yHi5mbG93Z2F0ZS52MS5EZXBsb3ltZW50T3V0Y29tZRIPCgdtZXNzYWdlGAcgASgJEhQKBHNlbGYYCCABKAhCBvKBGQIoARIyCg5sYXN0X3NlZW5fdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiNQoEVXNlchIQCgh1c2VybmFtZRgBIAEoCRIbCgtwZXJtaXNzaW9ucxgCIAMoCUIG8oEZAigBKtsBCg5Jc29sYXRpb25MZXZlbBIfChtJU09MQVRJT05fTEVWRUxfVU5TUEVDSUZJRUQQABIkChRJU09MQVRJT05fTEVWRUxfTk9ORRABGgrygRkGCgRub25lEioKF0lTT0xBVElPTl9MRVZFTF9QUk9DRVNTEAIaDfKBGQkKB3Byb2Nlc3MSJAoUSVNPTEFUSU9OX0xFVkVMX1VTRVIQAxoK8oEZBgoEdXNlchIwChpJU09MQVRJT05fTEVWRUxfTkFNRVNQQUNFUxAEGhDygRkMCgpuYW1lc3BhY2VzKv8CCgxSdW50aW1lU3RhdGUSHQoZUlVOVElNRV9TVEFURV9VTlNQRUNJRklFRBAAEioKFlJVTlRJTUVfU1RBVEVfU1RBUlRJTkcQARoO8oEZCgoIc3RhcnRpbmcSKAoVUlVOVElNRV9TVEFURV9SVU5OSU5HEAIaDfKBGQkKB3J1bm5pbmcSJgoUUlVOVElNRV9TVEFURV9GQUlMRUQQAxoM8oEZCAoGZmFpbGVkEi4KGFJVTlRJTUVfU1RBVEVfUkVTVEFSVElORxAEGhDygRkMCgpyZXN0YXJ0aW5nEiIKElJVTlRJTUVfU1RBVEVfU0FGRRAFGgrygRkGCgRzYWZlEigKFVJVTlRJTUVfU1RBVEVfU1RPUFBFRBAGGg3ygRkJCgdzdG9wcGVkEigKFVJVTlRJTUVfU1RBVEVfU1RBTkRCWRAHGg3ygRkJCgdzdGFuZGJ5EioKFlJVTlRJTUVfU1RBVEVfRElTQUJMRUQQCBoO8oEZCgoIZGlzYWJsZWQqkgEKC1J1bnRpbWVNb2RlEhwKGFJVTlRJTUVfTU9ERV9VTlNQRUNJRklFRBAAEiEKEVJVTlRJTUVfTU9ERV9FQUNIEAEaCvKBGQYKBGVhY2gSHwoQUlVOVElNRV9NT0RFX09ORRACGgnygRkFCgNvbmUSIQoRUlVOVElNRV9NT0RFX05PTkUQAxoK8oEZBgoEbm9uZTKMAQoPU2V0dGluZ3NTZXJ2aWNlEnkKC0dldFNldHRpbmdzEh8uZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXF1ZXN0GiAuZmxvd2dhdGUudjEuR2V0U2V0dGluZ3NSZXNwb25zZSInkAIBwoIZDxoNc2V0dGluZ3MucmVhZILT5JMCCxIJL3NldHRpbmdzQiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_google_protobuf_timestamp, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.GetSettingsRequest
@@ -111,6 +111,13 @@ export type Runtime = Message<"flowgate.v1.Runtime"> & {
    * @generated from field: optional string message = 5;
    */
   message?: string | undefined;
+
+  /**
+   * What isolates the flows from the service; absent if no flows run on this replica.
+   *
+   * @generated from field: flowgate.v1.Isolation isolation = 6;
+   */
+  isolation?: Isolation | undefined;
 };
 
 /**
@@ -119,6 +126,39 @@ export type Runtime = Message<"flowgate.v1.Runtime"> & {
  */
 export const RuntimeSchema: GenMessage<Runtime> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_settings, 2);
+
+/**
+ * What the operating system enforces on the processes of the flows.
+ *
+ * @generated from message flowgate.v1.Isolation
+ */
+export type Isolation = Message<"flowgate.v1.Isolation"> & {
+  /**
+   * @generated from field: flowgate.v1.IsolationLevel level = 1;
+   */
+  level: IsolationLevel;
+
+  /**
+   * The user and group of the flows, if they are not those of the service.
+   *
+   * @generated from field: optional uint32 user = 2;
+   */
+  user?: number | undefined;
+
+  /**
+   * Why the flows are not isolated more; absent if they are isolated as much as is possible.
+   *
+   * @generated from field: optional string message = 3;
+   */
+  message?: string | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.Isolation.
+ * Use `create(IsolationSchema)` to create a new message.
+ */
+export const IsolationSchema: GenMessage<Isolation> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_settings, 3);
 
 /**
  * A process that uses the store.
@@ -195,7 +235,7 @@ export type Replica = Message<"flowgate.v1.Replica"> & {
  * Use `create(ReplicaSchema)` to create a new message.
  */
 export const ReplicaSchema: GenMessage<Replica> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_settings, 3);
+  messageDesc(file_flowgate_v1_settings, 4);
 
 /**
  * @generated from message flowgate.v1.User
@@ -217,7 +257,56 @@ export type User = Message<"flowgate.v1.User"> & {
  * Use `create(UserSchema)` to create a new message.
  */
 export const UserSchema: GenMessage<User> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_settings, 4);
+  messageDesc(file_flowgate_v1_settings, 5);
+
+/**
+ * @generated from enum flowgate.v1.IsolationLevel
+ */
+export const IsolationLevel = {
+  /**
+   * @generated from enum value: ISOLATION_LEVEL_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Only the permission model of Node.js restricts the flows.
+   *
+   * @generated from enum value: ISOLATION_LEVEL_NONE = 1;
+   */
+  NONE: 1,
+
+  /**
+   * They gain no privileges, and their files and open files are limited. They run as the user of the service.
+   *
+   * @generated from enum value: ISOLATION_LEVEL_PROCESS = 2;
+   */
+  PROCESS: 2,
+
+  /**
+   * They run as another user, without capabilities, and the number of their processes is limited.
+   *
+   * @generated from enum value: ISOLATION_LEVEL_USER = 3;
+   */
+  USER: 3,
+
+  /**
+   * They see neither the files nor the processes of the service, and have no capabilities. Their number is limited.
+   *
+   * @generated from enum value: ISOLATION_LEVEL_NAMESPACES = 4;
+   */
+  NAMESPACES: 4,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.IsolationLevel
+ */
+export type IsolationLevel = (typeof IsolationLevel)[keyof typeof IsolationLevel] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.IsolationLevel.
+ */
+export const IsolationLevelSchema: GenEnum<IsolationLevel> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_settings, 0);
 
 /**
  * @generated from enum flowgate.v1.RuntimeState
@@ -292,7 +381,7 @@ export type RuntimeState = (typeof RuntimeState)[keyof typeof RuntimeState] | Un
  * Describes the enum flowgate.v1.RuntimeState.
  */
 export const RuntimeStateSchema: GenEnum<RuntimeState> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_settings, 0);
+  enumDesc(file_flowgate_v1_settings, 1);
 
 /**
  * Which replicas run the flows.
@@ -336,7 +425,7 @@ export type RuntimeMode = (typeof RuntimeMode)[keyof typeof RuntimeMode] | Unkno
  * Describes the enum flowgate.v1.RuntimeMode.
  */
 export const RuntimeModeSchema: GenEnum<RuntimeMode> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_settings, 1);
+  enumDesc(file_flowgate_v1_settings, 2);
 
 /**
  * Information about the service.

@@ -2,6 +2,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type GetSettingsResponse,
   GetSettingsResponseSchema,
+  type Isolation,
+  IsolationLevelSchema,
   type Replica,
   type Revision,
   RevisionSchema,
@@ -66,6 +68,7 @@ function describe(
       ["Flows", describeState(state, output)],
       ["Reason", printable(runtime?.message ?? "")],
       ...(revision === undefined ? [] : describeRevision(revision)),
+      ["Isolation", describeIsolation(runtime?.isolation)],
       ["HTTP-in nodes", port === 0 ? "" : `port ${port}`],
       ["User", printable(user?.username ?? "")],
     ]),
@@ -76,6 +79,13 @@ function describe(
 function describeState(state: RuntimeState, output: Output): string {
   const style = isTroubled(state) ? "red" : "green";
   return output.style(state === RuntimeState.STARTING ? "yellow" : style, enumWord(RuntimeStateSchema, state));
+}
+
+function describeIsolation(isolation: Isolation | undefined): string {
+  if (isolation === undefined) return "";
+  const { level, user, message } = isolation;
+  const as = user === undefined ? "" : `, user ${user}`;
+  return `${enumWord(IsolationLevelSchema, level)}${as}${message === undefined ? "" : ` (${printable(message)})`}`;
 }
 
 function describeRevision(revision: Revision): [string, string][] {

@@ -32,7 +32,7 @@ export function startFence(shared: SharedDeadline): void {
     const leftMs = Number(Atomics.load(shared, 0)) - Number(readHrtime()) / 1e6;
     untilMs = nowMs + leftMs;
     untilUnixMs = Number(Atomics.load(shared, 1));
-    if (leftMs <= 0 || readUnixMs() >= untilUnixMs) process.kill(-process.pid, "SIGKILL");
+    if (leftMs <= 0 || readUnixMs() >= untilUnixMs) process.kill(0, "SIGKILL");
   };
 
   createHook({ before: check, trackPromises: false }).enable();

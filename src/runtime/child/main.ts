@@ -39,7 +39,7 @@ hardenSandbox();
 
 const parent = openParentChannel({
   onMessage: (message, payload) => void handle(message, payload),
-  onClose: () => process.kill(-process.pid, "SIGKILL"),
+  onClose: () => process.kill(0, "SIGKILL"),
 });
 
 function exitAfter(message: FromChild): void {
@@ -136,7 +136,7 @@ async function handle(message: ToChild, payload: Buffer): Promise<void> {
 /** Starts the runtime without flows. */
 async function initialize(message: Initialize): Promise<void> {
   // The parent was killed before its death could be signalled to this process.
-  if (process.ppid !== message.parentPid) process.kill(-process.pid, "SIGKILL");
+  if (message.parentPid !== undefined && process.ppid !== message.parentPid) process.kill(0, "SIGKILL");
   if (message.deadline === undefined) {
     startParentWatchdog();
   } else {

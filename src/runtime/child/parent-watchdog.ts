@@ -5,7 +5,7 @@ import { watchFd } from "../messages.ts";
 
 const watchParent = `
 const socket = new (require("node:net").Socket)({ fd: ${watchFd} });
-const end = () => process.kill(-process.pid, "SIGKILL");
+const end = () => process.kill(0, "SIGKILL");
 socket.on("error", end).on("end", end).resume();
 `;
 

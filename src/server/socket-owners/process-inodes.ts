@@ -28,9 +28,12 @@ async function addInodes(pid: number, inodes: Set<string>): Promise<void> {
   }
 }
 
-/** The processes in the session or the process group of one, and those that they have started. */
-async function readGroup(leader: number): Promise<ReadonlySet<number>> {
-  const group = new Set([leader]);
+/** The processes in the process group of one, or in the session of its leader, and those that they have started. */
+async function readGroup(member: number): Promise<ReadonlySet<number>> {
+  const group = new Set([member]);
+  const { processGroup } = readStat(member) ?? {};
+  // Its own one, or that of what has isolated it, but never that of the service.
+  const leader = processGroup === readStat(process.pid)?.processGroup ? member : processGroup;
   // In the order of their ids, in which parents usually come before their children.
   const pids = readNames("/proc")
     .map(Number)
@@ -39,21 +42,27 @@ async function readGroup(leader: number): Promise<ReadonlySet<number>> {
   const giveWay = createSlices();
   for (const pid of pids) {
     await giveWay();
-    try {
-      // "pid (name) state ppid pgrp session …"; the name can contain anything.
-      const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-      const [, parent, processGroup, session] = stat
-        .slice(stat.lastIndexOf(")") + 2)
-        .split(" ", 4)
-        .map(Number);
-      if (processGroup === leader || session === leader || (parent !== undefined && group.has(parent))) {
-        group.add(pid);
-      }
-    } catch (error) {
-      ignoreSystemError(error);
-    }
+    const stat = readStat(pid);
+    if (stat === undefined) continue;
+    if (stat.processGroup === leader || stat.session === leader || group.has(stat.parent)) group.add(pid);
   }
   return group;
+}
+
+type Stat = { readonly parent: number; readonly processGroup: number; readonly session: number };
+
+/** Undefined if the process has exited. */
+function readStat(pid: number): Stat | undefined {
+  try {
+    // "pid (name) state ppid pgrp session …"; the name can contain anything.
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ", 4);
+    const [, parent = 0, processGroup = 0, session = 0] = fields.map(Number);
+    return { parent, processGroup, session };
+  } catch (error) {
+    ignoreSystemError(error);
+    return undefined;
+  }
 }
 
 function readNames(directory: string): readonly string[] {

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/settings.proto.
  */
 export const file_flowgate_v1_settings: GenFile = /*@__PURE__*/
-  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IqwBChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyEiYKCHJlcGxpY2FzGAUgAygLMhQuZmxvd2dhdGUudjEuUmVwbGljYSKHAQoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSKAoFc3RhdGUYAyABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSEQoJaHR0cF9wb3J0GAQgASgFEhQKB21lc3NhZ2UYBSABKAlIAIgBAUIKCghfbWVzc2FnZSKLAgoHUmVwbGljYRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoEbW9kZRgDIAEoDjIYLmZsb3dnYXRlLnYxLlJ1bnRpbWVNb2RlEigKBXN0YXRlGAQgASgOMhkuZmxvd2dhdGUudjEuUnVudGltZVN0YXRlEgsKA3JldhgFIAEoCRIvCgdvdXRjb21lGAYgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSDwoHbWVzc2FnZRgHIAEoCRIMCgRzZWxmGAggASgIEjIKDmxhc3Rfc2Vlbl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCItCgRVc2VyEhAKCHVzZXJuYW1lGAEgASgJEhMKC3Blcm1pc3Npb25zGAIgAygJKoYCCgxSdW50aW1lU3RhdGUSHQoZUlVOVElNRV9TVEFURV9VTlNQRUNJRklFRBAAEhoKFlJVTlRJTUVfU1RBVEVfU1RBUlRJTkcQARIZChVSVU5USU1FX1NUQVRFX1JVTk5JTkcQAhIYChRSVU5USU1FX1NUQVRFX0ZBSUxFRBADEhwKGFJVTlRJTUVfU1RBVEVfUkVTVEFSVElORxAEEhYKElJVTlRJTUVfU1RBVEVfU0FGRRAFEhkKFVJVTlRJTUVfU1RBVEVfU1RPUFBFRBAGEhkKFVJVTlRJTUVfU1RBVEVfU1RBTkRCWRAHEhoKFlJVTlRJTUVfU1RBVEVfRElTQUJMRUQQCCpvCgtSdW50aW1lTW9kZRIcChhSVU5USU1FX01PREVfVU5TUEVDSUZJRUQQABIVChFSVU5USU1FX01PREVfRUFDSBABEhQKEFJVTlRJTUVfTU9ERV9PTkUQAhIVChFSVU5USU1FX01PREVfTk9ORRADMmgKD1NldHRpbmdzU2VydmljZRJVCgtHZXRTZXR0aW5ncxIfLmZsb3dnYXRlLnYxLkdldFNldHRpbmdzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkdldFNldHRpbmdzUmVzcG9uc2UiA5ACAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows, file_google_protobuf_timestamp]);
+  fileDesc("ChpmbG93Z2F0ZS92MS9zZXR0aW5ncy5wcm90bxILZmxvd2dhdGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IqwBChNHZXRTZXR0aW5nc1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSFAoMYXBpX3ZlcnNpb25zGAIgAygJEiUKB3J1bnRpbWUYAyABKAsyFC5mbG93Z2F0ZS52MS5SdW50aW1lEh8KBHVzZXIYBCABKAsyES5mbG93Z2F0ZS52MS5Vc2VyEiYKCHJlcGxpY2FzGAUgAygLMhQuZmxvd2dhdGUudjEuUmVwbGljYSKyAQoHUnVudGltZRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSKAoFc3RhdGUYAyABKA4yGS5mbG93Z2F0ZS52MS5SdW50aW1lU3RhdGUSEQoJaHR0cF9wb3J0GAQgASgFEhQKB21lc3NhZ2UYBSABKAlIAIgBARIpCglpc29sYXRpb24YBiABKAsyFi5mbG93Z2F0ZS52MS5Jc29sYXRpb25CCgoIX21lc3NhZ2UidQoJSXNvbGF0aW9uEioKBWxldmVsGAEgASgOMhsuZmxvd2dhdGUudjEuSXNvbGF0aW9uTGV2ZWwSEQoEdXNlchgCIAEoDUgAiAEBEhQKB21lc3NhZ2UYAyABKAlIAYgBAUIHCgVfdXNlckIKCghfbWVzc2FnZSKLAgoHUmVwbGljYRIMCgRuYW1lGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoEbW9kZRgDIAEoDjIYLmZsb3dnYXRlLnYxLlJ1bnRpbWVNb2RlEigKBXN0YXRlGAQgASgOMhkuZmxvd2dhdGUudjEuUnVudGltZVN0YXRlEgsKA3JldhgFIAEoCRIvCgdvdXRjb21lGAYgASgOMh4uZmxvd2dhdGUudjEuRGVwbG95bWVudE91dGNvbWUSDwoHbWVzc2FnZRgHIAEoCRIMCgRzZWxmGAggASgIEjIKDmxhc3Rfc2Vlbl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCItCgRVc2VyEhAKCHVzZXJuYW1lGAEgASgJEhMKC3Blcm1pc3Npb25zGAIgAygJKqIBCg5Jc29sYXRpb25MZXZlbBIfChtJU09MQVRJT05fTEVWRUxfVU5TUEVDSUZJRUQQABIYChRJU09MQVRJT05fTEVWRUxfTk9ORRABEhsKF0lTT0xBVElPTl9MRVZFTF9QUk9DRVNTEAISGAoUSVNPTEFUSU9OX0xFVkVMX1VTRVIQAxIeChpJU09MQVRJT05fTEVWRUxfTkFNRVNQQUNFUxAEKoYCCgxSdW50aW1lU3RhdGUSHQoZUlVOVElNRV9TVEFURV9VTlNQRUNJRklFRBAAEhoKFlJVTlRJTUVfU1RBVEVfU1RBUlRJTkcQARIZChVSVU5USU1FX1NUQVRFX1JVTk5JTkcQAhIYChRSVU5USU1FX1NUQVRFX0ZBSUxFRBADEhwKGFJVTlRJTUVfU1RBVEVfUkVTVEFSVElORxAEEhYKElJVTlRJTUVfU1RBVEVfU0FGRRAFEhkKFVJVTlRJTUVfU1RBVEVfU1RPUFBFRBAGEhkKFVJVTlRJTUVfU1RBVEVfU1RBTkRCWRAHEhoKFlJVTlRJTUVfU1RBVEVfRElTQUJMRUQQCCpvCgtSdW50aW1lTW9kZRIcChhSVU5USU1FX01PREVfVU5TUEVDSUZJRUQQABIVChFSVU5USU1FX01PREVfRUFDSBABEhQKEFJVTlRJTUVfTU9ERV9PTkUQAhIVChFSVU5USU1FX01PREVfTk9ORRADMmgKD1NldHRpbmdzU2VydmljZRJVCgtHZXRTZXR0aW5ncxIfLmZsb3dnYXRlLnYxLkdldFNldHRpbmdzUmVxdWVzdBogLmZsb3dnYXRlLnYxLkdldFNldHRpbmdzUmVzcG9uc2UiA5ACAUIlWiNmbG93Z2F0ZS9nZW4vZmxvd2dhdGUvdjE7Zmxvd2dhdGV2MWIGcHJvdG8z", [file_flowgate_v1_flows, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message flowgate.v1.GetSettingsRequest
@@ -108,6 +108,13 @@ export type Runtime = Message<"flowgate.v1.Runtime"> & {
    * @generated from field: optional string message = 5;
    */
   message?: string | undefined;
+
+  /**
+   * What isolates the flows from the service; absent if no flows run on this replica.
+   *
+   * @generated from field: flowgate.v1.Isolation isolation = 6;
+   */
+  isolation?: Isolation | undefined;
 };
 
 /**
@@ -116,6 +123,39 @@ export type Runtime = Message<"flowgate.v1.Runtime"> & {
  */
 export const RuntimeSchema: GenMessage<Runtime> = /*@__PURE__*/
   messageDesc(file_flowgate_v1_settings, 2);
+
+/**
+ * What the operating system enforces on the processes of the flows.
+ *
+ * @generated from message flowgate.v1.Isolation
+ */
+export type Isolation = Message<"flowgate.v1.Isolation"> & {
+  /**
+   * @generated from field: flowgate.v1.IsolationLevel level = 1;
+   */
+  level: IsolationLevel;
+
+  /**
+   * The user and group of the flows, if they are not those of the service.
+   *
+   * @generated from field: optional uint32 user = 2;
+   */
+  user?: number | undefined;
+
+  /**
+   * Why the flows are not isolated more; absent if they are isolated as much as is possible.
+   *
+   * @generated from field: optional string message = 3;
+   */
+  message?: string | undefined;
+};
+
+/**
+ * Describes the message flowgate.v1.Isolation.
+ * Use `create(IsolationSchema)` to create a new message.
+ */
+export const IsolationSchema: GenMessage<Isolation> = /*@__PURE__*/
+  messageDesc(file_flowgate_v1_settings, 3);
 
 /**
  * A process that uses the store.
@@ -192,7 +232,7 @@ export type Replica = Message<"flowgate.v1.Replica"> & {
  * Use `create(ReplicaSchema)` to create a new message.
  */
 export const ReplicaSchema: GenMessage<Replica> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_settings, 3);
+  messageDesc(file_flowgate_v1_settings, 4);
 
 /**
  * @generated from message flowgate.v1.User
@@ -214,7 +254,56 @@ export type User = Message<"flowgate.v1.User"> & {
  * Use `create(UserSchema)` to create a new message.
  */
 export const UserSchema: GenMessage<User> = /*@__PURE__*/
-  messageDesc(file_flowgate_v1_settings, 4);
+  messageDesc(file_flowgate_v1_settings, 5);
+
+/**
+ * @generated from enum flowgate.v1.IsolationLevel
+ */
+export const IsolationLevel = {
+  /**
+   * @generated from enum value: ISOLATION_LEVEL_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Only the permission model of Node.js restricts the flows.
+   *
+   * @generated from enum value: ISOLATION_LEVEL_NONE = 1;
+   */
+  NONE: 1,
+
+  /**
+   * They gain no privileges, and their files and open files are limited. They run as the user of the service.
+   *
+   * @generated from enum value: ISOLATION_LEVEL_PROCESS = 2;
+   */
+  PROCESS: 2,
+
+  /**
+   * They run as another user, without capabilities, and the number of their processes is limited.
+   *
+   * @generated from enum value: ISOLATION_LEVEL_USER = 3;
+   */
+  USER: 3,
+
+  /**
+   * They see neither the files nor the processes of the service, and have no capabilities. Their number is limited.
+   *
+   * @generated from enum value: ISOLATION_LEVEL_NAMESPACES = 4;
+   */
+  NAMESPACES: 4,
+} as const;
+
+/**
+ * @generated from enum flowgate.v1.IsolationLevel
+ */
+export type IsolationLevel = (typeof IsolationLevel)[keyof typeof IsolationLevel] | UnknownEnum;
+
+/**
+ * Describes the enum flowgate.v1.IsolationLevel.
+ */
+export const IsolationLevelSchema: GenEnum<IsolationLevel> = /*@__PURE__*/
+  enumDesc(file_flowgate_v1_settings, 0);
 
 /**
  * @generated from enum flowgate.v1.RuntimeState
@@ -289,7 +378,7 @@ export type RuntimeState = (typeof RuntimeState)[keyof typeof RuntimeState] | Un
  * Describes the enum flowgate.v1.RuntimeState.
  */
 export const RuntimeStateSchema: GenEnum<RuntimeState> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_settings, 0);
+  enumDesc(file_flowgate_v1_settings, 1);
 
 /**
  * Which replicas run the flows.
@@ -333,7 +422,7 @@ export type RuntimeMode = (typeof RuntimeMode)[keyof typeof RuntimeMode] | Unkno
  * Describes the enum flowgate.v1.RuntimeMode.
  */
 export const RuntimeModeSchema: GenEnum<RuntimeMode> = /*@__PURE__*/
-  enumDesc(file_flowgate_v1_settings, 1);
+  enumDesc(file_flowgate_v1_settings, 2);
 
 /**
  * Information about the service.

@@ -29,7 +29,11 @@ describe("a flow", () => {
   beforeAll(async () => {
     [own, other] = await Promise.all([openTarget(), openTarget()]);
     protectedPorts.add(own.port);
-    runtime = await runtimeUnderTest({ protectedPorts, network: { deny: ["127.0.0.66", "*:25"] } });
+    runtime = await runtimeUnderTest({
+      protectedPorts,
+      freshProcess: "never",
+      network: { deny: ["127.0.0.66", "*:25"] },
+    });
     await runtime.untilState("running");
   });
   afterAll(async () => {

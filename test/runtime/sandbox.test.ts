@@ -14,7 +14,7 @@ describe("by default a flow", () => {
   let seq = 0;
   beforeAll(async () => {
     vi.stubEnv("FLOWGATE_TEST_SECRET", "secret of the parent");
-    runtime = await runtimeUnderTest();
+    runtime = await runtimeUnderTest({ freshProcess: "never" });
     await writeFile(`${runtime.dataDir}/key`, "secret");
     await writeFile(`${runtime.dataDir}/runtime-key`, "secret");
   });

@@ -5,10 +5,11 @@ import { type Deployment, pending, resolveWaiters, running } from "./deployment.
 import type { DeploymentQueue } from "./deployment-queue.ts";
 import { hasModules } from "./modules-dir.ts";
 import type { CompleteOptions } from "./options.ts";
-import type { Renewals } from "./renewals.ts";
+import { type Renewals, stopLimitMs } from "./renewals.ts";
 import { type InstanceExit, type RuntimeInstance, prepareInstance } from "./runtime-instance.ts";
 import type { DeploymentResult, RuntimeProcessStats } from "./runtime.ts";
 import type { StateReporter } from "./state-reporter.ts";
+import { removeContent } from "./user-dir.ts";
 
 /** Keeps one instance of the runtime running, and passes it the deployments of the queue. */
 export type InstanceKeeper = {
@@ -22,6 +23,8 @@ export type InstanceKeeper = {
   deployQueued(): void;
   /** Must be called before the process is renewed on request: modules that were left out are loaded again. */
   retryModules(): void;
+  /** Must be called before the process is renewed on request: removes the files of flows before the next process runs them. */
+  clearFiles(): void;
   /** Creates the next instance in advance. */
   prepareNext(): void;
   /** Must be called when the state is `stopped`. Resolves when all processes have exited. */
@@ -53,14 +56,29 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
   let loadFailures = 0;
   /** Why the next instances must start without added modules. */
   let withoutModules: string | undefined;
+  /** Whether the files of flows have to be removed before the next instance starts. */
+  let mustClear = false;
+  /** The removal in progress. */
+  let clearing: Promise<void> | undefined;
   /** Whether the instance was stopped for a new one. */
   let isRenewing = false;
 
   function start(): void {
     clearTimeout(timer);
+    if (mustClear || clearing !== undefined) {
+      clearing ??= clearThenStart();
+      return;
+    }
     instance = prepared ?? prepare();
     prepared = undefined;
     instance.start(queue.next()?.trace ?? ROOT_CONTEXT);
+  }
+
+  async function clearThenStart(): Promise<void> {
+    mustClear = false;
+    await removeContent(options);
+    clearing = undefined;
+    if (reporter.state !== "stopped") start();
   }
 
   function prepare(): RuntimeInstance {
@@ -119,6 +137,12 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
   function deployNext(): void {
     const next = queue.next();
     if (next === undefined || instance === undefined || !instance.isIdle()) return;
+    if (mustClear) {
+      reporter.set("starting", "in a new process: its files are removed", next.trace);
+      isRenewing = true;
+      void instance.stop(stopLimitMs(options.nodeCloseTimeoutMs));
+      return;
+    }
     if (next.type === "reload" && reporter.state === "failed") {
       // The runtime finds installed modules when it starts only, and a missing one may have been installed since.
       retryModules();
@@ -201,12 +225,15 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
       else deployNext();
     },
     retryModules,
+    clearFiles() {
+      mustClear = true;
+    },
     prepareNext() {
       prepared ??= prepare();
     },
     async stop() {
       clearTimeout(timer);
-      await Promise.all([instance?.stop(), prepared?.stop(0)]);
+      await Promise.all([instance?.stop(), prepared?.stop(0), clearing]);
     },
     kill() {
       instance?.kill();

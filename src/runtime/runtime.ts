@@ -76,8 +76,15 @@ export interface Runtime extends AsyncDisposable {
    * remains the newest one. Calls may overlap and may be in any order. `trace` is the parent of its spans.
    */
   apply(revision: Revision, type: DeploymentType, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
-  /** As `apply` of a `full` deployment, but always in a new process, also if it runs this revision already. */
-  restart(revision: Revision, trace?: Context, wait?: WaitOptions): Promise<DeploymentResult>;
+  /**
+   * As `apply` of a `full` deployment, but always in a new process, also if it runs this revision already. `clearFiles` removes all
+   * that is in the runtime's folder between the processes; a failure of that is logged.
+   */
+  restart(
+    revision: Revision,
+    trace?: Context,
+    options?: WaitOptions & { readonly clearFiles?: boolean },
+  ): Promise<DeploymentResult>;
   /**
    * Makes the next deployment start in a new process, since the flows keep operators from the API: code of them may go on in timers
    * and sockets of their process, outside of the nodes that a deployment stops. The new process is created at once, so that the

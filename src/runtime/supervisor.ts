@@ -69,8 +69,9 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
       keeper.deployQueued();
       return waiter.result;
     },
-    async restart(revision, trace = ROOT_CONTEXT, wait = {}) {
+    async restart(revision, trace = ROOT_CONTEXT, { clearFiles = false, ...wait } = {}) {
       if (isOver()) return pending;
+      if (clearFiles) keeper.clearFiles();
       const waiter = createWaiter(deploymentBudgetMs(revision, options.deadlineMs), wait);
       renewals.request();
       keeper.retryModules();

@@ -26,15 +26,24 @@ export function runtimeService({
   cluster,
 }: RuntimeServiceOptions): ServiceImpl<typeof RuntimeService> {
   return {
-    async restartRuntime(_request, context) {
+    async restartRuntime({ clearFiles }, context) {
       assertRunner(runtime.status().state);
       const active = store.active();
       const replica = cluster?.replicas().find(({ isSelf }) => isSelf)?.name;
       // A restart changes nothing in the store, and must be possible while that can't be written.
-      audit.write({ kind: "runtime_restarted", origin: originOf(context), subject: active.rev, detail: replica });
+      const detail = [replica, clearFiles ? "files removed" : undefined]
+        .filter((part) => part !== undefined)
+        .join(", ");
+      audit.write({
+        kind: "runtime_restarted",
+        origin: originOf(context),
+        subject: active.rev,
+        detail: detail || undefined,
+      });
       const { outcome, missingTypes } = await runtime.restart(active, context.values.get(traceKey), {
         withinMs: runtimeTimeoutMs(context.timeoutMs()),
         signal: context.signal,
+        clearFiles,
       });
       return {
         rev: active.rev,

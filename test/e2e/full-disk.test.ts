@@ -74,5 +74,10 @@ test.skipIf(isMissing("full disks (mount)", canMount()))(
     expect((await again.send("GET", "/flows")).headers["etag"]).toBe(`"${rev}"`);
     await deploy(again, { flows: [...harmless, tab("T")] });
     expect(await readdir(join(disk.path, "runtime"))).toContain("fill");
+    const cleared = await again.send("POST", "/runtime:restart", { headers: json, body: '{"clearFiles":true}' });
+    expect(cleared.json()).toMatchObject({ outcome: "running" });
+    expect(await readdir(join(disk.path, "runtime"))).toEqual([]);
+    expect((await statfs(disk.path)).bavail).toBeGreaterThan(0);
+    expect(await again.get("/hello")).toBe("hello");
   },
 );

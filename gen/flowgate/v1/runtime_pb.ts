@@ -15,12 +15,19 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSIXChVSZXN0YXJ0UnVudGltZVJlcXVlc3QifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCTKkAQoOUnVudGltZVNlcnZpY2USkQEKDlJlc3RhcnRSdW50aW1lEiIuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXF1ZXN0GiMuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXNwb25zZSI28oEZBFiAgATCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ0QiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_transcoding_v1_annotations]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCTKkAQoOUnVudGltZVNlcnZpY2USkQEKDlJlc3RhcnRSdW50aW1lEiIuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXF1ZXN0GiMuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXNwb25zZSI28oEZBFiAgATCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ0QiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_transcoding_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.RestartRuntimeRequest
  */
 export type RestartRuntimeRequest = Message<"flowgate.v1.RestartRuntimeRequest"> & {
+  /**
+   * Removes all files in the runtime's folder, which flows have written, after the previous process has ended: for flows that have
+   * filled the disk.
+   *
+   * @generated from field: bool clear_files = 1;
+   */
+  clearFiles: boolean;
 };
 
 /**

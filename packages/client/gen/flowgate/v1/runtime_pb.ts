@@ -12,12 +12,19 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSIXChVSZXN0YXJ0UnVudGltZVJlcXVlc3QifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCTJrCg5SdW50aW1lU2VydmljZRJZCg5SZXN0YXJ0UnVudGltZRIiLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVxdWVzdBojLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_flows]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCTJrCg5SdW50aW1lU2VydmljZRJZCg5SZXN0YXJ0UnVudGltZRIiLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVxdWVzdBojLmZsb3dnYXRlLnYxLlJlc3RhcnRSdW50aW1lUmVzcG9uc2VCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_flowgate_v1_flows]);
 
 /**
  * @generated from message flowgate.v1.RestartRuntimeRequest
  */
 export type RestartRuntimeRequest = Message<"flowgate.v1.RestartRuntimeRequest"> & {
+  /**
+   * Removes all files in the runtime's folder, which flows have written, after the previous process has ended: for flows that have
+   * filled the disk.
+   *
+   * @generated from field: bool clear_files = 1;
+   */
+  clearFiles: boolean;
 };
 
 /**

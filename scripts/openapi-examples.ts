@@ -392,6 +392,7 @@ export const examples: Examples = {
             summary: "One node restarts, and a configuration node is not used",
             value: {
               rev,
+              activeOutcome: "running",
               diff,
               nodes: [
                 { id: "7f3a1c8e5b2d4e33", type: "function", name: "greet", tab: "9b1c0f5e2d7a4c11", action: "restart" },

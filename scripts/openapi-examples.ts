@@ -496,7 +496,13 @@ export const examples: Examples = {
             value: {
               version: "0.2.0",
               apiVersions: ["v1", "v2"],
-              runtime: { name: "node-red", version: "5.0.7", state: "running", httpPort: 1880 },
+              runtime: {
+                name: "node-red",
+                version: "5.0.7",
+                state: "running",
+                httpPort: 1880,
+                isolation: { level: "namespaces", user: 65_531 },
+              },
               user: { username: "admin", permissions: ["*"] },
             },
           },
@@ -511,6 +517,7 @@ export const examples: Examples = {
                 state: "failed",
                 httpPort: 1880,
                 message: "missing node types: mqtt-broker",
+                isolation: { level: "namespaces", user: 65_531 },
               },
             },
           },

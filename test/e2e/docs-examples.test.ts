@@ -73,9 +73,12 @@ function shape(value: unknown): unknown {
   if (typeof value === "string") {
     return formats.find(([, pattern]) => pattern.test(value))?.[0] ?? "string";
   }
-  return typeof value === "object" && value !== null
-    ? Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shape(inner)]))
-    : typeof value;
+  if (typeof value !== "object" || value === null) {
+    return typeof value;
+  }
+  // Its fields depend on what the machine permits.
+  const entries = Object.entries(value).map(([name, inner]) => [name, name === "isolation" ? {} : shape(inner)]);
+  return Object.fromEntries(entries);
 }
 
 /** An error: all of its text but revisions, and the shape of its details. */

@@ -121,6 +121,15 @@ test("reads flows, one flow, a revision and settings", async () => {
   expect(await succeed(["get", "flows"])).toMatch(/^one {2,}tab {2,}\\x1b\]0;owned\\x07One {2,}1$/m);
   expect(await succeed(["get", "flow", "one"])).toMatch(/^f {2,}function {2,}\\x1b\[2Jclear$/m);
   expect(await succeed(["runtime", "restart"])).toBe(`The flows of revision ${rev} are running in a new process.\n`);
+  expect(await run(["runtime", "restart", "--clear-files"])).toEqual(
+    failure("--clear-files: removes all files that flows have written: confirm it with --yes"),
+  );
+  const runtimeDir = join(service.dataDir, "runtime");
+  await writeFile(join(runtimeDir, "left"), "by flows");
+  expect(await succeed(["runtime", "restart", "--clear-files", "--yes"])).toContain("are running in a new process");
+  expect(await readdir(runtimeDir)).toEqual([]);
+  const entries = await json(["audit", "list"]);
+  expect(JSON.stringify(entries)).toContain('"detail":"files removed"');
   expect(await run(["get", "flow", "none"])).toEqual(failure('There is no flow "none": no tab has this id.'));
 });
 

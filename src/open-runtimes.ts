@@ -48,7 +48,7 @@ export async function openRuntimes(
         log: createRuntimeLog(log),
         logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
       },
-      { ...options.runtime, cluster, log },
+      { ...options.runtime, cluster, activeSeq: () => store.flows.active().seq, log },
     ),
   );
   stack.use(followRevisions(store.flows, runtime));

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { ofSelf, runnersOf } from "../replicas/runs.ts";
+import { handsOverAfter, ofSelf, runnersOf } from "../replicas/runs.ts";
 import { outcomeMessage } from "../runtime/outcome-message.ts";
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
@@ -25,7 +25,7 @@ type RecorderOptions = {
 /**
  * Records the results of the runtime, and outcomes that are passed to `record`. Disposing ends the former.
  *
- * With several replicas, a failure of any of them is recorded at once, and `running` when all that run flows run the revision:
+ * With several replicas, a failure of any of them is recorded at once, unless it hands the flows over to another one, and `running` when all that run flows run the revision:
  * it must not hide that another one has failed.
  */
 export function openOutcomeRecorder({ store, runtime, cluster, log }: RecorderOptions): OutcomeRecorder {
@@ -60,8 +60,13 @@ export function openOutcomeRecorder({ store, runtime, cluster, log }: RecorderOp
       return;
     }
     const { revision, result } = heldBack;
-    const others = runnersOf(cluster?.replicas() ?? []).filter(({ isSelf }) => !isSelf);
-    if (result.outcome !== "running" || others.every((replica) => runs(replica, revision))) {
+    const replicas = cluster?.replicas() ?? [];
+    const others = runnersOf(replicas).filter(({ isSelf }) => !isSelf);
+    const isFinal =
+      result.outcome === "running"
+        ? others.every((replica) => runs(replica, revision))
+        : !handsOverAfter(result, replicas, revision.seq);
+    if (isFinal) {
       heldBack = undefined;
       void record(revision.rev, named(toOutcome(result)));
     }

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { DeploymentType } from "../flows/configuration.ts";
-import { ofSelf } from "../replicas/runs.ts";
+import { handsOverAfter, ofSelf } from "../replicas/runs.ts";
 import { deploymentBudgetMs } from "../runtime/deployment.ts";
 import type { DeploymentResult, Runtime, WaitOptions } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
@@ -134,9 +134,10 @@ export function createProbations({
     ).verdict;
     // The other replica may have ended the probation long ago, if this one did not run the flows until now.
     const isOver = (await store.findEntry(rev))?.probationMs === undefined;
-    if (verdict.kind === "failed" && !isOver) {
+    const replicas = cluster?.replicas() ?? [];
+    if (verdict.kind === "failed" && !isOver && !handsOverAfter(verdict.result, replicas, revision.seq)) {
       const { result } = verdict;
-      const message = ofSelf(cluster?.replicas() ?? [], result.message ?? result.outcome);
+      const message = ofSelf(replicas, result.message ?? result.outcome);
       await settle(revision, { kind: "failed", result: { ...result, message } }, originOf(entry));
     }
   }

@@ -1,7 +1,7 @@
 import { createWaiter, deploymentBudgetMs, pending, type Waiter } from "../runtime/deployment.ts";
 import type { DeploymentResult, Runtime } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";
-import { combineRuns, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
+import { combineRuns, handsOverAfter, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
 
 type ClusterRuntimeOptions = {
   /** That of this replica. */
@@ -27,10 +27,11 @@ export function createClusterRuntime({
   function combine(own: DeploymentResult, seq: number): DeploymentResult | undefined {
     const replicas = cluster.replicas();
     if (own.outcome === "pending") return isApiOnly(replicas) ? pending : combineRuns(replicas, seq);
+    const others = replicas.filter(({ isSelf }) => !isSelf);
+    if (handsOverAfter(own, replicas, seq)) return combineRuns(others, seq);
     if (own.outcome !== "running") {
       return { ...own, message: ofSelf(replicas, own.message ?? own.outcome) };
     }
-    const others = replicas.filter(({ isSelf }) => !isSelf);
     const result = runnersOf(others).length === 0 ? own : combineRuns(others, seq);
     return result?.outcome === "running" ? own : result;
   }

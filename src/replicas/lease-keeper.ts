@@ -11,6 +11,8 @@ export interface LeaseKeeper extends AsyncDisposable {
    * flows can be stopped in an orderly way; when another replica holds it, its deadline has passed.
    */
   fence(): Fence | undefined;
+  /** Releases the lease if another replica should hold it, see `yields`. Flows must have stopped before. Never rejects. */
+  handOver(): Promise<void>;
   /** Calls the listener when `fence` has changed, and when it is known for the first time. Disposing ends the subscription. */
   onChange(listener: () => void): Disposable;
 }
@@ -18,6 +20,8 @@ export interface LeaseKeeper extends AsyncDisposable {
 type KeeperOptions = {
   readonly cluster: Pick<Cluster, "lease" | "onChange">;
   readonly leaseMs: number;
+  /** Whether another replica should hold the lease. Asked before each renewal, and when the replicas have changed. */
+  readonly yields: () => boolean;
   readonly log: Logger;
 };
 
@@ -27,7 +31,7 @@ type Held = { readonly fence: Fence; deadline: Instant; readonly renewals: Liste
  * The lease ends by the clock of the database, `leaseMs` after it has received the request. The deadline is counted from before
  * the request was sent, and is earlier by a tenth, since clocks differ in speed and flows do not stop at once.
  */
-export function openLeaseKeeper({ cluster, leaseMs, log }: KeeperOptions): LeaseKeeper {
+export function openLeaseKeeper({ cluster, leaseMs, yields, log }: KeeperOptions): LeaseKeeper {
   const usableMs = 0.9 * leaseMs;
   /** How long before the deadline flows are stopped. */
   const stopMs = 0.2 * leaseMs;
@@ -42,18 +46,26 @@ export function openLeaseKeeper({ cluster, leaseMs, log }: KeeperOptions): Lease
   let attemptTimer: NodeJS.Timeout | undefined;
   let stopTimer: NodeJS.Timeout | undefined;
 
-  function lose(reason: string): void {
+  function stopFlows(reason: string): void {
     clearTimeout(stopTimer);
     if (held === undefined) return;
     held = undefined;
-    log.warn(`the lease is lost, so that the flows are stopped: ${reason}`);
+    log.warn(`the flows are stopped: ${reason}`);
     changes.notify();
   }
 
+  function lose(reason: string): void {
+    stopFlows(`the lease is lost, ${reason}`);
+  }
+
+  function yieldLease(): void {
+    stopFlows("node types or modules are missing here, and another replica may have them");
+  }
+
   function extend(token: number, deadline: Instant): void {
-    if (held !== undefined && held.fence.token !== token) lose("another replica held it in between");
+    if (held !== undefined && held.fence.token !== token) lose("since another replica held it in between");
     clearTimeout(stopTimer);
-    stopTimer = setTimeout(() => lose("it could not be renewed in time"), msUntil(deadline) - stopMs);
+    stopTimer = setTimeout(() => lose("since it could not be renewed in time"), msUntil(deadline) - stopMs);
     if (held === undefined) {
       held = createHeld(token, deadline);
       log.info({ token }, "this replica holds the lease");
@@ -68,7 +80,7 @@ export function openLeaseKeeper({ cluster, leaseMs, log }: KeeperOptions): Lease
   function handle(reply: LeaseReply, sent: Instant): number {
     if (!reply.isHeld) {
       if (held !== undefined) held.deadline = sent;
-      lose("another replica holds it");
+      lose("since another replica holds it");
       return Math.max(reply.forMs, 1);
     }
     const deadline = addMs(sent, usableMs);
@@ -82,29 +94,65 @@ export function openLeaseKeeper({ cluster, leaseMs, log }: KeeperOptions): Lease
     const sent = now();
     let nextMs = retryMs;
     try {
-      const reply = await cluster.lease.hold(leaseMs);
+      const reply = yields() ? undefined : await cluster.lease.hold(leaseMs);
       if (isClosed) return;
-      nextMs = handle(reply, sent);
-      if (!isKnown) {
+      // This may have changed during the request: the lease is then released when the flows have stopped.
+      const isYielded = reply === undefined || (reply.isHeld && yields());
+      if (isYielded) yieldLease();
+      else nextMs = handle(reply, sent);
+      if (!isKnown || (isYielded && reply !== undefined)) {
         isKnown = true;
         changes.notify();
       }
     } catch (err) {
       log.warn({ err }, "the lease could not be acquired or renewed");
     }
-    if (!isClosed) attemptTimer = setTimeout(start, isWoken ? 1 : nextMs);
+    scheduleAttempt(nextMs);
+  }
+
+  function scheduleAttempt(inMs: number): void {
+    if (!isClosed) attemptTimer = setTimeout(start, isWoken ? 1 : inMs);
+  }
+
+  /** Requests are made one after another, so that the lease is not acquired while it is being released. */
+  function request(send: () => Promise<void>): Promise<void> {
+    clearTimeout(attemptTimer);
+    isWoken = false;
+    return (attempt = send().finally(() => {
+      attempt = undefined;
+    }));
   }
 
   function start(): void {
-    clearTimeout(attemptTimer);
-    isWoken = false;
-    attempt = hold().finally(() => {
-      attempt = undefined;
+    void request(hold);
+  }
+
+  async function release(): Promise<void> {
+    try {
+      await cluster.lease.release();
+    } catch (err) {
+      log.warn({ err }, "the lease could not be released: it ends by itself");
+    }
+  }
+
+  async function handOver(): Promise<void> {
+    if (isClosed || held !== undefined || !yields()) return;
+    if (attempt !== undefined) {
+      await attempt;
+      return handOver();
+    }
+    await request(async () => {
+      await release();
+      scheduleAttempt(retryMs);
     });
   }
 
   const wakes = cluster.onChange(() => {
-    if (held !== undefined || isClosed) return;
+    if (isClosed) return;
+    if (held !== undefined) {
+      if (yields()) yieldLease();
+      return;
+    }
     // The reply to an attempt in progress may be older than the change.
     if (attempt === undefined) start();
     else isWoken = true;
@@ -117,17 +165,14 @@ export function openLeaseKeeper({ cluster, leaseMs, log }: KeeperOptions): Lease
     clearTimeout(stopTimer);
     held = undefined;
     await attempt;
-    try {
-      await cluster.lease.release();
-    } catch (err) {
-      log.warn({ err }, "the lease could not be released: it ends by itself");
-    }
+    await release();
   }
 
   start();
   let closed: Promise<void> | undefined;
   return {
     fence: () => held?.fence,
+    handOver,
     onChange: (listener) => changes.add(listener),
     // After `leaseMs` the lease has expired, whether or not its release succeeded.
     [Symbol.asyncDispose]: () => (closed ??= Promise.race([close(), delay(leaseMs, undefined, { ref: false })])),

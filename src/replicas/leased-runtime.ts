@@ -1,9 +1,10 @@
 import { createListeners } from "../listeners.ts";
 import type { Boundary } from "../runtime/boundary.ts";
-import { pending } from "../runtime/deployment.ts";
+import { isIncomplete, pending } from "../runtime/deployment.ts";
 import { type Fence, msUntil } from "../runtime/fence.ts";
 import { readFlowRuntime } from "../runtime/flow-runtime.ts";
 import type { RuntimeOptions } from "../runtime/options.ts";
+import { outcomeMessage } from "../runtime/outcome-message.ts";
 import type { RevisionResult, Runtime } from "../runtime/runtime.ts";
 import { createStateReporter } from "../runtime/state-reporter.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
@@ -28,6 +29,8 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
   const reporter = createStateReporter(log);
   reporter.onChange(() => changes.notify());
   let opened: Opened | undefined;
+  /** The last result, if it is that node types or modules are missing. It is kept without a runtime. */
+  let incomplete: RevisionResult | undefined;
   let isReleased = false;
   let endedRestarts = 0;
   /** Runtimes are opened and closed one after another. */
@@ -40,6 +43,19 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
     opened = undefined;
   }
 
+  function standBy(): void {
+    const reason = incomplete && outcomeMessage(incomplete.result);
+    const here = reason === undefined ? "" : `; here they could not be started: ${reason}`;
+    reporter.set("standby", `only the replica that holds the lease runs the flows${here}`);
+  }
+
+  /** What was missing may have been installed since. */
+  function forgetMissing(): void {
+    if (incomplete === undefined) return;
+    incomplete = undefined;
+    standBy();
+  }
+
   async function follow(): Promise<void> {
     if (opened !== undefined && opened.fence !== keeper.fence()) {
       const { runtime, fence } = opened;
@@ -50,9 +66,10 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
     if (opened !== undefined) return;
     const fence = keeper.fence();
     if (fence === undefined) {
-      reporter.set("standby", "only the replica that holds the lease runs the flows");
+      standBy();
       // A service that is about to stop must not take over.
       if (isReleased) void keeper[Symbol.asyncDispose]();
+      else await keeper.handOver();
     } else if (!isReleased) {
       openWith(fence);
     }
@@ -62,7 +79,12 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
     const runtime = open(fence);
     const subscriptions = new DisposableStack();
     subscriptions.use(runtime.onChange(() => changes.notify()));
-    subscriptions.use(runtime.onResult((result) => results.notify(result)));
+    subscriptions.use(
+      runtime.onResult((result) => {
+        incomplete = isIncomplete(result.result) ? result : undefined;
+        results.notify(result);
+      }),
+    );
     opened = { fence, runtime, subscriptions };
     changes.notify();
   }
@@ -82,8 +104,16 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
 
   let stopped: Promise<void> | undefined;
   return {
-    apply: async (...call) => opened?.runtime.apply(...call) ?? pending,
-    restart: async (...call) => opened?.runtime.restart(...call) ?? pending,
+    async apply(revision, type, ...call) {
+      if (opened !== undefined) return opened.runtime.apply(revision, type, ...call);
+      if (type === "reload") forgetMissing();
+      return pending;
+    },
+    async restart(...call) {
+      if (opened !== undefined) return opened.runtime.restart(...call);
+      forgetMissing();
+      return pending;
+    },
     distrust: (reason) => opened?.runtime.distrust(reason),
     status: () =>
       opened?.runtime.status() ?? {
@@ -100,6 +130,7 @@ export function openLeasedRuntime({ keeper, open, boundary, log }: LeasedRuntime
     processId: () => opened?.runtime.processId(),
     nodeTypes: () => opened?.runtime.nodeTypes(),
     lastResult: () => opened?.runtime.lastResult(),
+    incompleteSeq: () => incomplete?.revision.seq,
     onChange: (listener) => changes.add(listener),
     onResult: (listener) => results.add(listener),
     release() {

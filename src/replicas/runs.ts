@@ -1,4 +1,4 @@
-import { pending, running } from "../runtime/deployment.ts";
+import { isIncomplete, pending, running } from "../runtime/deployment.ts";
 import { outcomeMessage } from "../runtime/outcome-message.ts";
 import type { DeploymentResult, Runtime } from "../runtime/runtime.ts";
 import type { Cluster, Replica, ReplicaRun, ReplicaStatus } from "../store/cluster.ts";
@@ -36,14 +36,41 @@ export function ofSelf(replicas: readonly Replica[], message: string): string {
 }
 
 /**
+ * Whether the lease passes from this replica to another one, which may have what this one lacks for the flows. If all lack
+ * something, it stays where it is.
+ */
+function handsOver({ id, mode, incompleteSeq }: Replica, replicas: readonly Replica[], seq: number): boolean {
+  return (
+    mode === "one" &&
+    incompleteSeq === seq &&
+    replicas.some(
+      (other) => other.id !== id && other.mode === "one" && other.state !== "stopped" && other.incompleteSeq !== seq,
+    )
+  );
+}
+
+/** As `handsOver` for this replica, once the others can read that something is missing here. */
+export function selfHandsOver(replicas: readonly Replica[], seq: number): boolean {
+  const self = replicas.find(({ isSelf }) => isSelf);
+  return self !== undefined && handsOver(self, replicas, seq);
+}
+
+/** As `handsOver` for this replica, with a result that it may not have reported yet. */
+export function handsOverAfter(result: DeploymentResult, replicas: readonly Replica[], seq: number): boolean {
+  const self = replicas.find(({ isSelf }) => isSelf);
+  return self !== undefined && isIncomplete(result) && handsOver({ ...self, incompleteSeq: seq }, replicas, seq);
+}
+
+/**
  * The result of a revision, or a newer one, on all replicas that run flows: the first failure, or `running` if all of them run
- * it. Undefined while one has not started it, or if there is none.
+ * it. Undefined while one has not started it or is handing it over, or if there is none.
  */
 export function combineRuns(replicas: readonly Replica[], seq: number): DeploymentResult | undefined {
   const runners = runnersOf(replicas);
   for (const replica of runners) {
     const { run } = replica;
-    if (run.seq >= seq && (run.outcome === "failed" || run.outcome === "crashed")) {
+    const hasFailed = run.outcome === "failed" || run.outcome === "crashed";
+    if (run.seq >= seq && hasFailed && !handsOver(replica, replicas, run.seq)) {
       const { outcome, missingTypes, message } = run;
       return { outcome, missingTypes, message: ofReplica(replica, message ?? outcome) };
     }

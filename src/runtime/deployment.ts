@@ -19,6 +19,11 @@ export type Waiter = { resolve(result: DeploymentResult): void };
 export const running: DeploymentResult = { outcome: "running", missingTypes: [] };
 export const pending: DeploymentResult = { outcome: "pending", missingTypes: [] };
 
+/** Whether the flows failed because node types or modules are not installed. */
+export function isIncomplete({ missingTypes, lacksModules = false }: DeploymentResult): boolean {
+  return missingTypes.length > 0 || lacksModules;
+}
+
 /** Constructing a function node takes about 0.4 ms; 5 ms per node leave room for slow machines and expensive nodes. */
 export function deploymentBudgetMs(revision: Revision, deadlineMs: number): number {
   return Math.max(deadlineMs, 1_000 + 5 * revision.flows.count);

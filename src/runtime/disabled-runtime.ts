@@ -19,6 +19,7 @@ export function createDisabledRuntime(log: RuntimeOptions["log"]): Runtime {
     processId: () => undefined,
     nodeTypes: () => undefined,
     lastResult: () => undefined,
+    incompleteSeq: () => undefined,
     onChange: (listener) => reporter.onChange(listener),
     onResult: () => ({ [Symbol.dispose]() {} }),
     release() {},

@@ -97,9 +97,9 @@ export function openInstanceKeeper({ options, queue, renewals, reporter, onResul
           reporter.set("safe", `${crashLoop}; its flows are held back until the next deployment`);
         } else void deployStored(created);
       },
-      onDeployed(deployment, { failure, missingTypes }) {
+      onDeployed(deployment, { failure, missingTypes, lacksModules }) {
         const result: DeploymentResult =
-          failure === undefined ? running : { outcome: "failed", missingTypes, message: failure };
+          failure === undefined ? running : { outcome: "failed", missingTypes, lacksModules, message: failure };
         const message = [failure, withoutModules].filter((part) => part !== undefined).join("; ") || undefined;
         reporter.set(failure === undefined ? "running" : "failed", message, deployment.trace);
         resolveWaiters(deployment, result);

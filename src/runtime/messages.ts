@@ -83,6 +83,8 @@ export type Deployed = {
   readonly failure?: string;
   /** The node types that are not installed, if that is the failure. */
   readonly missingTypes?: readonly string[];
+  /** Modules that the code of nodes requires are not installed. */
+  readonly lacksModules?: true;
   /** Type, name and id of the nodes that logged an error while they were started. */
   readonly failedNodes?: readonly string[];
   /** The runtime rejected the flows before it changed anything. */
@@ -146,6 +148,7 @@ export function parseFromChild(value: unknown): FromChild | undefined {
             id: value["id"],
             ...(typeof value["failure"] === "string" && { failure: value["failure"].slice(0, maxLineChars) }),
             ...(Array.isArray(value["missingTypes"]) && { missingTypes: parseNames(value["missingTypes"]) }),
+            ...(value["lacksModules"] === true && { lacksModules: true }),
             ...(Array.isArray(value["failedNodes"]) && { failedNodes: parseNames(value["failedNodes"]) }),
             ...(value["rejected"] === true && { rejected: true }),
           }

@@ -10,7 +10,7 @@ import { type Phase, isHang, killReason } from "./kill-reason.ts";
 import { type Deploy, type Deployed, type Initialize, type Ready, heartbeatIntervalMs } from "./messages.ts";
 import type { CompleteOptions } from "./options.ts";
 
-type DeployedResult = Required<Pick<Deployed, "missingTypes">> & Pick<Deployed, "failure">;
+type DeployedResult = Required<Pick<Deployed, "missingTypes">> & Pick<Deployed, "failure" | "lacksModules">;
 
 export type InstanceEvents = {
   /** Called for each message after its start, heartbeats included. */
@@ -142,7 +142,8 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
     phaseMs = 0;
   }
 
-  function handleDeployed({ id, failure, missingTypes = [], failedNodes = [], rejected }: Deployed): void {
+  function handleDeployed(deployed: Deployed): void {
+    const { id, failure, missingTypes = [], lacksModules, failedNodes = [], rejected } = deployed;
     if (unfinished === undefined || id !== deploymentId || phase !== "deploying") return;
     const deployment = unfinished;
     unfinished = undefined;
@@ -156,7 +157,11 @@ export function prepareInstance(options: CompleteOptions, events: InstanceEvents
     deploySpan = undefined;
     enter("idle");
     const reason = failure ?? describeFailedNodes(failedNodes);
-    events.onDeployed(deployment, { missingTypes, ...(reason !== undefined && { failure: reason }) });
+    events.onDeployed(deployment, {
+      missingTypes,
+      ...(lacksModules && { lacksModules }),
+      ...(reason !== undefined && { failure: reason }),
+    });
   }
 
   return {

@@ -49,6 +49,8 @@ export type DeploymentResult = {
   readonly outcome: "running" | "failed" | "crashed" | "pending";
   /** The node types that are not installed, if the flows failed because of them. */
   readonly missingTypes: readonly string[];
+  /** Whether the flows failed because modules that the code of nodes requires are not installed. */
+  readonly lacksModules?: boolean | undefined;
   /** Why the flows failed or the process exited. */
   readonly message?: string | undefined;
 };
@@ -100,6 +102,11 @@ export interface Runtime extends AsyncDisposable {
   nodeTypes(): ReadonlySet<string> | undefined;
   /** What `onResult` reported last. */
   lastResult(): RevisionResult | undefined;
+  /**
+   * The revision that was started last, if node types or modules are missing for it here. In standby, it is kept until a reload or
+   * restart is requested.
+   */
+  incompleteSeq(): number | undefined;
   /** Calls the listener after each change of the status. Disposing ends the subscription. */
   onChange(listener: () => void): Disposable;
   /**

@@ -1,7 +1,14 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../listeners.ts";
 import { logBoundary } from "./boundary.ts";
-import { createWaiter, deploymentBudgetMs, includesDeployment, pending, resolveWaiters } from "./deployment.ts";
+import {
+  createWaiter,
+  deploymentBudgetMs,
+  includesDeployment,
+  isIncomplete,
+  pending,
+  resolveWaiters,
+} from "./deployment.ts";
 import { createDeploymentQueue } from "./deployment-queue.ts";
 import { readFlowRuntime } from "./flow-runtime.ts";
 import { openInstanceKeeper } from "./instance-keeper.ts";
@@ -100,6 +107,7 @@ export function openRuntime(runtimeOptions: RuntimeOptions): Runtime {
     }),
     onChange: (listener) => reporter.onChange(listener),
     lastResult: () => lastResult,
+    incompleteSeq: () => (lastResult && isIncomplete(lastResult.result) ? lastResult.revision.seq : undefined),
     onResult: (listener) => results.add(listener),
     release,
     kill: () => keeper.kill(),

@@ -20,6 +20,8 @@ export type ReplicaStatus = {
   readonly state: string;
   /** Undefined if it does not run flows. */
   readonly run: ReplicaRun | undefined;
+  /** The sequence number of a revision for which node types or modules are missing on this replica. Kept in standby. */
+  readonly incompleteSeq?: number | undefined;
 };
 
 /** A process that uses the store. */

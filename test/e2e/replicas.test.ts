@@ -1,9 +1,10 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
+import type { Database } from "../postgres/database.ts";
 import { createDatabase, startServer } from "../postgres/postgres.ts";
-import { deploy, tryDeploy } from "./deploy.ts";
-import { endpoint, functionNode, tab } from "./flow-builders.ts";
+import { deploy, readRuntime, tryDeploy } from "./deploy.ts";
+import { endpoint, functionNode, installReporter, reporter, tab } from "./flow-builders.ts";
 import { eventually, type Service, startService } from "./service.ts";
 
 const credentialSecret = "a secret that all replicas share";
@@ -131,6 +132,82 @@ describe("in mode one", () => {
     expect(recorder.tokens.length).toBeGreaterThan(100);
   });
 });
+
+describe("in mode one, flows that need a module", () => {
+  const leaseMs = 2_000;
+  const flows = [
+    tab("T"),
+    reporter("r", "T"),
+    ...endpoint("/token", `msg.payload = env.get("FLOWGATE_FENCING_TOKEN")`),
+  ];
+  const waiting = { "service-deployment-wait": "1", "service-deployment-on-failure": "undo" };
+
+  test("are run by the replica that has it, also if they are deployed at the other one, which held the lease", async () => {
+    await using database = await createDatabase();
+    const config = { store: database.url, credentialSecret, runtime: { mode: "one", leaseMs } };
+    await using plain = await startService({ config });
+    await using equipped = await startService({ config, prepare: installReporter });
+    expect([await readRuntime(plain), await readRuntime(equipped)]).toMatchObject([
+      { state: "running" },
+      { state: "standby" },
+    ]);
+    await untilListed(plain, 2);
+    const before = await readLease(database);
+    const reply = await tryDeploy(plain, { flows }, "full", waiting);
+    expect(reply).toMatchObject({ status: 200, headers: { "service-deployment-outcome": "running" } });
+    const { rev } = reply.json() as { rev: string };
+    expect(await readRuntime(equipped)).toMatchObject({ state: "running" });
+    expect(await readRuntime(plain)).toMatchObject({
+      state: "standby",
+      message: expect.stringMatching(/; here they could not be started: missing node types: reporter$/),
+    });
+    expect(Number(await equipped.get("/token"))).toBe(before.token + 1);
+    await eventually(async () =>
+      expect((await equipped.send("GET", `/revisions/${rev}`)).json()).toMatchObject({ outcome: "running" }),
+    );
+  });
+
+  test("stay failed on one replica if none has it", async () => {
+    await using database = await createDatabase();
+    const config = { store: database.url, credentialSecret, runtime: { mode: "one", leaseMs } };
+    await using first = await startService({ config });
+    await using second = await startService({ config });
+    await untilListed(first, 2);
+    const reply = await tryDeploy(first, { flows });
+    expect(reply.headers["service-deployment-outcome"]).toBe("failed");
+    let lease = await readLease(database);
+    const { token } = lease;
+    const tokens = new Set([token]);
+    for (let renewals = 0; renewals < 6; renewals += 1) {
+      const { ends } = lease;
+      lease = await eventually(async () => {
+        const next = await readLease(database);
+        if (next.ends === ends) throw new Error("the lease was not renewed");
+        return next;
+      });
+      tokens.add(lease.token);
+    }
+    expect(tokens).toEqual(new Set([token]));
+    const runtimes = [await readRuntime(first), await readRuntime(second)];
+    expect(runtimes.map(({ state }) => state)).toEqual(["standby", "failed"]);
+    for (const { message } of runtimes) expect(message).toMatch(/missing node types: reporter$/);
+  });
+});
+
+/** A replica that has started is known to the others some milliseconds later. */
+async function untilListed(service: Service, count: number): Promise<void> {
+  await eventually(async () => {
+    const { replicas } = (await service.send("GET", "/settings")).json() as { replicas: unknown[] };
+    expect(replicas).toHaveLength(count);
+  });
+}
+
+async function readLease(database: Database): Promise<{ token: number; ends: string }> {
+  const [row] = await database.query<{ token: string; ends: string }>(
+    "SELECT token, ends_at::text AS ends FROM flowgate.lease",
+  );
+  return { token: Number(row?.token), ends: row?.ends ?? "" };
+}
 
 /** The processes continue in this order. */
 async function pause(pids: readonly number[], until: () => Promise<unknown>): Promise<void> {

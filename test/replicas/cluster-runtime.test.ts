@@ -92,3 +92,17 @@ test("a reload is awaited on this replica only", async () => {
   const { here } = openPair();
   expect((await runtimesOf(here, running).apply(second, "reload")).outcome).toBe("running");
 });
+
+test("waits for the replica that takes over flows for which this one lacks a node type", async () => {
+  const { here, there } = openPair();
+  here.report(status("here", { mode: "one" }));
+  there.report(status("there", { mode: "one", state: "standby", run: undefined }));
+  const failed: DeploymentResult = { outcome: "failed", missingTypes: ["x"], message: "missing node types: x" };
+  const applied = runtimesOf(here, failed).apply(second, "full");
+  await new Promise(setImmediate);
+  here.report(status("here", { mode: "one", state: "standby", run: undefined, incompleteSeq: 2 }));
+  there.report(status("there", { mode: "one", state: "starting", run: run({ seq: 2, outcome: "pending" }) }));
+  await new Promise(setImmediate);
+  there.report(status("there", { mode: "one", run: run({ seq: 2 }) }));
+  expect((await applied).outcome).toBe("running");
+});

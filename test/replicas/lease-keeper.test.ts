@@ -4,13 +4,18 @@ import { type LeaseKeeper, openLeaseKeeper } from "../../src/replicas/lease-keep
 import { msUntil } from "../../src/runtime/fence.ts";
 import type { LeaseReply } from "../../src/store/cluster.ts";
 import { createMemoryCluster, type Member } from "./memory-cluster.ts";
+import { status } from "./statuses.ts";
 
 const log = pino({ level: "silent" });
 
 afterEach(() => void vi.useRealTimers());
 
-function keeperOf(cluster: Pick<Member, "lease" | "onChange">, leaseMs = 300): LeaseKeeper {
-  return openLeaseKeeper({ cluster, leaseMs, log });
+function keeperOf(
+  cluster: Pick<Member, "lease" | "onChange">,
+  leaseMs = 300,
+  yields: () => boolean = () => false,
+): LeaseKeeper {
+  return openLeaseKeeper({ cluster, leaseMs, yields, log });
 }
 
 /** Resolves when the keeper has a fence, or has none. */
@@ -119,4 +124,63 @@ test("begins anew when the token has changed", async () => {
   expect(keeper.fence()?.token).toBe(1);
   await untilHeld(keeper, false);
   expect(keeper.fence()?.token).toBe(2);
+});
+
+test("keeps the lease from other replicas until it is handed over, and takes it again when it need not yield", async () => {
+  const cluster = createMemoryCluster();
+  const member = cluster.join();
+  let mustYield = false;
+  await using first = keeperOf(member, 60_000, () => mustYield);
+  await untilHeld(first);
+  const second = keeperOf(cluster.join(), 60_000);
+  const token = first.fence()?.token ?? Infinity;
+  const order: string[] = [];
+  using _ = second.onChange(() => {
+    if (second.fence() !== undefined) order.push("second got it");
+  });
+
+  mustYield = true;
+  member.report(status("first"));
+  await untilHeld(first, false);
+  await new Promise(setImmediate);
+  order.push("the flows have stopped");
+  await first.handOver();
+  await untilHeld(second);
+  expect(order).toEqual(["the flows have stopped", "second got it"]);
+  expect(second.fence()?.token).toBe(token + 1);
+
+  await second[Symbol.asyncDispose]();
+  expect(first.fence()).toBeUndefined();
+  mustYield = false;
+  member.report(status("first"));
+  await untilHeld(first);
+});
+
+test("does not release a lease that it holds again, nor one that is renewed at the same time", async () => {
+  const member = createMemoryCluster().join();
+  const { promise: reply, resolve } = Promise.withResolvers<LeaseReply>();
+  const calls: string[] = [];
+  let mustYield = false;
+  const lease = {
+    hold: (durationMs: number) => {
+      calls.push("hold");
+      return calls.length === 2 ? reply : member.lease.hold(durationMs);
+    },
+    async release() {
+      calls.push("release");
+      await member.lease.release();
+    },
+  };
+  await using keeper = keeperOf({ ...member, lease }, 3_000, () => mustYield);
+  await untilHeld(keeper);
+  while (calls.length < 2) await new Promise(setImmediate);
+  mustYield = true;
+  member.report(status("only"));
+  await untilHeld(keeper, false);
+  const handedOver = keeper.handOver();
+  mustYield = false;
+  resolve({ isHeld: true, token: 1 });
+  await handedOver;
+  await untilHeld(keeper);
+  expect(calls).toEqual(["hold", "hold"]);
 });

@@ -1,8 +1,12 @@
 import { pino } from "pino";
-import { expect, test } from "vitest";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
 import { openLeaseKeeper } from "../../src/replicas/lease-keeper.ts";
 import { openLeasedRuntime } from "../../src/replicas/leased-runtime.ts";
+import { reportReplica } from "../../src/replicas/report.ts";
+import { selfHandsOver } from "../../src/replicas/runs.ts";
 import type { LogEntry } from "../../src/runtime/messages.ts";
 import type { Runtime, RuntimeState } from "../../src/runtime/runtime.ts";
 import { openRuntime } from "../../src/runtime/supervisor.ts";
@@ -13,20 +17,22 @@ import { createMemoryCluster, type Member } from "./memory-cluster.ts";
 const log = pino({ level: "silent" });
 const flows: FlowNode[] = [{ id: "a", type: "a" }];
 
+type ReplicaSettings = { cluster: Member; leaseMs?: number; entry?: string; active?: FlowNode[] };
+
 /** A replica whose runtime is a fixture; `name` is its directory. */
 function openReplica(
   folder: Folder,
   name: string,
-  { cluster, leaseMs = 300, entry = "ready" }: { cluster: Member; leaseMs?: number; entry?: string },
+  { cluster, leaseMs = 300, entry = "ready", active = flows }: ReplicaSettings,
 ): { runtime: Runtime; entries: LogEntry[] } {
   const entries: LogEntry[] = [];
   const record = (logged: LogEntry): void => void entries.push(logged);
   const runtime = openLeasedRuntime({
-    keeper: openLeaseKeeper({ cluster, leaseMs, log }),
+    keeper: openLeaseKeeper({ cluster, leaseMs, yields: () => selfHandsOver(cluster.replicas(), 1), log }),
     open: (fence) =>
       openRuntime({
         fence,
-        active: async () => revision(1, flows),
+        active: async () => revision(1, active),
         dir: `${folder.path}/${name}`,
         host: "127.0.0.1",
         port: 0,
@@ -136,3 +142,88 @@ test("the replica with the lease restarts its process, on demand and after distr
   await standby.runtime[Symbol.asyncDispose]();
   await runtime[Symbol.asyncDispose]();
 });
+
+describe("flows that need a node type", () => {
+  const active: FlowNode[] = [{ id: "a", type: "needs-file" }];
+
+  function openReporting(folder: Folder, name: string, cluster: Member): Runtime {
+    const { runtime } = openReplica(folder, name, { cluster, leaseMs: 60_000, active });
+    const store = { active: () => revision(1, active) };
+    reportReplica({ name, version: "0", mode: "one", cluster, runtime, store });
+    return runtime;
+  }
+
+  async function install(folder: Folder, name: string): Promise<void> {
+    await mkdir(join(folder.path, name), { recursive: true });
+    await writeFile(join(folder.path, name, "installed"), "");
+  }
+
+  test("are handed over to a replica that may have it, after they have stopped", async () => {
+    await using folder = await createFolder();
+    const cluster = createMemoryCluster();
+    await install(folder, "equipped");
+    const member = cluster.join();
+    let pidAtRelease: number | undefined;
+    const release = async (): Promise<void> => {
+      pidAtRelease = plain.processId();
+      await member.lease.release();
+    };
+    const plain = openReporting(folder, "plain", { ...member, lease: { ...member.lease, release } });
+    await untilState(plain, "failed");
+    const pid = plain.processId();
+    const equipped = openReporting(folder, "equipped", cluster.join());
+    await untilState(equipped, "running");
+    expect(plain.status()).toMatchObject({
+      state: "standby",
+      message:
+        "only the replica that holds the lease runs the flows; here they could not be started: missing node types: needs-file",
+    });
+    expect(pid).toBeGreaterThan(0);
+    expect(pidAtRelease).toBeUndefined();
+    expect(isAlive(pid as number)).toBe(false);
+
+    // Nothing is better than flows that do not start, but the message says why they do not.
+    await equipped[Symbol.asyncDispose]();
+    await untilState(plain, "failed");
+    await plain[Symbol.asyncDispose]();
+  });
+
+  test("stay where they are if no replica has it, until what is missing may have been installed", async () => {
+    await using folder = await createFolder();
+    const cluster = createMemoryCluster();
+    const changes: string[] = [];
+    const openNamed = (name: string): Runtime => {
+      const runtime = openReporting(folder, name, cluster.join());
+      let last: string | undefined;
+      runtime.onChange(() => {
+        const { state } = runtime.status();
+        if (state !== last && state !== "starting") changes.push(`${name} ${state}`);
+        last = state;
+      });
+      return runtime;
+    };
+    const first = openNamed("first");
+    await untilState(first, "failed");
+    const second = openNamed("second");
+    await untilState(second, "failed");
+    await untilState(first, "standby");
+    await first.apply(revision(1, active), "full");
+    expect(changes.slice(-2)).toEqual(["first standby", "second failed"]);
+
+    await install(folder, "first");
+    await first.apply(revision(1, active), "reload");
+    await untilState(first, "running");
+    expect(second.status().state).toBe("standby");
+    expect(changes.filter((change) => change.endsWith("failed"))).toEqual(["first failed", "second failed"]);
+    await second[Symbol.asyncDispose]();
+    await first[Symbol.asyncDispose]();
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -122,6 +122,19 @@ describe("two replicas that run flows and one that does not", () => {
   });
 });
 
+test("in mode one, flows that need a node type are run by the replica that has it, and are not undone", async () => {
+  await using replicas = await openReplicas({
+    plain: { runtime: { mode: "one" } },
+    equipped: { runtime: { mode: "one" }, prepare: installReporter },
+  });
+  const { plain, equipped } = replicas;
+  expect([plain.runtimeStatus().state, equipped.runtimeStatus().state]).toEqual(["running", "standby"]);
+  const { outcome, rev } = await deployOutcome(plain, [tab("T"), reporter("r", "T")], undo);
+  expect(outcome).toBe("running");
+  expect([plain.runtimeStatus().state, equipped.runtimeStatus().state]).toEqual(["standby", "running"]);
+  expect(replicas.active().rev).toBe(rev);
+});
+
 test("in mode one, one replica runs the flows, and another one takes over when it stops", async () => {
   await using replicas = await openReplicas({
     first: { runtime: { mode: "one", leaseMs: 3_000 } },

@@ -12,6 +12,7 @@ test("reports what the runtime runs, at each change", () => {
   let state: RuntimeState = "starting";
   let message: string | undefined;
   let last: RevisionResult | undefined;
+  let incompleteSeq: number | undefined;
   const reporting = reportReplica({
     name: "host:1",
     version: "1.2.3",
@@ -21,6 +22,7 @@ test("reports what the runtime runs, at each change", () => {
     runtime: {
       status: () => ({ name: "none", version: "0", state, httpPort: 0, message }),
       lastResult: () => last,
+      incompleteSeq: () => incompleteSeq,
       onChange: (listener) => changes.add(listener),
       onResult: (listener) => results.add(listener),
     },
@@ -47,7 +49,10 @@ test("reports what the runtime runs, at each change", () => {
   change("restarting", "it crashed: Error: secret");
   report({ outcome: "crashed", missingTypes: [], message });
   expect(reported()?.run).toEqual({ ...run, outcome: "crashed", message: "it crashed; the log has the error" });
+  incompleteSeq = 7;
+  change("standby");
+  expect(member.replicas()).toMatchObject([{ state: "standby", incompleteSeq: 7 }]);
   reporting[Symbol.dispose]();
   change("running");
-  expect(reported()?.state).toBe("restarting");
+  expect(reported()?.state).toBe("standby");
 });

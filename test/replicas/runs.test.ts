@@ -5,6 +5,11 @@ import { replica, run } from "./statuses.ts";
 
 const failed = run({ outcome: "failed", message: "missing node types: x", missingTypes: ["x"] });
 
+const incomplete = (name: string): Replica =>
+  replica(name, { mode: "one", state: "failed", run: failed, incompleteSeq: 1 });
+const standby = (name: string, incompleteSeq?: number): Replica =>
+  replica(name, { mode: "one", state: "standby", run: undefined, incompleteSeq });
+
 test.each<[string, Replica[], string | undefined]>([
   ["there is no replica", [], undefined],
   ["none runs flows", [replica("a", { state: "standby", run: undefined })], undefined],
@@ -18,6 +23,11 @@ test.each<[string, Replica[], string | undefined]>([
     "failed",
   ],
   ["one has crashed", [replica("a"), replica("b", { run: run({ outcome: "crashed" }) })], "crashed"],
+  ["one hands it over to another", [incomplete("a"), standby("b", undefined)], undefined],
+  ["one lacks a type for it, and so does the other", [incomplete("a"), standby("b", 1)], "failed"],
+  ["one lacks a type for it, and the other did for an earlier one", [incomplete("a"), standby("b", 0)], undefined],
+  ["one lacks a type for it, and the other runs no flows", [incomplete("a"), replica("b", { mode: "none" })], "failed"],
+  ["one lacks a type for it, and each runs the flows", [{ ...incomplete("a"), mode: "each" }, standby("b")], "failed"],
   ["one that has failed is stopped", [replica("a"), replica("b", { state: "stopped", run: failed })], "running"],
 ])("the result of a revision if %s", (_, replicas, outcome) => {
   expect(combineRuns(replicas, 1)?.outcome).toBe(outcome);

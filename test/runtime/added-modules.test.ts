@@ -34,9 +34,11 @@ test("loads no code at the next start that flows have written", async () => {
   expect(await loaded()).toBe("");
   await runtime.apply(revision(3, [tab("T"), { ...probe("a", "T"), type: "planted" }]), "full");
   expect(runtime.status()).toMatchObject({ state: "failed", message: "missing node types: planted" });
+  expect(runtime.incompleteSeq()).toBe(3);
   const libs = [{ var: "library", module: "library" }];
   await runtime.apply(revision(4, [tab("T"), { ...functionNode("a", { z: "T" }), libs }]), "full");
   expect(runtime.status().state).toBe("failed");
+  expect(runtime.incompleteSeq()).toBe(4);
   expect(await loaded()).toBe("");
 });
 

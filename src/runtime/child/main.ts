@@ -191,11 +191,13 @@ async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed
   const credentials = toCredentialsObject(message.credentials, message.credentialsChanged);
   let failure: string | undefined;
   let missingTypes: readonly string[] | undefined;
+  let lacksModules: true | undefined;
   // The runtime emits `runtime-deploy` once per deployment, when all nodes are started or the start has failed.
   const finished = nextEvent((event) => {
     if (event.id === "runtime-state" && event.payload?.error !== undefined) {
       failure = describeFailure(event);
       missingTypes = event.payload.types;
+      if (event.payload.error === "missing-modules") lacksModules = true;
     }
     return event.id === "runtime-deploy";
   });
@@ -223,6 +225,7 @@ async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed
   return {
     ...(failure !== undefined && { failure }),
     ...(missingTypes !== undefined && { missingTypes }),
+    ...(lacksModules !== undefined && { lacksModules }),
     ...(failedNodes.size > 0 && { failedNodes: [...failedNodes.values()].slice(0, maxFailedNodes) }),
   };
 }

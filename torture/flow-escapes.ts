@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { execFile } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readFile, readdir } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -85,6 +85,14 @@ export const flowEscapes: readonly FlowEscape[] = [
         });
         return gained;
       },
+    },
+  },
+  {
+    name: "the service, with processes that flows start",
+    attempt: () => useProcesses("required"),
+    control: {
+      planted: "a service that does not isolate its flows (runtime.isolate: off)",
+      find: async () => (await useProcesses("off")).gained,
     },
   },
 ];
@@ -174,6 +182,60 @@ async function configureNpm(
     () => false,
   );
   return { tries: tries.length, gained: ran ? ["a program of the flows ran as the operator"] : [] };
+}
+
+/**
+ * Flows that may start processes read the files and the environment of the service with them, leave one behind, and end the service.
+ * `required` fails on a machine that can't isolate flows.
+ */
+async function useProcesses(isolate: "required" | "off"): Promise<Attempt> {
+  const secret = "an environment variable of the service";
+  const marker = String(100_000_000 + process.pid);
+  await using service = await startService({
+    config: { runtime: { isolate, allow: { childProcess: true } } },
+    env: { SERVICE_SECRET: secret },
+  });
+  const { pid, dataDir } = service;
+  const start = `msg.payload = host.getBuiltinModule("child_process")
+    .spawnSync("/bin/sh", ["-c", msg.req.query.run], { encoding: "latin1" }).stdout;`;
+  const attack = endpoint("/run", `${escape} ${start}`);
+  const run = (command: string): Promise<string> => service.get(`/run?run=${encodeURIComponent(command)}`);
+  await deploy(service, { flows: attack });
+
+  const gained: string[] = [];
+  const key = (await readFile(join(dataDir, "credential.key"), "latin1")).trim();
+  const seen = await run(`cat ${join(dataDir, "credential.key")}`);
+  if (seen.includes(key)) gained.push("a process read the key");
+  const database = await run(`cat ${join(dataDir, "*.db")}`);
+  if (database.startsWith("SQLite format 3")) gained.push("a process read the database");
+  const environments = await run(`cat /proc/${pid}/environ /proc/[0-9]*/environ`);
+  if (environments.includes(secret)) gained.push("a process read the environment of the service");
+
+  await run(`setsid sleep ${marker} >/dev/null 2>&1 &`);
+  if ((await processesWith(marker)).length === 0) throw new Error("no process was left behind");
+  await deploy(service, { flows: endpoint("/ok", `msg.payload = "ok"`) });
+  const left = await processesWith(marker);
+  if (left.length > 0) gained.push("a process outlived a corrective deployment");
+  for (const one of left) process.kill(one, "SIGKILL");
+
+  await deploy(service, { flows: attack });
+  // The service ends, or answers what the command has printed.
+  const hasEnded = await Promise.race([
+    service.exited.then(() => true),
+    run(`kill -9 ${pid}; echo tried`).then(
+      () => false,
+      () => service.exited.then(() => true),
+    ),
+  ]);
+  if (hasEnded) gained.push("a process ended the service");
+  return { tries: 5, gained };
+}
+
+/** The ids of the processes of the machine with this argument. */
+async function processesWith(argument: string): Promise<number[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+  const commands = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "latin1").catch(() => "")));
+  return pids.filter((_, at) => commands[at]?.split("\0").includes(argument));
 }
 
 /** Flows write code, then are replaced, and the runtime is restarted. Returns what it has loaded. */

@@ -89,6 +89,19 @@ test("shows what runs, for people and for programs", async () => {
   expect(revision).toMatchObject({ active: true, outcome: "running" });
 });
 
+test("status names the isolation of the flows, and why there is no stronger one", async () => {
+  const { runtime } = (await rest("/settings")) as {
+    runtime: { isolation: { level: string; user?: number; message?: string } };
+  };
+  const { level, user: id, message } = runtime.isolation;
+  const as = id === undefined ? "" : `, user ${id}`;
+  const line = /^Isolation {2,}(.*)$/m.exec(await succeed(["status"]))?.[1];
+  expect(line).toBe(`${level}${as}${message === undefined ? "" : ` (${message})`}`);
+  await using open = await startService({ config: { runtime: { isolate: "off" } } });
+  const { stdout } = await run(["status", "--server", open.url]);
+  expect(stdout).toMatch(/^Isolation {2,}none \(runtime\.isolate is off\)$/m);
+});
+
 test("exits with 4 if the flows do not run, and shows why", async () => {
   const headers = bearer(await login(service, { username: "ada" }));
   await deploy(

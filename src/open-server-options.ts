@@ -6,7 +6,7 @@ import { identifiedMethods } from "./auth/access.ts";
 import { createGate, createPermissionCheck } from "./auth/gate.ts";
 import { FlowsService } from "../gen/flowgate/v1/flows_pb.ts";
 import { createObservedDeployer } from "./deployments/observed-deployer.ts";
-import type { CredentialSets } from "./flows/configuration.ts";
+import type { CurrentCredentials } from "./flows/configuration.ts";
 import type { Decrypt } from "./flows/credentials.ts";
 import { decryptCredentials } from "./flows/encrypted.ts";
 import type { FlowsRequest, PreparedDeployment } from "./flows/prepare.ts";
@@ -159,7 +159,7 @@ function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {
 async function prepareReserved(
   preparation: Preparation,
   request: FlowsRequest,
-  current: CredentialSets,
+  current: CurrentCredentials,
   { values }: HandlerContext,
   caller: Caller,
 ): Promise<PreparedDeployment> {

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { CredentialSets } from "../flows/configuration.ts";
+import type { Configuration } from "../flows/configuration.ts";
 import { FlowgateError } from "../errors.ts";
 import { type FlowsDocument, parseDocument } from "../flows/document.ts";
 import { programFile } from "../program-file.ts";
@@ -18,7 +18,7 @@ import type {
 } from "./messages.ts";
 
 /** The content of a revision, or of a deployment that is not committed. */
-type Content = { readonly flows: FlowsDocument; readonly credentials: CredentialSets };
+type Content = Omit<Configuration, "flows"> & { readonly flows: FlowsDocument };
 
 export type Merge = MergeResult<Content>;
 
@@ -102,6 +102,6 @@ export function openAnalysis({ log, memoryMb, readLimit, deploymentLimit }: Anal
   };
 }
 
-function encode({ flows, credentials }: Content): EncodedConfiguration {
-  return { json: flows.json, credentials };
+function encode({ flows, credentials, kept, missing }: Content): EncodedConfiguration {
+  return { json: flows.json, credentials, kept, missing };
 }

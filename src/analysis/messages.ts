@@ -1,5 +1,5 @@
 import type { PlanFlowsResponse } from "../../gen/flowgate/v1/flows_pb.ts";
-import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { Configuration, DeploymentType } from "../flows/configuration.ts";
 import type { RuntimeView } from "../flows/plan/plan.ts";
 import type { Violation } from "../flows/violation.ts";
 import type { NodeChanges } from "./node-changes.ts";
@@ -12,17 +12,17 @@ export type AnalysisData = {
 };
 
 /** A configuration whose flows are JSON in UTF-8, which is cheaper to copy to a thread than objects. */
-export type EncodedConfiguration = { readonly json: Uint8Array; readonly credentials: CredentialSets };
+export type EncodedConfiguration = Omit<Configuration, "flows"> & { readonly json: Uint8Array };
 
 /** The body of an HTTP response, or an RPC message in one of its formats. */
 export type ResponseFormat = "http" | "json" | "proto";
 
 /** A comparison for a DiffRevisionResponse with these names. */
-export type DiffCall<Configuration = EncodedConfiguration> = {
+export type DiffCall<Content = EncodedConfiguration> = {
   readonly kind: "diff";
   readonly format: ResponseFormat;
-  readonly base: Configuration;
-  readonly target: Configuration;
+  readonly base: Content;
+  readonly target: Content;
   readonly names: { readonly base: string; readonly rev: string };
   /** How the base was replaced by the target; undefined: the response does not describe that. */
   readonly deployment:
@@ -36,12 +36,12 @@ export type DiffCall<Configuration = EncodedConfiguration> = {
 };
 
 /** A plan for a PlanFlowsResponse. `base` is what the diff begins with, `current` what the deployment replaces. */
-export type PlanCall<Configuration = EncodedConfiguration> = {
+export type PlanCall<Content = EncodedConfiguration> = {
   readonly kind: "plan";
   readonly format: ResponseFormat;
-  readonly base: Configuration;
-  readonly target: Configuration;
-  readonly current: Configuration;
+  readonly base: Content;
+  readonly target: Content;
+  readonly current: Content;
   /** That of `current`. */
   readonly rev: string;
   readonly type: DeploymentType;
@@ -51,16 +51,16 @@ export type PlanCall<Configuration = EncodedConfiguration> = {
 };
 
 /** Two changes of `base`. */
-export type MergeCall<Configuration = EncodedConfiguration> = {
+export type MergeCall<Content = EncodedConfiguration> = {
   readonly kind: "merge";
-  readonly base: Configuration;
-  readonly ours: Configuration;
-  readonly theirs: Configuration;
+  readonly base: Content;
+  readonly ours: Content;
+  readonly theirs: Content;
 };
 
-export type ValidateCall<Configuration = EncodedConfiguration> = {
+export type ValidateCall<Content = EncodedConfiguration> = {
   readonly kind: "validate";
-  readonly base: Configuration;
+  readonly base: Content;
 };
 
 /** A response message, which is encoded in the thread, since that takes longer than the comparison itself. */
@@ -70,12 +70,12 @@ export type EncodedResponse = {
   readonly text: Uint8Array<ArrayBuffer> | undefined;
 };
 
-export type MergeResult<Configuration = EncodedConfiguration & { readonly count: number }> = {
+export type MergeResult<Content = EncodedConfiguration & { readonly count: number }> = {
   /** What both sides changed. */
   readonly changes: NodeChanges;
   readonly conflictCount: number;
   /** Undefined if there are conflicts. */
-  readonly merged: Configuration | undefined;
+  readonly merged: Content | undefined;
 };
 
 /** `violation` is the first one. */

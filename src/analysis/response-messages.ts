@@ -72,4 +72,5 @@ const warningKinds: Readonly<Record<WarningKind, PlanWarningKind>> = {
   link_to_nothing: PlanWarningKind.LINK_TO_NOTHING,
   duplicate_endpoint: PlanWarningKind.DUPLICATE_ENDPOINT,
   lost_credentials: PlanWarningKind.LOST_CREDENTIALS,
+  removed_credentials: PlanWarningKind.REMOVED_CREDENTIALS,
 };

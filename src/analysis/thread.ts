@@ -74,6 +74,6 @@ function createEncoders(method: DescMethod): Readonly<Record<ResponseFormat, Enc
   };
 }
 
-function decode({ json, credentials }: EncodedConfiguration): Configuration {
-  return { flows: parseDocument(json).nodes, credentials };
+function decode({ json, ...rest }: EncodedConfiguration): Configuration {
+  return { flows: parseDocument(json).nodes, ...rest };
 }

@@ -1,4 +1,5 @@
 import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { SubmittedCredentials } from "../flows/credentials.ts";
 import type { FlowsDocument } from "../flows/document.ts";
 import type { Revision, RevisionCause } from "../store/revision.ts";
 
@@ -6,8 +7,8 @@ import type { Revision, RevisionCause } from "../store/revision.ts";
 export type Content = {
   readonly flows: FlowsDocument;
   readonly credentials: CredentialSets;
-  /** Whether the credentials of a node are determined, also that it has none; undefined: those of all nodes are. */
-  readonly determinesCredentials?: ((id: string) => boolean) | undefined;
+  /** The credentials that were submitted; undefined: the content is that of a revision, and determines those of all nodes. */
+  readonly submitted?: SubmittedCredentials | undefined;
   /** The earlier revision that has this content. */
   readonly restoredRev?: string | undefined;
   /** Replaces that of the change. */

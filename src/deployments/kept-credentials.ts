@@ -1,58 +1,109 @@
 import type { CredentialSets, KeptCredentials } from "../flows/configuration.ts";
-import type { SubmittedCredentials } from "../flows/credentials.ts";
+import { mergeSet, type SubmittedCredentials } from "../flows/credentials.ts";
+import { findTypes } from "../flows/document.ts";
 import type { FlowStore } from "../store/flow-store.ts";
 import type { Revision } from "../store/revision.ts";
 import type { Content } from "./change.ts";
 
-/** More removed nodes are forgotten, the first that were removed first. */
+/** More nodes are forgotten, the first that were removed first. */
 const maxKept = 1_000;
 
+/** Each revision records the names again, so they are limited. */
+const maxNames = 20;
+const maxNameLength = 100;
+
+type Types = ReadonlyMap<string, string>;
+
 /**
- * Completes the content of the revision that replaces `active`. Credentials of nodes that it removes stay in the revisions that have
- * them; the new one records which. Nodes that it brings back, with their type and without credentials of their own, get them again,
- * unless the content determines that they have none, or the retention has removed the revision.
+ * Completes the content of the revision that replaces `active`. A node that gets another type keeps no credentials, since it could send
+ * them elsewhere. Credentials of such nodes, and of nodes that are removed, stay in the revisions that have them; the new one records
+ * which. Nodes that come back, with their type and without credentials of their own, get them again, unless the content determines
+ * that they have none, or the retention has removed the revision. `missing` are those that do not, except those that were submitted.
  */
 export async function keepCredentials(
   active: Revision,
   content: Content,
   store: Pick<FlowStore, "findCredentials">,
-): Promise<Content & { readonly kept: KeptCredentials }> {
-  const removed = [...active.credentials.keys()].filter((id) => !content.credentials.has(id));
-  if (active.kept.size === 0 && removed.length === 0) {
-    return { ...content, kept: active.kept };
+): Promise<Content & { readonly kept: KeptCredentials; readonly missing: KeptCredentials }> {
+  if (active.kept.size === 0 && active.credentials.size === 0) {
+    return { ...content, kept: active.kept, missing: new Map() };
   }
-  const types = new Map(content.flows.nodes.map(({ id, type }) => [id, type]));
-  const kept = new Map<string, { readonly type: string; readonly rev: string }>();
-  const restored = new Map<string, string>();
+  const ids = new Set([...active.kept.keys(), ...active.credentials.keys()]);
+  const before = findTypes(active.flows, ids);
+  const types = findTypes(content.flows, ids);
+  const own = dropOfOtherTypes(active.credentials, content, before, types);
+  const kept = new Map<string, KeptEntry>();
+  const missing = new Map<string, KeptEntry>();
+  const returned = new Map<string, KeptEntry>();
   for (const [id, entry] of active.kept) {
-    // A node of another type does not get them, since it could send them elsewhere.
-    if (types.get(id) !== entry.type) {
+    const type = types.get(id);
+    const isDetermined = own.has(id) || content.submitted === undefined || determines(content.submitted, id);
+    if (type !== entry.type) {
       kept.set(id, entry);
-    } else if (!content.credentials.has(id) && content.determinesCredentials?.(id) === false) {
-      restored.set(id, entry.rev);
+      if (type !== undefined && !before.has(id) && !isDetermined) {
+        missing.set(id, entry);
+      }
+    } else if (!isDetermined) {
+      returned.set(id, entry);
     }
   }
-  const typesBefore = removed.length === 0 ? undefined : new Map(active.flows.nodes.map(({ id, type }) => [id, type]));
-  for (const id of removed) {
-    const type = typesBefore?.get(id);
-    // Otherwise the request has removed them from the node.
+  for (const [id, set] of active.credentials) {
+    const type = before.get(id);
+    // Otherwise the node has them still, or the request has removed them from it.
     if (type !== undefined && type !== types.get(id)) {
       kept.delete(id);
-      kept.set(id, { type, rev: active.rev });
+      kept.set(id, { type, rev: active.rev, names: namesOf(set) });
     }
   }
-  const credentials = await restore(content.credentials, restored, store);
-  return { ...content, credentials, kept: new Map([...kept].slice(-maxKept)) };
+  const credentials = await restore(own, returned, store);
+  for (const [id, entry] of returned) {
+    if (!credentials.has(id)) {
+      missing.set(id, entry);
+    }
+  }
+  return { ...content, credentials, kept: new Map([...kept].slice(-maxKept)), missing };
 }
 
-/** `revs` has the revisions with the credentials to add, by node id. */
+type KeptEntry = KeptCredentials extends ReadonlyMap<string, infer Entry> ? Entry : never;
+
+function namesOf(set: ReadonlyMap<string, string>): readonly string[] {
+  return [...set.keys()].filter((name) => name.length <= maxNameLength).slice(0, maxNames);
+}
+
+/** Nodes whose type changes have what was submitted for them only. */
+function dropOfOtherTypes(
+  current: CredentialSets,
+  { credentials, submitted }: Content,
+  before: Types,
+  types: Types,
+): CredentialSets {
+  const changed = [...current.keys()].filter(
+    (id) => credentials.has(id) && before.has(id) && before.get(id) !== types.get(id),
+  );
+  if (submitted === undefined || submitted.topLevel?.encrypted !== undefined || changed.length === 0) {
+    return credentials;
+  }
+  const remaining = new Map(credentials);
+  for (const id of changed) {
+    const separate = new Map(Object.entries(submitted.topLevel?.nodes[id]?.values ?? {}));
+    const set = mergeSet(separate, submitted.inline.get(id));
+    if (set !== undefined && set.size > 0) {
+      remaining.set(id, set);
+    } else {
+      remaining.delete(id);
+    }
+  }
+  return remaining;
+}
+
+/** Adds the credentials of nodes that come back. */
 async function restore(
   sets: CredentialSets,
-  revs: ReadonlyMap<string, string>,
+  returned: KeptCredentials,
   store: Pick<FlowStore, "findCredentials">,
 ): Promise<CredentialSets> {
   const all = new Map(sets);
-  for (const [rev, entries] of Map.groupBy(revs, ([, rev]) => rev)) {
+  for (const [rev, entries] of Map.groupBy(returned, ([, { rev }]) => rev)) {
     const found = await store.findCredentials(rev);
     for (const [id] of entries) {
       const set = found?.get(id);
@@ -65,7 +116,8 @@ async function restore(
 }
 
 /** Whether a request determines the credentials of a node, also that it has none. */
-export function determinesCredentials({ inline, topLevel }: SubmittedCredentials): (id: string) => boolean {
-  const named = topLevel?.nodes ?? {};
-  return (id) => topLevel?.encrypted !== undefined || (inline.get(id)?.size ?? 0) > 0 || Object.hasOwn(named, id);
+function determines({ inline, topLevel }: SubmittedCredentials, id: string): boolean {
+  return (
+    topLevel?.encrypted !== undefined || (inline.get(id)?.size ?? 0) > 0 || Object.hasOwn(topLevel?.nodes ?? {}, id)
+  );
 }

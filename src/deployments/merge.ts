@@ -28,8 +28,7 @@ export async function mergeOrReject(mismatched: Mismatched, options: CommitOptio
     if (merge.merged === undefined) {
       throw mergeConflict(merge, await store.findEntry(active.rev));
     }
-    const { determinesCredentials } = merge;
-    const content = await keepCredentials(active, { ...merge.merged, determinesCredentials }, store);
+    const content = await keepCredentials(active, { ...merge.merged, submitted: merge.submitted }, store);
     call.signal.throwIfAborted();
     try {
       const draft = { ...toDraft(change, content, call, active.rev), cause: "merge" } as const;
@@ -53,7 +52,7 @@ export async function mergeOrReject(mismatched: Mismatched, options: CommitOptio
 async function compare(
   { change, call: { merge, source, signal }, expectedRev }: Mismatched,
   { store, analysis }: CommitOptions,
-): Promise<(Merge & Pick<Content, "determinesCredentials">) | undefined> {
+): Promise<(Merge & Pick<Content, "submitted">) | undefined> {
   const base = change.cause === "deployment" ? await store.find(expectedRev) : undefined;
   if (base === undefined) {
     return undefined;
@@ -61,8 +60,7 @@ async function compare(
   const ours = await change.apply(base);
   const versions = { base, ours, theirs: store.active() };
   try {
-    const { determinesCredentials } = ours;
-    return { ...(await analysis.merge(versions, { source, signal })), determinesCredentials };
+    return { ...(await analysis.merge(versions, { source, signal })), submitted: ours.submitted };
   } catch (error) {
     if (!merge && error instanceof FlowgateError && error.reason === "limit_exceeded") {
       return undefined;

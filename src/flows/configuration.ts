@@ -6,11 +6,27 @@ export type FlowNode = { readonly id: string; readonly type: string; readonly [p
 /** Decrypted credentials by node id and name. Maps, because any string is a valid id or name. */
 export type CredentialSets = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
-/** By id of a removed node that had credentials: its type, and the newest revision that has them. The oldest removal is first. */
-export type KeptCredentials = ReadonlyMap<string, { readonly type: string; readonly rev: string }>;
+/**
+ * By id of a node that had credentials and was removed, or got another type: that type, the newest revision that has them, and some of
+ * their names; none in revisions of an older version. The oldest removal is first.
+ */
+export type KeptCredentials = ReadonlyMap<
+  string,
+  { readonly type: string; readonly rev: string; readonly names: readonly string[] }
+>;
 
 /** The flows of one revision with their credentials. */
-export type Configuration = { readonly flows: readonly FlowNode[]; readonly credentials: CredentialSets };
+export type Configuration = {
+  readonly flows: readonly FlowNode[];
+  readonly credentials: CredentialSets;
+  /** Those of nodes that are not in these flows, or have another type there. */
+  readonly kept?: KeptCredentials | undefined;
+  /** Those of nodes that come back with these flows, which can't be restored. */
+  readonly missing?: KeptCredentials | undefined;
+};
+
+/** What the active revision knows of credentials. */
+export type CurrentCredentials = { readonly credentials: CredentialSets; readonly kept: KeptCredentials };
 
 /** Which nodes a deployment restarts. */
 export type DeploymentType = "full" | "nodes" | "flows" | "reload";

@@ -63,7 +63,7 @@ function replaceSets(
   return sets;
 }
 
-function mergeSet(
+export function mergeSet(
   set: ReadonlyMap<string, string> | undefined,
   inline: ReadonlyMap<string, string> | undefined,
 ): ReadonlyMap<string, string> | undefined {

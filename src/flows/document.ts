@@ -10,6 +10,29 @@ export interface FlowsDocument {
   readonly count: number;
   /** Parsed from `json` at the first access. */
   readonly nodes: readonly FlowNode[];
+  /** The types of some ids; those without a node are undefined. Undefined: none is known without parsing `json`. */
+  readonly types: NodeTypes | undefined;
+}
+
+export type NodeTypes = ReadonlyMap<string, string | undefined>;
+
+/** Returns the types of the nodes with these ids. Parses `json` if one is not known. */
+export function findTypes(document: FlowsDocument, ids: ReadonlySet<string>): ReadonlyMap<string, string> {
+  const known = document.types;
+  const types =
+    known !== undefined && ids.values().every((id) => known.has(id)) ? known : readTypes(document.nodes, ids);
+  return new Map([...types].filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+/** The types of these ids, for another thread. */
+export function readTypes(nodes: readonly FlowNode[], ids: ReadonlySet<string>): NodeTypes {
+  const types = new Map<string, string | undefined>(Array.from(ids, (id) => [id, undefined]));
+  for (const { id, type } of nodes) {
+    if (types.has(id)) {
+      types.set(id, type);
+    }
+  }
+  return types;
 }
 
 // Formatting a slice takes one or two milliseconds. Other requests are served between slices.
@@ -31,14 +54,20 @@ export async function formatDocument(nodes: readonly FlowNode[]): Promise<FlowsD
  * Creates a document from valid JSON that `formatDocument` has produced, here or in another thread. Without the number of nodes, it is
  * parsed when that is needed.
  */
-export function parseDocument(json: Uint8Array, count?: number): FlowsDocument {
+export function parseDocument(json: Uint8Array, count?: number, types?: NodeTypes): FlowsDocument {
   let nodes: FlowNode[] | undefined;
-  return createDocument(json, count, () => (nodes ??= parseJsonText(toBuffer(json).toString()) as FlowNode[]));
+  return createDocument(json, count, () => (nodes ??= parseJsonText(toBuffer(json).toString()) as FlowNode[]), types);
 }
 
-function createDocument(json: Uint8Array, count: number | undefined, readNodes: () => readonly FlowNode[]) {
+function createDocument(
+  json: Uint8Array,
+  count: number | undefined,
+  readNodes: () => readonly FlowNode[],
+  types?: NodeTypes,
+) {
   return Object.freeze<FlowsDocument>({
     json,
+    types,
     get count() {
       return count ?? readNodes().length;
     },

@@ -1,5 +1,6 @@
-import type { CredentialSets, DeploymentType } from "../flows/configuration.ts";
+import type { CredentialSets, CurrentCredentials, DeploymentType } from "../flows/configuration.ts";
 import type { SubmittedCredentials } from "../flows/credentials.ts";
+import type { NodeTypes } from "../flows/document.ts";
 import type { DeploymentFields, FlowsRequest } from "../flows/prepare.ts";
 import type { EncodedRequest } from "@flowgate/transcoding";
 import type { SerializedError } from "./serialized-error.ts";
@@ -10,7 +11,7 @@ export type PreparationData = { readonly credentialSecret: string | undefined; r
 export type PreparationCall = {
   readonly source: EncodedRequest;
   readonly typeName: FlowsRequest["$typeName"];
-  readonly current: CredentialSets;
+  readonly current: CurrentCredentials;
 };
 
 /** A `PreparedDeployment` in a form that can be cloned. */
@@ -30,6 +31,8 @@ type SerializedFlows = {
   readonly kind: "flows";
   readonly json: Uint8Array<ArrayBuffer>;
   readonly count: number;
+  /** Those of all nodes with credentials, and of `kept` ones. */
+  readonly types: NodeTypes;
   /** Undefined if they are the current ones. */
   readonly credentials: CredentialSets | undefined;
   readonly submitted: SubmittedCredentials;

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { CredentialSets } from "../flows/configuration.ts";
+import type { CurrentCredentials } from "../flows/configuration.ts";
 import type { Decrypt } from "../flows/credentials.ts";
 import { parseDocument } from "../flows/document.ts";
 import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
@@ -18,7 +18,7 @@ export interface Preparation extends AsyncDisposable {
    * too much memory, with `limit_exceeded` if it takes too much time, with the reason of the caller's signal when that is aborted, and
    * with `unavailable` if the thread exits for another reason.
    */
-  prepare(request: FlowsRequest, current: CredentialSets, caller: Caller): Promise<PreparedDeployment>;
+  prepare(request: FlowsRequest, current: CurrentCredentials, caller: Caller): Promise<PreparedDeployment>;
 }
 
 export type PreparationOptions = PreparationData & {
@@ -77,7 +77,9 @@ export function openPreparation({
   };
 
   return {
-    async prepare(request, current, caller) {
+    async prepare(request, { credentials, kept }, caller) {
+      // Without the other properties of a revision, which are not sent to the thread.
+      const current = { credentials, kept };
       const encoded = getEncodedRequest(request);
       // Must read the bytes before they are transferred to the thread.
       const versionMismatch = findApiVersionMismatch(encoded);
@@ -85,7 +87,7 @@ export function openPreparation({
       const source = length > maxShortBytes ? takeEncodedRequest(request) : undefined;
       try {
         return source === undefined
-          ? await prepareDeployment(request, current, decrypt)
+          ? await prepareDeployment(request, current.credentials, decrypt)
           : toPrepared(
               await threadFor(request, length).call({ source, typeName: request.$typeName, current }, caller, [
                 source.bytes.buffer as ArrayBuffer,
@@ -102,7 +104,7 @@ export function openPreparation({
   };
 }
 
-function toPrepared(result: PreparationReply, current: CredentialSets): PreparedDeployment {
+function toPrepared(result: PreparationReply, current: CurrentCredentials): PreparedDeployment {
   if (result.kind === "failed") {
     throw deserializeError(result.error);
   }
@@ -113,8 +115,8 @@ function toPrepared(result: PreparationReply, current: CredentialSets): Prepared
     case "rejected":
       return { type, rev, fields, base, outcome: deserializeError(outcome.error) };
     case "flows": {
-      const { json, count, credentials = current, submitted } = outcome;
-      return { type, rev, fields, base, outcome: { flows: parseDocument(json, count), credentials, submitted } };
+      const { json, count, types, credentials = current.credentials, submitted } = outcome;
+      return { type, rev, fields, base, outcome: { flows: parseDocument(json, count, types), credentials, submitted } };
     }
   }
 }

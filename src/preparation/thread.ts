@@ -2,6 +2,7 @@
 import { workerData } from "node:worker_threads";
 import type { DescMethodUnary, Message } from "@bufbuild/protobuf";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { readTypes } from "../flows/document.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
 import { maxDepth } from "../server/max-depth.ts";
@@ -33,7 +34,7 @@ async function prepare({ source, typeName, current }: PreparationCall): Promise<
   try {
     const request = (await decoders[typeName](source)) as FlowsRequest;
     const decrypt = (encrypted: string) => decryptCredentials(credentialSecret, encrypted);
-    const { type, rev, fields, base, outcome } = await prepareDeployment(request, current, decrypt);
+    const { type, rev, fields, base, outcome } = await prepareDeployment(request, current.credentials, decrypt);
     return { kind: "prepared", type, rev, fields, base, outcome: serializeOutcome(outcome, current) };
   } catch (error) {
     return { kind: "failed", error: serializeError(error) };
@@ -63,13 +64,14 @@ function serializeOutcome(
   if (outcome instanceof Error) {
     return { kind: "rejected", error: serializeError(outcome) };
   }
-  const { json, count } = outcome.flows;
-  const credentials = outcome.credentials === current ? undefined : outcome.credentials;
+  const { json, count, nodes } = outcome.flows;
+  const ids = [...current.kept.keys(), ...current.credentials.keys(), ...outcome.credentials.keys()];
   return {
     kind: "flows",
     json: json as Uint8Array<ArrayBuffer>,
     count,
-    credentials,
+    types: readTypes(nodes, new Set(ids)),
+    credentials: outcome.credentials === current.credentials ? undefined : outcome.credentials,
     submitted: outcome.submitted,
   };
 }

@@ -1,3 +1,4 @@
+import type { KeptCredentials } from "../flows/configuration.ts";
 import { parseDocument } from "../flows/document.ts";
 import { systemOrigin } from "./audit-chain.ts";
 import type { AuditRecord } from "./audit-store.ts";
@@ -72,7 +73,7 @@ export async function toCommitCall(draft: RevisionDraft, key: Buffer): Promise<C
     idempotencyKey: idempotencyKey && { user: by ?? "", ...idempotencyKey },
     flows: await compress(flows.json),
     credentials: sealCredentials(key, rev, credentials),
-    kept: JSON.stringify(Array.from(draft.kept, ([id, { type, rev }]) => [id, type, rev])),
+    kept: JSON.stringify(Array.from(draft.kept, ([id, { type, rev, names }]) => [id, type, rev, names])),
   };
 }
 
@@ -94,8 +95,14 @@ export async function toRevision(row: SummaryRow & ContentRow, key: Buffer): Pro
     ...toSummary(row),
     credentials: openCredentials(key, row.rev, row.credentials),
     flows: parseDocument(await decompress(row.flows), row.node_count),
-    kept: new Map((JSON.parse(row.kept) as [string, string, string][]).map(([id, type, rev]) => [id, { type, rev }])),
+    kept: parseKept(row.kept),
   });
+}
+
+/** Older versions wrote no names. */
+function parseKept(json: string): KeptCredentials {
+  const entries = JSON.parse(json) as [id: string, type: string, rev: string, names?: string[]][];
+  return new Map(entries.map(([id, type, rev, names = []]) => [id, { type, rev, names }]));
 }
 
 /** The audit entry of a commit. */

@@ -40,7 +40,7 @@ export type EntryRow = SummaryRow & StateRow;
 export type ContentRow = {
   flows: Uint8Array;
   credentials: Uint8Array;
-  /** `Revision.kept` as a JSON array of arrays: node id, type, rev. */
+  /** `Revision.kept` as a JSON array of arrays: node id, type, rev, names. */
   kept: string;
 };
 

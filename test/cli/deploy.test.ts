@@ -280,15 +280,24 @@ flowgate: Install their modules first, or repeat with --force.
   expect((await active()).rev).toBe(rev);
   const config = { id: "c", type: "mqtt-broker", name: "plant" };
   await deploy([...base, { ...config, credentials: { password: "s3cret" } }]);
-  const lost = await flowgate("deploy", await file(base), "--yes");
+  const changed = { ...config, type: "http request" };
+  const lost = await flowgate("deploy", await file([...base, changed]), "--yes");
   expect(lost).toMatchObject({
     code: 1,
     stderr: `flowgate: Nothing was deployed. Credentials would be lost:
-flowgate: mqtt-broker "plant": it is removed, and its credentials are lost: password
-flowgate: Keep the nodes, or repeat with --force.
+flowgate: mqtt-broker "plant": its type becomes "http request", and its credentials are lost: password
+flowgate: Add them to the deployment, keep the nodes as they are, or repeat with --force.
 `,
   });
-  expect(await flowgate("deploy", await file(base), "--yes", "--force")).toMatchObject({ code: 0 });
+  expect(await flowgate("deploy", await file([...base, changed]), "--yes", "--force")).toMatchObject({ code: 0 });
+  expect(await flowgate("deploy", await file([...base, config]), "--yes")).toMatchObject({ code: 0 });
+  // Nothing is lost by a removal.
+  expect(await flowgate("deploy", await file(base), "--yes")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(
+      'mqtt-broker "plant": its credentials are removed with it: password; they come back',
+    ),
+  });
   expect(await flowgate("deploy", await file([...base, config]), "--yes")).toMatchObject({
     code: 0,
     stdout: expect.stringContaining("credentials: + password\n"),

@@ -1,4 +1,4 @@
-import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
+import { type ConnectRouter, createContextValues, createRouterTransport } from "@connectrpc/connect";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -9,6 +9,7 @@ import { openAnalysis } from "../../src/analysis/analysis.ts";
 import { createObservedDeployer } from "../../src/deployments/observed-deployer.ts";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
 import { createProbations } from "../../src/deployments/probations.ts";
+import { principalKey } from "../../src/auth/principal.ts";
 import { prepareDeployment } from "../../src/flows/prepare.ts";
 import type { Runtime } from "../../src/runtime/runtime.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
@@ -59,7 +60,7 @@ export type FlowsUnderTest = AsyncDisposable & {
 export async function openFlows({
   wrap = (store) => store,
   apply = async () => ({ outcome: "running", missingTypes: [] }),
-  prepare = () => (request, current) => prepareDeployment(request, current, decrypt),
+  prepare = () => (request, current) => prepareDeployment(request, current.credentials, decrypt),
 }: {
   readonly wrap?: (store: FlowStore) => FlowStore;
   readonly apply?: Runtime["apply"];
@@ -97,6 +98,7 @@ export async function openFlows({
     void router.service(FlowsService, service).service(RevisionsService, revisions);
   const transcoder = createTranscoder({
     routes,
+    deferred: [FlowsService.method.setFlows],
     mapError: (error, context) => toFailure(error, log, context),
   });
   const resources = stack.move();
@@ -125,7 +127,7 @@ function toRequest(
     target,
     headers: { ...(body !== undefined && { "content-type": "application/json" }), ...headers },
     url: () => `http://127.0.0.1${target}`,
-    contextValues: () => undefined,
+    contextValues: () => createContextValues().set(principalKey, { username: undefined, permissions: ["*"] }),
     onAbort: () => {},
     hasBody: () => body !== undefined,
     readBody: async () => bytes,

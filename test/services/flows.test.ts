@@ -11,7 +11,7 @@ test("a deployment keeps credentials that another deployment sets during its pre
   let isFirst = true;
   await using flows = await openFlows({
     prepare: (store) => async (request, current) => {
-      const prepared = await prepareDeployment(request, current, () => new Map());
+      const prepared = await prepareDeployment(request, current.credentials, () => new Map());
       if (isFirst) {
         isFirst = false;
         const credentials = sets({ a: { password: "from the other deployment" } });
@@ -22,13 +22,13 @@ test("a deployment keeps credentials that another deployment sets during its pre
   });
   await createClient(FlowsService, flows.transport).setFlows({
     flows: [
-      { id: "a", type: "t" },
+      { id: "a", type: "inject" },
       { id: "b", type: "t", credentials: { values: { user: "own" } } },
     ],
   });
   const active = flows.store.active();
   expect(active.flows.nodes).toEqual([
-    { id: "a", type: "t" },
+    { id: "a", type: "inject" },
     { id: "b", type: "t" },
   ]);
   expect(active.credentials).toEqual(sets({ a: { password: "from the other deployment" }, b: { user: "own" } }));

@@ -1,4 +1,8 @@
+import { createClient } from "@connectrpc/connect";
+import { pino } from "pino";
 import { expect, test } from "vitest";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { openPreparation } from "../../src/preparation/preparation.ts";
 import type { FlowStore } from "../../src/store/flow-store.ts";
 import { type FlowsUnderTest, openFlows } from "./flows-under-test.ts";
 
@@ -19,6 +23,18 @@ const stored = (store: FlowStore, id = "b") => {
   const set = store.active().credentials.get(id);
   return set && Object.fromEntries(set);
 };
+
+type Warning = { readonly kind: string; readonly nodeId: string; readonly message: string };
+
+/** The warnings of a plan about credentials. */
+async function planned(flows: FlowsUnderTest, body: object): Promise<readonly string[]> {
+  const reply = await flows.send("POST", "/flows:plan", body, { "service-api-version": "v2" });
+  expect(reply).toMatchObject({ status: 200 });
+  const { warnings = [] } = reply.body as { warnings?: readonly Warning[] };
+  return warnings
+    .filter(({ kind }) => kind.endsWith("_credentials"))
+    .map(({ kind, nodeId, message }) => `${kind} ${nodeId} ${message}`);
+}
 
 /** Deploys the node with credentials, and removes it. */
 async function openWithout(): Promise<FlowsUnderTest> {
@@ -104,10 +120,118 @@ test("credentials come back with an undo, a merge and the deployment of one flow
   expect(stored(flows.store)).toEqual(secret);
 });
 
-test("credentials are lost when the history has no revision with them any more", async () => {
-  await using flows = await openWithout();
+test("a plan names credentials that are lost since the history has no revision with them any more", async () => {
+  await using flows = await openFlows();
+  const rev = await deploy(flows, { flows: [tab, withSecret] });
+  await deploy(flows, { flows: [tab] });
   await deploy(flows, { flows: [] });
   await flows.store.prune({ maxCount: 2, maxAgeMs: undefined });
+  expect(await planned(flows, { flows: [broker] })).toEqual([
+    `lost_credentials b mqtt-broker "b": it comes back without its credentials, because the history has no revision ${rev} any more: password, user`,
+  ]);
+  // Not those that the request determines.
+  expect(await planned(flows, { flows: [broker], credentials: { b: { token: "t" } } })).toEqual([]);
+  expect(await planned(flows, { flows: [broker], credentials: { b: {} } })).toEqual([]);
   await deploy(flows, { flows: [broker] });
   expect(stored(flows.store)).toBeUndefined();
+  expect(await planned(flows, { flows: [broker, tab] })).toEqual([]);
+});
+
+test("a plan names credentials of a node that comes back with another type", async () => {
+  await using flows = await openWithout();
+  const other = { ...broker, type: "http request" };
+  expect(await planned(flows, { flows: [other] })).toEqual([
+    'lost_credentials b http request "b": it comes back without its credentials, because it had them with the type "mqtt-broker": password, user',
+  ]);
+  await deploy(flows, { flows: [other] });
+  expect(await planned(flows, { flows: [other, tab] })).toEqual([]);
+  expect(await planned(flows, { flows: [broker] })).toEqual([]);
+});
+
+test("a plan says that credentials of a removed node come back with it", async () => {
+  await using flows = await openFlows();
+  const rev = await deploy(flows, { flows: [withSecret] });
+  expect(await planned(flows, { flows: [] })).toEqual([
+    `removed_credentials b mqtt-broker "b": its credentials are removed with it: password, user; they come back if it is deployed again with this id and type, while revision ${rev} is in the history`,
+  ]);
+});
+
+const toFlow = ({ credentials, ...node }: Node) => ({
+  ...node,
+  ...(credentials !== undefined && { credentials: { values: credentials as Record<string, string> } }),
+});
+
+test.each<[string, (flows: FlowsUnderTest, nodes: Node[]) => Promise<unknown>]>([
+  ["REST", (flows, nodes) => deploy(flows, { flows: nodes })],
+  ["RPC", (flows, nodes) => createClient(FlowsService, flows.transport).setFlows({ flows: nodes.map(toFlow) })],
+  ["the deployment of one flow", (flows, nodes) => flows.send("PUT", "/flow/global", { configs: nodes })],
+])("over %s, a node whose type changes keeps only what was submitted for it", async (_, send) => {
+  await using flows = await openFlows();
+  await send(flows, [withSecret]);
+  expect(stored(flows.store)).toEqual(secret);
+  const changed = { ...broker, type: "http request" };
+  expect(await planned(flows, { flows: [changed] })).toEqual([
+    'lost_credentials b mqtt-broker "b": its type becomes "http request", and its credentials are lost: password, user',
+  ]);
+  await send(flows, [changed]);
+  expect(stored(flows.store)).toBeUndefined();
+  await send(flows, [broker]);
+  expect(stored(flows.store)).toEqual(secret);
+
+  const own = { ...changed, credentials: { user: "bob" } };
+  expect(await planned(flows, { flows: [own] })).toEqual([
+    'lost_credentials b mqtt-broker "b": its type becomes "http request", and its credentials are lost: password',
+  ]);
+  await send(flows, [own]);
+  expect(stored(flows.store)).toEqual({ user: "bob" });
+  await send(flows, [broker]);
+  expect(stored(flows.store)).toEqual(secret);
+});
+
+test("a merge drops the credentials of a node whose type changes", async () => {
+  await using flows = await openFlows();
+  const rev = await deploy(flows, { flows: [withSecret] });
+  await deploy(flows, { flows: [broker, tab] });
+  const changed = { ...broker, type: "http request" };
+  await deploy(flows, { flows: [changed], rev }, { "service-deployment-merge": "true" });
+  expect(flows.store.active().flows.nodes).toContainEqual(changed);
+  expect(stored(flows.store)).toBeUndefined();
+});
+
+test("a large deployment is not parsed again, although credentials are kept", async () => {
+  const limit = { maxMs: 600_000, option: "" };
+  await using preparation = openPreparation({
+    credentialSecret: undefined,
+    decrypt: () => new Map(),
+    log: pino({ level: "silent" }),
+    memoryMb: 512,
+    readLimit: limit,
+    deploymentLimit: limit,
+  });
+  await using flows = await openFlows({
+    prepare: () => async (request, current, _context, caller) => {
+      const prepared = await preparation.prepare(request, current, caller);
+      const { outcome } = prepared;
+      if (outcome === undefined || outcome instanceof Error) {
+        return prepared;
+      }
+      const { json, count, types } = outcome.flows;
+      const document = {
+        json,
+        count,
+        types,
+        get nodes(): never {
+          throw new Error("the document was parsed");
+        },
+      };
+      return { ...prepared, outcome: { ...outcome, flows: document } };
+    },
+  });
+  const large = { id: "c", type: "comment", info: "x".repeat(100_000) };
+  await deploy(flows, { flows: [large, withSecret, { ...withSecret, id: "other" }] });
+  await deploy(flows, { flows: [large, { ...broker, id: "other", type: "http request" }] });
+  await deploy(flows, { flows: [large, broker] });
+  expect(stored(flows.store)).toEqual(secret);
+  await deploy(flows, { flows: [large, broker, { ...broker, id: "other" }] });
+  expect(stored(flows.store, "other")).toEqual(secret);
 });

@@ -136,7 +136,7 @@ export function flowStoreContract(createLocation: () => Promise<StoreLocation>):
     await using store = await location.open();
     const root = store.flows.active();
     const one = await store.flows.commit(draft(root.rev, { flows: documentOf([]), by: undefined }));
-    const kept = new Map([["a", { type: "inject", rev: one.rev }]]);
+    const kept = new Map([["a", { type: "inject", rev: one.rev, names: ["password"] }]]);
     const two = await store.flows.commit(draft(one.rev, { credentials: new Map(), kept }));
     const three = await store.flows.commit(draft(two.rev, { kept }));
     expect(await store.flows.find(root.rev)).toEqual(root);

@@ -7,9 +7,9 @@ import { usageFailure } from "../failure.ts";
 
 const details = `
 Shows the plan and, in a terminal, asks for confirmation; without a terminal, as in a pipeline, it does not ask. Unless it
-asks, it needs --force for flows that would not run or that lose credentials. If someone
-else deploys between the plan and the deployment, nothing is deployed and the exit code is 3. If the flows do not run, it is
-4. Flows that are active already are not deployed again; the exit code is 4 too if they do not run.`;
+asks, it needs --force for flows that would not run, or nodes that lose credentials; those of removed nodes come back with
+them. If someone else deploys between the plan and the deployment, nothing is deployed and the exit code is 3. If the flows
+do not run, it is 4. Flows that are active already are not deployed again; the exit code is 4 too if they do not run.`;
 
 export function defineDeploy(root: Command): void {
   const command = root

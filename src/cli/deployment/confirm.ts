@@ -39,6 +39,10 @@ function assertHarmless({ missingTypes, warnings }: Pick<PlanFlowsResponse, "mis
   const losses = warnings.filter(({ kind }) => kind === PlanWarningKind.LOST_CREDENTIALS);
   if (losses.length > 0) {
     const lines = ["Nothing was deployed. Credentials would be lost:", ...losses.map(({ message }) => message)];
-    throw new CliFailure(printableLines([...lines, "Keep the nodes, or repeat with --force."].join("\n")));
+    throw new CliFailure(
+      printableLines(
+        [...lines, "Add them to the deployment, keep the nodes as they are, or repeat with --force."].join("\n"),
+      ),
+    );
   }
 }

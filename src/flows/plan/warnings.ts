@@ -2,7 +2,7 @@ import { Budget, sizeOf } from "../budget.ts";
 import type { Configuration, FlowNode } from "../configuration.ts";
 import { containerIdOf, readContainers } from "../containers.ts";
 import { findDuplicateEndpoints } from "./warnings/duplicate-endpoints.ts";
-import { findLostCredentials } from "./warnings/lost-credentials.ts";
+import { findLostCredentials, findRemovedCredentials } from "./warnings/lost-credentials.ts";
 import { findUnlinkedNodes } from "./warnings/unlinked-nodes.ts";
 import { findUnusedConfigs } from "./warnings/unused-configs.ts";
 import type { Finding } from "./warnings/finding.ts";
@@ -26,6 +26,7 @@ const warningKinds = [
   "link_to_nothing",
   "duplicate_endpoint",
   "lost_credentials",
+  "removed_credentials",
 ] as const;
 
 type Check = (current: Configuration, next: Configuration, budget: Budget) => Iterable<Finding>;
@@ -36,6 +37,7 @@ const checks: Readonly<Record<WarningKind, Check>> = {
   link_to_nothing: (_current, { flows }) => findUnlinkedNodes(flows),
   duplicate_endpoint: (_current, { flows }, budget) => findDuplicateEndpoints(flows, budget),
   lost_credentials: findLostCredentials,
+  removed_credentials: findRemovedCredentials,
 };
 
 /** Finds what `next` warns of, and what it loses of `current`. Throws `limit_exceeded` if that exceeds the budget. */

@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { toBinary } from "@bufbuild/protobuf";
 import { type Flow, FlowSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Change } from "../../deployments/change.ts";
-import { determinesCredentials } from "../../deployments/kept-credentials.ts";
 import { FlowgateError } from "../../errors.ts";
 import type { DeploymentType, FlowNode } from "../../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../../flows/credentials.ts";
@@ -87,12 +86,9 @@ function flowChange(
       const { replaced, flows: replacements, inline } = edit(active.flows.nodes);
       const flows = replaceNodes(active.flows.nodes, new Set(replaced), replacements);
       const { credentials: current } = active;
-      const credentials = mergeCredentials({ flows, inline, topLevel: undefined, current, decrypt });
-      return {
-        flows: await formatDocument(flows),
-        credentials,
-        determinesCredentials: determinesCredentials({ inline, topLevel: undefined }),
-      };
+      const submitted = { inline, topLevel: undefined };
+      const credentials = mergeCredentials({ ...submitted, flows, current, decrypt });
+      return { flows: await formatDocument(flows), credentials, submitted };
     },
     identity: () => [rev ?? "", ...identity()],
   };

@@ -11,7 +11,7 @@ import { principalKey } from "../../auth/principal.ts";
 import { insufficientScope } from "../../auth/unauthorized.ts";
 import { headerConditions, revCondition } from "../../deployments/conditions.ts";
 import { conflict } from "../../deployments/errors.ts";
-import { determinesCredentials, keepCredentials } from "../../deployments/kept-credentials.ts";
+import { keepCredentials } from "../../deployments/kept-credentials.ts";
 import { outcomes } from "../../deployments/revision-message.ts";
 import type { SubmittedCredentials } from "../../flows/credentials.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
@@ -42,7 +42,7 @@ export async function planFlows(
   const active = store.active();
   // One time limit for both steps.
   const caller = { ...callerOf(context), startMs: performance.now() };
-  const { type, rev, base, outcome } = await prepare(request, active.credentials, context, caller);
+  const { type, rev, base, outcome } = await prepare(request, active, context, caller);
   const isRest = originOf(context).protocol === "rest";
   const conditions = isRest ? headerConditions(rev, context.requestHeader) : revCondition(rev);
   const expectedRev = conditions.evaluate(active);
@@ -60,14 +60,7 @@ export async function planFlows(
   // Without an outcome, it is a reload, which changes no flows.
   const call = {
     base: from,
-    target:
-      outcome === undefined
-        ? active
-        : await keepCredentials(
-            active,
-            { ...outcome, determinesCredentials: determinesCredentials(outcome.submitted) },
-            store,
-          ),
+    target: outcome === undefined ? active : await keepCredentials(active, outcome, store),
     current: active,
     rev: active.rev,
     type,

@@ -52,13 +52,13 @@ export function flowsService({
 
     async setFlows(request, context) {
       const startMs = performance.now();
-      const { credentials } = store.active();
-      const prepared = await prepare(request, credentials, context, callerOf(context));
+      const active = store.active();
+      const prepared = await prepare(request, active, context, callerOf(context));
       const call = { ...readDeploymentCall(prepared.fields, prepared.rev, context), startMs };
       return toSetFlowsResponse(
         prepared.type === "reload"
           ? await deployer.reload(call)
-          : await deployer.deploy(toChange(prepared, credentials, decrypt), call),
+          : await deployer.deploy(toChange(prepared, active.credentials, decrypt), call),
       );
     },
 

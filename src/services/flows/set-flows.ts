@@ -2,8 +2,7 @@ import { toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { CredentialsSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
 import type { Change } from "../../deployments/change.ts";
-import { determinesCredentials } from "../../deployments/kept-credentials.ts";
-import type { CredentialSets } from "../../flows/configuration.ts";
+import type { CredentialSets, CurrentCredentials } from "../../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../../flows/credentials.ts";
 import type { FlowsRequest, PreparedDeployment } from "../../flows/prepare.ts";
 import type { Caller } from "../../shared-threads.ts";
@@ -14,7 +13,7 @@ import type { Caller } from "../../shared-threads.ts";
  */
 export type Prepare = (
   request: FlowsRequest,
-  current: CredentialSets,
+  current: CurrentCredentials,
   context: HandlerContext,
   caller: Caller,
 ) => Promise<PreparedDeployment>;
@@ -38,7 +37,7 @@ export function toChange(
         active.credentials === current
           ? outcome.credentials
           : mergeCredentials({ ...submitted, flows: flows.nodes, current: active.credentials, decrypt });
-      return { flows, credentials, determinesCredentials: determinesCredentials(submitted) };
+      return { flows, credentials, submitted };
     },
     identity: () => [
       rev ?? "",

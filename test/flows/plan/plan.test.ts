@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { FlowNode } from "../../../src/flows/configuration.ts";
+import type { Configuration, FlowNode } from "../../../src/flows/configuration.ts";
 import { formatPlan } from "../../../src/flows/plan/format-plan.ts";
 import { planDeployment } from "../../../src/flows/plan/plan.ts";
 import { sets } from "../builders.ts";
@@ -11,24 +11,36 @@ function on(z: string, id: string, type: string, properties: Partial<FlowNode> =
   return { id, type, z, x: 1, y: 1, wires: [], ...properties };
 }
 
-function plan(current: readonly FlowNode[], next: readonly FlowNode[], knownTypes?: ReadonlySet<string>) {
+function plan(
+  current: readonly FlowNode[],
+  next: readonly FlowNode[],
+  knownTypes?: ReadonlySet<string>,
+  credentials: Partial<Configuration> = {},
+) {
   const secrets = sets({ lost: { password: "hidden", user: "hidden" } });
-  return planDeployment({ flows: current, credentials: secrets }, { flows: next, credentials: secrets }, "nodes", {
-    knownTypes,
-    isRunning: true,
-  });
+  const target = { flows: next, credentials: new Map(), ...credentials };
+  return planDeployment({ flows: current, credentials: secrets }, target, "nodes", { knownTypes, isRunning: true });
 }
 
 describe("warnings", () => {
-  const warnings = (next: readonly FlowNode[], current: readonly FlowNode[] = []) =>
-    plan(current, [tab, subflow, ...next]).warnings.map(({ kind, nodeId, container, message }) =>
-      [kind, nodeId, container, message].join(" | "),
+  const warnings = (next: readonly FlowNode[], current?: readonly FlowNode[], credentials?: Partial<Configuration>) =>
+    plan(current ?? [], [tab, subflow, ...next], undefined, credentials).warnings.map(
+      ({ kind, nodeId, container, message }) => [kind, nodeId, container, message].join(" | "),
     );
 
   const lost = on("T", "lost", "mqtt in", { name: "in" });
+  const entries = new Map([["lost", { type: "mqtt in", rev: "r1", names: ["user", "password"] }]]);
   const httpIn = (id: string, properties: Partial<FlowNode>): FlowNode =>
     on("T", id, "http in", { method: "get", ...properties });
-  test.for<[what: string, next: readonly FlowNode[], warnings: readonly string[], current?: readonly FlowNode[]]>([
+  test.for<
+    [
+      what: string,
+      next: readonly FlowNode[],
+      warnings: readonly string[],
+      current?: readonly FlowNode[],
+      credentials?: Partial<Configuration>,
+    ]
+  >([
     [
       "a configuration node without users",
       [{ id: "c", type: "mqtt-broker", name: "main" }],
@@ -149,8 +161,42 @@ describe("warnings", () => {
       ],
       [lost],
     ],
-  ])("%s", ([, next, expected, current]) => {
-    expect(warnings(next, current)).toEqual(expected);
+    [
+      "none for one that has what was submitted for its new type",
+      [{ ...lost, type: "mqtt out" }],
+      [],
+      [lost],
+      { credentials: sets({ lost: { user: "new", password: "new" } }) },
+    ],
+    [
+      "a removed node whose credentials come back with it",
+      [],
+      [
+        'removed_credentials | lost | T | mqtt in "in" in tab "Orders": its credentials are removed with it: password, user; they come back if it is deployed again with this id and type, while revision r1 is in the history',
+      ],
+      [lost],
+      { kept: entries },
+    ],
+    [
+      "a node that comes back after its revision was removed",
+      [lost],
+      [
+        'lost_credentials | lost | T | mqtt in "in" in tab "Orders": it comes back without its credentials, because the history has no revision r1 any more: password, user',
+      ],
+      [],
+      { missing: entries },
+    ],
+    [
+      "a node that comes back with another type, from a revision without the names",
+      [{ ...lost, type: "mqtt out" }],
+      [
+        'lost_credentials | lost | T | mqtt out "in" in tab "Orders": it comes back without its credentials, because it had them with the type "mqtt in"',
+      ],
+      [],
+      { missing: new Map([["lost", { type: "mqtt in", rev: "r1", names: [] }]]) },
+    ],
+  ])("%s", ([, next, expected, current, credentials]) => {
+    expect(warnings(next, current, credentials)).toEqual(expected);
   });
 });
 

@@ -432,4 +432,7 @@ test("every response forbids browsers to guess its type, over both versions of H
     expect(headers["x-content-type-options"]).toBe("nosniff");
     client.destroy();
   }
+  using malformed = await openRaw(service.port);
+  malformed.write("GET / HTTP/1.1\r\nNo colon\r\n\r\n");
+  expect(await malformed.closed()).toMatch(/^HTTP\/1\.1 400 .*\r\nX-Content-Type-Options: nosniff\r\n/s);
 });

@@ -40,6 +40,7 @@ export function formatErrorResponse(status: number, message: string): string {
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     "Content-Type: application/json",
     `Content-Length: ${Buffer.byteLength(body)}`,
+    "X-Content-Type-Options: nosniff",
     "Connection: close",
     "",
     body,

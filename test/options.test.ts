@@ -104,6 +104,7 @@ test("has a default for everything", () => {
       requestTimeoutMs: 300_000,
       idleTimeoutMs: 72_000,
       stallTimeoutMs: 30_000,
+      anonymousStallTimeoutMs: 5_000,
       memoryWaitMs: 10_000,
       analysisMs: 5_000,
       deploymentAnalysisMs: 30_000,

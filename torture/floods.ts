@@ -88,6 +88,20 @@ const slow: Readonly<Record<string, Flood>> = {
     everyMs: 40,
     next: () => frame(type.ping, 0, 0, Buffer.alloc(8)),
   },
+  "HTTP/2 with windows that run out": {
+    open: openRaw2,
+    first: repeat(50, (at) => frame(type.headers, ending, streamOf(at), headerBlock("GET", [], "/openapi.json"))),
+    isOneStream: true,
+    everyMs: 40,
+    next: () => frame(type.ping, 0, 0, Buffer.alloc(8)),
+  },
+  "HTTP/2 with one byte of window at a time": {
+    open: (port) => openRaw2(port, [setting(4, 0)]),
+    first: frame(type.headers, ending, 1, headerBlock("GET", [], "/openapi.json")),
+    isOneStream: true,
+    everyMs: 40,
+    next: () => frame(type.windowUpdate, 0, 1, uint32(1)),
+  },
   "slow headers (slowloris)": {
     open: openRaw,
     first: "GET / HTTP/1.1\r\nHost: localhost\r\n",

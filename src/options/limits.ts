@@ -48,6 +48,11 @@ const connectionLimits = {
     .describe(
       "How long a request body, or a response that waits for its client, may be slower than `minBytesPerSecond`.",
     ),
+  anonymousStallTimeoutMs: milliseconds
+    .default(listenerDefaults.anonymousStallTimeoutMs)
+    .describe(
+      "How long an HTTP/2 response may wait for the flow-control windows of its client without progress if the call had no valid token or workload identity. While calls are rejected because of `inFlight` or `inFlightPerSource`, a fifth of it.",
+    ),
   minBytesPerSecond: wholeNumber(0, 1_000_000)
     .default(listenerDefaults.minBytesPerSecond)
     .describe("Minimum throughput, averaged over `stallTimeoutMs`. 0: any progress within that time is sufficient."),

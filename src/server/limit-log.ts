@@ -15,6 +15,7 @@ export const connectionEndingLimits = [
   "requestTimeoutMs",
   "idleTimeoutMs",
   "stallTimeoutMs",
+  "anonymousStallTimeoutMs",
   "overheadBytesPerSecond",
   "connectionAgeMs",
   "runtime",

@@ -52,6 +52,7 @@ const noLimits: Partial<ListenerOptions> = {
   requestTimeoutMs: 600_000,
   idleTimeoutMs: 600_000,
   stallTimeoutMs: 600_000,
+  anonymousStallTimeoutMs: 600_000,
   minBytesPerSecond: 0,
   resetsPerSecond: 1_000_000,
   invalidFrames: 1_000_000,

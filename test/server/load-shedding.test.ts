@@ -21,15 +21,20 @@ import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts"
 import { retryInterceptor, type RetryOptions } from "../../packages/client/src/index.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createDelayMeter } from "../../src/server/guards/event-loop-delay.ts";
+import type { ListenerLimits } from "../../src/server/listener/options.ts";
 import type { SheddingOptions } from "../../src/server/guards/load-shedding.ts";
 import { createLog } from "../../src/server/log.ts";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 import { eventually } from "../e2e/service.ts";
 import { json, send } from "../e2e/rest.ts";
+import { flag, frame, headerBlock, openRaw2, setting, type, uint32, untilFrame } from "./frames.ts";
 import { openRaw } from "./raw-connection.ts";
 
 /** `begun(n)` resolves once n calls have passed the gate. */
-async function open(inFlight: number, more: Partial<SheddingOptions> & { trustedProxies?: readonly string[] } = {}) {
+async function open(
+  inFlight: number,
+  more: Partial<SheddingOptions & ListenerLimits> & { trustedProxies?: readonly string[] } = {},
+) {
   const { trustedProxies = [], ...shedding } = more;
   const shed: string[] = [];
   const lines: Record<string, unknown>[] = [];
@@ -271,6 +276,30 @@ describe("calls up to limits.inFlight", () => {
     using kept = await openRaw(server.port);
     kept.write(`${head("/auth/token", 2)}{}GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n`);
     expect(await kept.until(/"ok"/)).toMatch(/^HTTP\/1.1 503 .*HTTP\/1.1 200 /s);
+  });
+});
+
+describe("responses that the client's flow control blocks", () => {
+  const loginOf = (streamId: number) =>
+    frame(type.headers, flag.endStream | flag.endHeaders, streamId, headerBlock("GET", [], "/auth/login"));
+
+  test("without a token are reset, which makes room for other calls, and sooner while calls are rejected", async () => {
+    // If the machine stops this process for as long, the response of the other server is reset too.
+    const limits = { anonymousStallTimeoutMs: 10_000 };
+    await using full = await open(2, limits);
+    await using other = await open(3, limits);
+    using holder = await openRaw2(full.port, [setting(4, 0)]);
+    using reader = await openRaw2(other.port, [setting(4, 0)]);
+    for (const raw of [holder, reader]) {
+      raw.write(Buffer.concat([loginOf(1), loginOf(3)]));
+      await untilFrame(raw, type.headers, 3);
+    }
+    expect(await login(full)).toMatchObject({ status: 503 });
+    expect(await login(other)).toMatchObject({ status: 200 });
+    await Promise.all([untilFrame(holder, type.rstStream, 1), untilFrame(holder, type.rstStream, 3)]);
+    expect(await login(full)).toMatchObject({ status: 200 });
+    reader.write(Buffer.concat([1, 3].map((streamId) => frame(type.windowUpdate, 0, streamId, uint32(1_000)))));
+    await Promise.all([untilFrame(reader, type.data, 1), untilFrame(reader, type.data, 3)]);
   });
 });
 

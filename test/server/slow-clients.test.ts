@@ -292,6 +292,51 @@ describe("a response that the client does not read", () => {
     await other.until(hello);
   });
 
+  test("because its window is exhausted is reset sooner if its caller was not authenticated", async () => {
+    const serve = serving((exchange) => {
+      exchange.isAuthenticated = exchange.headers.authorization !== undefined;
+      exchange.send(okResponse("hello"));
+    });
+    await using server = await listen({ anonymousStallTimeoutMs: 100 }, serve);
+    using raw = await openRaw2(server.port, [setting(4, 0)]);
+    const fields = headerBlock("GET", [["authorization", "Bearer a"]]);
+    raw.write(Buffer.concat([frame(type.headers, flag.endStream | flag.endHeaders, 1, fields), get(3), get(5)]));
+    // PINGs are no progress.
+    using _pings = drip(raw, () => ping);
+    for (const streamId of [3, 5]) {
+      expect((await untilFrame(raw, type.rstStream, streamId)).payload.readUInt32BE()).toBe(errorCode.cancel);
+    }
+    raw.write(frame(type.windowUpdate, 0, 1, uint32(100)));
+    await raw.until(hello);
+    expect(server.reached).toEqual(["anonymousStallTimeoutMs", "anonymousStallTimeoutMs"]);
+  });
+
+  test.each(["whole", "streamed"])(
+    "because its window ran out is reset soon, but not while it grows: %s",
+    async (form) => {
+      const bytes = Buffer.alloc(600_000);
+      async function* inChunks() {
+        for (let at = 0; at < bytes.length; at += 16 * 1024) {
+          yield bytes.subarray(at, at + 16 * 1024);
+        }
+      }
+      const serve = serving((exchange) => exchange.send(okResponse(form === "whole" ? bytes : inChunks())));
+      // If the machine stops this process for as long, the slow client is disconnected too.
+      await using server = await listen({ anonymousStallTimeoutMs: 1_000, requestTimeoutMs: 1_500 }, serve);
+      using slow = await openRaw2(server.port);
+      using stalled = await openRaw2(server.port);
+      slow.write(get(1));
+      stalled.write(get(1));
+      const more = (streamId: number) => frame(type.windowUpdate, 0, streamId, uint32(1_000));
+      using _growing = drip(slow, () => Buffer.concat([more(0), more(1)]));
+      await isReset(stalled);
+      const received = await slow.untilTrue((text) => text.length > bytes.length);
+      const frames = framesIn(received).filter(({ streamId }) => streamId === 1);
+      expect(frames.map((each) => each.type)).not.toContain(type.rstStream);
+      expect(server.reached).toEqual(["anonymousStallTimeoutMs"]);
+    },
+  );
+
   test("because its window is exhausted is eventually reset, even if others progress", async () => {
     async function* endless() {
       for (;;) {

@@ -14,7 +14,7 @@ export const protocolFloods: Drill = {
     "A client without a token that floods a connection with frames or header fields, or is slow on purpose, loses this connection; others are served.",
   method:
     "All floods of [floods.ts](../torture/floods.ts) run at the same time, each on connections of its own: rapid reset, CONTINUATION, PING, SETTINGS, " +
-    "WINDOW_UPDATE, PRIORITY, unknown frames, empty DATA, invalid trailers, a window of zero, a slow preface, pipelining, slow headers and bodies, " +
+    "WINDOW_UPDATE, PRIORITY, unknown frames, empty DATA, invalid trailers, windows of zero or a byte and windows that run out, a slow preface, pipelining, slow headers and bodies, " +
     "chunk extensions and header fields. The service has to end each of them, while an operator asks for health and settings, and deploys. " +
     "Limits are the defaults; timeouts are shortened. The control is a service whose limits are turned off.",
   async run(context) {
@@ -62,8 +62,7 @@ const timeouts = {
   firstByteTimeoutMs: 1_000,
   headersTimeoutMs: 1_000,
   stallTimeoutMs: 1_000,
-  // PINGs count as progress, so that this limit ends a blocked stream with PINGs.
-  requestTimeoutMs: 2_000,
+  anonymousStallTimeoutMs: 1_000,
 };
 
 type Round = {
@@ -98,7 +97,14 @@ async function floodOnce(
 }
 
 /** Floods that only the limits of the service end; nghttp2 has some of its own. */
-const limited = ["HTTP/2 WINDOW_UPDATE", "slow headers (slowloris)", "a slow body"];
+const limited = [
+  "HTTP/2 WINDOW_UPDATE",
+  "HTTP/2 with a window of zero",
+  "HTTP/2 with windows that run out",
+  "HTTP/2 with one byte of window at a time",
+  "slow headers (slowloris)",
+  "a slow body",
+];
 
 async function withoutLimits({ createFolder }: Context) {
   const off = {
@@ -107,6 +113,7 @@ async function withoutLimits({ createFolder }: Context) {
     overheadBytesPerSecond: 1_000_000_000,
     headersTimeoutMs: 600_000,
     stallTimeoutMs: 600_000,
+    anonymousStallTimeoutMs: 600_000,
     firstByteTimeoutMs: 600_000,
   };
   await using service = await startService({ config: { ...config, limits: off }, dataDir: await createFolder() });

@@ -95,6 +95,9 @@ export function createLoadGuard(options: LoadGuardOptions): { readonly guard: Gu
     let release = exceeded === undefined ? inFlight.clients.admit(request.address) : undefined;
     if (release === undefined) {
       exceeded ??= "in_flight_per_source";
+      if (!isBehind) {
+        origin.table.exhaustedMs = performance.now();
+      }
       release =
         method !== undefined && identified.has(method) && mayHaveIdentity(request)
           ? admitToReserve(inFlight, request.address)

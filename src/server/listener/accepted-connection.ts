@@ -54,6 +54,8 @@ export interface ConnectionTable {
   identifyAll(): void;
   /** Ends a connection of the runtime with more calls in flight than all of its connections may have: rejecting them costs too much. */
   endSurplus(connection: AcceptedConnection): void;
+  /** When a call was last rejected, or accepted in the reserve, because too many were in flight. */
+  exhaustedMs: number;
   /** Must be called when the last call in flight has ended. */
   becameIdle(connection: AcceptedConnection): void;
 }

@@ -120,6 +120,7 @@ export function createConnections(options: ListenerOptions): Connections {
       leave(connection as Entry);
       connection.evict();
     },
+    exhaustedMs: Number.NEGATIVE_INFINITY,
     becameIdle(connection) {
       connection.idleOrder = order;
       order += 1;

@@ -37,6 +37,8 @@ export interface Exchange {
   observer: ExchangeObserver | undefined;
   /** Whether a body that does not arrive within seconds ends the request. Defaults to false. */
   hasShortBody: boolean;
+  /** Whether the caller had a valid token or identity. Defaults to false. */
+  isAuthenticated: boolean;
   /** Whether the unread request body is so long that the connection is closed rather than drained for reuse. */
   readonly hasLongUnreadBody: boolean;
   /** Whether the request has a body, which may be empty. */

@@ -25,6 +25,7 @@ export class Http1Exchange implements Exchange {
   readonly response: ServerResponse;
   observer: ExchangeObserver | undefined;
   hasShortBody = false;
+  isAuthenticated = false;
   readonly #connection: Http1ConnectionContext;
   #expectsContinue: boolean;
 

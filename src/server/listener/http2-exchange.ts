@@ -41,11 +41,14 @@ export class Http2Exchange implements Exchange {
   /** Bytes of the request body read so far. */
   bodyBytes = 0;
   readonly requestBody: ThroughputWindow;
-  /** Bytes of the response not sent yet, and since when this number has not decreased. */
+  /** Bytes of the response not sent yet at the last check, and since when the client has accepted none of them. */
   unsentBytes = 0;
   unsentMs: number;
+  /** How many checks have found that to be too long. */
+  unsentChecks = 0;
   observer: ExchangeObserver | undefined;
   hasShortBody = false;
+  isAuthenticated = false;
   readonly #connection: Http2ConnectionContext;
   #expectsContinue: boolean;
 
@@ -154,14 +157,21 @@ export class Http2Exchange implements Exchange {
     } else {
       stream.respond(head, body === undefined ? { endStream: true } : undefined);
     }
-    if (body === undefined || typeof body === "string" || body instanceof Uint8Array) {
+    if (
+      isWhole(body) &&
+      (this.isAuthenticated || body === undefined || body.length <= partBytes || stream.writableEnded)
+    ) {
       // Node has already ended the stream if the response can't have a body, and for HEAD.
       if (!stream.writableEnded) {
         stream.end(body, encoding);
       }
       this.#drainBody();
     } else {
-      void sendStream(body, stream).then(() => this.#drainBody());
+      // All bytes written so far were accepted.
+      stream.on("drain", () => {
+        this.unsentBytes = 0;
+      });
+      void sendStream(isWhole(body) ? partsOf(body, encoding) : body, stream).then(() => this.#drainBody());
     }
   }
 
@@ -207,6 +217,21 @@ export class Http2Exchange implements Exchange {
       this.stream.on("data", this.#count);
     }
     this.stream.resume();
+  }
+}
+
+/** The size of a DATA frame of Node. */
+const partBytes = 16 * 1024;
+
+function isWhole(body: TranscodingResponse["body"]): body is string | Uint8Array | undefined {
+  return body === undefined || typeof body === "string" || body instanceof Uint8Array;
+}
+
+/** Node does not report how much of one write the client has accepted. */
+async function* partsOf(body: string | Uint8Array = "", encoding: BufferEncoding): AsyncGenerator<Uint8Array> {
+  const bytes = typeof body === "string" ? Buffer.from(body, encoding) : body;
+  for (let at = 0; at < bytes.length; at += partBytes) {
+    yield bytes.subarray(at, at + partBytes);
   }
 }
 

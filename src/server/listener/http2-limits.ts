@@ -9,6 +9,9 @@ import { createThroughputMonitor, type ThroughputMonitor } from "./throughput.ts
 
 const { NGHTTP2_CANCEL, NGHTTP2_ENHANCE_YOUR_CALM } = http2.constants;
 
+/** The part of `anonymousStallTimeoutMs` that applies while too many calls are in flight. */
+const exhaustedShare = 1 / 5;
+
 /** Checks one connection and its streams against the limits, and ends those that exceed one. */
 export type CheckHttp2Connection = (socket: Socket, connection: Http2Connection, nowMs: number) => void;
 
@@ -34,8 +37,11 @@ export function createHttp2Limits(options: ListenerOptions): CheckHttp2Connectio
       return;
     }
     let isResponseUnsent = unsentBytes > 0;
+    // While TCP is congested, streams also wait for each other.
+    const anonymousTimeoutMs =
+      unsentBytes > 0 ? Number.POSITIVE_INFINITY : anonymousTimeout(connection, nowMs, options);
     for (const exchange of exchanges) {
-      isResponseUnsent = checkExchange(exchange, nowMs, throughput, options) || isResponseUnsent;
+      isResponseUnsent = checkExchange(exchange, nowMs, throughput, anonymousTimeoutMs, options) || isResponseUnsent;
     }
     if (!isResponseUnsent) {
       throughput.reset(connection.response, sentBytes, nowMs);
@@ -92,11 +98,22 @@ function isHeaderLate(
   return nowMs - connection.headerMs > headersTimeoutMs;
 }
 
+/** How long flow control may block the responses to callers that were not authenticated. */
+function anonymousTimeout(
+  { origin }: Http2Connection,
+  nowMs: number,
+  { anonymousStallTimeoutMs }: Pick<ListenerLimits, "anonymousStallTimeoutMs">,
+): number {
+  const isExhausted = nowMs - origin.table.exhaustedMs < anonymousStallTimeoutMs;
+  return isExhausted ? anonymousStallTimeoutMs * exhaustedShare : anonymousStallTimeoutMs;
+}
+
 /** Returns whether the client has yet to take part of the response. */
 function checkExchange(
   exchange: Http2Exchange,
   nowMs: number,
   throughput: ThroughputMonitor,
+  anonymousTimeoutMs: number,
   options: ListenerOptions,
 ): boolean {
   const { stream } = exchange;
@@ -114,8 +131,17 @@ function checkExchange(
     return false;
   }
   const { writableLength } = stream;
-  if (writableLength === 0 || writableLength < exchange.unsentBytes) {
+  if (exchange.unsentBytes === 0 || writableLength < exchange.unsentBytes) {
     exchange.unsentMs = nowMs;
+    exchange.unsentChecks = 0;
+  } else if (
+    !exchange.isAuthenticated &&
+    nowMs - exchange.unsentMs > anonymousTimeoutMs &&
+    // If the event loop was blocked, what the client has sent meanwhile is read before the next check.
+    ++exchange.unsentChecks > 1
+  ) {
+    cancelStream(exchange, "anonymousStallTimeoutMs", options);
+    return false;
   } else if (nowMs - exchange.unsentMs > options.requestTimeoutMs) {
     // Bytes are moving fast enough not to stall, but a single chunk of the response takes too long.
     cancelStream(exchange, "requestTimeoutMs", options);
@@ -130,8 +156,11 @@ function cancelStream(
   limit: keyof ListenerLimits,
   { onLimit }: Pick<ListenerOptions, "onLimit">,
 ): void {
-  onLimit(limit);
-  stream.close(NGHTTP2_CANCEL);
+  // The reset itself may wait for TCP.
+  if (!stream.closed) {
+    onLimit(limit);
+    stream.close(NGHTTP2_CANCEL);
+  }
 }
 
 function destroySession(

@@ -85,8 +85,14 @@ export function createListener(handler: ExchangeHandler, partialOptions: Partial
     protocols[protocol].serve(socket, connection);
   };
 
-  const { idleTimeoutMs, stallTimeoutMs, requestTimeoutMs, headersTimeoutMs, firstByteTimeoutMs } = options;
-  const shortestMs = Math.min(idleTimeoutMs, stallTimeoutMs, requestTimeoutMs, headersTimeoutMs, firstByteTimeoutMs);
+  const shortestMs = Math.min(
+    options.idleTimeoutMs,
+    options.stallTimeoutMs,
+    options.anonymousStallTimeoutMs,
+    options.requestTimeoutMs,
+    options.headersTimeoutMs,
+    options.firstByteTimeoutMs,
+  );
   server.once("listening", () => {
     if (!canReadSocketProgress(server)) {
       options.onDegraded(

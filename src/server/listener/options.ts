@@ -23,6 +23,11 @@ export type ListenerLimits = {
   idleTimeoutMs: number;
   /** How long a request body or a response may be transferred slower than `minBytesPerSecond` because of the client. */
   stallTimeoutMs: number;
+  /**
+   * How long the HTTP/2 response to a caller without a valid token or identity may wait for flow control without progress. A fifth of
+   * it applies while calls are rejected because too many are in flight.
+   */
+  anonymousStallTimeoutMs: number;
   /** 0: one byte per `stallTimeoutMs` is enough. */
   minBytesPerSecond: number;
   /** Average rate at which a client may reset HTTP/2 streams; a burst may have ten times as many. */
@@ -88,6 +93,7 @@ export const listenerDefaults: ListenerOptions = {
   requestTimeoutMs: 300_000,
   idleTimeoutMs: 72_000,
   stallTimeoutMs: 30_000,
+  anonymousStallTimeoutMs: 5_000,
   minBytesPerSecond: 240,
   resetsPerSecond: 100,
   invalidFrames: 1_000,

@@ -144,6 +144,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   }
 
   authenticated(): void {
+    this.exchange.isAuthenticated = true;
     this.exchange.origin.isAuthenticated = true;
   }
 

@@ -221,10 +221,17 @@ describe("GitLab CI", () => {
     expect(await answer()).toBe("after");
     expect((await newest())?.message).toContain("Answer otherwise");
 
-    await repository.succeed("sed -i s/function/missing/ $(grep --files-with-matches --recursive after flows)");
-    await repository.succeed("git commit --quiet --all --message Break");
-    expect(await runJob("deploy", repository, { FLOWGATE_TOKEN: token })).toMatchObject({ code: 4 });
-    expect(await answer()).toBe("after");
-    expect((await newest())?.cause).toBe("automatic_undo");
+    const breakWith = async (script: string) => {
+      await repository.succeed(`sed -i '${script}' $(grep --files-with-matches --recursive after flows)`);
+      await repository.succeed("git commit --quiet --all --message Break");
+      expect(await runJob("deploy", repository, { FLOWGATE_TOKEN: token })).toMatchObject({ code: 4 });
+      expect(await answer()).toBe("after");
+      return (await newest())?.cause;
+    };
+    expect(await breakWith("s/initialize: .*/initialize: throw new Error(1)/")).toBe("automatic_undo");
+    // Refused, since the plan shows that it would not run.
+    const before = await newest();
+    await breakWith("s/function/missing/");
+    expect(await newest()).toEqual(before);
   });
 });

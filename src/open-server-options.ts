@@ -105,7 +105,7 @@ function openRoutes(
 ): ServerOptions["routes"] {
   const { audit, authenticator, observer, memoryMb } = others;
   const { credentialSecret } = options;
-  const decrypt: Decrypt = (encrypted) => decryptCredentials(credentialSecret, encrypted);
+  const decrypt: Decrypt = (encrypted, types) => decryptCredentials(credentialSecret, encrypted, types);
   const { analysisMs, deploymentAnalysisMs } = options.limits;
   const timeLimits = {
     readLimit: { maxMs: analysisMs, option: "limits.analysisMs" },

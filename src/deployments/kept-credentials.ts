@@ -1,4 +1,5 @@
 import type { CredentialSets, KeptCredentials } from "../flows/configuration.ts";
+import { parseCredentialSet } from "../flows/credential-set.ts";
 import { mergeSet, type SubmittedCredentials } from "../flows/credentials.ts";
 import { findTypes } from "../flows/document.ts";
 import type { FlowStore } from "../store/flow-store.ts";
@@ -85,8 +86,8 @@ function dropOfOtherTypes(
   }
   const remaining = new Map(credentials);
   for (const id of changed) {
-    const separate = new Map(Object.entries(submitted.topLevel?.nodes[id]?.values ?? {}));
-    const set = mergeSet(separate, submitted.inline.get(id));
+    const separate = submitted.topLevel?.nodes[id];
+    const set = mergeSet(separate && parseCredentialSet(separate), submitted.inline.get(id));
     if (set !== undefined && set.size > 0) {
       remaining.set(id, set);
     } else {

@@ -1,11 +1,11 @@
 import type { Credentials } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, FlowNode } from "./configuration.ts";
-import { findCredentialsViolation } from "./credentials-violation.ts";
+import { findCredentialsViolation, parseCredentialSet } from "./credential-set.ts";
 import { prependKeyIfFound, invalidFlows, prependKey } from "./violation.ts";
 import { findKeyViolation } from "./json-violation.ts";
 
-/** Decrypts credentials in the `$` format. Throws `invalid_credentials` if that fails. */
-export type Decrypt = (encrypted: string) => CredentialSets;
+/** Decrypts credentials in the `$` format, of nodes with these types by id. Throws `invalid_credentials` if that fails. */
+export type Decrypt = (encrypted: string, types: ReadonlyMap<string, string>) => CredentialSets;
 
 /** The credentials of one request. */
 export type SubmittedCredentials = {
@@ -28,7 +28,7 @@ export type CredentialsChange = SubmittedCredentials & {
  * before, and `current` is returned if nothing changed.
  */
 export function mergeCredentials({ flows, inline, topLevel, current, decrypt }: CredentialsChange): CredentialSets {
-  const replaced = topLevel === undefined ? current : replaceSets(current, topLevel, decrypt);
+  const replaced = topLevel === undefined ? current : replaceSets({ flows, current, decrypt }, topLevel);
   const merged = new Map<string, ReadonlyMap<string, string>>();
   for (const { id } of flows) {
     const set = mergeSet(replaced.get(id), inline.get(id));
@@ -41,24 +41,24 @@ export function mergeCredentials({ flows, inline, topLevel, current, decrypt }: 
 }
 
 function replaceSets(
-  current: CredentialSets,
+  { flows, current, decrypt }: Pick<CredentialsChange, "flows" | "current" | "decrypt">,
   { nodes, encrypted }: Credentials,
-  decrypt: CredentialsChange["decrypt"],
 ): CredentialSets {
   const named = Object.entries(nodes);
+  const types = new Map(flows.map(({ id, type }) => [id, type]));
   if (encrypted !== undefined) {
     if (named.length > 0) {
       throw invalidFlows({ path: ["credentials"], message: 'must be either "$" alone or sets by node id, not both' });
     }
-    return decrypt(encrypted);
+    return decrypt(encrypted, types);
   }
   const sets = new Map(current);
   for (const [id, set] of named) {
-    const violation = findKeyViolation(id) ?? prependKeyIfFound(id, findCredentialsViolation(set));
+    const violation = findKeyViolation(id) ?? prependKeyIfFound(id, findCredentialsViolation(set, types.get(id)));
     if (violation !== undefined) {
       throw invalidFlows(prependKey("credentials", violation));
     }
-    sets.set(id, new Map(Object.entries(set.values)));
+    sets.set(id, parseCredentialSet(set));
   }
   return sets;
 }

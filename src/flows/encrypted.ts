@@ -1,17 +1,22 @@
 import { isUtf8 } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
-import type { JsonValue } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { parseJsonText } from "@flowgate/transcoding/json-text";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "./configuration.ts";
+import { acceptsMap, flattenMap } from "./credential-set.ts";
 import { findKeyViolation } from "./json-violation.ts";
 
 /**
  * Decrypts Node-RED's `$` format: the IV as 32 hex digits, followed by the base64 of AES-256-CTR over
- * `{"<node id>": {"<name>": "<value>"}}`. The key is the SHA-256 of the secret. Throws `invalid_credentials` with a message
- * that contains nothing of the input.
+ * `{"<node id>": {"<name>": "<value>"}}`, with `map` between id and name for `global-config` nodes. The key is the SHA-256 of the
+ * secret. `types` are those of the nodes, by id. Throws `invalid_credentials` with a message that contains nothing of the input.
  */
-export function decryptCredentials(secret: string | undefined, encrypted: string): CredentialSets {
+export function decryptCredentials(
+  secret: string | undefined,
+  encrypted: string,
+  types: ReadonlyMap<string, string>,
+): CredentialSets {
   if (secret === undefined) {
     throw invalidCredentials(
       "can't be decrypted without a configured credentialSecret: configure the one that was used to encrypt them, or send credentials by node id",
@@ -24,7 +29,7 @@ export function decryptCredentials(secret: string | undefined, encrypted: string
       "can't be decrypted with the configured credentialSecret: encrypt them with that secret, or send credentials by node id",
     );
   }
-  const sets = isObject(parsed) ? parseSets(parsed) : undefined;
+  const sets = isObject(parsed) ? parseSets(parsed, types) : undefined;
   if (sets === undefined) {
     throw invalidCredentials("must contain an object of objects of strings, by node id and name");
   }
@@ -72,10 +77,11 @@ function parseJson(bytes: Buffer | undefined): JsonValue | undefined {
   }
 }
 
-function parseSets(object: { [id: string]: JsonValue }): CredentialSets | undefined {
+function parseSets(object: JsonObject, types: ReadonlyMap<string, string>): CredentialSets | undefined {
   const sets = new Map<string, ReadonlyMap<string, string>>();
-  for (const [id, set] of Object.entries(object)) {
-    if (!isObject(set) || !Object.values(set).every((value) => typeof value === "string")) {
+  for (const [id, value] of Object.entries(object)) {
+    const set = isObject(value) ? unwrapMap(value, types.get(id)) : undefined;
+    if (set === undefined || !Object.values(set).every((value) => typeof value === "string")) {
       return undefined;
     }
     if (Object.keys(set).some((name) => findKeyViolation(name) !== undefined)) {
@@ -86,7 +92,13 @@ function parseSets(object: { [id: string]: JsonValue }): CredentialSets | undefi
   return sets;
 }
 
-function isObject(value: JsonValue): value is { [key: string]: JsonValue } {
+/** Node-RED uses nothing but the `map` of a `global-config` node. */
+function unwrapMap(set: JsonObject, type: string | undefined): JsonObject {
+  const { map } = set;
+  return map !== undefined && isObject(map) && acceptsMap(type) ? flattenMap(map) : set;
+}
+
+function isObject(value: JsonValue): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -3,7 +3,7 @@ import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
 import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, FlowNode } from "./configuration.ts";
 import { type Contained, affectsContainment, readContainment } from "./containment.ts";
-import { findCredentialsViolation } from "./credentials-violation.ts";
+import { findCredentialsViolation, parseCredentialSet } from "./credential-set.ts";
 import { findReservedName } from "./reserved-names.ts";
 import { prependKeyIfFound, type Violation, invalidFlows, quoteInput, prependKey } from "./violation.ts";
 import { findJsonViolation, findKeyViolation, findTextViolation } from "./json-violation.ts";
@@ -44,7 +44,7 @@ export function parseNodes(located: readonly LocatedNode[], others: readonly Flo
   const inline = new Map<string, ReadonlyMap<string, string>>();
   const flows = located.map(({ node }): FlowNode => {
     if (node.credentials !== undefined) {
-      inline.set(node.id, new Map(Object.entries(node.credentials.values)));
+      inline.set(node.id, parseCredentialSet(node.credentials));
     }
     return flatten(node);
   });
@@ -101,7 +101,7 @@ function findNodeViolation(node: Node, paths: PathsById): Violation | undefined 
     findReservedName(node) ??
     prependKeyIfFound("type", node.type === "" ? empty : findTextViolation(node.type)) ??
     prependKeyIfFound("label", node.label === undefined ? undefined : findTextViolation(node.label)) ??
-    prependKeyIfFound("credentials", node.credentials && findCredentialsViolation(node.credentials)) ??
+    prependKeyIfFound("credentials", node.credentials && findCredentialsViolation(node.credentials, node.type)) ??
     (node.properties && findPropertiesViolation(node.properties, node.label !== undefined))
   );
 }

@@ -2,6 +2,7 @@
 import { workerData } from "node:worker_threads";
 import type { DescMethodUnary, Message } from "@bufbuild/protobuf";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import type { Decrypt } from "../flows/credentials.ts";
 import { readTypes } from "../flows/document.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
@@ -33,7 +34,7 @@ serveThread<PreparationCall, PreparationReply>(async (call) => {
 async function prepare({ source, typeName, current }: PreparationCall): Promise<PreparationReply> {
   try {
     const request = (await decoders[typeName](source)) as FlowsRequest;
-    const decrypt = (encrypted: string) => decryptCredentials(credentialSecret, encrypted);
+    const decrypt: Decrypt = (encrypted, types) => decryptCredentials(credentialSecret, encrypted, types);
     const { type, rev, fields, base, outcome } = await prepareDeployment(request, current.credentials, decrypt);
     return { kind: "prepared", type, rev, fields, base, outcome: serializeOutcome(outcome, current) };
   } catch (error) {

@@ -214,15 +214,17 @@ test("deploys a file, with a message, and not again if nothing has changed", asy
 
 test("deploys flows and credentials from several sources", async () => {
   const secret = { ...tab("T"), id: "s", type: "mqtt-broker", name: "main", port: 1883 };
-  await file([secret], "broker.json");
-  await file({ s: { user: "u", password: "p" } }, "credentials.json");
+  const config = { id: "g", type: "global-config", env: [{ name: "KEY", type: "cred", value: "" }] };
+  await file([secret, { ...config, credentials: { map: { INLINE: "i", has_INLINE: true } } }], "broker.json");
+  await file({ s: { user: "u", password: "p" }, g: { map: { KEY: "k", has_KEY: true } } }, "credentials.json");
   const outcome = await runCli(["deploy", "-", "broker.json", "--credentials", "credentials.json"], {
     input: JSON.stringify(base),
     env: env(),
     cwd: folder.path,
   });
   expect(outcome).toMatchObject({ code: 0, stdout: expect.stringContaining("credentials: + password, + user\n") });
-  expect((await active()).flows).toEqual([...base, secret]);
+  expect(outcome.stdout).toContain("credentials: + INLINE, + KEY\n");
+  expect((await active()).flows).toEqual([...base, secret, config]);
 });
 
 test("prints the response for programs", async () => {

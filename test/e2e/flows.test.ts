@@ -29,6 +29,12 @@ async function getJson(path: string): Promise<Record<string, Record<string, unkn
   return JSON.parse(await service.get(path)) as Record<string, Record<string, unknown>>;
 }
 
+function encrypt(sets: unknown, with_ = secret): string {
+  const iv = randomBytes(16);
+  const cipher = createCipheriv("aes-256-ctr", createHash("sha256").update(with_).digest(), iv);
+  return iv.toString("hex") + Buffer.concat([cipher.update(JSON.stringify(sets)), cipher.final()]).toString("base64");
+}
+
 test("an endpoint is available after the response to its deployment, and changes with the next one", async () => {
   await deploy(service, { flows: endpoint("/hello", `msg.payload = "one"`) });
   expect(await service.get("/hello")).toBe("one");
@@ -46,12 +52,6 @@ describe("credentials", () => {
   const seen = async () => (await getJson("/reporter"))["credentials"];
   const start = () =>
     deploy(service, { flows, credentials: { a: { user: "u", password: "p" }, b: { user: "v", password: "q" } } });
-
-  function encrypt(sets: unknown, with_ = secret): string {
-    const iv = randomBytes(16);
-    const cipher = createCipheriv("aes-256-ctr", createHash("sha256").update(with_).digest(), iv);
-    return iv.toString("hex") + Buffer.concat([cipher.update(JSON.stringify(sets)), cipher.final()]).toString("base64");
-  }
 
   type Case = {
     readonly name: string;
@@ -177,6 +177,129 @@ describe("credentials", () => {
       "the a": { user: "stays" },
       "the b": {},
     });
+  });
+});
+
+describe("credentials of environment variables", () => {
+  const variable = (name: string) => [{ name, type: "cred", value: "" }];
+  const place = { x: 1, y: 1 };
+  const flows: Node[] = [
+    { id: "config", type: "global-config", env: variable("GLOBAL") },
+    { ...tab("env"), env: variable("TAB") },
+    { id: "group", type: "group", z: "env", nodes: ["env outer"], env: variable("GROUP") },
+    {
+      id: "definition",
+      type: "subflow",
+      env: [...variable("INSTANCE"), ...variable("DEFINITION")],
+      in: [{ wires: [{ id: "env inner" }] }],
+      out: [{ wires: [{ id: "env inner", port: 0 }] }],
+    },
+    functionNode("env inner", {
+      z: "definition",
+      func: `msg.payload.instance = env.get("INSTANCE"); msg.payload.definition = env.get("DEFINITION"); return msg;`,
+    }),
+    { id: "env in", type: "http in", z: "env", ...place, url: "/env", method: "get", wires: [["env outer"]] },
+    functionNode("env outer", {
+      z: "env",
+      g: "group",
+      func: `msg.payload = { global: env.get("GLOBAL"), tab: env.get("TAB"), group: env.get("GROUP") }; return msg;`,
+      wires: [["instance"]],
+    }),
+    { id: "instance", type: "subflow:definition", z: "env", ...place, env: variable("INSTANCE"), wires: [["env out"]] },
+    { id: "env out", type: "http response", z: "env", ...place, wires: [] },
+  ];
+
+  type Sets = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  const flat = (value: string): Sets => ({
+    config: { GLOBAL: value },
+    env: { TAB: value },
+    group: { GROUP: value },
+    definition: { DEFINITION: value },
+    instance: { INSTANCE: value },
+  });
+  const nested = (value: string): Sets => ({ ...flat(value), config: { map: { GLOBAL: value, has_GLOBAL: true } } });
+  const withSets = (sets: Sets): Node[] =>
+    flows.map((node) => (sets[node.id] ? { ...node, credentials: sets[node.id] } : node));
+  const allOf = (value: string) => ({ global: value, tab: value, group: value, instance: value, definition: value });
+
+  async function deployOverRpc(protocol: "Connect with JSON" | "gRPC", sets: Sets): Promise<void> {
+    const nodes = flows.map(({ id, type, label, ...properties }) => {
+      const { map, ...values } = (sets[id] ?? {}) as { map?: JsonObject };
+      return create(NodeSchema, {
+        id,
+        type,
+        ...(typeof label === "string" && { label }),
+        credentials: { values, ...(map && { map }) },
+        properties: properties as JsonObject,
+      });
+    });
+    const reply = await call(rpcProtocols[protocol](service.url), FlowsService.method.setFlows, { flows: nodes });
+    expect(reply).toMatchObject({ message: { outcome: DeploymentOutcome.RUNNING } });
+  }
+
+  const forms: [form: string, deploy: (value: string) => Promise<unknown>][] = [
+    ["inline", (value) => deploy(service, { flows: withSets(nested(value)) })],
+    ["inline, by name alone", (value) => deploy(service, { flows: withSets(flat(value)) })],
+    [
+      "inline over v1",
+      (value) => service.send("POST", "/flows", { headers: json, body: JSON.stringify(withSets(nested(value))) }),
+    ],
+    ["separate", (value) => deploy(service, { flows, credentials: nested(value) })],
+    ["encrypted", (value) => deploy(service, { flows, credentials: { $: encrypt(nested(value)) } })],
+    ["map over gRPC", (value) => deployOverRpc("gRPC", nested(value))],
+    ["values over gRPC", (value) => deployOverRpc("gRPC", flat(value))],
+    ["map over Connect with JSON", (value) => deployOverRpc("Connect with JSON", nested(value))],
+  ];
+
+  test.each(forms)(
+    "%s: flows read them, later deployments keep them, and no response has them",
+    async (form, deployForm) => {
+      const value = `canary ${form}`;
+      await deployForm(value);
+      expect(await getJson("/env")).toEqual(allOf(value));
+      const replies = [await service.send("GET", "/flows"), await service.send("GET", "/flow/global")];
+      expect(replies.map(({ status }) => status)).toEqual([200, 200]);
+      expect(JSON.stringify(replies.map(({ body }) => body))).not.toMatch(/canary|credentials/);
+      await deploy(service, { flows: [...flows, tab(form)] });
+      expect(await getJson("/env")).toEqual(allOf(value));
+    },
+  );
+
+  test.each(["nodes", "flows"])("a deployment of %s changes and removes those of all flows", async (type) => {
+    await deploy(service, { flows, credentials: nested("first") });
+    await deploy(service, { flows: withSets({ config: { map: { GLOBAL: "second" } } }) }, type);
+    expect(await getJson("/env")).toEqual({ ...allOf("first"), global: "second" });
+    await deploy(service, { flows: [...flows, tab("another")] }, type);
+    expect(await getJson("/env")).toEqual({ ...allOf("first"), global: "second" });
+    await deploy(service, { flows: withSets({ config: { map: { GLOBAL: "" } } }) }, type);
+    expect(await getJson("/env")).toEqual({ ...allOf("first"), global: "" });
+  });
+
+  test.each<[what: string, deployment: { flows: Node[]; credentials?: object }, error: object]>([
+    [
+      "a number",
+      { flows: withSets({ config: { map: { GLOBAL: 1 } } }) },
+      { code: "invalid_flows", message: "flows[0].credentials.map.GLOBAL: must be a string" },
+    ],
+    [
+      "the map of a tab",
+      { flows, credentials: { env: { map: { TAB: "canary" } } } },
+      {
+        code: "invalid_flows",
+        message: "credentials.env.map: must be a string: only nodes of the type global-config have credentials in map",
+      },
+    ],
+    [
+      "an encrypted number",
+      { flows, credentials: { $: encrypt({ config: { map: { GLOBAL: 1 } } }) } },
+      {
+        code: "invalid_credentials",
+        message: "credentials.$: must contain an object of objects of strings, by node id and name",
+      },
+    ],
+  ])("rejects %s", async (_, deployment, error) => {
+    const reply = await tryDeploy(service, deployment);
+    expect([reply.status, reply.json()]).toEqual([400, error]);
   });
 });
 

@@ -23,11 +23,11 @@ function change(
   ids: string[],
 ): CredentialsChange {
   return {
-    flows: ids.map((id) => ({ id, type: "t" })),
+    flows: ids.map((id) => ({ id, type: id === "g" ? "global-config" : "t" })),
     inline: sets(inline),
     topLevel: topLevel && create(CredentialsSchema, topLevel),
     current: sets(current),
-    decrypt: (encrypted) => decryptCredentials("secret", encrypted),
+    decrypt: (encrypted, types) => decryptCredentials("secret", encrypted, types),
   };
 }
 
@@ -57,6 +57,13 @@ const cases: [name: string, actual: () => unknown, expected: Sets][] = [
     { a: { user: "" } },
   ],
   ["separate for an unknown node is dropped", () => merge(ab, {}, { nodes: { x: { values: { user: "v" } } } }), ab],
+  [
+    "separate takes the map of a global-config node, without its flags",
+    () => merge({ g: { OLD: "o" } }, {}, { nodes: { g: { map: { KEY: "k", has_KEY: true } } } }, ["g"]),
+    { g: { KEY: "k" } },
+  ],
+  ["an empty map removes the set", () => merge({ g: { KEY: "k" } }, {}, { nodes: { g: { map: {} } } }, ["g"]), {}],
+  ["a map for an unknown node is dropped", () => merge(ab, {}, { nodes: { x: { map: { KEY: "k" } } } }), ab],
   ["empty separate changes nothing", () => merge(ab, {}, {}), ab],
   [
     "separate replaces before inline merges",
@@ -100,6 +107,11 @@ const invalid: [name: string, topLevel: MessageInitShape<typeof CredentialsSchem
     "a lone surrogate",
     { nodes: { "1": { values: { user: "s3cret\ud800" } } } },
     "invalid_flows credentials['1'].user: must be valid Unicode, without lone surrogates",
+  ],
+  [
+    "the map of another node",
+    { nodes: { a: { map: { KEY: "s3cret" } } } },
+    "invalid_flows credentials.a.map: must be a string: only nodes of the type global-config have credentials in map",
   ],
   ["__proto__ as an id", { nodes: ownProto }, "invalid_flows credentials.__proto__: this key is not allowed"],
   [

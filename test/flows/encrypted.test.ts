@@ -1,6 +1,6 @@
 import { createCipheriv, createHash, randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { decryptCredentials, encryptCredentials } from "../../src/flows/encrypted.ts";
+import { decryptCredentials as decryptOfTypes, encryptCredentials } from "../../src/flows/encrypted.ts";
 import { failure, sets } from "./builders.ts";
 
 /** Node-RED's implementation (runtime/lib/nodes/credentials.js). */
@@ -11,11 +11,24 @@ function encryptLikeNodeRed(secret: string, text: string | Buffer): string {
   return iv.toString("hex") + cipher.update(text).toString("base64") + cipher.final("base64");
 }
 
+const types = new Map([
+  ["a", "mqtt-broker"],
+  ["g", "global-config"],
+]);
+const decryptCredentials = (secret: string | undefined, encrypted: string) => decryptOfTypes(secret, encrypted, types);
+
 const credentials = sets({ a: { user: "Zoë", password: "🔑" }, b: {} });
 
 test("decrypts credentials that Node-RED encrypted", () => {
   const text = JSON.stringify({ a: { user: "Zoë", password: "🔑" }, b: {} });
   expect(decryptCredentials("secret", encryptLikeNodeRed("secret", text))).toEqual(credentials);
+});
+
+test("decrypts the map of a global-config node, and of one that is not in the flows", () => {
+  const map = { KEY: "s3cret", has_KEY: true, has_not: "text" };
+  const encrypted = encryptLikeNodeRed("secret", JSON.stringify({ g: { map }, gone: { map } }));
+  const set = { KEY: "s3cret", has_not: "text" };
+  expect(decryptCredentials("secret", encrypted)).toEqual(sets({ g: set, gone: set }));
 });
 
 test("decrypts credentials that it encrypted", () => {
@@ -51,7 +64,9 @@ const invalid: [name: string, encrypted: string, message: string][] = [
   ["a set that is not an object", encryptText('{"a": "s3cret"}'), wrongShape],
   ["a set that is an array", encryptText('{"a": ["s3cret"]}'), wrongShape],
   ["a number", encryptText('{"a": {"pin": 1234}}'), wrongShape],
-  ["the map of a global-config node", encryptText('{"a": {"map": {"KEY": "s3cret"}}}'), wrongShape],
+  ["the map of another node", encryptText('{"a": {"map": {"KEY": "s3cret"}}}'), wrongShape],
+  ["a map with a number", encryptText('{"g": {"map": {"KEY": 1}}}'), wrongShape],
+  ["a map with a flag of another name", encryptText('{"g": {"map": {"KEY": true}}}'), wrongShape],
 ];
 
 test.each(invalid)("rejects %s", (_, encrypted, message) => {

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import { parseFlows } from "../../src/flows/parse-flows.ts";
-import { failure, node } from "./builders.ts";
+import { failure, node, type NodeInit } from "./builders.ts";
 
 function group(id: string, g: JsonValue, z = "tab"): Node {
   return node({ id, type: "group", properties: { z, g } });
@@ -12,6 +12,7 @@ function instance(id: string, subflow: string, z: string): Node {
   return node({ id, type: `subflow:${subflow}`, properties: { z, x: 1, y: 1 } });
 }
 
+const global = (credentials: NonNullable<NodeInit["credentials"]>) => node({ type: "global-config", credentials });
 const subflow = (id: string): Node => node({ id, type: "subflow" });
 const nodeWith = (properties: JsonObject): Node[] => [node({ properties })];
 const parse = (json: string): JsonObject => JSON.parse(json) as JsonObject;
@@ -75,6 +76,32 @@ const invalid: [name: string, nodes: Node[], message: string][] = [
     "a lone surrogate in a key",
     nodeWith({ a: { "\ud800": 1 } }),
     String.raw`flows[0].a['\ud800']: the key must be valid Unicode, without lone surrogates`,
+  ],
+  [
+    "a map of credentials of another type",
+    [node({ credentials: { map: { KEY: "s3cret" } } })],
+    "flows[0].credentials.map: must be a string: only nodes of the type global-config have credentials in map",
+  ],
+  ["a map with a number", [global({ map: { KEY: 1 } })], "flows[0].credentials.map.KEY: must be a string"],
+  [
+    "a map with a flag of another name",
+    [global({ map: { KEY: true } })],
+    "flows[0].credentials.map.KEY: must be a string",
+  ],
+  [
+    "a map with a lone surrogate",
+    [global({ map: { KEY: "s\ud800cret" } })],
+    "flows[0].credentials.map.KEY: must be valid Unicode, without lone surrogates",
+  ],
+  [
+    "a map with __proto__",
+    [global({ map: parse('{"__proto__": "x"}') })],
+    "flows[0].credentials.map.__proto__: this key is not allowed",
+  ],
+  [
+    "a credential beside a map",
+    [global({ map: { KEY: "k" }, values: { OTHER: "s3cret" } })],
+    "flows[0].credentials.OTHER: must be absent, or in map, since there are credentials in map",
   ],
   [
     "a lone surrogate in a credential",
@@ -195,6 +222,12 @@ test("checks a chain of 20,000 subflows and groups without overflowing the stack
   expect(failure(() => parseFlows([...nodes, subflow(`s${count}`), instance("last", "s0", `s${count}`)]))).toBe(
     'invalid_flows flows[1].type: the subflow "s0" must not contain itself, directly or through other subflows',
   );
+});
+
+test("reads the map of a global-config node", () => {
+  const map = { KEY: "k", has_KEY: true, has_GONE: false, has_text: "t", EMPTY: "" };
+  const { inline } = parseFlows([global({ map })]);
+  expect(inline).toEqual(new Map([["a", new Map(Object.entries({ KEY: "k", has_text: "t", EMPTY: "" }))]]));
 });
 
 test("separates credentials from the flows", () => {

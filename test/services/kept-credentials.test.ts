@@ -53,6 +53,22 @@ test("credentials come back with their node, also after other deployments", asyn
   expect(stored(flows.store, "other")).toBeUndefined();
 });
 
+test("credentials in the map of a global-config node come back with it", async () => {
+  await using flows = await openFlows();
+  const config: Node = { id: "g", type: "global-config", env: [{ name: "KEY", type: "cred", value: "" }] };
+  await deploy(flows, { flows: [tab, { ...config, credentials: { map: { KEY: "s3cret", has_KEY: true } } }] });
+  await deploy(flows, { flows: [tab] });
+  expect(stored(flows.store, "g")).toBeUndefined();
+  await deploy(flows, { flows: [tab, config] });
+  expect(stored(flows.store, "g")).toEqual({ KEY: "s3cret" });
+  await deploy(flows, { flows: [tab] });
+  await deploy(flows, { flows: [tab, config], credentials: { g: { map: {} } } });
+  expect(stored(flows.store, "g")).toBeUndefined();
+  await deploy(flows, { flows: [tab, { ...broker, id: "g", credentials: secret }] });
+  await deploy(flows, { flows: [tab, config], credentials: { g: { map: { KEY: "new", has_KEY: true } } } });
+  expect(stored(flows.store, "g")).toEqual({ KEY: "new" });
+});
+
 test("a plan shows the credentials that come back", async () => {
   await using flows = await openWithout();
   const { body } = await flows.send("POST", "/flows:plan", [tab, broker]);

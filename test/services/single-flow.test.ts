@@ -115,6 +115,21 @@ test("a new flow is appended under a new id, and its nodes keep theirs", async (
   ]);
 });
 
+test("credentials in the map of a global-config node are merged", async () => {
+  await using flows = await openDeployed();
+  const put = (map: JsonObject) =>
+    flows.send("PUT", "/flow/global", { configs: [{ id: "g", type: "global-config", credentials: { map } }] });
+  await put({ KEY: "k", has_KEY: true, OTHER: "o", has_OTHER: true });
+  expect(flows.store.active().credentials.get("g")).toEqual(new Map(Object.entries({ KEY: "k", OTHER: "o" })));
+  await put({ KEY: "" });
+  expect(flows.store.active().credentials.get("g")).toEqual(new Map([["OTHER", "o"]]));
+  expect(await put({ KEY: 1 })).toMatchObject({
+    status: 400,
+    body: { code: "invalid_flows", message: "flow.configs[0].credentials.map.KEY: must be a string" },
+  });
+  expect(JSON.stringify((await flows.send("GET", "/flow/global")).body)).not.toContain("credentials");
+});
+
 test("credentials are merged, kept, and dropped with their node", async () => {
   await using flows = await openDeployed();
   const a1 = { id: "a1", type: "debug", ...place };

@@ -22,11 +22,12 @@ beforeAll(async () => {
           seen = request.thing;
           return create(EchoThingResponseSchema, request.thing === undefined ? {} : { thing: request.thing });
         },
-        openThing: ({ id, note, tags, others }) => ({
+        openThing: ({ id, note, tags, others, map }) => ({
           id,
           tags,
           ...(note === undefined ? {} : { note }),
           ...(others === undefined ? {} : { others }),
+          ...(map === undefined ? {} : { map }),
         }),
         sendForm: ({ userName, age, admin, speed }) => ({ userName, age, admin, speed }),
         getHeaders: ({ speed, count }) => ({ speed, count }),
@@ -137,6 +138,29 @@ describe("an open object", () => {
     const reply = await open(body);
     expect(reply.status).toBe(201);
     expect(JSON.parse(reply.body)).toEqual(JSON.parse(body));
+  });
+
+  test("reads a lenient Struct from objects only", async () => {
+    for (const map of [{ a: { b: 1 } }, {}, "text", 1, null, [1], true]) {
+      expect(JSON.parse((await open(JSON.stringify({ id: "1", map, x: 1 }))).body)).toEqual({
+        id: "1",
+        tags: [],
+        map,
+        x: 1,
+      });
+    }
+    let request;
+    await using other = await serve({
+      routes: (router) =>
+        router.rpc(ThingsService.method.openThing, (message) => {
+          request = message;
+          return {};
+        }),
+    });
+    await other.send("PUT", "/things/open", { headers: json, body: '{"id":"1","map":{"a":1}}' });
+    expect(request).toMatchObject({ map: { a: 1 } });
+    await other.send("PUT", "/things/open", { headers: json, body: '{"id":"1","map":"text"}' });
+    expect(request).toMatchObject({ others: { map: "text" } });
   });
 
   test.each<[what: string, response: MessageInitShape<typeof OpenThingResponseSchema>, body: object]>([

@@ -1,5 +1,6 @@
 import { create, type JsonValue } from "@bufbuild/protobuf";
 import { type Credentials, CredentialsSchema } from "../../../gen/flowgate/v1/flows_pb.ts";
+import { acceptsMap, flattenMap } from "../../flows/credential-set.ts";
 import { decryptJson } from "../../flows/encrypted.ts";
 import { CliFailure } from "../failure.ts";
 
@@ -16,14 +17,14 @@ export type ImportedCredentials = {
 export class MissingSecretFailure extends CliFailure {}
 
 /**
- * Reads the content of a credentials file of Node-RED, in clear text or encrypted, for the nodes with these ids. Throws a
+ * Reads the content of a credentials file of Node-RED, in clear text or encrypted, for nodes with these types by id. Throws a
  * CliFailure if no secret decrypts it. Its message contains nothing of the file.
  */
 export function readCredentials(
   file: string,
   content: unknown,
   secrets: readonly Secret[],
-  nodeIds: ReadonlySet<string>,
+  types: ReadonlyMap<string, string>,
 ): ImportedCredentials {
   const sets = isObject(content) && typeof content["$"] === "string" ? decrypt(file, content["$"], secrets) : content;
   if (!isObject(sets) || !Object.values(sets).every(isObject)) {
@@ -32,8 +33,10 @@ export function readCredentials(
     );
   }
   const notes: string[] = [];
-  const nodes = Object.entries(sets as Record<string, Record<string, JsonValue>>).filter(([id]) => nodeIds.has(id));
-  const toTexts = ([id, set]: [string, Record<string, JsonValue>]): [string, { values: Record<string, string> }] => {
+  const nodes = Object.entries(sets as Record<string, Record<string, JsonValue>>).filter(([id]) => types.has(id));
+  const toTexts = ([id, source]: [string, Record<string, JsonValue>]): [string, { values: Record<string, string> }] => {
+    const { map } = source;
+    const set = isObject(map) && acceptsMap(types.get(id)) ? flattenMap(map) : source;
     const texts = Object.entries(set).filter((entry): entry is [string, string] => typeof entry[1] === "string");
     for (const [name] of Object.entries(set).filter(([, value]) => typeof value !== "string")) {
       notes.push(

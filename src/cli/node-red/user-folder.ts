@@ -54,7 +54,7 @@ export async function readUserFolder({ folder, flowFile, credentialSecret }: Nod
 
   const imported = await importCredentials(folder, flowsFile, settings, {
     credentialSecret,
-    nodeIds: new Set(nodes.map(({ id }) => id)),
+    types: new Map(nodes.map(({ id, type }) => [id, type])),
   });
   notes.push(...(imported?.notes ?? []));
   const adminAuth = memberOf(settings, "adminAuth");
@@ -130,7 +130,10 @@ async function importCredentials(
   folder: string,
   flowsFile: string,
   settings: Setting | undefined,
-  { credentialSecret, nodeIds }: Pick<NodeRedSource, "credentialSecret"> & { readonly nodeIds: ReadonlySet<string> },
+  {
+    credentialSecret,
+    types,
+  }: Pick<NodeRedSource, "credentialSecret"> & { readonly types: ReadonlyMap<string, string> },
 ): Promise<ReturnType<typeof readCredentials> | undefined> {
   const extension = extname(flowsFile);
   const name = `${basename(flowsFile, extension)}_cred${extension}`;
@@ -143,7 +146,7 @@ async function importCredentials(
     }
     if (bytes !== undefined) {
       const secrets = await findSecrets(folder, settings, credentialSecret);
-      return readCredentials(file, parseSource(file, bytes).value, secrets, nodeIds);
+      return readCredentials(file, parseSource(file, bytes).value, secrets, types);
     }
   }
   return undefined;

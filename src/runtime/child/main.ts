@@ -188,7 +188,7 @@ async function openPort({ host, httpPort }: Listen): Promise<() => void> {
 }
 
 async function deploy(message: Deploy, nodes: FlowNode[]): Promise<Omit<Deployed, "kind" | "id">> {
-  const credentials = toCredentialsObject(message.credentials, message.credentialsChanged);
+  const credentials = toCredentialsObject(message.credentials, message.credentialsChanged, nodes);
   let failure: string | undefined;
   let missingTypes: readonly string[] | undefined;
   let lacksModules: true | undefined;

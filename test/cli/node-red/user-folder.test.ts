@@ -23,6 +23,12 @@ const flows = [
     autoConnect: false,
     credentials: { user: "cook", password: "hunter2 ✓" },
   },
+  {
+    id: "g1",
+    type: "global-config",
+    env: [{ name: "KEY", value: "", type: "cred" }],
+    credentials: { map: { KEY: "a key ✓", has_KEY: true } },
+  },
   { id: "n1", type: "mqtt out", z: "t1", topic: "a", broker: "b1", x: 100, y: 40, wires: [] },
   { id: "n2", type: "function", z: "t1", func: "return msg;\n", outputs: 1, libs: [], x: 100, y: 80, wires: [[]] },
 ];
@@ -66,7 +72,7 @@ async function failureOf(folder: string, promise: Promise<unknown>): Promise<str
   return (error as Error).message.replaceAll(`${folder}/`, "").replaceAll(folder, ".");
 }
 
-const secrets = { b1: { user: "cook", password: "hunter2 ✓" } };
+const secrets = { b1: { user: "cook", password: "hunter2 ✓" }, g1: { KEY: "a key ✓" } };
 
 describe("a user folder that Node-RED has made", () => {
   let files: Record<string, string>;

@@ -1,6 +1,8 @@
 import type { DescField } from "@bufbuild/protobuf";
+import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { setField } from "../schema/field-value.ts";
 import { compile, literal } from "./compile.ts";
+import { isObject } from "./is-object.ts";
 import { setOwn } from "./own-property.ts";
 import { ValueError, prependPath, type Read } from "./value-error.ts";
 import { expectedOf, plainCondition, scalarFromJson } from "./scalar.ts";
@@ -142,7 +144,9 @@ export function assertNullable({ field, notNull, reason }: FieldReader): void {
 
 /** Whether the value is of the type of a lenient field. */
 export function fits({ field }: Pick<FieldReader, "field">, value: unknown): boolean {
-  return field.fieldKind === "scalar" && scalarFromJson(field.scalar, value) !== undefined;
+  return field.fieldKind === "message"
+    ? field.message.typeName === StructSchema.typeName && isObject(value)
+    : field.fieldKind === "scalar" && scalarFromJson(field.scalar, value) !== undefined;
 }
 
 function expectedOfField(field: DescField): string {

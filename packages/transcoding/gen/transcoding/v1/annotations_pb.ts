@@ -245,7 +245,7 @@ export type FieldRule = Message<"transcoding.v1.FieldRule"> & {
   inline: boolean;
 
   /**
-   * A value of another JSON type, including null, is kept in the `inline` field instead of rejected.
+   * A value of another JSON type, including null, is kept in the `inline` field instead of rejected. For scalars and Structs.
    *
    * @generated from field: bool lenient = 4;
    */

@@ -127,11 +127,11 @@ describe("credentials", () => {
     );
   });
 
-  test("credentials of a removed node are not restored with it", async () => {
+  test("credentials of a removed node come back with it", async () => {
     await start();
     await deploy(service, { flows: [tab("T"), reporter("a", "T")] }, "nodes");
     await deploy(service, { flows }, "nodes");
-    expect(await seen()).toEqual({ "the a": before.a, "the b": {} });
+    expect(await seen()).toEqual({ "the a": before.a, "the b": before.b });
   });
 
   test("a change of credentials restarts only their node", async () => {

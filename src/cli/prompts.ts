@@ -1,6 +1,6 @@
 import { type CANCEL_SYMBOL, confirm, isCancel, password, text } from "@clack/prompts";
 import { CliFailure } from "./failure.ts";
-import { printable } from "./output/printable.ts";
+import { printable } from "./printable.ts";
 
 // stdout is for results.
 const options = { output: process.stderr, withGuide: false };

@@ -2,7 +2,7 @@ import { type Command, CommanderError } from "commander";
 import { createCommandLine } from "./command-line.ts";
 import { CliFailure, usageFailure } from "./failure.ts";
 import { handleOutputErrors } from "./output/output-errors.ts";
-import { printableLines } from "./output/printable.ts";
+import { printableLines } from "./printable.ts";
 import type { Program } from "./service/program.ts";
 
 /** Runs the command of the command line. Reports failures on stderr and by the exit code. */

@@ -1,5 +1,5 @@
 import { createListeners } from "../listeners.ts";
-import type { Boundary } from "../runtime/boundary.ts";
+import type { Boundary } from "../runtime/options.ts";
 import { isIncomplete, pending } from "../runtime/deployment.ts";
 import { type Fence, msUntil } from "../runtime/fence.ts";
 import { readFlowRuntime } from "../runtime/flow-runtime.ts";

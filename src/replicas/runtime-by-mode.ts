@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import { createDisabledRuntime } from "../runtime/disabled-runtime.ts";
+import { withLauncher } from "../runtime/boundary.ts";
 import { type RuntimeOptions, completeOptions } from "../runtime/options.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { openRuntime } from "../runtime/supervisor.ts";
@@ -25,7 +26,7 @@ export function openRuntimeByMode(options: RuntimeOptions, { mode, leaseMs, clus
   if (mode === "none") return createDisabledRuntime(options.log);
   if (mode === "each" || cluster === undefined) return openRuntime(options);
   // Now, so that the service does not start without a boundary that is required.
-  const { launcher } = completeOptions({ ...options, dir: prepareUserDir(options.dir) });
+  const { launcher } = withLauncher(completeOptions({ ...options, dir: prepareUserDir(options.dir) }));
   return openLeasedRuntime({
     keeper: openLeaseKeeper({ cluster, leaseMs, yields: () => selfHandsOver(cluster.replicas(), activeSeq()), log }),
     open: (fence) => openRuntime({ ...options, launcher, fence }),

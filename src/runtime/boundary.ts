@@ -4,28 +4,8 @@ import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { mountArguments } from "./boundary-mounts.ts";
-import type { CompleteOptions } from "./options.ts";
+import type { BoundaryLevel, CompleteOptions, Launcher, RuntimeOptions } from "./options.ts";
 import { programFiles } from "./sandbox.ts";
-
-/**
- * `namespaces`: the processes of the flows see their own files and processes only. `user`: they run as another user than the service.
- * `process`: they gain no privileges, and are limited. `none`: only Node's permission model restricts them.
- */
-export type BoundaryLevel = "namespaces" | "user" | "process" | "none";
-
-/** What the operating system enforces on the process of the flows and on those that it starts. */
-export type Boundary = {
-  readonly level: BoundaryLevel;
-  /** Their user and group, if it is another one than that of the service. */
-  readonly user: number | undefined;
-  /** Why there is no stronger boundary; undefined if there is none. */
-  readonly message: string | undefined;
-};
-
-export type Launcher = Boundary & {
-  /** The command that starts a program, which is given by the arguments after it. */
-  readonly command: readonly string[];
-};
 
 type Candidate = Omit<Launcher, "message">;
 
@@ -41,7 +21,7 @@ type BoundaryOptions = Pick<
  * In each of them but the last, the kernel kills the process when the thread ends that has started it, which flows can't switch off.
  * Node starts processes on the thread that calls `spawn`.
  */
-export function findLauncher(options: BoundaryOptions): Launcher {
+function findLauncher(options: BoundaryOptions): Launcher {
   const failures: string[] = [];
   for (const candidate of candidates(options)) {
     const failure = tryOut(candidate, options);
@@ -55,6 +35,13 @@ export function findLauncher(options: BoundaryOptions): Launcher {
     options.log({ level: "debug", message: `${command[0]} (${level}): ${failure.detail}` }, "runtime");
   }
   throw new Error("a program that needs no boundary can't be started");
+}
+
+/** Completes options with the launcher, unless they have one already. */
+export function withLauncher(
+  options: Omit<CompleteOptions, "launcher"> & Pick<RuntimeOptions, "launcher">,
+): CompleteOptions {
+  return { ...options, launcher: options.launcher ?? findLauncher(options) };
 }
 
 function assertSufficient({ level, message }: Launcher, { isolate }: BoundaryOptions): void {

@@ -2,7 +2,6 @@ import { resolve } from "node:path";
 import { programFile } from "../program-file.ts";
 import type { Revision } from "../store/revision.ts";
 import type { BackoffLimits } from "./backoff.ts";
-import { type Launcher, findLauncher } from "./boundary.ts";
 import type { Fence } from "./fence.ts";
 import type { LogEntry, LogLevel } from "./messages.ts";
 import type { NetworkAccess } from "./network-policy.ts";
@@ -32,6 +31,26 @@ type ProcessLimits = {
   readonly openFiles: number;
   /** The size of one file. */
   readonly fileSizeMb: number;
+};
+
+/**
+ * `namespaces`: the processes of the flows see their own files and processes only. `user`: they run as another user than the service.
+ * `process`: they gain no privileges, and are limited. `none`: only Node's permission model restricts them.
+ */
+export type BoundaryLevel = "namespaces" | "user" | "process" | "none";
+
+/** What the operating system enforces on the process of the flows and on those that it starts. */
+export type Boundary = {
+  readonly level: BoundaryLevel;
+  /** Their user and group, if it is another one than that of the service. */
+  readonly user: number | undefined;
+  /** Why there is no stronger boundary; undefined if there is none. */
+  readonly message: string | undefined;
+};
+
+export type Launcher = Boundary & {
+  /** The command that starts a program, which is given by the arguments after it. */
+  readonly command: readonly string[];
 };
 
 export type RuntimeOptions = {
@@ -115,8 +134,11 @@ export const runtimeDefaults = {
   },
 } as const;
 
-export function completeOptions(options: RuntimeOptions): CompleteOptions {
-  const complete: Omit<CompleteOptions, "launcher"> = {
+/** All but the launcher, which `withLauncher` of boundary.ts finds by these options. */
+export function completeOptions(
+  options: RuntimeOptions,
+): Omit<CompleteOptions, "launcher"> & Pick<RuntimeOptions, "launcher"> {
+  return {
     logLevel: "info",
     readyDeadlineMs: 60_000,
     unresponsiveMs: 2_000,
@@ -143,5 +165,4 @@ export function completeOptions(options: RuntimeOptions): CompleteOptions {
       fileSystemWrite: (options.allow?.fileSystemWrite ?? []).map((path) => resolve(path)),
     },
   };
-  return { ...complete, launcher: options.launcher ?? findLauncher(complete) };
 }

@@ -1,7 +1,7 @@
 import type { Context } from "@opentelemetry/api";
 import type { DeploymentType } from "../flows/configuration.ts";
 import type { Revision } from "../store/revision.ts";
-import type { Boundary } from "./boundary.ts";
+import type { Boundary } from "./options.ts";
 
 /**
  * `failed`: the last result of the flows is `failed`. `restarting`: its process exited and will be restarted.

@@ -1,6 +1,6 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { createListeners } from "../listeners.ts";
-import { logBoundary } from "./boundary.ts";
+import { logBoundary, withLauncher } from "./boundary.ts";
 import {
   createWaiter,
   deploymentBudgetMs,
@@ -120,7 +120,7 @@ function openFolders(options: RuntimeOptions): CompleteOptions {
   const { log } = options;
   const dir = prepareUserDir(options.dir);
   const modulesDir = options.modulesDir === undefined ? undefined : prepareModulesDir(options.modulesDir);
-  const completed = completeOptions({ ...options, dir, modulesDir });
+  const completed = withLauncher(completeOptions({ ...options, dir, modulesDir }));
   const problem = modulesDir && describeWritableModules(modulesDir, [dir, ...completed.allow.fileSystemWrite]);
   if (problem !== undefined) log({ level: "error", message: problem }, "runtime");
   warnOfUnloadedModules(dir, modulesDir, log);

@@ -15,7 +15,7 @@ import {
 import { method as methodExtension } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
 import { type Principal, principalKey } from "../auth/principal.ts";
 import { outcomes } from "../deployments/revision-message.ts";
-import type { Boundary, BoundaryLevel } from "../runtime/boundary.ts";
+import type { Boundary, BoundaryLevel } from "../runtime/options.ts";
 import type { Runtime, RuntimeState, RuntimeStatus } from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";
 

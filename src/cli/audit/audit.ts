@@ -5,7 +5,7 @@ import type { ClientContext } from "../client/client-action.ts";
 import { usageFailure } from "../failure.ts";
 import { enumValue, enumWord } from "../output/enum-word.ts";
 import { collectPages, noteMore } from "../output/pages.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { formatTime } from "../output/time.ts";
 import { describeCaller } from "../revisions/describe-revision.ts";
 import { printVerification } from "./print-verification.ts";

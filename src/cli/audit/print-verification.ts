@@ -2,7 +2,7 @@ import type { MessageShape } from "@bufbuild/protobuf";
 import { VerifyAuditResponseSchema } from "@flowgate/client";
 import { CliFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 
 /** Prints the result of a check of the audit log. Throws a CliFailure if the log does not pass it. */
 export function printVerification(output: Output, response: MessageShape<typeof VerifyAuditResponseSchema>): void {

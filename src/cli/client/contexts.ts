@@ -1,6 +1,6 @@
 import { CliFailure, usageFailure } from "../failure.ts";
 import type { Output } from "../output/output.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { type ClientConfig, clientConfigPath, type Context } from "./config.ts";
 import { changeClientConfig, readClientConfig } from "./config-store.ts";
 import type { ConnectionFlags } from "./connection-options.ts";

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@flowgate/client";
 import { CliFailure, exitCodes } from "../failure.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import type { Connection } from "./connection.ts";
 import { explainNetworkError } from "./explain-network-error.ts";
 import { isChange } from "./failed-call.ts";

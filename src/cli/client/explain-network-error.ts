@@ -1,5 +1,5 @@
 import type { ConnectError } from "@connectrpc/connect";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import type { Connection } from "./connection.ts";
 
 /** Explains why there is no response of Flowgate. Undefined: there is one, or the error has no known cause. */

@@ -1,6 +1,6 @@
 import { type PlanFlowsResponse, PlanWarningKind } from "@flowgate/client";
 import { CliFailure, exitCodes } from "../failure.ts";
-import { printableLines } from "../output/printable.ts";
+import { printableLines } from "../printable.ts";
 import type { DeploymentFlags } from "./flags.ts";
 
 /**

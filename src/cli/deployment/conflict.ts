@@ -5,7 +5,7 @@ import {
   DeploymentErrorSchema,
   NodeChangeSchema,
 } from "@flowgate/client";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { enumWord } from "../output/enum-word.ts";
 import { describeRevision } from "../revisions/describe-revision.ts";

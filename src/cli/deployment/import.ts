@@ -5,7 +5,7 @@ import { MissingSecretFailure } from "../node-red/credentials.ts";
 import { formatInstall } from "../node-red/modules.ts";
 import { type NodeRedImport, type NodeRedSource, readUserFolder } from "../node-red/user-folder.ts";
 import type { Output } from "../output/output.ts";
-import { printableLines } from "../output/printable.ts";
+import { printableLines } from "../printable.ts";
 import { deployFlows } from "./deploy.ts";
 import type { DeploymentFlags } from "./flags.ts";
 import { planFlows } from "./plan.ts";

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { DeploymentOutcome, type Revision, type SetFlowsResponse, SetFlowsResponseSchema } from "@flowgate/client";
 import type { Output } from "../output/output.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import type { ClientContext } from "../client/client-action.ts";
 import type { Session } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";

@@ -3,7 +3,7 @@ import type { ClientContext } from "../client/client-action.ts";
 import { CliFailure } from "../failure.ts";
 import { styleDiff } from "../output/changes.ts";
 import { enumWord } from "../output/enum-word.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { describeRevision } from "../revisions/describe-revision.ts";
 import { findRevision } from "../revisions/find-revision.ts";
 import { styleOutcome } from "../revisions/style-outcome.ts";

@@ -1,5 +1,5 @@
 import { CliFailure } from "../failure.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import type { Problem } from "../yaml/parse-yaml.ts";
 
 /** What is wrong at a place in a file. */

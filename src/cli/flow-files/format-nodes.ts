@@ -1,7 +1,7 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { Document, isMap, isSeq } from "yaml";
 import type { FlowNode } from "../../flows/configuration.ts";
-import { printableData } from "../output/printable.ts";
+import { printableData } from "../printable.ts";
 import { formatYaml } from "../yaml/format-yaml.ts";
 
 export type FileFormat = "yaml" | "json";

@@ -11,7 +11,7 @@ import {
 } from "@flowgate/client";
 import type { ClientContext } from "../client/client-action.ts";
 import { enumWord } from "../output/enum-word.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { formatTime } from "../output/time.ts";
 import { findRevision } from "../revisions/find-revision.ts";
 import { listNodes, listTabs } from "./list-nodes.ts";

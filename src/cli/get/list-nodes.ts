@@ -1,5 +1,5 @@
 import type { Node } from "@flowgate/client";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 
 /** The tabs and subflows with the numbers of their nodes, and last the configuration nodes that all of them share. */
 export function listTabs(nodes: readonly Node[]): string[][] {

@@ -3,7 +3,7 @@ import { assertConfidential } from "../client/assert-confidential.ts";
 import type { ClientContext } from "../client/client-action.ts";
 import { changeClientConfig } from "../client/config-store.ts";
 import { CliFailure, usageFailure } from "../failure.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 
 export type LoginFlags = {
   readonly username?: string;

@@ -2,7 +2,7 @@ import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import { styleText } from "node:util";
 import Table from "cli-table3";
 import type { OutputFormat } from "./output-format.ts";
-import { printableData, printableLines } from "./printable.ts";
+import { printableData, printableLines } from "../printable.ts";
 
 /** Prints the results of commands on stdout. */
 export type Output = {

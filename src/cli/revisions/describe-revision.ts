@@ -1,5 +1,5 @@
 import type { Revision } from "@flowgate/client";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { formatTime } from "../output/time.ts";
 import { shortRev } from "./find-revision.ts";
 

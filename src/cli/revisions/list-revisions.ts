@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { DeploymentOutcomeSchema, ListRevisionsResponseSchema, type Revision } from "@flowgate/client";
 import { collectPages, noteMore } from "../output/pages.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import type { ClientContext } from "../client/client-action.ts";
 import { enumValue } from "../output/enum-word.ts";
 import type { Output } from "../output/output.ts";

@@ -5,7 +5,7 @@ import {
   type Revision,
   RevisionSchema,
 } from "@flowgate/client";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import type { ClientContext } from "../client/client-action.ts";
 import { styleDiff } from "../output/changes.ts";
 import { enumWord } from "../output/enum-word.ts";

@@ -2,7 +2,7 @@ import { DeploymentOutcome, DeploymentOutcomeSchema, RestartRuntimeResponseSchem
 import type { ClientContext } from "../client/client-action.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { enumWord } from "../output/enum-word.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 
 export type RestartFlags = { readonly clearFiles?: boolean; readonly yes?: boolean };
 

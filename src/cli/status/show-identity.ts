@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { UserSchema } from "@flowgate/client";
 import type { ClientContext } from "../client/client-action.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 
 /** Prints as whom the server sees the caller. */
 export async function showIdentity(context: ClientContext): Promise<void> {

@@ -15,7 +15,7 @@ import type { Session } from "../client/session.ts";
 import { CliFailure, exitCodes } from "../failure.ts";
 import { enumWord } from "../output/enum-word.ts";
 import type { Output } from "../output/output.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { formatTime } from "../output/time.ts";
 import { describeCaller } from "../revisions/describe-revision.ts";
 

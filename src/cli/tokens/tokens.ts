@@ -5,7 +5,7 @@ import type { ClientContext } from "../client/client-action.ts";
 import type { Session } from "../client/session.ts";
 import { CliFailure, usageFailure } from "../failure.ts";
 import { collectPages, noteMore } from "../output/pages.ts";
-import { printable } from "../output/printable.ts";
+import { printable } from "../printable.ts";
 import { formatTime } from "../output/time.ts";
 
 export type CreateFlags = { readonly scope?: string; readonly expiresIn?: number };

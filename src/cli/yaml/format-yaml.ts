@@ -1,5 +1,5 @@
 import { type Document, Scalar, visit } from "yaml";
-import { printableData } from "../output/printable.ts";
+import { printableData } from "../printable.ts";
 
 /**
  * Formats a document so that `parseYaml`, and other parsers, read the same values. Text of several lines is written as it is if

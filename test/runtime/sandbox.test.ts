@@ -341,7 +341,7 @@ describe("a flow that ends the child", () => {
   let runtime: OpenedRuntime;
   let seq = 0;
   beforeAll(async () => {
-    runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 } });
+    runtime = await runtimeUnderTest({ restart: { backoffMs: 60_000 }, freshProcess: "never" });
   });
   afterAll(() => runtime[Symbol.asyncDispose]());
 

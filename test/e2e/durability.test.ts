@@ -143,7 +143,7 @@ describe.runIf(process.platform === "linux")("the runtime's process", () => {
   };
 
   test.each(Object.entries(ways))("exits after kill -9 of the service while it %s", async (_name, prepare) => {
-    await using service = await startService();
+    await using service = await startService({ config: { runtime: { freshProcess: "never" } } });
     await prepare(service);
     const pids = await service.childPids();
     expect(pids).toHaveLength(1);
@@ -152,7 +152,7 @@ describe.runIf(process.platform === "linux")("the runtime's process", () => {
   });
 
   test.each(Object.entries(ways))("exits after SIGTERM to the service while it %s", async (_name, prepare) => {
-    await using service = await startService({ config: { runtime: { deadlineMs: 5000 } } });
+    await using service = await startService({ config: { runtime: { freshProcess: "never", deadlineMs: 5000 } } });
     await prepare(service);
     const pids = await service.childPids();
     expect(await service.stop()).toBe(0);

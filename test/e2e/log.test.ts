@@ -34,7 +34,7 @@ test("the start is logged too, in addition to the text on stdout", async () => {
 });
 
 test("state changes of the runtime are logged, and can't be forged by flows", async () => {
-  await using service = await startService();
+  await using service = await startService({ config: { runtime: { freshProcess: "never" } } });
   const running = "the flow runtime is running";
   const forger = functionNode("f", { z: "T", initialize: `node.log("${running}"); node.warn("forged")` });
   for (const flows of [[tab("T")], [tab("T"), tab("U")], [tab("T"), forger]]) {

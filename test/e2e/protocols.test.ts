@@ -471,6 +471,8 @@ const reading: Row[] = [
         version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
         state: "running",
         httpPort: expect.any(Number),
+        // It depends on the machine.
+        isolation: expect.anything(),
       },
       user: { username: "admin", permissions: ["*"] },
     },

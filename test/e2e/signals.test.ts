@@ -32,8 +32,9 @@ test("the service stops even if its log is no longer read", async () => {
     stdio: ["ignore", "pipe", "ignore"],
   });
   try {
-    const [head] = (await once(service.stdout, "data")) as [Buffer];
-    const url = /http:\/\/[\d.:]+/.exec(head.toString())?.[0] ?? "";
+    let head = "";
+    while (!head.includes("listens on http")) head += String(await once(service.stdout, "data"));
+    const url = /http:\/\/[\d.:]+/.exec(head)?.[0] ?? "";
     service.stdout.pause();
     // Each deployment logs a line, which is long if it has the long name of a missing type.
     const flows = JSON.stringify([{ id: "a", type: "x".repeat(4000), x: 1, y: 1, wires: [] }]);

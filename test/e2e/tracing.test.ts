@@ -62,6 +62,8 @@ describe("with a collector", () => {
     service = await startService({
       config: {
         log: { level: "debug" },
+        // A new process has a span of its own.
+        runtime: { freshProcess: "never" },
         adminAuth: { users: [user("admin", "*")] },
         tracing: {
           endpoint: collector.endpoint,

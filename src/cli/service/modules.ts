@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { constants } from "node:fs";
 import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import {
   type ModuleSpec,
@@ -144,7 +143,7 @@ async function change<T>(
   edit: (npm: Npm, tree: string) => Promise<T>,
 ): Promise<T> {
   await assertOwnDataDir(dataDir);
-  using _ = lockModules(dataDir);
+  using _ = await lockModules(dataDir);
   const current = prepareModulesDir(join(dataDir, modulesDirName));
   // Those of commands that were killed.
   const left = (await readdir(dataDir)).filter((name) => name.startsWith(workPrefix));
@@ -174,7 +173,9 @@ async function change<T>(
 }
 
 /** A lock of the operating system, which ends with the process. */
-function lockModules(dataDir: string): Disposable {
+async function lockModules(dataDir: string): Promise<Disposable> {
+  // Only when it is needed: the single-file executable contains this file, and runs flows without this built-in module.
+  const { DatabaseSync } = await import("node:sqlite");
   const db = new DatabaseSync(join(dataDir, "modules.lock"), { timeout: 0 });
   try {
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");

@@ -24,7 +24,8 @@ export const onlyLoopback: Drill = {
   programs: [strace],
   async run(context) {
     await using service = await startService({
-      config: { runtime: { deadlineMs: 4_000, maxOldSpaceMb: 128 } },
+      // In a new process, a flow would not run yet when the next one replaces it.
+      config: { runtime: { freshProcess: "never", deadlineMs: 4_000, maxOldSpaceMb: 128 } },
       dataDir: await context.createFolder(),
     });
     const pids = await service.childPids();

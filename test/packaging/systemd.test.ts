@@ -39,8 +39,8 @@ test.runIf(isThere)("systemd accepts every line of the unit", async () => {
 });
 
 test.runIf(isThere)("the unit restricts the service", async () => {
-  // In tenths: an exposure level of 1.5 out of 10.
-  const audit = ["security", "--offline=true", "--threshold=15"];
+  // In tenths: an exposure level of 2.3 out of 10.
+  const audit = ["security", "--offline=true", "--threshold=23"];
   expect(await analyze(unit, ...audit)).toMatchObject({ code: 0 });
   for (const line of [/^SystemCallFilter=.*\n/gm, /^CapabilityBoundingSet=.*\n/m, /^RestrictNamespaces=.*\n/m]) {
     const softer = unit.replace(line, "");
@@ -98,4 +98,14 @@ test("the unit gives the service enough time to drain", () => {
 
 test("the unit allows V8 to compile code", () => {
   expect(valuesOf("MemoryDenyWriteExecute")).toEqual([]);
+});
+
+test("the unit allows bubblewrap to isolate the flows, and no other namespaces", () => {
+  expect(valuesOf("RestrictNamespaces")).toEqual(["user mnt pid ipc uts"]);
+  expect(valuesOf("SystemCallFilter").flatMap((calls) => calls.split(" "))).toEqual(
+    expect.arrayContaining(["mount", "umount2", "pivot_root", "capset"]),
+  );
+  // Each of them covers a part of /proc.
+  const covering = ["ProtectKernelTunables", "ProtectKernelLogs", "ProtectHostname", "ProcSubset"];
+  expect(covering.flatMap(valuesOf)).toEqual([]);
 });

@@ -28,6 +28,9 @@ LABEL org.opencontainers.image.title="Flowgate" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="0.2.0"
 
+# With bubblewrap, flows run in namespaces of their own, where the container may create them. The base image has setpriv and prlimit.
+RUN apt-get update && apt-get install --yes --no-install-recommends bubblewrap && rm -r /var/lib/apt/lists/*
+
 WORKDIR /opt/flowgate
 COPY --from=packages /packages/node_modules node_modules
 COPY --from=build /build/dist/src dist/src

@@ -77,6 +77,9 @@ function run(command: string, cwd: string, root: string | undefined): void {
     linkModules(cwd);
   } else if (command.startsWith("npm ci ")) {
     copyModules(command, cwd);
+  } else if (command.startsWith("apt-get ")) {
+    // It would install the packages on this machine, whose /usr is that of the image.
+    return;
   } else if (root === undefined) {
     execFileSync("sh", ["-c", command], { cwd, stdio: "pipe" });
   } else if (isolated) {

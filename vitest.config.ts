@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 /** The transcoder compiles functions, and interprets them where code generation is forbidden. Its tests run in both forms. */
-const transcoding = "packages/transcoding/test";
+const gateway = "packages/gateway/test";
 const env = { CODE_GENERATION: "forbidden" };
 
 /** Complete installations, with the programs, clients and servers of others. */
@@ -48,10 +48,10 @@ export default defineConfig({
         extends: true,
         test: {
           name: "interpreted",
-          include: [`${transcoding}/**/*.test.ts`],
+          include: [`${gateway}/**/*.test.ts`],
           // The plugin transcodes nothing.
-          exclude: [...endToEnd, `${transcoding}/plugin/**`],
-          setupFiles: [`${transcoding}/forbid-code-generation.ts`],
+          exclude: [...endToEnd, `${gateway}/plugin/**`],
+          setupFiles: [`${gateway}/forbid-code-generation.ts`],
           env,
         },
       },
@@ -60,7 +60,7 @@ export default defineConfig({
         test: {
           name: "no code generation",
           // Fastify, which other tests use, generates code too.
-          include: [`${transcoding}/json/*.test.ts`],
+          include: [`${gateway}/json/*.test.ts`],
           execArgv: ["--disallow-code-generation-from-strings"],
           env,
         },

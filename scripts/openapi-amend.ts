@@ -1,4 +1,4 @@
-import type { OpenApiDocument, OperationObject, Schema } from "../packages/transcoding/src/openapi/document.ts";
+import type { OpenApiDocument, OperationObject, Schema } from "../packages/gateway/src/openapi/document.ts";
 import { endpoints, endpointsTag } from "./openapi-endpoints.ts";
 
 /** The required parameters by path. The .proto does not require them, so that the implementation can return errors of RFC 6749. */

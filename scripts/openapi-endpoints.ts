@@ -1,4 +1,4 @@
-import type { PathItem, Response, Schema } from "../packages/transcoding/src/openapi/document.ts";
+import type { PathItem, Response, Schema } from "../packages/gateway/src/openapi/document.ts";
 import { requireScopes } from "./openapi-security.ts";
 
 export const endpointsTag = { name: "Server", description: "The state of the server, for probes and for Prometheus." };

@@ -1,4 +1,4 @@
-import type { Examples } from "@flowgate/transcoding";
+import type { Examples } from "@flowgate/gateway";
 
 const nodes = [
   { id: "9b1c0f5e2d7a4c11", type: "tab", label: "Greetings" },

@@ -1,4 +1,4 @@
-import type { Schema, SecurityRequirement } from "../packages/transcoding/src/openapi/document.ts";
+import type { Schema, SecurityRequirement } from "../packages/gateway/src/openapi/document.ts";
 import type { AccessRule } from "../src/auth/access.ts";
 import { accessRules, permissions } from "../src/services/routes.ts";
 

@@ -7,7 +7,7 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { UnauthorizedSchema } from "../gen/flowgate/v1/access_pb.ts";
 import { accessRules, services } from "../src/services/routes.ts";
-import { openapi, readComments } from "@flowgate/transcoding";
+import { openapi, readComments } from "@flowgate/gateway";
 import { amend } from "./openapi-amend.ts";
 import { examples } from "./openapi-examples.ts";
 import { securityOf, securitySchemes } from "./openapi-security.ts";

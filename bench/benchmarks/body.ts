@@ -1,6 +1,6 @@
 import { FlowsService, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
-import { ThingsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/things_pb.ts";
-import { createTranscoder } from "@flowgate/transcoding";
+import { ThingsService } from "../../packages/gateway/test/gen/gatewaytest/v1/things_pb.ts";
+import { createTranscoder } from "@flowgate/gateway";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { functionFlows } from "../flows.ts";
 import { formatSpread, median } from "../statistics.ts";

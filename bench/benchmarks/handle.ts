@@ -1,8 +1,8 @@
-import type { Transcoder, TranscodingRequest } from "@flowgate/transcoding";
+import type { Transcoder, GatewayRequest } from "@flowgate/gateway";
 
 export type Request = {
   readonly target: string;
-  readonly headers?: TranscodingRequest["headers"];
+  readonly headers?: GatewayRequest["headers"];
   /** The request is a POST if there is a body. */
   readonly body?: Buffer;
 };

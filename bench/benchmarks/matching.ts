@@ -1,5 +1,5 @@
-import { ThingsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/things_pb.ts";
-import { createTranscoder, type Rule } from "@flowgate/transcoding";
+import { ThingsService } from "../../packages/gateway/test/gen/gatewaytest/v1/things_pb.ts";
+import { createTranscoder, type Rule } from "@flowgate/gateway";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { formatSpread, median } from "../statistics.ts";
 import { handle } from "./handle.ts";

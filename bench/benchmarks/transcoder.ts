@@ -59,7 +59,7 @@ export const honoGet: Benchmark = {
 };
 
 function connectCall(method: string, message: object): Request {
-  const path = `/transcodingtest.v1.ThingsService/${method}`;
+  const path = `/gatewaytest.v1.ThingsService/${method}`;
   return { path, method: "POST", headers: json, body: Buffer.from(JSON.stringify(message)) };
 }
 

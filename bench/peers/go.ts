@@ -33,7 +33,7 @@ async function build(): Promise<string | undefined> {
   const protos = [
     "proto/flowgate/v1/auth.proto",
     "proto/flowgate/v1/access.proto",
-    "packages/transcoding/proto/transcoding",
+    "packages/gateway/proto/flowgate/gateway",
   ];
   const paths = protos.flatMap((path) => ["--path", join(repository, path)]);
   try {

@@ -1,7 +1,7 @@
 // Two small operations in Hono on Node: by the transcoder's fetch handler, or by bare routes with the same requests and
 // responses. Argument: transcoder or hono.
 import { serve } from "@hono/node-server";
-import { createFetchHandler } from "@flowgate/transcoding/fetch";
+import { createFetchHandler } from "@flowgate/gateway/fetch";
 import { Hono } from "hono";
 import { routes, rules, type Thing } from "./things-service.ts";
 

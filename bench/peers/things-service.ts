@@ -1,5 +1,5 @@
 import type { ConnectRouter } from "@connectrpc/connect";
-import { ThingsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/things_pb.ts";
+import { ThingsService } from "../../packages/gateway/test/gen/gatewaytest/v1/things_pb.ts";
 
 /** Two small operations. */
 export function routes(router: ConnectRouter): void {

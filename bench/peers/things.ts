@@ -2,14 +2,14 @@
 // responses. Argument: transcoder, connect or fastify.
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { fastify, type FastifyInstance } from "fastify";
-import { fastifyTranscodingPlugin } from "@flowgate/transcoding/fastify";
+import { fastifyGatewayPlugin } from "@flowgate/gateway/fastify";
 import { routes, rules, type Thing } from "./things-service.ts";
 
 type UserRequest = { Params: { name: string }; Querystring: { age: string; admin: string } };
 
 const stacks: Record<string, (app: FastifyInstance) => void> = {
   transcoder(app) {
-    app.register(fastifyTranscodingPlugin, { routes, rules });
+    app.register(fastifyGatewayPlugin, { routes, rules });
   },
   connect(app) {
     app.register(fastifyConnectPlugin, { routes });

@@ -1,8 +1,8 @@
 // The threads that compare, merge and validate flows.
 import { workerData } from "node:worker_threads";
 import { createRegistry, type DescMethod, type Message, toBinary } from "@bufbuild/protobuf";
-import { createJsonEncoder } from "@flowgate/transcoding";
-import { createJsonCodec } from "@flowgate/transcoding/server";
+import { createJsonEncoder } from "@flowgate/gateway";
+import { createJsonCodec } from "@flowgate/gateway/server";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { FlowgateError } from "../errors.ts";

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { parseJsonText } from "@flowgate/transcoding/json-text";
+import { parseJsonText } from "@flowgate/gateway/json-text";
 import type { FlowNode } from "./configuration.ts";
 
 /** The flows of a revision, which the store, the runtime and responses share. Immutable. */

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { parseJsonText } from "@flowgate/transcoding/json-text";
+import { parseJsonText } from "@flowgate/gateway/json-text";
 import { FlowgateError } from "../errors.ts";
 import type { CredentialSets } from "./configuration.ts";
 import { acceptsMap, flattenMap } from "./credential-set.ts";

@@ -1,5 +1,5 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
-import type { JsonPath } from "@flowgate/transcoding/json-path";
+import type { JsonPath } from "@flowgate/gateway/json-path";
 import { type Flow, type Node, NodeSchema, type Subflow } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { FlowNode } from "./configuration.ts";
 import { createIsGlobalConfig, type FlowParts, globalFlowId, isContainer } from "./flow-parts.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
+import { formatPath, type JsonPath } from "@flowgate/gateway/json-path";
 import type { Node } from "../../gen/flowgate/v1/flows_pb.ts";
 import type { CredentialSets, FlowNode } from "./configuration.ts";
 import { type Contained, affectsContainment, readContainment } from "./containment.ts";

@@ -1,5 +1,5 @@
 import { FlowgateError } from "../errors.ts";
-import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
+import { formatPath, type JsonPath } from "@flowgate/gateway/json-path";
 
 /** Why a value is invalid; `path` leads from the value to the invalid part. */
 export type Violation = { readonly path: JsonPath; readonly message: string };

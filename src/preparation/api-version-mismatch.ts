@@ -1,5 +1,5 @@
-import type { EncodedRequest } from "@flowgate/transcoding";
-import { RequestError } from "@flowgate/transcoding/server";
+import type { EncodedRequest } from "@flowgate/gateway";
+import { RequestError } from "@flowgate/gateway/server";
 import { FlowgateError } from "../errors.ts";
 
 /** Returns an error that names the missing header if an HTTP body has the shape of the other API version. */

@@ -2,7 +2,7 @@ import type { CredentialSets, CurrentCredentials, DeploymentType } from "../flow
 import type { SubmittedCredentials } from "../flows/credentials.ts";
 import type { NodeTypes } from "../flows/document.ts";
 import type { DeploymentFields, FlowsRequest } from "../flows/prepare.ts";
-import type { EncodedRequest } from "@flowgate/transcoding";
+import type { EncodedRequest } from "@flowgate/gateway";
 import type { SerializedError } from "./serialized-error.ts";
 
 /** The `workerData` of the thread. */

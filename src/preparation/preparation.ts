@@ -6,7 +6,7 @@ import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from ".
 import { programFile } from "../program-file.ts";
 import { tooLargeToDecode } from "../server/memory/decoding-limit.ts";
 import { type Caller, createSharedThreads, type TimeLimit } from "../shared-threads.ts";
-import { takeEncodedRequest, getEncodedRequest } from "@flowgate/transcoding";
+import { takeEncodedRequest, getEncodedRequest } from "@flowgate/gateway";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { deserializeError } from "./serialized-error.ts";
 import { findApiVersionMismatch, isInvalidMessage } from "./api-version-mismatch.ts";

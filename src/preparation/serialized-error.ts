@@ -1,5 +1,5 @@
 import { FlowgateError, type Reason } from "../errors.ts";
-import { RequestError } from "@flowgate/transcoding";
+import { RequestError } from "@flowgate/gateway";
 
 /** An error that a caller can act on, in a form that can be sent between threads, since cloning drops classes. */
 export type SerializedError =

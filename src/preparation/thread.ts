@@ -10,10 +10,10 @@ import { maxDepth } from "../server/max-depth.ts";
 import { assertDecodable } from "../server/memory/decoding-limit.ts";
 import { createProtoDecoder } from "../server/rpc/decode.ts";
 import { serveThread } from "../thread.ts";
-import type { EncodedRequest } from "@flowgate/transcoding";
-import { createJsonCodec } from "@flowgate/transcoding/server";
-import { createReachableRegistry } from "@flowgate/transcoding";
-import { createRequestDecoder } from "@flowgate/transcoding";
+import type { EncodedRequest } from "@flowgate/gateway";
+import { createJsonCodec } from "@flowgate/gateway/server";
+import { createReachableRegistry } from "@flowgate/gateway";
+import { createRequestDecoder } from "@flowgate/gateway";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { serializeError } from "./serialized-error.ts";
 

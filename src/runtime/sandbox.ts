@@ -77,7 +77,7 @@ export function programFiles(program: string): string[] {
   const found = [...packages, ...manifests].filter((path) => existsSync(path));
   // Packages that are links, which lead out of node_modules: from source the first one, and the one that stands in for npm.
   const linked = packages
-    .flatMap((directory) => [join(directory, "@flowgate/transcoding"), join(directory, "npm")])
+    .flatMap((directory) => [join(directory, "@flowgate/gateway"), join(directory, "npm")])
     .filter((path) => existsSync(path));
   return [...new Set([dirname(program), programFolder, ...found, ...linked.map((path) => realpathSync(path))])];
 }

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import { createOriginCheck } from "@flowgate/transcoding/server";
+import { createOriginCheck } from "@flowgate/gateway/server";
 import { FlowgateError } from "../errors.ts";
 import type { Observer } from "../telemetry/observer.ts";
 import type { ListenerOptions } from "./listener/options.ts";

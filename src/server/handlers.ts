@@ -1,6 +1,6 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { type ConnectRouter, createConnectRouter } from "@connectrpc/connect";
-import { createReachableRegistry, createTranscoder } from "@flowgate/transcoding";
+import { createReachableRegistry, createTranscoder } from "@flowgate/gateway";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";

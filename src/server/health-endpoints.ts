@@ -1,4 +1,4 @@
-import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import type { GatewayResponse } from "@flowgate/gateway/server";
 import type { Health } from "./health.ts";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/request-context.ts";
@@ -17,7 +17,7 @@ export function createHealthEndpoints(health: Health): [string, Route][] {
   ];
 }
 
-function healthResponse(status: number, body: object): TranscodingResponse {
+function healthResponse(status: number, body: object): GatewayResponse {
   const headers = { "content-type": "application/json", "cache-control": "no-store" };
   return { status, headers, body: JSON.stringify(body) };
 }

@@ -1,4 +1,4 @@
-import { isDeferred } from "@flowgate/transcoding/server";
+import { isDeferred } from "@flowgate/gateway/server";
 import type { Observer } from "../telemetry/observer.ts";
 import { createOverloadReporter } from "./guards/load-shedding.ts";
 import type { ServerOptions } from "./options.ts";

@@ -6,7 +6,7 @@ import { createHostCheck } from "./guards/host-check.ts";
 import { createLimitLog } from "./limit-log.ts";
 import { createListener } from "./listener/listener.ts";
 import type { Exchange, ExchangeHandler } from "./listener/exchange.ts";
-import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import type { GatewayResponse } from "@flowgate/gateway/server";
 import { createEndpoint } from "./pipeline/endpoint.ts";
 import type { Route } from "./pipeline/request-context.ts";
 import { errorResponse } from "./errors/error-response.ts";
@@ -65,7 +65,7 @@ export async function openMetricsServer(options: {
 }): Promise<MetricsServer> {
   const { host, port, metrics, log, hosts } = options;
   const isOwn = hosts === undefined ? () => true : createHostCheck(hosts);
-  const respond = (exchange: Exchange): TranscodingResponse | Promise<TranscodingResponse> => {
+  const respond = (exchange: Exchange): GatewayResponse | Promise<GatewayResponse> => {
     const { ":authority": authority, host: hostHeader } = exchange.headers as Record<string, string | undefined>;
     if (!isOwn(authority ?? hostHeader ?? "")) {
       return errorResponse(421, "the Host is not a name of this service; if it should be, add it to the option hosts");
@@ -99,7 +99,7 @@ export async function openMetricsServer(options: {
   };
 }
 
-async function metricsResponse(metrics: Metrics): Promise<TranscodingResponse> {
+async function metricsResponse(metrics: Metrics): Promise<GatewayResponse> {
   return {
     status: 200,
     headers: { "content-type": metricsContentType, "cache-control": "no-store" },

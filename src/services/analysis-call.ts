@@ -1,6 +1,6 @@
 import { type DescMessage, fromBinary, fromJsonString, type MessageShape } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { createEncodedMessage } from "@flowgate/transcoding";
+import { createEncodedMessage } from "@flowgate/gateway";
 import type { EncodedResponse, ResponseFormat } from "../analysis/messages.ts";
 import { originOf } from "../auth/origin.ts";
 import { peerKey } from "../auth/principal.ts";

@@ -12,7 +12,7 @@ import {
   RuntimeState as RuntimeStateMessage,
   type SettingsService,
 } from "../../gen/flowgate/v1/settings_pb.ts";
-import { method as methodExtension } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
+import { method as methodExtension } from "@flowgate/gateway/gen/flowgate/gateway/v1/annotations_pb.js";
 import { type Principal, principalKey } from "../auth/principal.ts";
 import { outcomes } from "../deployments/revision-message.ts";
 import type { Boundary, BoundaryLevel } from "../runtime/options.ts";

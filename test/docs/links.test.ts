@@ -48,7 +48,7 @@ function findMissing(text: string): string[] {
   const spans = [...text.matchAll(/`((?:T|bench|deploy|docs|packages|proto|scripts|src|test|torture)\/[\w./-]*)`/g)];
   return spans
     .map(([, path = ""]) => path)
-    .filter((path) => !existsSync(join(root, path.replace(/^T\//, "packages/transcoding/src/"))));
+    .filter((path) => !existsSync(join(root, path.replace(/^T\//, "packages/gateway/src/"))));
 }
 
 test.each(documents)("%s links to files and headings that exist", async (document) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { OperationObject } from "../../packages/transcoding/src/openapi/document.ts";
+import type { OperationObject } from "../../packages/gateway/src/openapi/document.ts";
 import { endpoints } from "../../scripts/openapi-endpoints.ts";
 import { examples } from "../../scripts/openapi-examples.ts";
 import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";

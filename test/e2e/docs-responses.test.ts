@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import type { OpenApiDocument } from "@flowgate/transcoding";
-import type { OperationObject } from "../../packages/transcoding/src/openapi/document.ts";
-import { createSchemaCheck, type SchemaCheck } from "../../packages/transcoding/test/openapi-check.ts";
+import type { OpenApiDocument } from "@flowgate/gateway";
+import type { OperationObject } from "../../packages/gateway/src/openapi/document.ts";
+import { createSchemaCheck, type SchemaCheck } from "../../packages/gateway/test/openapi-check.ts";
 import { tab } from "./flow-builders.ts";
 import { bearer, form, json, type Reply, type Sending, v2 } from "./rest.ts";
 import { startService } from "./service.ts";

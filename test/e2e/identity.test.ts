@@ -10,7 +10,7 @@ import type { SecureContextOptions, TLSSocket } from "node:tls";
 import { ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
+import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
 import { createAuthority, issueServer } from "../certificates.ts";
 import { tryDeploy } from "./deploy.ts";

@@ -1,5 +1,5 @@
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createRestTransport } from "@flowgate/transcoding/client";
+import { createRestTransport } from "@flowgate/gateway/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AuditService } from "../../gen/flowgate/v1/audit_pb.ts";
 import { UnauthorizedSchema } from "../../gen/flowgate/v1/access_pb.ts";

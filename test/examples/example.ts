@@ -16,7 +16,7 @@ export type Example = AsyncDisposable & { readonly folder: string };
 export async function copyExample(name: string): Promise<Example> {
   const folder = await mkdtemp(join(tmpdir(), "flowgate-example-"));
   await cp(join(root, "examples", name), folder, { recursive: true });
-  for (const source of ["proto", "packages/transcoding/proto"]) {
+  for (const source of ["proto", "packages/gateway/proto"]) {
     await cp(join(root, source), join(folder, "proto"), { recursive: true });
   }
   return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };

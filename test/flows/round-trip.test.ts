@@ -5,7 +5,7 @@ import { NodeCredentialsSchema, NodeSchema } from "../../gen/flowgate/v1/flows_p
 import { parseFlows } from "../../src/flows/parse-flows.ts";
 import { toNodes } from "../../src/flows/to-nodes.ts";
 import type { NodeInit } from "./builders.ts";
-import { codePoint } from "../../packages/transcoding/test/code-point.ts";
+import { codePoint } from "../../packages/gateway/test/code-point.ts";
 
 // Names of members of objects are rejected in some places.
 const text = fc.string({ unit: codePoint }).filter((value) => !(value in Object.prototype));

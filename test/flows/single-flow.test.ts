@@ -17,7 +17,7 @@ import { replaceNodes } from "../../src/flows/replace-nodes.ts";
 import { toFlow } from "../../src/flows/to-flow.ts";
 import { toNodes } from "../../src/flows/to-nodes.ts";
 import { failure, node, sets } from "./builders.ts";
-import { codePoint } from "../../packages/transcoding/test/code-point.ts";
+import { codePoint } from "../../packages/gateway/test/code-point.ts";
 
 type FlowInit = MessageInitShape<typeof FlowSchema>;
 

@@ -15,7 +15,7 @@ const shared = [
 ];
 
 test("every .proto file names its Go package, and those of others the package that Go programs share", () => {
-  const packages = ["proto", "packages/transcoding/proto"].flatMap((folder) =>
+  const packages = ["proto", "packages/gateway/proto"].flatMap((folder) =>
     globSync("**/*.proto", { cwd: join(root, folder) }).map((path) => {
       const [, name] = /^option go_package = "(.+)";$/m.exec(readFileSync(join(root, folder, path), "utf8")) ?? [];
       return [path, name];

@@ -69,7 +69,7 @@ test("is a library with types", async () => {
     program,
     `import { type Gateway, openGateway, parseOptions } from "flowgate";
      import { FlowsService } from "@flowgate/client";
-     import { createTranscoder, openapi } from "@flowgate/transcoding";
+     import { createTranscoder, openapi } from "@flowgate/gateway";
      import document from "flowgate/openapi.json" with { type: "json" };
      export const open: () => Promise<Gateway> = () => openGateway(parseOptions({ port: 0 }));
      // @ts-expect-error: a port is a number

@@ -11,7 +11,7 @@ import { pino } from "pino";
 import { describe, expect, test, vi } from "vitest";
 import { AuthService, RevokeTokenRequestSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import { SettingsService } from "../../gen/flowgate/v1/settings_pb.ts";
-import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
+import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { peerKey } from "../../src/auth/principal.ts";
 import { FlowgateError } from "../../src/errors.ts";
 import { openServer } from "../../src/server/app.ts";

@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { documentUrl, formatDocument } from "../../scripts/openapi.ts";
 import { endpoints } from "../../scripts/openapi-endpoints.ts";
 import { examples } from "../../scripts/openapi-examples.ts";
-import type { OpenApiDocument } from "@flowgate/transcoding";
-import type { OperationObject } from "../../packages/transcoding/src/openapi/document.ts";
-import { createSchemaCheck, problemOf, schemaPaths } from "../../packages/transcoding/test/openapi-check.ts";
+import type { OpenApiDocument } from "@flowgate/gateway";
+import type { OperationObject } from "../../packages/gateway/src/openapi/document.ts";
+import { createSchemaCheck, problemOf, schemaPaths } from "../../packages/gateway/test/openapi-check.ts";
 
 const text = await readFile(documentUrl, "utf8");
 const document = JSON.parse(text) as OpenApiDocument;

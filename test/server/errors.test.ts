@@ -3,7 +3,7 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { describe, expect, test } from "vitest";
 import { TokenErrorReason, TokenErrorSchema } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
+import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { FlowgateError, type Reason } from "../../src/errors.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";

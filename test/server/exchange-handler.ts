@@ -1,5 +1,5 @@
 import type { Exchange, ExchangeHandler } from "../../src/server/listener/exchange.ts";
-import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import type { GatewayResponse } from "@flowgate/gateway/server";
 
 /** A handler that serves requests that do not violate HTTP. */
 export function serving(serve: (exchange: Exchange) => void): ExchangeHandler {
@@ -7,7 +7,7 @@ export function serving(serve: (exchange: Exchange) => void): ExchangeHandler {
 }
 
 /** A response of this body, with the status 200. */
-export function okResponse(body: TranscodingResponse["body"]): TranscodingResponse {
+export function okResponse(body: GatewayResponse["body"]): GatewayResponse {
   return { status: 200, headers: {}, body };
 }
 

@@ -6,7 +6,7 @@ import {
   createGrpcWebTransport,
   compressionGzip,
 } from "@connectrpc/connect-node";
-import { ErrorInfoSchema, RetryInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
+import { ErrorInfoSchema, RetryInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { describe, expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { openServer } from "../../src/server/app.ts";

@@ -8,7 +8,7 @@ import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
 import { services } from "../../src/services/routes.ts";
-import { maxBodyBytesOf, withMethodRule } from "../../packages/transcoding/src/schema/rules.ts";
+import { maxBodyBytesOf, withMethodRule } from "../../packages/gateway/src/schema/rules.ts";
 import { send } from "../e2e/rest.ts";
 
 const { issueToken } = AuthService.method;

@@ -19,15 +19,15 @@ import { describe, expect, test } from "vitest";
 import { access } from "../../gen/flowgate/v1/access_pb.ts";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { http } from "@flowgate/transcoding/gen/google/api/annotations_pb.js";
-import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
+import { http } from "@flowgate/gateway/gen/google/api/annotations_pb.js";
+import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import {
   ServerReflection as ReflectionV1,
   type ServerReflectionRequestSchema,
   type ServerReflectionResponse,
 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { ThingsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/things_pb.ts";
+import { ThingsService } from "../../packages/gateway/test/gen/gatewaytest/v1/things_pb.ts";
 import { openGateway } from "../../src/gateway.ts";
 import { type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
@@ -132,7 +132,7 @@ describe.each(transports)("reflection over %s", (_, transport) => {
           { name: "grpc.health.v1.Health" },
           { name: "grpc.reflection.v1.ServerReflection" },
           { name: "grpc.reflection.v1alpha.ServerReflection" },
-          { name: "transcodingtest.v1.ThingsService" },
+          { name: "gatewaytest.v1.ThingsService" },
         ],
       },
     });

@@ -16,8 +16,8 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { describe, expect, test } from "vitest";
-import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
-import { StreamsService } from "../../packages/transcoding/test/gen/transcodingtest/v1/streams_pb.ts";
+import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
+import { StreamsService } from "../../packages/gateway/test/gen/gatewaytest/v1/streams_pb.ts";
 import { FlowgateError } from "../../src/errors.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";
@@ -141,7 +141,7 @@ describe.each(transports)("streams over %s", (_name, transport) => {
     ]);
     expect(outcomes[1]?.error?.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "version_mismatch" }]);
     expect(server.lines).toMatchObject([
-      { procedure: "transcodingtest.v1.StreamsService/List", err: { type: "TypeError" } },
+      { procedure: "gatewaytest.v1.StreamsService/List", err: { type: "TypeError" } },
     ]);
   });
 
@@ -261,7 +261,7 @@ test("a slow client applies backpressure to the implementation", async () => {
   const session = connect(server.url);
   const stream = session.request({
     ":method": "POST",
-    ":path": "/transcodingtest.v1.StreamsService/List",
+    ":path": "/gatewaytest.v1.StreamsService/List",
     "content-type": "application/grpc",
     te: "trailers",
   });
@@ -362,7 +362,7 @@ test("messages may arrive in chunks of any size", async () => {
   const session = connect(server.url);
   const stream = session.request({
     ":method": "POST",
-    ":path": "/transcodingtest.v1.StreamsService/Sum",
+    ":path": "/gatewaytest.v1.StreamsService/Sum",
     "content-type": "application/grpc+json",
     te: "trailers",
   });

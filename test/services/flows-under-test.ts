@@ -2,7 +2,7 @@ import { type ConnectRouter, createContextValues, createRouterTransport } from "
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { pino } from "pino";
-import { createTranscoder, type TranscodingRequest } from "@flowgate/transcoding";
+import { createTranscoder, type GatewayRequest } from "@flowgate/gateway";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { openAnalysis } from "../../src/analysis/analysis.ts";
@@ -119,7 +119,7 @@ function toRequest(
   target: string,
   body: unknown,
   headers: Readonly<Record<string, string>>,
-): TranscodingRequest {
+): GatewayRequest {
   const bytes = Buffer.from(body === undefined ? "" : JSON.stringify(body));
   return {
     httpMethod,

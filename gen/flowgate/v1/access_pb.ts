@@ -6,14 +6,14 @@ import type { GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codeg
 import { extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { MethodOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
-import { file_transcoding_v1_annotations } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
+import { file_flowgate_gateway_v1_annotations } from "@flowgate/gateway/gen/flowgate/gateway/v1/annotations_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file flowgate/v1/access.proto.
  */
 export const file_flowgate_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChhmbG93Z2F0ZS92MS9hY2Nlc3MucHJvdG8SC2Zsb3dnYXRlLnYxIlEKBkFjY2VzcxIQCgZwdWJsaWMYASABKAhIABIXCg1hdXRoZW50aWNhdGVkGAIgASgISAASFAoKcGVybWlzc2lvbhgDIAEoCUgAQgYKBHJ1bGUiQgoMVW5hdXRob3JpemVkEikKCWNoYWxsZW5nZRgBIAEoCUIW8oEZEgoQV1dXLUF1dGhlbnRpY2F0ZToH8oEZAwiRAzpNCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiokAMgASgLMhMuZmxvd2dhdGUudjEuQWNjZXNzUgZhY2Nlc3NCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_google_protobuf_descriptor, file_transcoding_v1_annotations]);
+  fileDesc("ChhmbG93Z2F0ZS92MS9hY2Nlc3MucHJvdG8SC2Zsb3dnYXRlLnYxIlEKBkFjY2VzcxIQCgZwdWJsaWMYASABKAhIABIXCg1hdXRoZW50aWNhdGVkGAIgASgISAASFAoKcGVybWlzc2lvbhgDIAEoCUgAQgYKBHJ1bGUiQgoMVW5hdXRob3JpemVkEikKCWNoYWxsZW5nZRgBIAEoCUIW8oEZEgoQV1dXLUF1dGhlbnRpY2F0ZToH8oEZAwiRAzpNCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiokAMgASgLMhMuZmxvd2dhdGUudjEuQWNjZXNzUgZhY2Nlc3NCJVojZmxvd2dhdGUvZ2VuL2Zsb3dnYXRlL3YxO2Zsb3dnYXRldjFiBnByb3RvMw", [file_google_protobuf_descriptor, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.Access

@@ -7,15 +7,15 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
 import { file_flowgate_v1_access } from "./access_pb.ts";
 import type { DeploymentOutcome } from "./flows_pb.ts";
 import { file_flowgate_v1_flows } from "./flows_pb.ts";
-import { file_google_api_annotations } from "@flowgate/transcoding/gen/google/api/annotations_pb.js";
-import { file_transcoding_v1_annotations } from "@flowgate/transcoding/gen/transcoding/v1/annotations_pb.js";
+import { file_google_api_annotations } from "@flowgate/gateway/gen/google/api/annotations_pb.js";
+import { file_flowgate_gateway_v1_annotations } from "@flowgate/gateway/gen/flowgate/gateway/v1/annotations_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file flowgate/v1/runtime.proto.
  */
 export const file_flowgate_v1_runtime: GenFile = /*@__PURE__*/
-  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCTKkAQoOUnVudGltZVNlcnZpY2USkQEKDlJlc3RhcnRSdW50aW1lEiIuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXF1ZXN0GiMuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXNwb25zZSI28oEZBFiAgATCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ0QiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_transcoding_v1_annotations]);
+  fileDesc("ChlmbG93Z2F0ZS92MS9ydW50aW1lLnByb3RvEgtmbG93Z2F0ZS52MSIsChVSZXN0YXJ0UnVudGltZVJlcXVlc3QSEwoLY2xlYXJfZmlsZXMYASABKAgifgoWUmVzdGFydFJ1bnRpbWVSZXNwb25zZRILCgNyZXYYASABKAkSLwoHb3V0Y29tZRgCIAEoDjIeLmZsb3dnYXRlLnYxLkRlcGxveW1lbnRPdXRjb21lEhUKDW1pc3NpbmdfdHlwZXMYAyADKAkSDwoHcmVwbGljYRgEIAEoCTKkAQoOUnVudGltZVNlcnZpY2USkQEKDlJlc3RhcnRSdW50aW1lEiIuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXF1ZXN0GiMuZmxvd2dhdGUudjEuUmVzdGFydFJ1bnRpbWVSZXNwb25zZSI28oEZBFiAgATCghkPGg1ydW50aW1lLndyaXRlgtPkkwIVOgEqIhAvcnVudGltZTpyZXN0YXJ0QiVaI2Zsb3dnYXRlL2dlbi9mbG93Z2F0ZS92MTtmbG93Z2F0ZXYxYgZwcm90bzM", [file_flowgate_v1_access, file_flowgate_v1_flows, file_google_api_annotations, file_flowgate_gateway_v1_annotations]);
 
 /**
  * @generated from message flowgate.v1.RestartRuntimeRequest

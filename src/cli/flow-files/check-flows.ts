@@ -1,6 +1,6 @@
 import { createRegistry } from "@bufbuild/protobuf";
-import { createJsonReaders, RequestError } from "@flowgate/transcoding/json";
-import { formatPath } from "@flowgate/transcoding/json-path";
+import { createJsonReaders, RequestError } from "@flowgate/gateway/json";
+import { formatPath } from "@flowgate/gateway/json-path";
 import {
   type Credentials,
   type Node,

@@ -1,4 +1,4 @@
-import type { JsonPath } from "@flowgate/transcoding/json-path";
+import type { JsonPath } from "@flowgate/gateway/json-path";
 import type { FlowSource } from "./source.ts";
 
 /** A value of some files, parsed but not validated, and where it is. */

@@ -1,4 +1,4 @@
-import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
+import { formatPath, type JsonPath } from "@flowgate/gateway/json-path";
 import type { FileProblem } from "./failure.ts";
 import type { FileValue, FlowFiles } from "./flow-files.ts";
 import { splitPath } from "./split-path.ts";

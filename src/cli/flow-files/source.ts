@@ -1,5 +1,5 @@
-import { parseJson, RequestError } from "@flowgate/transcoding/json";
-import type { JsonPath } from "@flowgate/transcoding/json-path";
+import { parseJson, RequestError } from "@flowgate/gateway/json";
+import type { JsonPath } from "@flowgate/gateway/json-path";
 import { type Position, type Problem, parseYaml, type YamlDocument } from "../yaml/parse-yaml.ts";
 import { type FileProblem, FlowFilesFailure } from "./failure.ts";
 import { splitPath } from "./split-path.ts";

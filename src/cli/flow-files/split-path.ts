@@ -1,4 +1,4 @@
-import type { JsonPath } from "@flowgate/transcoding/json-path";
+import type { JsonPath } from "@flowgate/gateway/json-path";
 
 const step = /\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|(?:^|\.)([A-Za-z_$][\w$-]*)/y;
 

@@ -1,5 +1,5 @@
 import { createRegistry, type DescMessage, type Message } from "@bufbuild/protobuf";
-import { createJsonEncoder } from "@flowgate/transcoding";
+import { createJsonEncoder } from "@flowgate/gateway";
 import { file_flowgate_v1_audit } from "../../../gen/flowgate/v1/audit_pb.ts";
 import { file_flowgate_v1_diff } from "../../../gen/flowgate/v1/diff_pb.ts";
 import { file_flowgate_v1_flows } from "../../../gen/flowgate/v1/flows_pb.ts";

@@ -1,5 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import type { JsonPath } from "@flowgate/transcoding/json-path";
+import type { JsonPath } from "@flowgate/gateway/json-path";
 import type { Container } from "../containers.ts";
 import type { NodeRole } from "../node-role.ts";
 

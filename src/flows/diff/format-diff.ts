@@ -1,5 +1,5 @@
 import type { JsonValue } from "@bufbuild/protobuf";
-import { formatPath } from "@flowgate/transcoding/json-path";
+import { formatPath } from "@flowgate/gateway/json-path";
 import { Budget, sizeOf } from "../budget.ts";
 import type { FlowNode } from "../configuration.ts";
 import { nameOf, subflowOf } from "../node-role.ts";

@@ -1,4 +1,4 @@
-import { formatPath, type JsonPath } from "@flowgate/transcoding/json-path";
+import { formatPath, type JsonPath } from "@flowgate/gateway/json-path";
 
 /** The JSON path of a value in a node, with all names in full. */
 export function formatPropertyPath(path: JsonPath): string {

@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import type flowRuntime from "@node-red/runtime";
 import type flowUtil from "@node-red/util";
-import { parseJsonText } from "@flowgate/transcoding/json-text";
+import { parseJsonText } from "@flowgate/gateway/json-text";
 import type { FlowNode } from "../../flows/configuration.ts";
 import { markChangedCredentials, toCredentialsObject } from "./deployment.ts";
 import { shareDeadline, startFence } from "./fence.ts";

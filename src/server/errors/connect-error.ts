@@ -1,5 +1,5 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
+import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import type { ErrorDetail, FlowgateError, Reason } from "../../errors.ts";
 
 /** The code of each reason. The transcoder maps codes to HTTP statuses. */

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http";
-import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import type { GatewayResponse } from "@flowgate/gateway/server";
 
 /** The JSON body of an error outside of an RPC. */
 type ErrorBody = { code: string; message: string };
@@ -25,7 +25,7 @@ export function errorResponse(
   status: number,
   message: string,
   { headers = {}, code }: { headers?: Readonly<Record<string, string>>; code?: string | undefined } = {},
-): TranscodingResponse {
+): GatewayResponse {
   return {
     status,
     headers: { ...headers, "content-type": "application/json" },

@@ -1,11 +1,11 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
-import { addHeaders, type TranscodingResponse } from "@flowgate/transcoding/server";
+import { addHeaders, type GatewayResponse } from "@flowgate/gateway/server";
 import { formatGrpcMessage } from "./grpc-message.ts";
 
 /** The trailers of an error: grpc-status, message, details, and metadata without reserved names. */
-export function grpcStatus(error: ConnectError): TranscodingResponse["headers"] {
-  const fields: TranscodingResponse["headers"] = {};
+export function grpcStatus(error: ConnectError): GatewayResponse["headers"] {
+  const fields: GatewayResponse["headers"] = {};
   // The metadata of an error received from another service may contain any header.
   addHeaders(fields, error.metadata);
   // Lone surrogates can't be encoded in UTF-8.

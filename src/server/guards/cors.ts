@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { cors as connectCors } from "@connectrpc/connect";
-import { corsHeadersOf } from "@flowgate/transcoding";
-import { createCorsPolicy, joinHeaderNames } from "@flowgate/transcoding/server";
+import { corsHeadersOf } from "@flowgate/gateway";
+import { createCorsPolicy, joinHeaderNames } from "@flowgate/gateway/server";
 import type { Guard } from "../pipeline/pipeline.ts";
 
 export type CorsOptions = {

@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Logger } from "pino";
-import { RetryInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
+import { RetryInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { FlowgateError } from "../../errors.ts";
 import { watchEventLoop } from "./event-loop-delay.ts";
 import { createClientCounter, type ClientCounter } from "../listener/client-counter.ts";

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import type { BodyReservation, TranscodingResponse } from "@flowgate/transcoding/server";
+import type { BodyReservation, GatewayResponse } from "@flowgate/gateway/server";
 import type { AcceptedConnection } from "./accepted-connection.ts";
 
 /** Receives the events of an exchange. */
@@ -48,16 +48,16 @@ export interface Exchange {
   /** The body in chunks as they arrive. Ending the iteration leaves the rest unread. */
   streamBody(): AsyncIterable<Uint8Array>;
   /** Sends the response. Does nothing after the first call, or if the connection or stream is closed. */
-  send(response: TranscodingResponse): void;
+  send(response: GatewayResponse): void;
   /** Terminates the response in a way that clients detect as incomplete. */
   abort(): void;
 }
 
 /** Serves a request. `rejection` is the response to send if the request violates HTTP. */
-export type ExchangeHandler = (exchange: Exchange, rejection: TranscodingResponse | undefined) => void;
+export type ExchangeHandler = (exchange: Exchange, rejection: GatewayResponse | undefined) => void;
 
 /** Sets Content-Length if it is known, and returns the fastest encoding for a text body. */
-export function describeBody({ status, headers, body, trailers }: TranscodingResponse, method: string): BufferEncoding {
+export function describeBody({ status, headers, body, trailers }: GatewayResponse, method: string): BufferEncoding {
   if (typeof body === "string" || body instanceof Uint8Array) {
     if (trailers !== undefined) {
       return "utf8";

@@ -1,12 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import {
-  type BodyReservation,
-  type TranscodingResponse,
-  readBody,
-  sendStream,
-  streamBody,
-} from "@flowgate/transcoding/server";
+import { type BodyReservation, type GatewayResponse, readBody, sendStream, streamBody } from "@flowgate/gateway/server";
 import type { AcceptedConnection } from "./accepted-connection.ts";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 
@@ -112,7 +106,7 @@ export class Http1Exchange implements Exchange {
     return streamBody(this.request);
   }
 
-  send(result: TranscodingResponse): void {
+  send(result: GatewayResponse): void {
     const { response } = this;
     if (response.headersSent || response.destroyed) {
       return;
@@ -149,7 +143,7 @@ export class Http1Exchange implements Exchange {
     this.response.destroy();
   }
 
-  #addTrailers(trailers: TranscodingResponse["trailers"]): void {
+  #addTrailers(trailers: GatewayResponse["trailers"]): void {
     if (trailers !== undefined) {
       this.response.addTrailers(Object.entries(trailers) as [string, string][]);
     }

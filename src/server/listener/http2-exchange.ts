@@ -7,13 +7,7 @@ import {
   constants,
 } from "node:http2";
 import type { Socket } from "node:net";
-import {
-  type BodyReservation,
-  type TranscodingResponse,
-  readBody,
-  sendStream,
-  streamBody,
-} from "@flowgate/transcoding/server";
+import { type BodyReservation, type GatewayResponse, readBody, sendStream, streamBody } from "@flowgate/gateway/server";
 import type { AcceptedConnection } from "./accepted-connection.ts";
 import { describeBody, type Exchange, type ExchangeObserver } from "./exchange.ts";
 import { gracefulCloseMs } from "./graceful-close.ts";
@@ -132,7 +126,7 @@ export class Http2Exchange implements Exchange {
     }
   }
 
-  send(response: TranscodingResponse): void {
+  send(response: GatewayResponse): void {
     const { stream } = this;
     if (stream.headersSent || stream.destroyed || stream.closed) {
       return;
@@ -223,7 +217,7 @@ export class Http2Exchange implements Exchange {
 /** The size of a DATA frame of Node. */
 const partBytes = 16 * 1024;
 
-function isWhole(body: TranscodingResponse["body"]): body is string | Uint8Array | undefined {
+function isWhole(body: GatewayResponse["body"]): body is string | Uint8Array | undefined {
   return body === undefined || typeof body === "string" || body instanceof Uint8Array;
 }
 

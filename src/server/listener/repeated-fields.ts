@@ -1,4 +1,4 @@
-import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import type { GatewayResponse } from "@flowgate/gateway/server";
 import { errorResponse } from "../errors/error-response.ts";
 
 /**
@@ -7,7 +7,7 @@ import { errorResponse } from "../errors/error-response.ts";
  *
  * `rawHeaders` has names and values in turn.
  */
-export function repeatedFieldError(rawHeaders: readonly string[]): TranscodingResponse | undefined {
+export function repeatedFieldError(rawHeaders: readonly string[]): GatewayResponse | undefined {
   let hosts = 0;
   let authorizations = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {

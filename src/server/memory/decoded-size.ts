@@ -1,7 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
-import { scanStructure } from "@flowgate/transcoding/server";
+import { scanStructure } from "@flowgate/gateway/server";
 import { maxDepth } from "../max-depth.ts";
 
 // What objects take in V8's heap, measured (docs/decisions.md). `[{},{}]` becomes 27 times as much as its text.

@@ -1,5 +1,5 @@
 import type { DescMessage } from "@bufbuild/protobuf";
-import { RequestError } from "@flowgate/transcoding/server";
+import { RequestError } from "@flowgate/gateway/server";
 import { estimateJsonBytes, estimateMessageBytes } from "./decoded-size.ts";
 
 /**

@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Context, Span } from "@opentelemetry/api";
 import type { Outcome, Protocol } from "../../telemetry/observer.ts";
-import { codeOfStatus } from "@flowgate/transcoding/server";
+import { codeOfStatus } from "@flowgate/gateway/server";
 import { endCallSpan, type SpannedRequest, startCallSpan } from "./call-span.ts";
 
 /** What metrics, traces and logs record of one request. */

@@ -1,9 +1,9 @@
-import type { TranscodingResponse } from "@flowgate/transcoding/server";
+import type { GatewayResponse } from "@flowgate/gateway/server";
 import { errorResponse } from "../errors/error-response.ts";
 import type { RequestContext, Route } from "./request-context.ts";
 
 /** Returns the response to GET and HEAD; for HEAD its body is not sent. */
-export type EndpointHandler = (request: RequestContext) => TranscodingResponse | Promise<TranscodingResponse>;
+export type EndpointHandler = (request: RequestContext) => GatewayResponse | Promise<GatewayResponse>;
 
 /** A route that supports GET and HEAD. `isExempt`: exempt from load shedding. */
 export function createEndpoint(path: string, isExempt: boolean, read: EndpointHandler): [string, Route] {

@@ -2,14 +2,14 @@ import { Code } from "@connectrpc/connect";
 import { type Context, context as contexts, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import type { Logger } from "pino";
 import { readTraceparent, tracerOf } from "../../telemetry/trace.ts";
-import { type TranscodingResponse, codeOfStatus } from "@flowgate/transcoding/server";
+import { type GatewayResponse, codeOfStatus } from "@flowgate/gateway/server";
 import { internalMessage } from "../errors/failures.ts";
 import type { ExchangeHandler } from "../listener/exchange.ts";
 import { errorResponse } from "../errors/error-response.ts";
 import { RequestContext, type RequestEnvironment } from "./request-context.ts";
 
 /** Returns a response to end the request early, or undefined to continue. May set response headers. */
-export type Guard = (request: RequestContext) => TranscodingResponse | undefined;
+export type Guard = (request: RequestContext) => GatewayResponse | undefined;
 
 export type PipelineOptions = {
   readonly environment: RequestEnvironment;

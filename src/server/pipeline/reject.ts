@@ -2,7 +2,7 @@ import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import type { Code, ConnectError } from "@connectrpc/connect";
 import { endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import type { FlowgateError } from "../../errors.ts";
-import { addHeaders, type TranscodingResponse } from "@flowgate/transcoding/server";
+import { addHeaders, type GatewayResponse } from "@flowgate/gateway/server";
 import { errorResponse } from "../errors/error-response.ts";
 import { toConnectError } from "../errors/connect-error.ts";
 import { grpcStatus } from "../errors/grpc-status.ts";
@@ -13,7 +13,7 @@ import type { RequestContext } from "./request-context.ts";
  * gRPC-Web with trailers-only headers, a Connect stream with its end-of-stream message, all others with the given HTTP
  * status and JSON. The request body stays unread.
  */
-export function rejectRequest(request: RequestContext, status: number, error: FlowgateError): TranscodingResponse {
+export function rejectRequest(request: RequestContext, status: number, error: FlowgateError): GatewayResponse {
   const { message, headers, reason } = error;
   return request.route.kind === "rpc" || isStreamingType(request)
     ? rejectCall(request, status, toConnectError(error))
@@ -21,11 +21,11 @@ export function rejectRequest(request: RequestContext, status: number, error: Fl
 }
 
 /** The same for an RPC, with any ConnectError. */
-export function rejectCall(request: RequestContext, status: number, error: ConnectError): TranscodingResponse {
+export function rejectCall(request: RequestContext, status: number, error: ConnectError): GatewayResponse {
   const { "content-type": type = "" } = request.headers;
   const grpcType = grpcTypeOf(type);
   if (grpcType !== undefined) {
-    const headers: TranscodingResponse["headers"] = { "content-type": grpcType, ...grpcStatus(error) };
+    const headers: GatewayResponse["headers"] = { "content-type": grpcType, ...grpcStatus(error) };
     return failed(request, error.code, { status: 200, headers, body: undefined });
   }
   const connectType = connectStreamTypeOf(type);
@@ -34,12 +34,12 @@ export function rejectCall(request: RequestContext, status: number, error: Conne
     const body = Buffer.from(encodeEnvelope(endStreamFlag, end));
     return failed(request, error.code, { status: 200, headers: { "content-type": connectType }, body });
   }
-  const headers: TranscodingResponse["headers"] = { "content-type": "application/json" };
+  const headers: GatewayResponse["headers"] = { "content-type": "application/json" };
   addHeaders(headers, error.metadata);
   return failed(request, error.code, { status, headers, body: JSON.stringify(errorToJson(error, {})) });
 }
 
-function failed(request: RequestContext, code: Code, response: TranscodingResponse): TranscodingResponse {
+function failed(request: RequestContext, code: Code, response: GatewayResponse): GatewayResponse {
   request.fail(code);
   return response;
 }

@@ -11,9 +11,9 @@ import {
   type BodyReservation,
   codeOfStatus,
   smallBodyBytes,
-  type TranscodingRequest,
-  type TranscodingResponse,
-} from "@flowgate/transcoding/server";
+  type GatewayRequest,
+  type GatewayResponse,
+} from "@flowgate/gateway/server";
 import { clientKeyOf } from "../../auth/client-key.ts";
 import type { Observer } from "../../telemetry/observer.ts";
 import type { Exchange, ExchangeObserver } from "../listener/exchange.ts";
@@ -33,7 +33,7 @@ export type Route = {
   /** Exempt from load shedding. */
   readonly isExempt: boolean;
   /** Serves the request; must not throw or reject. */
-  serve(request: RequestContext): TranscodingResponse | Promise<TranscodingResponse>;
+  serve(request: RequestContext): GatewayResponse | Promise<GatewayResponse>;
 };
 
 /** Shared by all requests of a server. */
@@ -55,7 +55,7 @@ export type RequestEnvironment = {
 };
 
 /** A request in the pipeline, of any protocol. Expensive properties are computed on first access. */
-export class RequestContext implements TranscodingRequest, Peer, ExchangeObserver, BodyReservation {
+export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, BodyReservation {
   readonly exchange: Exchange;
   readonly httpMethod: string;
   readonly headers: IncomingHttpHeaders;
@@ -242,7 +242,7 @@ export class RequestContext implements TranscodingRequest, Peer, ExchangeObserve
   }
 
   /** Sends the response. `keepsConnection`: even if a long request body has to be drained. */
-  send(response: TranscodingResponse, keepsConnection = false): void {
+  send(response: GatewayResponse, keepsConnection = false): void {
     const { headers } = response;
     headers["x-request-id"] = this.requestId;
     if (!keepsConnection && this.exchange.hasLongUnreadBody) {

@@ -1,5 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Transcoder, TranscodingMatch } from "@flowgate/transcoding";
+import type { Transcoder, GatewayMatch } from "@flowgate/gateway";
 import { rejectUnknownRpc } from "./reject-rpc.ts";
 import type { RequestContext, Route } from "./request-context.ts";
 import { errorResponse } from "../errors/error-response.ts";
@@ -46,7 +46,7 @@ export function createRouter({ routes, transcoder, exempt }: RouterOptions): (re
   };
 }
 
-function createRestRoute(match: TranscodingMatch, exempt: RouterOptions["exempt"]): Route {
+function createRestRoute(match: GatewayMatch, exempt: RouterOptions["exempt"]): Route {
   const { method, template, respond } = match;
   return {
     kind: "rest",

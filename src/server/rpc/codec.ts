@@ -6,8 +6,8 @@ import {
   type Registry,
   toBinary,
 } from "@bufbuild/protobuf";
-import { getEncodedMessage } from "@flowgate/transcoding";
-import { createJsonCodec, deferMessage } from "@flowgate/transcoding/server";
+import { getEncodedMessage } from "@flowgate/gateway";
+import { createJsonCodec, deferMessage } from "@flowgate/gateway/server";
 import { maxDepth } from "../max-depth.ts";
 import type { Compression } from "./compression.ts";
 import { createProtoDecoder } from "./decode.ts";

@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import { brotliCompress, brotliDecompress, constants, gunzip, gzip } from "node:zlib";
 import type { ConnectError } from "@connectrpc/connect";
-import { decompressInSteps, type TranscodingRequest } from "@flowgate/transcoding/server";
+import { decompressInSteps, type GatewayRequest } from "@flowgate/gateway/server";
 import { FlowgateError } from "../../errors.ts";
 import { toConnectError } from "../errors/connect-error.ts";
 import { undecodable } from "./decode.ts";
@@ -10,7 +10,7 @@ export type Compression = {
   readonly name: string;
   compress(bytes: Uint8Array): Promise<Uint8Array>;
   /** Decompresses a message of the request to at most `maxBytes`. */
-  decompress(bytes: Uint8Array, maxBytes: number, request: Pick<TranscodingRequest, "reserve">): Promise<Uint8Array>;
+  decompress(bytes: Uint8Array, maxBytes: number, request: Pick<GatewayRequest, "reserve">): Promise<Uint8Array>;
 };
 
 type Decompress = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>;

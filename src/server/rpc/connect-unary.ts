@@ -4,13 +4,13 @@ import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-conn
 import { FlowgateError } from "../../errors.ts";
 import {
   addHeaders,
-  type TranscodingResponse,
+  type GatewayResponse,
   type PerformCall,
   type CallContext,
   createCallRunner,
   type Invoke,
   withReservation,
-} from "@flowgate/transcoding/server";
+} from "@flowgate/gateway/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
 import { type Compression, messageTooLarge } from "./compression.ts";
@@ -71,7 +71,7 @@ function createConnectUnary(
     context: CallContext,
     compression: Compression | undefined,
     message: Message,
-  ): TranscodingResponse | Promise<TranscodingResponse> => {
+  ): GatewayResponse | Promise<GatewayResponse> => {
     const bytes = codec.encode(message);
     const headers = headersOf(context);
     headers["content-type"] = contentType;
@@ -88,7 +88,7 @@ function createConnectUnary(
 
   const call: PerformCall<RequestContext> = ({ request, context }) => {
     const { compression, bytes } = read(request);
-    const respond = (decompressed: Uint8Array): TranscodingResponse | Promise<TranscodingResponse> => {
+    const respond = (decompressed: Uint8Array): GatewayResponse | Promise<GatewayResponse> => {
       const invoked = invoke(codec.decode(decompressed), context);
       return invoked instanceof Promise
         ? invoked.then((response) => succeed(request, context, compression, response))
@@ -125,7 +125,7 @@ function createConnectUnary(
 }
 
 /** Headers and, with the prefix `trailer-`, trailers: unary Connect responses have no HTTP trailers. */
-function headersOf(context: CallContext): TranscodingResponse["headers"] {
+function headersOf(context: CallContext): GatewayResponse["headers"] {
   const headers = setHeadersOf(context);
   for (const [name, value] of Object.entries(setTrailersOf(context))) {
     headers[`trailer-${name}`] = value;

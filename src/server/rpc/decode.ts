@@ -5,8 +5,8 @@ import {
   fromBinary,
   type Message,
 } from "@bufbuild/protobuf";
-import { formatPath } from "@flowgate/transcoding/json-path";
-import { methodRule, RequestError } from "@flowgate/transcoding/server";
+import { formatPath } from "@flowgate/gateway/json-path";
+import { methodRule, RequestError } from "@flowgate/gateway/server";
 import { FlowgateError } from "../../errors.ts";
 import { maxDepth } from "../max-depth.ts";
 import { locateDepth } from "./locate-depth.ts";

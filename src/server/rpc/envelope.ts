@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { FlowgateError } from "../../errors.ts";
-import { Accumulator, type TranscodingRequest } from "@flowgate/transcoding/server";
+import { Accumulator, type GatewayRequest } from "@flowgate/gateway/server";
 import { type Compression, messageTooLarge } from "./compression.ts";
 import { toConnectError } from "../errors/connect-error.ts";
 
@@ -16,7 +16,7 @@ export const endStreamFlag = 0b10;
 export const trailersFlag = 0b1000_0000;
 
 /** The request of a message, which reserves memory to decompress it. */
-type Reserving = Pick<TranscodingRequest, "reserve">;
+type Reserving = Pick<GatewayRequest, "reserve">;
 
 export function envelope(flags: number, data: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(envelopeBytes + data.length);

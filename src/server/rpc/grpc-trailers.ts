@@ -1,11 +1,11 @@
 import type { ConnectError } from "@connectrpc/connect";
-import { type TranscodingResponse, type CallContext } from "@flowgate/transcoding/server";
+import { type GatewayResponse, type CallContext } from "@flowgate/gateway/server";
 import { envelope, trailersFlag } from "./envelope.ts";
 import { grpcStatus } from "../errors/grpc-status.ts";
 import { setTrailersOf } from "./method.ts";
 
 /** The trailers of a call: its status, and the trailers that its implementation has set. */
-export function grpcTrailers(context: CallContext, error: ConnectError | undefined): TranscodingResponse["headers"] {
+export function grpcTrailers(context: CallContext, error: ConnectError | undefined): GatewayResponse["headers"] {
   const trailers = setTrailersOf(context);
   if (error === undefined) {
     trailers["grpc-status"] = "0";
@@ -15,7 +15,7 @@ export function grpcTrailers(context: CallContext, error: ConnectError | undefin
 }
 
 /** The last frame of a gRPC-Web response. */
-export function trailersFrame(trailers: TranscodingResponse["headers"]): Buffer {
+export function trailersFrame(trailers: GatewayResponse["headers"]): Buffer {
   let text = "";
   for (const name in trailers) {
     for (const value of [trailers[name] ?? []].flat()) {

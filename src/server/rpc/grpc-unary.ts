@@ -1,12 +1,12 @@
 import type { Message } from "@bufbuild/protobuf";
 import {
-  type TranscodingResponse,
+  type GatewayResponse,
   type PerformCall,
   type CallContext,
   createCallRunner,
   type Invoke,
   withReservation,
-} from "@flowgate/transcoding/server";
+} from "@flowgate/gateway/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
 import type { Compression } from "./compression.ts";
@@ -30,9 +30,9 @@ export function createGrpcUnary(
 
   const finish = (
     body: Buffer | undefined,
-    headers: TranscodingResponse["headers"],
-    trailers: TranscodingResponse["headers"],
-  ): TranscodingResponse => {
+    headers: GatewayResponse["headers"],
+    trailers: GatewayResponse["headers"],
+  ): GatewayResponse => {
     headers["content-type"] = contentType;
     if (!isWeb) {
       return { status: 200, headers, body, trailers };
@@ -46,7 +46,7 @@ export function createGrpcUnary(
     context: CallContext,
     compression: Compression | undefined,
     message: Message,
-  ): TranscodingResponse | Promise<TranscodingResponse> => {
+  ): GatewayResponse | Promise<GatewayResponse> => {
     const body = codec.envelope(message);
     const headers = setHeadersOf(context);
     const trailers = grpcTrailers(context, undefined);
@@ -62,7 +62,7 @@ export function createGrpcUnary(
   const call: PerformCall<RequestContext> = ({ request, context }) => {
     const compression = requestCompression(request.headers["grpc-encoding"], "grpc-accept-encoding");
     context.observeClient();
-    const respond = (bytes: Uint8Array): TranscodingResponse | Promise<TranscodingResponse> => {
+    const respond = (bytes: Uint8Array): GatewayResponse | Promise<GatewayResponse> => {
       const invoked = invoke(codec.decode(bytes), context);
       return invoked instanceof Promise
         ? invoked.then((response) => succeed(request, context, compression, response))

@@ -1,7 +1,7 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
-import type { JsonPath } from "@flowgate/transcoding/json-path";
-import { fieldRule } from "@flowgate/transcoding/server";
+import type { JsonPath } from "@flowgate/gateway/json-path";
+import { fieldRule } from "@flowgate/gateway/server";
 
 type Level = {
   readonly desc: DescMessage;

@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import type { IncomingHttpHeaders } from "node:http";
 import { FlowgateError } from "../../errors.ts";
-import { addHeaders, type TranscodingResponse, type CallContext, readTimeout } from "@flowgate/transcoding/server";
+import { addHeaders, type GatewayResponse, type CallContext, readTimeout } from "@flowgate/gateway/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codecs } from "./codec.ts";
 
@@ -19,7 +19,7 @@ export type RpcMethod = {
 };
 
 /** Serves one method over one protocol. Never throws or rejects. */
-export type ServeRpc = (request: RequestContext) => TranscodingResponse | Promise<TranscodingResponse>;
+export type ServeRpc = (request: RequestContext) => GatewayResponse | Promise<GatewayResponse>;
 
 /** Reads the timeout from the protocol's header. A longer one than `maxMs` is reduced, since clients use it for "none". */
 export function createTimeoutReader(
@@ -36,16 +36,16 @@ export function createTimeoutReader(
 }
 
 /** The headers that the implementation has set, without reserved names. */
-export function setHeadersOf(context: CallContext): TranscodingResponse["headers"] {
+export function setHeadersOf(context: CallContext): GatewayResponse["headers"] {
   return toHeaders(context.existingResponseHeader());
 }
 
-export function setTrailersOf(context: CallContext): TranscodingResponse["headers"] {
+export function setTrailersOf(context: CallContext): GatewayResponse["headers"] {
   return toHeaders(context.existingResponseTrailer());
 }
 
-function toHeaders(set: ReturnType<CallContext["existingResponseHeader"]>): TranscodingResponse["headers"] {
-  const headers: TranscodingResponse["headers"] = {};
+function toHeaders(set: ReturnType<CallContext["existingResponseHeader"]>): GatewayResponse["headers"] {
+  const headers: GatewayResponse["headers"] = {};
   if (set !== undefined) {
     addHeaders(headers, set);
   }

@@ -14,7 +14,7 @@ import {
   ServerReflection as ReflectionV1Alpha,
   type ServerReflectionRequest as RequestV1Alpha,
 } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
+import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 
 /** Both versions of the service; clients use either. */
 export const reflectionServices = [ReflectionV1, ReflectionV1Alpha] as const;

@@ -1,6 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import { FlowgateError } from "../../errors.ts";
-import type { CancellableIterator } from "@flowgate/transcoding/server";
+import type { CancellableIterator } from "@flowgate/gateway/server";
 import type { Codec } from "./codec.ts";
 import type { Compression } from "./compression.ts";
 import { compressedFlag, envelope } from "./envelope.ts";

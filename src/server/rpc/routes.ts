@@ -2,7 +2,7 @@ import { create, type DescMethod, type Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type ConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { ErrorInfoSchema } from "@flowgate/transcoding/gen/google/rpc/error_details_pb.js";
+import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import {
   collectImplementations,
   createInvoke,
@@ -12,7 +12,7 @@ import {
   isDeferred,
   maxBodyBytesOf,
   type StreamImplementation,
-} from "@flowgate/transcoding/server";
+} from "@flowgate/gateway/server";
 import { FlowgateError } from "../../errors.ts";
 import { toConnectError } from "../errors/connect-error.ts";
 import { type Gate, toFailure } from "../errors/failures.ts";

@@ -2,7 +2,7 @@ import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { endStreamToJson } from "@connectrpc/connect/protocol-connect";
 import {
-  type TranscodingResponse,
+  type GatewayResponse,
   type PerformCall,
   type CallContext,
   createCallRunner,
@@ -11,7 +11,7 @@ import {
   iterableOfOne,
   openCancellable,
   withReservation,
-} from "@flowgate/transcoding/server";
+} from "@flowgate/gateway/server";
 import type { RequestContext } from "../pipeline/request-context.ts";
 import type { Codec } from "./codec.ts";
 import type { Compression } from "./compression.ts";
@@ -112,7 +112,7 @@ function createStream(
     const messages = hasSingleRequest
       ? iterableOfOne(await readSingle(request, compression))
       : readStream(request, context, compression);
-    const trailers: TranscodingResponse["headers"] = {};
+    const trailers: GatewayResponse["headers"] = {};
     let unregister = (): void => {};
     const frames = new ResponseFrames(openCancellable(await invoke(messages, context), deadline), codec, accepted, {
       onEnd(error) {
@@ -145,7 +145,7 @@ function createStream(
     readTimeout: createTimeoutReader(protocol.timeout, maxTimeoutMs),
     complete: (_request, response) => response,
     errorResponse(error, { request, context }) {
-      const trailers: TranscodingResponse["headers"] = {};
+      const trailers: GatewayResponse["headers"] = {};
       const body = end(context, trailers, failureOf(error, request, context));
       const headers = setHeadersOf(context);
       headers["content-type"] = contentType;

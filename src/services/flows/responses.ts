@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { setEncodedField } from "@flowgate/transcoding";
+import { setEncodedField } from "@flowgate/gateway";
 import {
   type GetFlowsResponse,
   GetFlowsResponseSchema,

@@ -12,7 +12,7 @@ import { readFlowFiles } from "../../../src/cli/flow-files/read-files.ts";
 import type { FlowNode } from "../../../src/flows/configuration.ts";
 import { diffFlows } from "../../../src/flows/diff/diff-flows.ts";
 import { parseFlows } from "../../../src/flows/parse-flows.ts";
-import { codePoint } from "../../../packages/transcoding/test/code-point.ts";
+import { codePoint } from "../../../packages/gateway/test/code-point.ts";
 
 const noStdin = () => Promise.reject(new Error("stdin is not used"));
 

@@ -1,0 +1,65 @@
+import type { GatewayResponse } from "../../http/response.ts";
+import { oneOf } from "../../transcoder/check-options.ts";
+import type { Transcoder } from "../../transcoder/transcoder.ts";
+import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
+import { FetchGatewayRequest } from "./request.ts";
+import { createResponse } from "./response.ts";
+
+/** `Context` are the arguments that the server passes after the request, such as the environment of a worker. */
+export type FetchHandlerOptions<Context extends readonly unknown[] = readonly unknown[]> = AdapterOptions<
+  [request: Request, ...context: Context]
+> & {
+  /**
+   * The HTTP version of the clients' connections, which a Request does not contain. Bidirectional streams require HTTP/2.
+   * Default: "1.1".
+   */
+  httpVersion?: "1.1" | "2";
+};
+
+/** A function from Request to Response. Returns a promise if something has to be awaited, and always with the option `cors`. */
+export type FetchHandler<Context extends readonly unknown[] = readonly unknown[], Result = Response> = {
+  (request: Request, ...context: Context): Result | Promise<Response>;
+  /** Routes a request without responding to it. `target` is its path and query, still percent-encoded. */
+  readonly match: Transcoder["match"];
+};
+
+/**
+ * Creates a function that serves the RPCs of `routes` with a google.api.http rule as plain HTTP. With the option
+ * `unknownPath: "pass"` it returns undefined for a request whose path no template matches.
+ */
+export function createFetchHandler<Context extends readonly unknown[] = readonly unknown[]>(
+  options: FetchHandlerOptions<Context> & { readonly unknownPath: "pass" },
+): FetchHandler<Context, Response | undefined>;
+export function createFetchHandler<Context extends readonly unknown[] = readonly unknown[]>(
+  options: FetchHandlerOptions<Context>,
+): FetchHandler<Context>;
+export function createFetchHandler<Context extends readonly unknown[]>(
+  options: FetchHandlerOptions<Context>,
+): FetchHandler<Context, Response | undefined> {
+  const { match } = createAdapterTranscoder(options, { httpVersion: oneOf("1.1", "2") });
+  const { contextValues } = options;
+  const httpVersionMajor = options.httpVersion === "2" ? 2 : 1;
+  const passes = options.unknownPath === "pass";
+
+  const handle = (request: Request, ...context: Context): Response | undefined | Promise<Response> => {
+    const { method } = request;
+    const target = targetOf(request.url);
+    const matched = match(method, target);
+    if (passes && !matched.isKnownPath) {
+      return undefined;
+    }
+    const send = (response: GatewayResponse): Response => createResponse(response, method);
+    const response = matched.respond(
+      new FetchGatewayRequest(request, target, httpVersionMajor, () => contextValues?.(request, ...context)),
+    );
+    return response instanceof Promise ? response.then(send) : send(response);
+  };
+  return Object.assign(handle, { match });
+}
+
+/** Path and query of an absolute URL. */
+function targetOf(url: string): string {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const end = url.indexOf("#", start);
+  return start === -1 ? "/" : url.slice(start, end === -1 ? undefined : end);
+}

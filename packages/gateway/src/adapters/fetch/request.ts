@@ -1,0 +1,113 @@
+import type { ContextValues } from "@connectrpc/connect";
+import { concatBytes } from "#platform/bytes";
+import type { RequestHeaders } from "../../http/request-headers.ts";
+import type { GatewayRequest } from "../../http/request.ts";
+import { lazyHeaders } from "./headers.ts";
+import { bodyAlreadyRead, bodyTooLarge, incompleteBody } from "../body-errors.ts";
+
+/** A class, since one is created for each request: methods on the prototype need no closures. */
+export class FetchGatewayRequest implements GatewayRequest {
+  readonly httpMethod: string;
+  readonly httpVersionMajor: number;
+  readonly target: string;
+  readonly headers: RequestHeaders;
+  readonly #request: Request;
+  readonly #contextValues: () => ContextValues | undefined;
+
+  constructor(
+    request: Request,
+    target: string,
+    httpVersionMajor: number,
+    contextValues: () => ContextValues | undefined,
+  ) {
+    this.httpMethod = request.method;
+    this.httpVersionMajor = httpVersionMajor;
+    this.target = target;
+    this.headers = lazyHeaders(request.headers);
+    this.#request = request;
+    this.#contextValues = contextValues;
+  }
+
+  url(): string {
+    return this.#request.url;
+  }
+
+  contextValues(): ContextValues | undefined {
+    return this.#contextValues();
+  }
+
+  onAbort(callback: () => void): void {
+    const { signal } = this.#request;
+    if (signal.aborted) {
+      callback();
+    } else {
+      signal.addEventListener("abort", callback, { once: true });
+    }
+  }
+
+  hasBody(): boolean {
+    const { httpMethod, headers } = this;
+    const length = headers["content-length"];
+    if (httpMethod === "GET" || httpMethod === "HEAD" || length === "0") {
+      return false;
+    }
+    return length !== undefined || this.#request.body !== null;
+  }
+
+  async readBody(maxBytes: number): Promise<Uint8Array> {
+    const length = this.headers["content-length"];
+    if (length !== undefined && Number(length) > maxBytes) {
+      throw bodyTooLarge(maxBytes);
+    }
+    const bytes = length === undefined ? await this.#collectBody(maxBytes) : await this.#readAll();
+    // A Request that no server has created can have another length than its header says.
+    if (bytes.length > maxBytes) {
+      throw bodyTooLarge(maxBytes);
+    }
+    return bytes;
+  }
+
+  async *streamBody(): AsyncGenerator<Uint8Array> {
+    if (this.#request.bodyUsed) {
+      throw bodyAlreadyRead();
+    }
+    const reader = this.#request.body?.getReader();
+    try {
+      for (;;) {
+        const chunk = await reader?.read();
+        if (chunk === undefined || chunk.done) {
+          return;
+        }
+        yield chunk.value;
+      }
+    } catch {
+      throw incompleteBody();
+    } finally {
+      reader?.releaseLock();
+    }
+  }
+
+  async #readAll(): Promise<Uint8Array> {
+    if (this.#request.bodyUsed) {
+      throw bodyAlreadyRead();
+    }
+    try {
+      return new Uint8Array(await this.#request.arrayBuffer());
+    } catch {
+      throw incompleteBody();
+    }
+  }
+
+  async #collectBody(maxBytes: number): Promise<Uint8Array> {
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    for await (const chunk of this.streamBody()) {
+      length += chunk.length;
+      if (length > maxBytes) {
+        throw bodyTooLarge(maxBytes);
+      }
+      chunks.push(chunk);
+    }
+    return concatBytes(chunks);
+  }
+}

@@ -1,0 +1,69 @@
+import type { ContextValues } from "@connectrpc/connect";
+import type { GatewayResponse } from "../../http/response.ts";
+import type { Transcoder } from "../../transcoder/transcoder.ts";
+import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
+import { NodeGatewayRequest, type NodeRequest, type NodeResponse } from "./request.ts";
+import { sendResponse } from "./send-response.ts";
+
+/** The options of createNodeHandler. `contextValues` receives the request of Node. */
+export type NodeHandlerOptions = AdapterOptions<[request: NodeRequest]>;
+
+/** A request listener of `node:http` and `node:http2`, and a middleware of Express. */
+export type NodeHandler = {
+  /** `next` is called for a request that is passed on, see the option `unknownPath`. Without it, the request is rejected. */
+  (request: NodeRequest, response: NodeResponse, next?: () => void): void;
+  /** Routes a request without responding to it. `target` is the request target as it was sent. */
+  readonly match: Transcoder["match"];
+};
+
+/**
+ * Creates a request listener that serves the RPCs of `routes` with a google.api.http rule as plain HTTP. Under a mount path of
+ * Express, templates are matched with the rest of the path.
+ */
+export function createNodeHandler(options: NodeHandlerOptions): NodeHandler {
+  const { match } = createAdapterTranscoder(options);
+  const { contextValues } = options;
+  const passes = options.unknownPath === "pass";
+
+  const handle = (request: NodeRequest, response: NodeResponse, next?: () => void): void => {
+    const matched = match(request.method ?? "", request.url ?? "");
+    if (passes && next !== undefined && !matched.isKnownPath) {
+      next();
+      return;
+    }
+    const send = (result: GatewayResponse): void => {
+      void sendResponse(result, request, response, response.getHeaders());
+    };
+    const result = matched.respond(new HandlerRequest(request, response, contextValues));
+    if (result instanceof Promise) {
+      void result.then(send);
+    } else {
+      send(result);
+    }
+  };
+  return Object.assign(handle, { match });
+}
+
+class HandlerRequest extends NodeGatewayRequest {
+  readonly #request: NodeRequest & { readonly originalUrl?: string };
+  readonly #contextValues: NodeHandlerOptions["contextValues"];
+
+  constructor(request: NodeRequest, response: NodeResponse, contextValues: NodeHandlerOptions["contextValues"]) {
+    super(request, response, request.url ?? "");
+    this.#request = request;
+    this.#contextValues = contextValues;
+  }
+
+  url(): string {
+    const { headers, socket, url, originalUrl = url ?? "" } = this.#request;
+    if (!originalUrl.startsWith("/")) {
+      return originalUrl;
+    }
+    const scheme = "encrypted" in socket && socket.encrypted ? "https" : "http";
+    return `${scheme}://${String(headers[":authority"] ?? headers.host ?? "localhost")}${originalUrl}`;
+  }
+
+  contextValues(): ContextValues | undefined {
+    return this.#contextValues?.(this.#request);
+  }
+}

@@ -1,0 +1,75 @@
+import type { ContextValues } from "@connectrpc/connect";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { GatewayRequest } from "../../http/request.ts";
+import { bodyAlreadyRead } from "../body-errors.ts";
+import { readBody, streamBody } from "./body.ts";
+import { isDestroyed } from "./send-stream.ts";
+
+/** A request of HTTP/1.1, or of the HTTP/2 compatibility API. */
+export type NodeRequest = IncomingMessage | Http2ServerRequest;
+
+/** The response to a `NodeRequest`. */
+export type NodeResponse = ServerResponse | Http2ServerResponse;
+
+/** A class, since one is created for each request: methods on the prototype need no closures. */
+export abstract class NodeGatewayRequest implements GatewayRequest {
+  readonly httpMethod: string;
+  readonly target: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly #request: NodeRequest;
+  readonly #response: NodeResponse;
+
+  constructor(request: NodeRequest, response: NodeResponse, target: string) {
+    this.httpMethod = request.method ?? "";
+    this.target = target;
+    this.headers = request.headers;
+    this.#request = request;
+    this.#response = response;
+  }
+
+  abstract url(): string;
+
+  abstract contextValues(): ContextValues | undefined;
+
+  get httpVersionMajor(): number {
+    return this.#request.httpVersionMajor;
+  }
+
+  onAbort(callback: () => void): void {
+    const response = this.#response;
+    const onClose = (): void => {
+      if (!response.writableEnded) {
+        callback();
+      }
+    };
+    if (isDestroyed(response)) {
+      onClose();
+    } else {
+      response.on("close", onClose);
+    }
+  }
+
+  hasBody(): boolean {
+    const request = this.#request;
+    if ("stream" in request) {
+      return !request.stream.endAfterHeaders;
+    }
+    const length = request.headers["content-length"];
+    return length === undefined ? request.headers["transfer-encoding"] !== undefined : length !== "0";
+  }
+
+  readBody(maxBytes: number): Promise<Uint8Array> {
+    const request = this.#request;
+    return request.readableDidRead
+      ? Promise.reject(bodyAlreadyRead())
+      : readBody(request, request.headers["content-length"], maxBytes);
+  }
+
+  streamBody(): AsyncIterable<Uint8Array> {
+    if (this.#request.readableDidRead) {
+      throw bodyAlreadyRead();
+    }
+    return streamBody(this.#request);
+  }
+}

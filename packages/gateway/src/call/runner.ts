@@ -1,0 +1,118 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { RequestHeaders } from "../http/request-headers.ts";
+import type { GatewayResponse } from "../http/response.ts";
+import { CallContext } from "./context.ts";
+import { createDeadline, type Deadline } from "./deadline.ts";
+import type { GatewayRequest } from "../http/request.ts";
+
+/** One execution of a routed method. */
+export type Invocation<Request extends GatewayRequest = GatewayRequest> = {
+  readonly request: Request;
+  /** The values of the path variables, in order, still percent-encoded. */
+  readonly pathVariables: readonly string[];
+  /** `PerformCall` must finish it on success; the runner does on failure. */
+  readonly context: CallContext;
+  readonly deadline: Deadline | undefined;
+};
+
+/** Decodes the request, invokes the implementation and encodes the response. An error it throws becomes an error response. */
+export type PerformCall<Request extends GatewayRequest = GatewayRequest> = (
+  invocation: Invocation<Request>,
+) => GatewayResponse | Promise<GatewayResponse>;
+
+/** The parts of a call that differ between protocols. */
+export type CallProtocol<Request extends GatewayRequest> = {
+  /** The `protocolName` of the HandlerContext. */
+  readonly name: string;
+  /** Called before the body is read; throws or rejects to reject the call. */
+  readonly requestGate: ((context: HandlerContext) => void | Promise<void>) | undefined;
+  /** Returns the request's timeout in ms. If it is malformed, returns an error, which is thrown after the gate. */
+  readonly readTimeout: (headers: RequestHeaders) => number | Error | undefined;
+  /** Completes every response, including error responses. Must not throw or reject. */
+  readonly complete: (request: Request, response: GatewayResponse) => GatewayResponse | Promise<GatewayResponse>;
+  /** Creates the response to an error. Must not throw. */
+  readonly errorResponse: (error: unknown, invocation: Invocation<Request>) => GatewayResponse;
+};
+
+/** Runs a call. Never throws or rejects; returns a promise only if something has to be awaited. */
+export type RunCall<Request extends GatewayRequest> = (
+  call: PerformCall<Request>,
+  request: Request,
+  pathVariables: readonly string[],
+) => GatewayResponse | Promise<GatewayResponse>;
+
+/**
+ * Creates the runner for the calls of a method over one protocol: gate, deadline, call. It returns synchronously if
+ * possible, since each promise costs a turn of the microtask queue.
+ */
+export function createCallRunner<Request extends GatewayRequest>(
+  method: DescMethod,
+  { name, requestGate, readTimeout, complete, errorResponse }: CallProtocol<Request>,
+): RunCall<Request> {
+  const fail = (invocation: Invocation<Request>, error: unknown): GatewayResponse | Promise<GatewayResponse> => {
+    const response = errorResponse(error, invocation);
+    invocation.context.finish(error);
+    return complete(invocation.request, response);
+  };
+
+  const callAfterGate = async (
+    gate: Promise<void>,
+    call: PerformCall<Request>,
+    invocation: Invocation<Request>,
+  ): Promise<GatewayResponse> => {
+    invocation.context.observeClient();
+    await gate;
+    invocation.context.throwIfAborted();
+    return call(invocation);
+  };
+
+  const attempt = (
+    call: PerformCall<Request>,
+    invocation: Invocation<Request>,
+  ): GatewayResponse | Promise<GatewayResponse> => {
+    let response: GatewayResponse | Promise<GatewayResponse>;
+    try {
+      const gate = requestGate?.(invocation.context);
+      response = gate === undefined ? call(invocation) : callAfterGate(gate, call, invocation);
+    } catch (error) {
+      return fail(invocation, error);
+    }
+    if (!(response instanceof Promise)) {
+      return complete(invocation.request, response);
+    }
+    const { deadline } = invocation;
+    // Responds at the deadline even if the implementation ignores its signal.
+    const settled = deadline === undefined ? response : Promise.race([response, deadline.expired]);
+    return settled.then(
+      (value) => complete(invocation.request, value),
+      (error: unknown) => fail(invocation, error),
+    );
+  };
+
+  return (call, request, pathVariables) => {
+    const timeout = readTimeout(request.headers);
+    if (typeof timeout === "number") {
+      const deadline = createDeadline(timeout);
+      return attempt(call, {
+        request,
+        pathVariables,
+        context: new CallContext(method, name, request, deadline),
+        deadline,
+      });
+    }
+    const context = new CallContext(method, name, request);
+    return attempt(timeout === undefined ? call : throwing(timeout), {
+      request,
+      pathVariables,
+      context,
+      deadline: undefined,
+    });
+  };
+}
+
+function throwing(error: Error): () => never {
+  return () => {
+    throw error;
+  };
+}

@@ -1,0 +1,109 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import type { Code } from "@connectrpc/connect";
+import { parseJsonText } from "../json/parse-json-text.ts";
+import { isObject } from "../json/is-object.ts";
+import { protoNameOfCode } from "./codes.ts";
+import { statusPhrases } from "./status-phrases.ts";
+import { isHeaderValue, jsonResponse, type GatewayResponse } from "../http/response.ts";
+
+/** An error to be formatted as an HTTP response. */
+export type GatewayError = {
+  /** The HTTP status. */
+  readonly status: number;
+  /** The code of the RPC error, or the code for the status if the request was rejected before a call. */
+  readonly code: Code;
+  /**
+   * A machine-readable reason: that of a google.rpc.ErrorInfo detail, or the name of the code. For a request that was
+   * rejected before a call, the reason of the RequestError.
+   */
+  readonly reason: string;
+  /** A human-readable message. */
+  readonly message: string;
+  /** Response headers, such as the error's metadata or `Allow`, by lower-case name. They are sent in every format. */
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  /** The details of a ConnectError whose types are known, as JSON with `@type`. */
+  details(): JsonValue[];
+  /** The thrown value. It may contain internal information and must not be sent to clients. */
+  readonly cause: unknown;
+};
+
+/** The response that a custom error format returns. */
+export type ErrorShape = {
+  /** 400 to 599. Default: the status of the error. */
+  readonly status?: number;
+  /** Added to those of the error, by lower-case name. */
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+  /** A string or Uint8Array is sent unchanged and requires a `content-type` header; any other value is sent as JSON. Absent: no body. */
+  readonly body?: unknown;
+};
+
+/** The format of error bodies: `{code, message}`, RFC 9457, google.rpc.Status, that of Google's APIs, or a function. */
+export type ErrorFormat = "plain" | "problem" | "status" | "google" | ((error: GatewayError) => ErrorShape);
+
+/** Compiles the `errors` option. The formatter never throws. */
+export function createErrorFormatter(format: ErrorFormat): (error: GatewayError) => GatewayResponse {
+  if (typeof format === "function") {
+    return (error) => {
+      try {
+        return customResponse(error, format(error));
+      } catch {
+        // The format function failed: respond without it.
+        return jsonResponse(500, {}, { code: "internal", message: "internal error" });
+      }
+    };
+  }
+  switch (format) {
+    case "plain":
+      return ({ status, reason, message, headers }) => jsonResponse(status, { ...headers }, { code: reason, message });
+    case "problem":
+      return problemResponse;
+    case "status":
+      return (error) => {
+        const { status, code, message, headers } = error;
+        return jsonResponse(status, { ...headers }, { code, message, details: error.details() });
+      };
+    case "google":
+      return googleResponse;
+  }
+}
+
+/** Formats an error as Google's APIs do (AIP-193, "HTTP/1.1+JSON representation"). */
+function googleResponse(error: GatewayError): GatewayResponse {
+  const { status, code, message, headers } = error;
+  const details = error.details();
+  const body = { code: status, message, status: protoNameOfCode(code) };
+  return jsonResponse(status, { ...headers }, { error: details.length === 0 ? body : { ...body, details } });
+}
+
+/** Returns what is below the key `error` of such an error; an error in another format unchanged. */
+export function unwrapGoogleError(json: string): string {
+  const { error, ...others } = parseJsonText(json) as { error?: unknown };
+  return isObject(error) && Object.keys(others).length === 0 ? JSON.stringify(error) : json;
+}
+
+/** Formats application/problem+json (RFC 9457). The title of "about:blank" is the phrase of the status (section 4.2.1). */
+function problemResponse(error: GatewayError): GatewayResponse {
+  const { status, reason, message } = error;
+  const title = statusPhrases[status] ?? "Error";
+  const details = error.details();
+  const problem = { type: "about:blank", title, status, detail: message, code: reason };
+  const response = jsonResponse(status, { ...error.headers }, details.length === 0 ? problem : { ...problem, details });
+  response.headers["content-type"] = "application/problem+json";
+  return response;
+}
+
+function customResponse(
+  error: GatewayError,
+  { status = error.status, headers = {}, body }: ErrorShape,
+): GatewayResponse {
+  if (!Number.isInteger(status) || status < 400 || status > 599) {
+    throw new RangeError("the status of an error must be from 400 to 599");
+  }
+  const own = Object.entries(headers).filter(([, value]) => [value].flat().every((each) => isHeaderValue(each)));
+  const all = { ...error.headers, ...Object.fromEntries(own) };
+  if (body === undefined || typeof body === "string" || body instanceof Uint8Array) {
+    return { status, headers: all, body };
+  }
+  const type = all["content-type"] ?? "application/json";
+  return { ...jsonResponse(status, all, body), headers: { ...all, "content-type": type } };
+}

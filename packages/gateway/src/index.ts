@@ -1,0 +1,37 @@
+// For every user.
+export { createTranscoder, type Transcoder, type GatewayMatch } from "./transcoder/transcoder.ts";
+export type { TranscoderOptions } from "./transcoder/options.ts";
+export type { Rule } from "./routing/routes.ts";
+export { presets } from "./transcoder/presets.ts";
+export type { JsonOptions } from "./json/json-options.ts";
+export type { CompressionOptions } from "./response/compressor.ts";
+export type { ContentEncoding } from "./http/content-encoding.ts";
+export type { ErrorFormat, ErrorShape, GatewayError } from "./errors/format.ts";
+export type { GatewayRequest } from "./http/request.ts";
+export type { GatewayResponse } from "./http/response.ts";
+export { RequestError } from "./http/request-error.ts";
+export { expandTemplate, formatTemplate, parseTemplate, type Template } from "./routing/template.ts";
+export { openapi, type OpenApiOptions, type OpenApiSource } from "./openapi/openapi.ts";
+export { readComments, type Comments } from "./openapi/comments.ts";
+export type { Example, Examples, OperationExamples } from "./openapi/examples.ts";
+export type { OpenApiDocument } from "./openapi/document.ts";
+
+// For servers that decode or encode messages, or send headers, themselves.
+export { corsHeadersOf, type CorsOptions } from "./http/cors.ts";
+export {
+  takeEncodedRequest,
+  getEncodedRequest,
+  type HttpFormat,
+  type EncodedRequest,
+  type RequestFormat,
+} from "./request/deferred.ts";
+export { createRequestDecoder, type RequestDecoder } from "./transcoder/request-decoder.ts";
+export {
+  createEncodedMessage,
+  type EncodedMessage,
+  getEncodedMessage,
+  setEncodedField,
+} from "./response/encoded-field.ts";
+export { createJsonCheck } from "./json/check.ts";
+export { createJsonEncoder } from "./json/encoder.ts";
+export { createReachableRegistry } from "./schema/registry.ts";

@@ -1,0 +1,105 @@
+import { describe, expect, test } from "vitest";
+import { fastify } from "fastify";
+import { createFrameworkErrorHandler, fastifyGatewayPlugin } from "../src/adapters/fastify/index.ts";
+import { createFetchHandler } from "../src/adapters/fetch/index.ts";
+import { createNodeHandler } from "../src/adapters/node/index.ts";
+import { createTranscoder, type TranscoderOptions } from "../src/index.ts";
+import { ThingsService } from "./gen/gatewaytest/v1/things_pb.ts";
+
+const routes: TranscoderOptions["routes"] = (router) => router.service(ThingsService, {});
+
+const known =
+  "routes, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
+  "ignoredQuery, systemParameters, fieldMaskFromBody, maxBodyBytes, maxDepth, " +
+  "prototypeKeys, deferred, maxTimeoutMs, streams, compression, registry, jsonOptions, cors, errors";
+
+describe("a misspelt option", () => {
+  test.each([
+    [{ unkownQuery: "ignore" }, "there is no option unkownQuery; did you mean unknownQuery?"],
+    [{ maxBody: 1 }, "there is no option maxBody; did you mean maxBodyBytes?"],
+    [{ ignoreQuery: [] }, "there is no option ignoreQuery; did you mean ignoredQuery?"],
+    [{ systemParameter: true }, "there is no option systemParameter; did you mean systemParameters?"],
+    [{ fieldMask: true }, "there is no option fieldMask; did you mean fieldMaskFromBody?"],
+    [{ MAXDEPTH: 1 }, "there is no option MAXDEPTH; did you mean maxDepth?"],
+    [{ verbose: true }, `there is no option verbose; the options are ${known}`],
+    [{ constructor: 1 }, `there is no option constructor; the options are ${known}`],
+    [{ streams: { prefered: "sse" } }, "there is no option streams.prefered; did you mean streams.preferred?"],
+    [{ compression: { encoding: [] } }, "there is no option compression.encoding; did you mean compression.encodings?"],
+    [{ cors: { origins: [], origin: "x" } }, "there is no option cors.origin; did you mean cors.origins?"],
+    [{ rules: [{ selector: "x", patern: {} }] }, "there is no option rules[0].patern; did you mean rules[0].pattern?"],
+  ])("is an error that suggests a name: %j", (options, message) => {
+    expect(() => createTranscoder({ routes, ...(options as object) })).toThrow(new Error(message));
+  });
+});
+
+describe("a wrong value", () => {
+  test.each([
+    [{ routes: undefined }, "the option routes is missing: it must be a function"],
+    [{ routes: {} }, "the option routes must be a function, not an object"],
+    [{ interceptors: () => {} }, "the option interceptors must be an array of functions, not a function"],
+    [{ interceptors: [{}] }, "the option interceptors must be an array of functions, not [an object]"],
+    [{ strictTemplates: "no" }, 'the option strictTemplates must be true or false, not "no"'],
+    [{ unknownQuery: "yes" }, 'the option unknownQuery must be "reject" or "ignore", not "yes"'],
+    [{ boundQuery: true }, 'the option boundQuery must be "reject" or "ignore", not true'],
+    [{ ignoredQuery: "key" }, 'the option ignoredQuery must be an array of strings, not "key"'],
+    [{ ignoredQuery: [/key/] }, "the option ignoredQuery must be an array of strings, not [an object]"],
+    [{ systemParameters: "google" }, 'the option systemParameters must be true or false, not "google"'],
+    [{ fieldMaskFromBody: 1 }, "the option fieldMaskFromBody must be true or false, not 1"],
+    [{ maxBodyBytes: "4mb" }, 'the option maxBodyBytes must be a number from 0 to 9007199254740991, not "4mb"'],
+    [{ maxDepth: Number.NaN }, "the option maxDepth must be a number from 1 to 500, not NaN"],
+    [{ maxTimeoutMs: 0 }, "the option maxTimeoutMs must be a number from 1 to 2147483647, not 0"],
+    [{ deferred: [{}] }, "the option deferred must be an array of methods of protobuf-es, not [an object]"],
+    [
+      { streams: "sse" },
+      'the option streams must be an object with heartbeatMs, shutdownSignal, preferred, json, not "sse"',
+    ],
+    [{ streams: { preferred: "xml" } }, 'the option streams.preferred must be "ndjson", "sse" or "json", not "xml"'],
+    [{ streams: { heartbeatMs: -1 } }, "the option streams.heartbeatMs must be a number from 0 to 2147483647, not -1"],
+    [{ streams: { shutdownSignal: {} } }, "the option streams.shutdownSignal must be an AbortSignal, not an object"],
+    [
+      { compression: "gzip" },
+      'the option compression must be true, false or an object with encodings, minBytes, streams, not "gzip"',
+    ],
+    [{ compression: { streams: 1 } }, "the option compression.streams must be true or false, not 1"],
+    [{ registry: {} }, "the option registry must be a registry of protobuf-es, not an object"],
+    [{ cors: {} }, "the option cors.origins is missing: it must be an array of strings or a function"],
+    [{ cors: { origins: "*" } }, 'the option cors.origins must be an array of strings or a function, not "*"'],
+    [
+      { cors: null },
+      "the option cors must be an object with origins, credentials, exposeHeaders, maxAgeSeconds, not null",
+    ],
+    [{ errors: "xml" }, 'the option errors must be "plain", "problem", "status", "google" or a function, not "xml"'],
+    [{ rules: [{ pattern: {} }] }, "the option rules[0].selector is missing: it must be a string"],
+  ])("is an error that says what is allowed: %j", (options, message) => {
+    expect(() => createTranscoder({ routes, ...(options as object) })).toThrow(new Error(message));
+  });
+
+  test("undefined is the default", () => {
+    const absent = { errors: undefined, cors: undefined, streams: { json: undefined } } as object;
+    expect(createTranscoder({ routes, ...absent }).routes.length).toBeGreaterThan(0);
+  });
+});
+
+describe("the options of an adapter", () => {
+  const create: [name: string, create: (options: object) => unknown][] = [
+    ["createNodeHandler", (options) => createNodeHandler({ routes, ...options })],
+    ["createFetchHandler", (options) => createFetchHandler({ routes, ...options })],
+    ["fastifyGatewayPlugin", (options) => fastify().register(fastifyGatewayPlugin, { routes, ...options })],
+  ];
+
+  test.each(create)("are checked: %s", async (_name, open) => {
+    for (const [options, message] of [
+      [{ contextValue: () => {} }, "there is no option contextValue; did you mean contextValues?"],
+      [{ unknownPath: "next" }, 'the option unknownPath must be "reject" or "pass", not "next"'],
+      [{ unknownQuery: "yes" }, 'the option unknownQuery must be "reject" or "ignore", not "yes"'],
+    ] as const) {
+      await expect((async () => await open(options))()).rejects.toThrow(new Error(message));
+    }
+  });
+
+  test("of Fastify's error handler are checked", () => {
+    expect(() => createFrameworkErrorHandler({ error: "plain" } as object)).toThrow(
+      "there is no option error; did you mean errors?",
+    );
+  });
+});

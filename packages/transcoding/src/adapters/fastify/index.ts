@@ -1,2 +1,0 @@
-export { fastifyTranscodingPlugin, type FastifyTranscodingPluginOptions } from "./plugin.ts";
-export { createFrameworkErrorHandler } from "./framework-errors.ts";

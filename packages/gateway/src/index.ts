@@ -1,10 +1,10 @@
 // For every user.
-export { createTranscoder, type Transcoder, type GatewayMatch } from "./transcoder/transcoder.ts";
-export type { TranscoderOptions } from "./transcoder/options.ts";
+export { createTranscoder, type Transcoder, type GatewayMatch } from "./protocols/rest/transcoder.ts";
+export type { TranscoderOptions } from "./options/options.ts";
 export type { Rule } from "./routing/routes.ts";
-export { presets } from "./transcoder/presets.ts";
+export { presets } from "./options/presets.ts";
 export type { JsonOptions } from "./json/json-options.ts";
-export type { CompressionOptions } from "./response/compressor.ts";
+export type { CompressionOptions } from "./protocols/rest/response/compressor.ts";
 export type { ContentEncoding } from "./http/content-encoding.ts";
 export type { ErrorFormat, ErrorShape, GatewayError } from "./errors/format.ts";
 export type { GatewayRequest } from "./http/request.ts";
@@ -24,14 +24,14 @@ export {
   type HttpFormat,
   type EncodedRequest,
   type RequestFormat,
-} from "./request/deferred.ts";
-export { createRequestDecoder, type RequestDecoder } from "./transcoder/request-decoder.ts";
+} from "./call/deferred.ts";
+export { createRequestDecoder, type RequestDecoder } from "./protocols/rest/request-decoder.ts";
 export {
   createEncodedMessage,
   type EncodedMessage,
   getEncodedMessage,
   setEncodedField,
-} from "./response/encoded-field.ts";
+} from "./protocols/rest/response/encoded-field.ts";
 export { createJsonCheck } from "./json/check.ts";
 export { createJsonEncoder } from "./json/encoder.ts";
 export { createReachableRegistry } from "./schema/registry.ts";

@@ -1,8 +1,8 @@
 import type { ContextValues } from "@connectrpc/connect";
-import { aFunction, checkOptions, oneOf, type ChecksOf, type OptionChecks } from "../transcoder/check-options.ts";
-import { transcoderOptionChecks } from "../transcoder/transcoder-option-checks.ts";
-import type { TranscoderOptions } from "../transcoder/options.ts";
-import { createTranscoder, type Transcoder } from "../transcoder/transcoder.ts";
+import { aFunction, checkOptions, oneOf, type ChecksOf, type OptionChecks } from "../options/check-options.ts";
+import { transcoderOptionChecks } from "../options/option-checks.ts";
+import type { TranscoderOptions } from "../options/options.ts";
+import { createTranscoder, type Transcoder } from "../protocols/rest/transcoder.ts";
 
 /** The options of an adapter for a server or framework. `Context` are the arguments that the server passes with a request. */
 export type AdapterOptions<Context extends readonly unknown[]> = TranscoderOptions & {

@@ -8,7 +8,7 @@ import { bindFields } from "../schema/bound-fields.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import { findRawBody } from "../schema/http-body.ts";
 import { methodRule } from "../schema/rules.ts";
-import { NDJSON_TYPE } from "../stream/framing.ts";
+import { NDJSON_TYPE } from "../protocols/rest/stream/framing.ts";
 import type { CompleteOptions } from "./options.ts";
 import { createRequestBodyWriter, type RequestBodyWriter } from "./request/body.ts";
 import { createRequestHeaderWriter, ifMatchField, type HeaderWriter } from "./request/headers.ts";

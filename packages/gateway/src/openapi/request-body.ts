@@ -4,7 +4,7 @@ import { fieldRule, maxBodyBytesOf, methodRule } from "../schema/rules.ts";
 import { requestUse } from "./components.ts";
 import { JSON_TYPE } from "../http/media-type.ts";
 import { mergeContents, NDJSON_LINES, streamMediaType } from "./content.ts";
-import { NDJSON_TYPE } from "../stream/framing.ts";
+import { NDJSON_TYPE } from "../protocols/rest/stream/framing.ts";
 import { boundPaths, fieldOf, type OperationContext } from "./context.ts";
 import type { Content, RequestBody } from "./document.ts";
 import { describeForm, isForm } from "./form.ts";

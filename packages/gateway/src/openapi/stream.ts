@@ -1,4 +1,4 @@
-import type { StreamFormats } from "../stream/framing.ts";
+import type { StreamFormats } from "../protocols/rest/stream/framing.ts";
 import { JSON_TYPE } from "../http/media-type.ts";
 import { NDJSON_LINES, streamMediaType } from "./content.ts";
 import type { Content, Schema } from "./document.ts";

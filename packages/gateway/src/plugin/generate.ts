@@ -20,7 +20,7 @@ import { readComments } from "../openapi/comments.ts";
 import type { Info, OpenApiDocument } from "../openapi/document.ts";
 import { openapi } from "../openapi/openapi.ts";
 import { rulesOf } from "../routing/routes.ts";
-import { createTranscoder } from "../transcoder/transcoder.ts";
+import { createTranscoder } from "../protocols/rest/transcoder.ts";
 import { readOptions, type PluginOptions } from "./options.ts";
 import { formatYaml } from "./yaml.ts";
 

@@ -18,9 +18,9 @@ import {
   required,
   type ChecksOf,
   type OptionCheck,
-} from "../transcoder/check-options.ts";
-import { transcoderOptionChecks } from "../transcoder/transcoder-option-checks.ts";
-import { presets } from "../transcoder/presets.ts";
+} from "../options/check-options.ts";
+import { transcoderOptionChecks } from "../options/option-checks.ts";
+import { presets } from "../options/presets.ts";
 import { parseParameter, type Parameters } from "./parameters.ts";
 
 /** The complete options of the plugin. */

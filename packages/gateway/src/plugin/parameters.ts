@@ -1,5 +1,5 @@
 import type { StreamJson } from "../openapi/stream.ts";
-import type { presets } from "../transcoder/presets.ts";
+import type { presets } from "../options/presets.ts";
 
 /** The parameter of the plugin: what `opt` of buf and `--flowgate-openapi_opt` of protoc set. */
 export type Parameters = {

@@ -2,9 +2,9 @@ import { createRegistry } from "@bufbuild/protobuf";
 import type { FastifyError, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
 import { createErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
-import { checkOptions } from "../../transcoder/check-options.ts";
-import { transcoderOptionChecks } from "../../transcoder/transcoder-option-checks.ts";
-import type { TranscoderOptions } from "../../transcoder/options.ts";
+import { checkOptions } from "../../options/check-options.ts";
+import { transcoderOptionChecks } from "../../options/option-checks.ts";
+import type { TranscoderOptions } from "../../options/options.ts";
 
 /**
  * Creates a `frameworkErrors` option for Fastify, so that requests which Fastify rejects before routing, such as a path

@@ -1,6 +1,6 @@
 import type { GatewayResponse } from "../../http/response.ts";
-import { oneOf } from "../../transcoder/check-options.ts";
-import type { Transcoder } from "../../transcoder/transcoder.ts";
+import { oneOf } from "../../options/check-options.ts";
+import type { Transcoder } from "../../protocols/rest/transcoder.ts";
 import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
 import { FetchGatewayRequest } from "./request.ts";
 import { createResponse } from "./response.ts";

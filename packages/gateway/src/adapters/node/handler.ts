@@ -1,6 +1,6 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { GatewayResponse } from "../../http/response.ts";
-import type { Transcoder } from "../../transcoder/transcoder.ts";
+import type { Transcoder } from "../../protocols/rest/transcoder.ts";
 import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
 import { NodeGatewayRequest, type NodeRequest, type NodeResponse } from "./request.ts";
 import { sendResponse } from "./send-response.ts";

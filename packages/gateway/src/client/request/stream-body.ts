@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { Route, Variant } from "../../routing/route.ts";
 import { contentTypeOf, findRawBody } from "../../schema/http-body.ts";
 import { methodRule } from "../../schema/rules.ts";
-import { isNdjson, NDJSON_TYPE } from "../../stream/framing.ts";
+import { isNdjson, NDJSON_TYPE } from "../../protocols/rest/stream/framing.ts";
 import { JSON_TYPE } from "../../http/media-type.ts";
 import { createJsonWriter } from "./body.ts";
 

@@ -1,5 +1,5 @@
 import { mediaTypeOf } from "../../http/media-type.ts";
-import { isNdjson } from "../../stream/framing.ts";
+import { isNdjson } from "../../protocols/rest/stream/framing.ts";
 import { createEventParser } from "./events.ts";
 import { createJsonValues } from "./json-values.ts";
 

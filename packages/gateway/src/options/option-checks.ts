@@ -1,0 +1,108 @@
+import { HttpRuleSchema } from "../../gen/google/api/http_pb.ts";
+import { contentEncodings } from "#platform/compression";
+import type { CorsOptions } from "../http/cors.ts";
+import type { JsonOptions } from "../json/json-options.ts";
+import type { CompressionOptions } from "../protocols/rest/response/compressor.ts";
+import {
+  aBoolean,
+  aFunction,
+  aNumber,
+  anObject,
+  arrayOf,
+  either,
+  oneOf,
+  required,
+  type ChecksOf,
+  type OptionCheck,
+} from "./check-options.ts";
+import { MAX_TIMER_MS, type TranscoderOptions } from "./options.ts";
+
+/** Readers and writers are recursive: a Struct in an Any exhausts the stack at a depth of about 900. */
+const MAX_DEPTH = 500;
+
+const bytes = aNumber(0, Number.MAX_SAFE_INTEGER);
+const strings = arrayOf("strings", (item) => typeof item === "string");
+
+const abortSignal: OptionCheck = {
+  allowed: "an AbortSignal",
+  accepts: (value) => isObject(value) && typeof value["aborted"] === "boolean",
+};
+
+const registry: OptionCheck = {
+  allowed: "a registry of protobuf-es",
+  accepts: (value) => isObject(value) && value["kind"] === "registry",
+};
+
+const compression: ChecksOf<CompressionOptions> = {
+  encodings: arrayOf(
+    contentEncodings.map((encoding) => `"${encoding}"`).join(", "),
+    (item) => typeof item === "string" && contentEncodings.some((encoding) => encoding === item),
+  ),
+  minBytes: bytes,
+  streams: aBoolean,
+};
+
+const cors: ChecksOf<CorsOptions> = {
+  origins: required(either(strings, aFunction)),
+  credentials: aBoolean,
+  exposeHeaders: strings,
+  maxAgeSeconds: aNumber(0, Number.MAX_SAFE_INTEGER),
+};
+
+const streams: ChecksOf<NonNullable<TranscoderOptions["streams"]>> = {
+  heartbeatMs: aNumber(0, MAX_TIMER_MS),
+  shutdownSignal: abortSignal,
+  preferred: oneOf("ndjson", "sse", "json"),
+  json: oneOf("array", "results", "lines"),
+};
+
+const jsonOptions: ChecksOf<JsonOptions> = {
+  alwaysEmitImplicit: aBoolean,
+  emitUnsetMessages: aBoolean,
+  enumAsInteger: aBoolean,
+  useProtoFieldName: aBoolean,
+};
+
+const anything: OptionCheck = { allowed: "any value", accepts: () => true };
+
+/** A rule is a google.api.HttpRule, or its initializer, with the options of the method. */
+const rule = anObject({
+  ...Object.fromEntries(
+    ["options", "$typeName", "$unknown", ...HttpRuleSchema.members.map(({ localName }) => localName)].map((name) => [
+      name,
+      anything,
+    ]),
+  ),
+  selector: required({ allowed: "a string", accepts: (value) => typeof value === "string" }),
+});
+
+/** The checks of the options of a transcoder. */
+export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
+  routes: required(aFunction),
+  interceptors: arrayOf("functions", (item) => typeof item === "function"),
+  requestGate: aFunction,
+  mapError: aFunction,
+  rules: arrayOf("rules", isObject, rule),
+  strictTemplates: aBoolean,
+  googleTemplates: aBoolean,
+  unknownQuery: oneOf("reject", "ignore"),
+  boundQuery: oneOf("reject", "ignore"),
+  ignoredQuery: strings,
+  systemParameters: aBoolean,
+  fieldMaskFromBody: aBoolean,
+  maxBodyBytes: bytes,
+  maxDepth: aNumber(1, MAX_DEPTH),
+  prototypeKeys: oneOf("accept", "reject"),
+  deferred: arrayOf("methods of protobuf-es", (item) => isObject(item) && item["kind"] === "rpc"),
+  maxTimeoutMs: aNumber(1, MAX_TIMER_MS),
+  streams: anObject(streams),
+  compression: either(aBoolean, anObject(compression)),
+  registry,
+  jsonOptions: anObject(jsonOptions),
+  cors: anObject(cors),
+  errors: either(oneOf("plain", "problem", "status", "google"), aFunction),
+};
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,189 @@
+import type { DescMethod, Registry } from "@bufbuild/protobuf";
+import { contentEncodings } from "#platform/compression";
+import type { ConnectError, ConnectRouter, HandlerContext, Interceptor } from "@connectrpc/connect";
+import type { Rule } from "../routing/routes.ts";
+import type { CompressionOptions } from "../protocols/rest/response/compressor.ts";
+import type { CorsOptions } from "../http/cors.ts";
+import type { ErrorFormat } from "../errors/format.ts";
+import { canonicalJson, type CompleteJsonOptions, type JsonOptions } from "../json/json-options.ts";
+import type { PrototypeKeys } from "../json/parse.ts";
+import { createReachableRegistry } from "../schema/registry.ts";
+import type { StreamFormats } from "../protocols/rest/stream/framing.ts";
+
+/** The options of a transcoder. */
+export type TranscoderOptions = {
+  /** The function that registers services with Connect. RPCs with a google.api.http rule are served. */
+  routes: (router: ConnectRouter) => unknown;
+  /** Connect interceptors; the last one is applied first. Default: none. */
+  interceptors?: readonly Interceptor[];
+  /** The `requestGate` of Connect: called before the body is read; may throw a ConnectError to reject the call. Default: none. */
+  requestGate?: (context: HandlerContext) => void | Promise<void>;
+  /**
+   * Maps an error that was thrown during a call, for example to log it or to assign a code. Not called for request errors.
+   * What it throws is written to stderr, and the error is sent as `internal`. Default: a ConnectError is sent unchanged, anything
+   * else as `internal` without its message.
+   */
+  mapError?: (error: unknown, context: HandlerContext) => ConnectError;
+  /**
+   * Rules that are not in the .proto, as in the `http` section of a Google API service configuration. `selector` matches
+   * methods by full name, or by a prefix with a wildcard (`acme.v1.*`). A rule replaces that of the method; the last one
+   * that matches applies. Its `options` replace the (flowgate.gateway.v1.method) option. Default: none.
+   */
+  rules?: readonly Rule[];
+  /**
+   * Rejects templates that use this package's extensions of the grammar in http.proto. Default: false, since the extensions
+   * don't change the meaning of other templates.
+   */
+  strictTemplates?: boolean;
+  /**
+   * Accepts templates with `*`, or a variable of one segment, after `**`, which the grammar in http.proto forbids. Google's APIs
+   * have a few, such as `/v1/{parent=documents/**}/{collection_id}` of Firestore. Default: false.
+   */
+  googleTemplates?: boolean;
+  /**
+   * Whether a query parameter that matches no field is rejected with 400 or ignored. Default: "reject", so that a misspelled
+   * filter is not silently dropped.
+   */
+  unknownQuery?: "reject" | "ignore";
+  /**
+   * Whether a query parameter for a field that is bound to the path or the body is rejected with 400 or ignored. It never
+   * sets the field. Default: "reject".
+   */
+  boundQuery?: "reject" | "ignore";
+  /**
+   * Names of query parameters that are ignored, also where `unknownQuery` is "reject". A listed name is ignored even if it is that
+   * of a field, as Envoy's `ignored_query_parameters`. Default: none.
+   */
+  ignoredQuery?: readonly string[];
+  /**
+   * Whether the query can have the system parameters of Google's APIs, such as `$alt` and `key`. `$alt=json;enum-encoding=int` is
+   * answered with the numbers of enum values, and `alt=sse` with server-sent events; most are ignored. Default: false.
+   */
+  systemParameters?: boolean;
+  /**
+   * Whether the FieldMask of a PATCH, if the client sends none, is set to the fields in the JSON body, as grpc-gateway does. For
+   * rules whose body is a message field, and request messages with exactly one FieldMask. Default: false.
+   */
+  fieldMaskFromBody?: boolean;
+  /** The maximum size of a body in bytes, before and after decompression; a larger one is rejected with 413. For a client stream: of each message. Default: 4 MiB. */
+  maxBodyBytes?: number;
+  /**
+   * The maximum nesting depth of a JSON body and of a query parameter's name; deeper ones are rejected with 400. From 1 to
+   * 500. Default: 100, the limit of binary decoders.
+   */
+  maxDepth?: number;
+  /**
+   * Whether the key `__proto__` of a map or a Struct in a JSON body is data, kept as an own property, or rejected with 400
+   * for implementations that copy objects by assigning their properties. Default: "accept".
+   */
+  prototypeKeys?: PrototypeKeys;
+  /**
+   * Methods whose request messages are decoded on the first access to a field. An implementation can then decode them on
+   * another thread: `takeEncodedRequest` returns the encoded request, and `createRequestDecoder` decodes it with the same checks.
+   * Default: none.
+   */
+  deferred?: readonly DescMethod[];
+  /**
+   * The maximum deadline that a request can set with `Grpc-Timeout`, `Connect-Timeout-Ms` or `X-Server-Timeout`, in ms; longer
+   * ones are reduced to it. A request without such a header has no deadline. Default: 2,147,483,647, the maximum of a timer.
+   */
+  maxTimeoutMs?: number;
+  /**
+   * Options of server streams.
+   * - `shutdownSignal`: streams end with UNAVAILABLE when it is aborted; unlike with Connect's option, unary calls
+   *   continue. Default: none.
+   * - `heartbeatMs`: the interval of comments in an event stream while no message is sent, in ms, which prevents proxies
+   *   from closing an idle connection; 0 disables them. Default: 15,000.
+   * - `preferred`: the format for clients that accept several formats equally. Default: "ndjson".
+   * - `json`: the format of application/json: "array"; "results", lines of `{"result":…}` or `{"error":…}` (grpc-gateway);
+   *   or "lines", messages and a final error as lines (ASP.NET Core). Default: "array".
+   */
+  streams?: { readonly heartbeatMs?: number; readonly shutdownSignal?: AbortSignal } & Partial<StreamFormats>;
+  /**
+   * The compression of responses, negotiated by `Accept-Encoding`. `false` disables it, for responses that contain secrets
+   * next to text that a caller chose (BREACH). Default: zstd, br and gzip for bodies of 1,024 bytes or more, and for streams.
+   */
+  compression?: boolean | CompressionOptions;
+  /**
+   * The types that a google.protobuf.Any in a body or an error detail can contain. An unknown type is rejected with 400 in a
+   * request, and fails the call in a response, as specified by the proto3 JSON mapping; an error detail of an unknown type is
+   * omitted, but those of google.rpc are always known. Default: the types in the files of the registered services and their
+   * imports, and the well-known types.
+   */
+  registry?: Registry;
+  /**
+   * How responses are written as JSON, with the names of protobuf-es: `alwaysEmitImplicit`, `enumAsInteger`, `useProtoFieldName`;
+   * and `emitUnsetMessages`. They also apply to error details. Default: none, as in the proto3 JSON mapping.
+   */
+  jsonOptions?: JsonOptions;
+  /** The CORS policy. Default: no CORS headers are sent, and OPTIONS responds with Allow only. */
+  cors?: CorsOptions;
+  /**
+   * The format of error bodies, including routing errors: "plain" is `{code, message}`, "problem" is
+   * application/problem+json (RFC 9457), "status" is google.rpc.Status, "google" is `{error: {code, message, status, details}}`
+   * (AIP-193); or a function. An error with a detail whose message has the (flowgate.gateway.v1.error) option is sent in the format
+   * of that detail. Default: "plain".
+   */
+  errors?: ErrorFormat;
+};
+
+/** The options with all defaults applied. */
+export type CompleteOptions = Required<
+  Omit<TranscoderOptions, "requestGate" | "mapError" | "cors" | "compression" | "streams" | "jsonOptions">
+> & {
+  readonly requestGate: TranscoderOptions["requestGate"];
+  readonly mapError: TranscoderOptions["mapError"];
+  readonly jsonOptions: CompleteJsonOptions;
+  readonly cors: CorsOptions | undefined;
+  /** Undefined if compression is off. */
+  readonly compression: Required<CompressionOptions> | undefined;
+  readonly streams: Required<Omit<NonNullable<TranscoderOptions["streams"]>, "shutdownSignal">> & {
+    readonly shutdownSignal: AbortSignal | undefined;
+  };
+};
+
+/** The maximum delay of a timer in Node; a longer one fires immediately. */
+export const MAX_TIMER_MS = 2_147_483_647;
+
+/** Applies the defaults to options that were checked. `methods` are the registered ones. */
+export function completeOptions(options: TranscoderOptions, methods: readonly DescMethod[]): CompleteOptions {
+  const compression = options.compression ?? true;
+  return {
+    routes: options.routes,
+    interceptors: options.interceptors ?? [],
+    requestGate: options.requestGate,
+    mapError: options.mapError,
+    rules: options.rules ?? [],
+    strictTemplates: options.strictTemplates ?? false,
+    googleTemplates: options.googleTemplates ?? false,
+    unknownQuery: options.unknownQuery ?? "reject",
+    boundQuery: options.boundQuery ?? "reject",
+    ignoredQuery: options.ignoredQuery ?? [],
+    systemParameters: options.systemParameters ?? false,
+    fieldMaskFromBody: options.fieldMaskFromBody ?? false,
+    maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,
+    maxDepth: options.maxDepth ?? 100,
+    prototypeKeys: options.prototypeKeys ?? "accept",
+    deferred: options.deferred ?? [],
+    maxTimeoutMs: options.maxTimeoutMs ?? MAX_TIMER_MS,
+    streams: {
+      heartbeatMs: options.streams?.heartbeatMs ?? 15_000,
+      shutdownSignal: options.streams?.shutdownSignal,
+      preferred: options.streams?.preferred ?? "ndjson",
+      json: options.streams?.json ?? "array",
+    },
+    compression:
+      compression === false
+        ? undefined
+        : {
+            encodings: contentEncodings,
+            minBytes: 1024,
+            streams: true,
+            ...(compression === true ? {} : compression),
+          },
+    registry: options.registry ?? createReachableRegistry(methods),
+    jsonOptions: { ...canonicalJson, ...options.jsonOptions },
+    cors: options.cors,
+    errors: options.errors ?? "plain",
+  };
+}

@@ -1,0 +1,89 @@
+import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
+import { ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import type { GatewayResponse } from "../../http/response.ts";
+import type { Route } from "../../routing/route.ts";
+import { createCallRunner, type RunCall } from "../../call/runner.ts";
+import type { Compressor } from "./response/compressor.ts";
+import { readTimeout } from "../../call/deadline.ts";
+import { createRequestErrorResponder, type ErrorResponder } from "../../errors/responder.ts";
+import { RequestError } from "../../http/request-error.ts";
+import type { CompleteOptions } from "../../options/options.ts";
+import type { GatewayRequest } from "../../http/request.ts";
+import { methodRule } from "../../schema/rules.ts";
+import { addVary } from "../../http/vary.ts";
+
+/** The stages that all calls of an operation share: gate, deadline, error responses, fixed headers, compression. */
+export type CallPipeline = {
+  readonly run: RunCall<GatewayRequest>;
+  /** The response to an error, without fixed headers and compression. */
+  errorResponse(error: unknown, context: HandlerContext): GatewayResponse;
+};
+
+export type CallPipelineOptions = Pick<CompleteOptions, "requestGate" | "mapError" | "maxTimeoutMs"> & {
+  readonly errorResponder: ErrorResponder;
+  /** Undefined if compression is off. */
+  readonly compressor: Compressor | undefined;
+  /** Finds a message by its full name, for options that refer to one. */
+  readonly findMessage: (typeName: string) => DescMessage | undefined;
+};
+
+export function createCallPipeline(method: DescMethod, route: Route, options: CallPipelineOptions): CallPipeline {
+  const { requestGate, mapError, maxTimeoutMs, errorResponder, compressor, findMessage } = options;
+  const rule = methodRule(route.method);
+  const respondToRequestError = createRequestErrorResponder(
+    {
+      defaultReason: rule.invalid === "" ? "invalid_argument" : rule.invalid,
+      message: rule.requestError === "" ? undefined : requireMessage(rule.requestError, findMessage),
+    },
+    errorResponder,
+  );
+  const fixedHeaders = rule.headers.map(({ name, value }) => [name.toLowerCase(), value] as const);
+  const variantHeader =
+    method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? rule.variants?.header : undefined;
+
+  const mapped = (error: unknown, context: HandlerContext): unknown => {
+    try {
+      return mapError?.(error, context) ?? error;
+    } catch (thrown) {
+      // Otherwise it would be an unhandled rejection, which ends a Node process.
+      // oxlint-disable-next-line no-console -- the library has no logger, and runs where there is no process.stderr.
+      console.error("the option mapError must not throw, but threw:", thrown);
+      return thrown instanceof ConnectError ? new Error("mapError threw") : thrown;
+    }
+  };
+
+  const errorResponse = (error: unknown, context: HandlerContext): GatewayResponse =>
+    error instanceof RequestError
+      ? respondToRequestError(error)
+      : errorResponder.respondToError(mapped(error, context));
+
+  const complete = (request: GatewayRequest, response: GatewayResponse): GatewayResponse | Promise<GatewayResponse> => {
+    for (const [name, value] of fixedHeaders) {
+      response.headers[name] ??= value;
+    }
+    if (variantHeader !== undefined) {
+      addVary(response.headers, variantHeader);
+    }
+    return compressor === undefined ? response : compressor.compress(response, request.headers["accept-encoding"]);
+  };
+
+  return {
+    errorResponse,
+    run: createCallRunner(method, {
+      name: "http",
+      requestGate,
+      readTimeout: (headers) => readTimeout(headers, maxTimeoutMs),
+      complete,
+      errorResponse: (error, { context }) => errorResponse(error, context),
+    }),
+  };
+}
+
+function requireMessage(name: string, find: (typeName: string) => DescMessage | undefined): DescMessage {
+  const message = find(name);
+  if (message === undefined) {
+    throw new Error(`no message ${name} in the files of the registered services`);
+  }
+  return message;
+}

@@ -1,0 +1,56 @@
+import type { DescMethod, Message } from "@bufbuild/protobuf";
+import { createBinder } from "./request/bind.ts";
+import { routeName, createVariantSelector } from "../../routing/route.ts";
+import { compileRoutes } from "../../routing/routes.ts";
+import type { HttpFormat } from "../../call/deferred.ts";
+import { checkOptions } from "../../options/check-options.ts";
+import { transcoderOptionChecks } from "../../options/option-checks.ts";
+import { completeOptions, type TranscoderOptions } from "../../options/options.ts";
+import type { GatewayRequest } from "../../http/request.ts";
+
+/** Decodes the body of an encoded HTTP request. Throws, or rejects with, a RequestError as the transcoder would. */
+export type RequestDecoder = (bytes: Uint8Array, format: HttpFormat) => Message | Promise<Message>;
+
+/**
+ * Compiles the decoder of a method's requests, for use in another thread. The options that concern requests must be the
+ * same as those of the transcoder.
+ */
+export function createRequestDecoder(
+  method: DescMethod,
+  given: Omit<TranscoderOptions, "routes" | "deferred"> = {},
+): RequestDecoder {
+  const all: TranscoderOptions = { ...given, routes() {} };
+  checkOptions(all, transcoderOptionChecks);
+  const options = completeOptions(all, [method]);
+  const operations = new Map(
+    compileRoutes([method], options).map((route) => [
+      routeName(route),
+      createVariantSelector(
+        route.method,
+        route.variants.map((variant) => [variant.value, createBinder(route, variant, options)]),
+      ),
+    ]),
+  );
+  return (bytes, { route, httpMethod, target, headers, pathVariables }) => {
+    const select = operations.get(route);
+    if (select === undefined) {
+      throw new Error(`${method.toString()} has no route ${route}`);
+    }
+    const { "content-encoding": _, ...others } = headers;
+    const request: GatewayRequest = {
+      httpMethod,
+      httpVersionMajor: 1,
+      target,
+      headers: others,
+      hasBody: () => true,
+      readBody: async () => bytes,
+      async *streamBody() {
+        yield bytes;
+      },
+      url: () => target,
+      contextValues: () => undefined,
+      onAbort() {},
+    };
+    return select(headers)(request, pathVariables);
+  };
+}

@@ -1,0 +1,114 @@
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import { createRawTypeCheck, createJsonParser, unsupportedMediaType, type BodyOptions } from "../request/body.ts";
+import { streamDecoded } from "../request/content-encoding.ts";
+import { RequestError } from "../../../http/request-error.ts";
+import { findRawBody, type RawBodyTarget } from "../../../schema/http-body.ts";
+import { JSON_TYPE, isUtf8Charset, mediaTypeOf } from "../../../http/media-type.ts";
+import type { GatewayRequest } from "../../../http/request.ts";
+import { isNdjson, NDJSON_TYPE } from "./framing.ts";
+import { readItems } from "./array-items.ts";
+import type { StreamDocument } from "./document.ts";
+import { readLines } from "./lines.ts";
+
+/** Reads the messages of a streamed request body. Throws a RequestError, immediately or during the iteration. */
+export type RequestMessages = (request: GatewayRequest) => AsyncIterable<Message>;
+
+/** The maximum size of a raw body's chunk in one message; larger chunks of the connection are split. */
+const MAX_CHUNK_BYTES = 64 * 1024;
+
+/**
+ * Compiles the reader of a client stream: one message for each line of NDJSON, for each item of a JSON array, or for each chunk of
+ * a raw body. The limits of `options` apply to each message.
+ */
+export function createRequestMessages(input: DescMessage, options: Omit<BodyOptions, "parameters">): RequestMessages {
+  const raw = findRawBody(input, options.body);
+  if (raw !== undefined) {
+    const assertType = createRawTypeCheck(options.consumes);
+    return (request) => {
+      const contentType = request.headers["content-type"];
+      assertType(contentType);
+      return readChunks(request.hasBody() ? streamDecoded(request) : [], contentType ?? "", raw);
+    };
+  }
+  const other = options.consumes.find((type) => !isNdjson(type) && type !== JSON_TYPE);
+  if (other !== undefined) {
+    throw new Error(`a stream of requests must be ${NDJSON_TYPE} or ${JSON_TYPE}, not ${other}`);
+  }
+  const parse = createJsonParser(input, options);
+  const takesLines = options.consumes.length === 0 || options.consumes.some(isNdjson);
+  const takesArray = options.consumes.length === 0 || options.consumes.includes(JSON_TYPE);
+  const supported = [...(takesLines ? [NDJSON_TYPE] : []), ...(takesArray ? [JSON_TYPE] : [])].join(", ");
+  return (request) => {
+    const contentType = request.headers["content-type"];
+    if (contentType === undefined && !request.hasBody()) {
+      return none();
+    }
+    const type = contentType === undefined || !isUtf8Charset(contentType) ? "" : mediaTypeOf(contentType);
+    const isArray = takesArray && type === JSON_TYPE;
+    if (!isArray && !(takesLines && isNdjson(type))) {
+      throw unsupportedMediaType(supported);
+    }
+    if (!request.hasBody()) {
+      return none();
+    }
+    const body = streamDecoded(request);
+    const parseItem = (bytes: Uint8Array): Message => parse(bytes, type);
+    return isArray
+      ? readMessages(readItems(body, options.maxBytes), parseItem, atItem)
+      : readMessages(readLines(body, options.maxBytes), parseItem, atLine);
+  };
+}
+
+// oxlint-disable-next-line typescript/require-await
+async function* none(): AsyncGenerator<never> {}
+
+type Located = (number: number, error: RequestError) => RequestError;
+
+async function* readMessages(
+  documents: AsyncIterable<StreamDocument>,
+  parse: (bytes: Uint8Array) => Message,
+  located: Located,
+): AsyncGenerator<Message> {
+  for await (const { bytes, number } of documents) {
+    let message: Message;
+    try {
+      message = parse(bytes);
+    } catch (error) {
+      throw error instanceof RequestError ? located(number, error) : error;
+    }
+    yield message;
+  }
+}
+
+/** Adds the number of the line to an error, in place of the position's line number within the document. */
+function atLine(number: number, error: RequestError): RequestError {
+  return at(`line ${number}`, error, error.message.replace(/\(line 1, (column \d+)\)$/, "($1)"));
+}
+
+/** Adds the number of the item. The position is that in its text. */
+function atItem(number: number, error: RequestError): RequestError {
+  return at(`item ${number}`, error, error.message);
+}
+
+function at(place: string, { status, reason, headers, repeatsInput }: RequestError, message: string): RequestError {
+  const text = message.replace(/^the body(?: is|:) /, "");
+  return new RequestError(status, reason, `${place}: ${text}`, { headers, repeatsInput });
+}
+
+/** An empty body is one message, which has the media type and the parameters. */
+async function* readChunks(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  contentType: string,
+  raw: RawBodyTarget,
+): AsyncGenerator<Message> {
+  let isEmpty = true;
+  for await (const chunk of body) {
+    for (let start = 0; start < chunk.length; start += MAX_CHUNK_BYTES) {
+      isEmpty = false;
+      yield raw.wrap({ contentType, data: chunk.subarray(start, start + MAX_CHUNK_BYTES) });
+    }
+  }
+  if (isEmpty) {
+    yield raw.wrap({ contentType, data: new Uint8Array() });
+  }
+}

@@ -1,0 +1,177 @@
+import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
+import { addHeaders, type GatewayResponse } from "../../../http/response.ts";
+import type { Variant } from "../../../routing/route.ts";
+import { mapMessages } from "../../../call/invoke.ts";
+import type { CallContext } from "../../../call/context.ts";
+import type { Deadline } from "../../../call/deadline.ts";
+import { createHeaderWriter } from "../response/headers.ts";
+import { contentTypeOf, findRawBody, type RawBody, type RawBodyTarget } from "../../../schema/http-body.ts";
+import type { GatewayRequest } from "../../../http/request.ts";
+import type { CompleteJsonOptions } from "../../../json/json-options.ts";
+import { formatJson } from "../../../json/well-formed.ts";
+import { createBodyWriter } from "../../../json/write-body.ts";
+import { methodRule } from "../../../schema/rules.ts";
+import { addVary } from "../../../http/vary.ts";
+import { frameMessages } from "./frames.ts";
+import { createNegotiator, type StreamFormats } from "./framing.ts";
+import { openCancellable, type CancellableIterator } from "../../../call/cancellable-iterator.ts";
+
+/** A call whose response messages are to be sent. */
+type StreamCall = {
+  readonly request: GatewayRequest;
+  readonly context: CallContext;
+  readonly deadline: Deadline | undefined;
+  readonly responses: AsyncIterable<Message>;
+  /** Formats an error that occurs after the first message as one line of JSON. `isWrapped`: it is written below a key `error`. */
+  readonly formatError: (error: unknown, isWrapped: boolean) => string;
+};
+
+/** Resolves when the first message is available; rejects if an error occurs before, which is sent as a regular error response. */
+export type RespondStream = (call: StreamCall) => Promise<GatewayResponse>;
+
+export type StreamOptions = StreamFormats & {
+  readonly onlyNdjson: boolean;
+  readonly registry: Registry;
+  readonly jsonOptions: CompleteJsonOptions;
+  /** The interval of comments in an event stream while no message is sent, in ms; 0 disables them. */
+  readonly heartbeatMs: number;
+};
+
+/** Compiles the responders of a streaming method, one of which is selected by Accept. Throws a RequestError of status 406 if none is accepted. */
+export function createStreamResponder(
+  method: DescMethod,
+  variant: Variant,
+  options: StreamOptions,
+): (accept: string | undefined) => RespondStream {
+  if (methodRule(method).etag !== "") {
+    throw new Error("a stream of responses can't have the option etag");
+  }
+  const raw = findRawBody(method.output, variant.responseBody);
+  if (raw !== undefined) {
+    const respond = createRawResponder(method, variant, raw);
+    return () => respond;
+  }
+  const setFields = createHeaderWriter(method.output);
+  const write = createBodyWriter(
+    method.output,
+    variant.responseBody,
+    options.registry,
+    "response",
+    options.jsonOptions,
+  );
+  const negotiate = createNegotiator(options, options.onlyNdjson);
+  return (accept) => {
+    const framing = negotiate(accept);
+    return async ({ request, context, deadline, responses, formatError }) => {
+      let firstMessage: Message | undefined;
+      // Encoded here, so that a message that can't be encoded is treated like an error of the implementation.
+      const lines = mapMessages(responses, (message) => {
+        firstMessage ??= message;
+        return formatJson(write(message));
+      });
+      const { source, first } = await openStream(lines, request, deadline);
+      const headers = responseHeadersOf(context);
+      if (firstMessage !== undefined) {
+        setFields(firstMessage, headers);
+      }
+      headers["content-type"] = framing.mediaType;
+      addVary(headers, "Accept");
+      if (framing.heartbeat !== undefined) {
+        headers["cache-control"] ??= "no-cache";
+      }
+      const finish = (error?: unknown): void => context.finish(error);
+      const { status } = variant;
+      if (first === undefined) {
+        finish();
+        return { status, headers, body: framing.end(true) };
+      }
+      const { heartbeatMs } = options;
+      return {
+        status,
+        headers,
+        body: frameMessages({ framing, first, rest: source, formatError, heartbeatMs, finish }),
+      };
+    };
+  };
+}
+
+/** Streams the chunks of a raw body. The first one determines the Content-Type; errors can't be represented in the body. */
+function createRawResponder(method: DescMethod, variant: Variant, raw: RawBodyTarget): RespondStream {
+  const setFields = createHeaderWriter(method.output);
+  return async ({ request, context, deadline, responses }) => {
+    let firstChunk: { message: Message; body: RawBody | undefined } | undefined;
+    const chunks = mapMessages(responses, (message) => {
+      const body = raw.unwrap(message);
+      firstChunk ??= { message, body };
+      return body?.data ?? new Uint8Array();
+    });
+    const { source, first } = await openStream(chunks, request, deadline);
+    const headers = responseHeadersOf(context);
+    if (firstChunk !== undefined) {
+      setFields(firstChunk.message, headers);
+    }
+    headers["content-type"] = contentTypeOf(firstChunk?.body);
+    const finish = (error?: unknown): void => context.finish(error);
+    if (first === undefined) {
+      finish();
+      return { status: variant.status, headers, body: "" };
+    }
+    return { status: variant.status, headers, body: prependChunk(first, source, finish) };
+  };
+}
+
+async function openStream<T>(
+  items: AsyncIterable<T>,
+  request: GatewayRequest,
+  deadline: Deadline | undefined,
+): Promise<{ source: CancellableIterator<T>; first: T | undefined }> {
+  const source = openCancellable(items, deadline);
+  request.onAbort(() => source.cancel());
+  const first = await source.next();
+  return { source, first: first.done === true ? undefined : first.value };
+}
+
+/** The headers that the implementation set before the first message. */
+function responseHeadersOf(context: CallContext): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {};
+  const set = context.existingResponseHeader();
+  if (set !== undefined) {
+    addHeaders(headers, set);
+  }
+  return headers;
+}
+
+/** The body of a raw stream, after its first chunk is available. */
+function prependChunk(
+  first: Uint8Array,
+  rest: CancellableIterator<Uint8Array>,
+  finish: (error?: unknown) => void,
+): AsyncIterable<Uint8Array> {
+  let pending: Uint8Array | undefined = first;
+  const iterator: AsyncIterator<Uint8Array> = {
+    async next() {
+      if (pending !== undefined) {
+        const value = pending;
+        pending = undefined;
+        return { done: false, value };
+      }
+      try {
+        const result = await rest.next();
+        if (result.done === true) {
+          finish();
+          return { done: true, value: undefined };
+        }
+        return result;
+      } catch (error) {
+        finish(error);
+        throw error;
+      }
+    },
+    async return() {
+      rest.cancel();
+      finish();
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
+}

@@ -24,7 +24,9 @@ test.each([
     const program = block(language).replace('from "flowgate"', `from ${JSON.stringify(library)}`);
     await writeFile(join(folder, "program.ts"), program);
     const { stdout } = await promisify(execFile)(process.execPath, ["program.ts"], { cwd: folder });
-    expect(stdout).toBe(output);
+    // On a machine without bubblewrap, the log warns that the flows are isolated less.
+    const printed = stdout.replaceAll(/^\{"level":"warn".*"source":"runtime".*\n/gm, "");
+    expect(printed).toBe(output);
   } finally {
     await rm(folder, { recursive: true });
   }

@@ -129,10 +129,10 @@ describe.each(transports)("reflection over %s", (_, transport) => {
         service: [
           { name: "flowgate.v1.AuthService" },
           { name: "flowgate.v1.FlowsService" },
+          { name: "gatewaytest.v1.ThingsService" },
           { name: "grpc.health.v1.Health" },
           { name: "grpc.reflection.v1.ServerReflection" },
           { name: "grpc.reflection.v1alpha.ServerReflection" },
-          { name: "gatewaytest.v1.ThingsService" },
         ],
       },
     });

@@ -2,7 +2,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import type { GatewayResponse } from "../../http/response.ts";
 import type { Transcoder } from "../../protocols/rest/transcoder.ts";
 import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
-import { NodeGatewayRequest, type NodeRequest, type NodeResponse } from "./request.ts";
+import { NodeGatewayRequest, type NodeRequest, type NodeResponse, type ResponseOfNode } from "./request.ts";
 import { sendResponse } from "./send-response.ts";
 
 /** The options of createNodeHandler. `contextValues` receives the request of Node. */
@@ -25,7 +25,8 @@ export function createNodeHandler(options: NodeHandlerOptions): NodeHandler {
   const { contextValues } = options;
   const passes = options.unknownPath === "pass";
 
-  const handle = (request: NodeRequest, response: NodeResponse, next?: () => void): void => {
+  const handle = (request: NodeRequest, nodeResponse: NodeResponse, next?: () => void): void => {
+    const response = nodeResponse as ResponseOfNode;
     const matched = match(request.method ?? "", request.url ?? "");
     if (passes && next !== undefined && !matched.isKnownPath) {
       next();
@@ -48,7 +49,7 @@ class HandlerRequest extends NodeGatewayRequest {
   readonly #request: NodeRequest & { readonly originalUrl?: string };
   readonly #contextValues: NodeHandlerOptions["contextValues"];
 
-  constructor(request: NodeRequest, response: NodeResponse, contextValues: NodeHandlerOptions["contextValues"]) {
+  constructor(request: NodeRequest, response: ResponseOfNode, contextValues: NodeHandlerOptions["contextValues"]) {
     super(request, response, request.url ?? "");
     this.#request = request;
     this.#contextValues = contextValues;

@@ -1,5 +1,5 @@
 import type { ContextValues } from "@connectrpc/connect";
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { GatewayRequest } from "../../http/request.ts";
 import { bodyAlreadyRead } from "../body-errors.ts";
@@ -9,8 +9,22 @@ import { isDestroyed } from "./send-stream.ts";
 /** A request of HTTP/1.1, or of the HTTP/2 compatibility API. */
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 
-/** The response to a `NodeRequest`. */
-export type NodeResponse = ServerResponse | Http2ServerResponse;
+/**
+ * The response to a `NodeRequest`. Node declares `write` and `writeHead` differently for both versions of HTTP. As in Connect's
+ * `NodeServerResponse`, what both accept is declared here, so that a handler can be the `fallback` of Connect's adapter.
+ */
+export type NodeResponse = (Omit<ServerResponse, "write"> | Omit<Http2ServerResponse, "write">) & {
+  write(chunk: string | Uint8Array, callback?: (error: Error | null | undefined) => void): boolean;
+  write(
+    chunk: string | Uint8Array,
+    encoding: BufferEncoding,
+    callback?: (error: Error | null | undefined) => void,
+  ): boolean;
+  writeHead(status: number, headers?: OutgoingHttpHeaders): unknown;
+};
+
+/** A `NodeResponse` by the types of Node. */
+export type ResponseOfNode = ServerResponse | Http2ServerResponse;
 
 /** A class, since one is created for each request: methods on the prototype need no closures. */
 export abstract class NodeGatewayRequest implements GatewayRequest {
@@ -18,9 +32,9 @@ export abstract class NodeGatewayRequest implements GatewayRequest {
   readonly target: string;
   readonly headers: IncomingHttpHeaders;
   readonly #request: NodeRequest;
-  readonly #response: NodeResponse;
+  readonly #response: ResponseOfNode;
 
-  constructor(request: NodeRequest, response: NodeResponse, target: string) {
+  constructor(request: NodeRequest, response: ResponseOfNode, target: string) {
     this.httpMethod = request.method ?? "";
     this.target = target;
     this.headers = request.headers;

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { GatewayResponse } from "../../http/response.ts";
 import { addVary } from "../../http/vary.ts";
 import { setContentLength } from "../content-length.ts";
-import type { NodeRequest, NodeResponse } from "./request.ts";
+import type { NodeRequest, ResponseOfNode } from "./request.ts";
 import { sendStream } from "./send-stream.ts";
 
 /**
@@ -12,7 +12,7 @@ import { sendStream } from "./send-stream.ts";
 export function sendResponse(
   result: GatewayResponse,
   request: NodeRequest,
-  response: NodeResponse,
+  response: ResponseOfNode,
   earlierHeaders: OutgoingHttpHeaders,
 ): Promise<void> | undefined {
   const { status, headers, body } = result;

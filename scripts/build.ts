@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { bundleService, writeBundle } from "./bundle.ts";
 import { workspaces } from "./workspaces.ts";
 
@@ -32,11 +32,15 @@ async function writePackage(folder: string): Promise<void> {
     ...manifest
   } = JSON.parse(await readFile(join(folder, "package.json"), "utf8")) as Manifest;
   const compiled = Object.entries(exports).map(([entry, source]) => {
+    if (!source.endsWith(".ts")) {
+      return [entry, source];
+    }
     const file = source.replace(/\.ts$/, "");
     return [entry, { types: `${file}.d.ts`, default: `${file}.js` }];
   });
   const published = {
     ...manifest,
+    ...(await readOrigin(folder)),
     ...(bin && { bin: mapValues(bin, compiledFile) }),
     ...(imports && {
       imports: mapValues(imports, (files) => mapValues(files, compiledFile)),
@@ -51,6 +55,15 @@ async function writePackage(folder: string): Promise<void> {
   }
 }
 
+/** Where the package comes from: by the manifest of the service, the only one that states it. */
+async function readOrigin(folder: string): Promise<object> {
+  const { author, homepage, bugs, repository } = JSON.parse(
+    await readFile(join(root, "package.json"), "utf8"),
+  ) as Origin;
+  const directory = relative(root, folder);
+  return { author, homepage, bugs, repository: { ...repository, directory } };
+}
+
 function compiledFile(source: string): string {
   return source.replace(/\.ts$/, ".js");
 }
@@ -58,6 +71,13 @@ function compiledFile(source: string): string {
 function mapValues<T, U>(object: Readonly<Record<string, T>>, map: (value: T) => U): Record<string, U> {
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value)]));
 }
+
+type Origin = {
+  readonly author: string;
+  readonly homepage: string;
+  readonly bugs: string;
+  readonly repository: { readonly type: "git"; readonly url: string };
+};
 
 type Manifest = {
   readonly private: true;

@@ -189,6 +189,30 @@ describe("a slow client:", () => {
     },
   );
 
+  // A short body is drained, so that the connection can be reused. The bytes of it reset Node's own timers.
+  test("sends the rest of its body byte by byte after an early response is disconnected", async () => {
+    const early = serving((exchange) => exchange.send(okResponse("hello")));
+    await using limited = await listen({ idleTimeoutMs: 100, headersTimeoutMs: 100 }, early);
+    await using unlimited = await listen({}, early);
+    using one = await openRaw(limited.port);
+    using other = await openRaw(unlimited.port);
+    for (const raw of [one, other]) {
+      raw.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n");
+      await raw.until(hello);
+    }
+    using _one = drip(one, () => "x");
+    let missing = 60_000;
+    using others = drip(other, () => {
+      missing -= 1;
+      return "x";
+    });
+    await one.closed();
+    expect(limited.reached).toEqual(["idleTimeoutMs"]);
+    others[Symbol.dispose]();
+    other.write("x".repeat(missing) + getHead);
+    await other.until(/hello.*hello/s);
+  });
+
   // Node's own timers are reset by empty lines, which a server has to ignore.
   test("sends empty lines between its requests is disconnected", async () => {
     await using limited = await listen({ idleTimeoutMs: 100, headersTimeoutMs: 100 });

@@ -4,6 +4,7 @@ import {
   errorCode,
   flag,
   frame,
+  framesIn,
   get,
   headerBlock,
   openRaw2,
@@ -119,6 +120,8 @@ const slow: Readonly<Record<string, Flood>> = {
 };
 
 export const floods: Readonly<Record<string, Flood>> = { ...fast, ...slow };
+export const fastFloods: readonly string[] = Object.keys(fast);
+export const slowFloods: readonly string[] = Object.keys(slow);
 
 export type FloodOutcome = {
   readonly bytes: number;
@@ -150,7 +153,7 @@ export async function flood(
   return {
     bytes: socket.bytesWritten,
     endedAfterMs: isEnded() ? elapsedMs() : undefined,
-    response: raw.received().slice(0, 100),
+    response: raw.received().slice(0, 400),
   };
 }
 
@@ -163,8 +166,7 @@ async function untilDrained(socket: Socket): Promise<void> {
   socket.off("drain", done).off("close", done);
 }
 
-/** A blocked stream of HTTP/2 is reset, while its connection stays. */
+/** A blocked stream of HTTP/2 is reset, while its connection stays. Another one may have been served before. */
 function hasResetStream(raw: RawConnection): boolean {
-  const reset = frame(type.rstStream, 0, 1).subarray(3).toString("latin1");
-  return raw.received().includes(`\0\0\x04${reset}`);
+  return framesIn(raw.received()).some((frame) => frame.type === type.rstStream);
 }

@@ -3,12 +3,12 @@ import { isBuiltin } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import http from "node:http";
 import { type OutputChunk, type Plugin, rolldown } from "rolldown";
-import { programs } from "../src/program-file.ts";
+import { programs } from "../src/base/program-file.ts";
 
 const root = resolve(import.meta.dirname, "..");
 
 /** The command line, the library, and what the single-file executable loads from the files that it unpacks. */
-const entries = ["cli/main", "index", "gateway", "cli/service/copy-store", "store/migrate", "store/open-store"];
+const entries = ["cli/main", "index", "app/gateway", "cli/service/copy-store", "store/migrate", "store/open-store"];
 
 export type Bundle = {
   readonly files: readonly { readonly path: string; readonly code: string }[];
@@ -32,8 +32,8 @@ export async function bundleService(): Promise<Bundle> {
     // The path of each module is in a comment before its code.
     experimental: { attachDebugInfo: "simple" },
   });
-  // The common modules are next to index.js, as program-file.ts requires.
-  const names = { entryFileNames: "[name].js", chunkFileNames: "[name].js" };
+  // The common modules are in the folder of program-file.ts, as it requires.
+  const names = { entryFileNames: "[name].js", chunkFileNames: "base/[name].js" };
   const { output } = await bundle.generate({ format: "es", ...names, comments: { legal: true, jsdoc: false } });
   const chunks = output.filter((file) => file.type === "chunk");
   const imported = chunks.flatMap(({ imports, dynamicImports }) => [...imports, ...dynamicImports]);

@@ -1,5 +1,5 @@
 // Running a gateway
-export { openGateway, type Gateway, type GatewayOptions } from "./gateway.ts";
+export { openGateway, type Gateway, type GatewayOptions } from "./app/gateway.ts";
 export { OptionsError, parseOptions, type Options, type OptionsInput } from "./options/parse.ts";
 
 // A store that is opened by the program, and its types

@@ -2,8 +2,8 @@ import type { Logger } from "pino";
 import type { Configuration } from "../flows/configuration.ts";
 import { FlowgateError } from "../errors.ts";
 import { type FlowsDocument, parseDocument } from "../flows/document.ts";
-import { programFile } from "../program-file.ts";
-import { type Caller, createSharedThreads, type TimeLimit } from "../shared-threads.ts";
+import { programFile } from "../base/program-file.ts";
+import { type Caller, createSharedThreads, type TimeLimit } from "../base/shared-threads.ts";
 import type {
   AnalysisCall,
   AnalysisData,

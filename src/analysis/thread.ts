@@ -9,7 +9,7 @@ import { FlowgateError } from "../errors.ts";
 import { Budget } from "../flows/budget.ts";
 import type { Configuration } from "../flows/configuration.ts";
 import { parseDocument } from "../flows/document.ts";
-import { serveThread } from "../thread.ts";
+import { serveThread } from "../base/thread.ts";
 import { analyzeDiff, analyzeMerge, analyzePlan, analyzeValidity } from "./analyze.ts";
 import type {
   AnalysisCall,

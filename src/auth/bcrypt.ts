@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import { programFile } from "../program-file.ts";
+import { programFile } from "../base/program-file.ts";
 import type { BcryptResult, BcryptRequest } from "./bcrypt-worker.ts";
 
 export type BcryptHash = { readonly kind: "bcrypt"; readonly text: string };

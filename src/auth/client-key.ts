@@ -1,5 +1,5 @@
 import { isIPv6 } from "node:net";
-import { ipv6Groups, mappedIPv4 } from "../ipv6.ts";
+import { ipv6Groups, mappedIPv4 } from "../base/addresses.ts";
 
 /** Where a client connects from: over TCP, over the Unix socket, or as the flow runtime of this service. */
 export type ClientKind = "network" | "socket" | "runtime";

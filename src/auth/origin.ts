@@ -1,5 +1,5 @@
 import type { HandlerContext } from "@connectrpc/connect";
-import type { Caller } from "../shared-threads.ts";
+import type { Caller } from "../base/shared-threads.ts";
 import type { Origin } from "../store/origin.ts";
 import { clientKeyOf } from "./client-key.ts";
 import { peerKey, principalKey } from "./principal.ts";

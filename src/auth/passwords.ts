@@ -1,7 +1,7 @@
 import { type Argon2idHash, hashArgon2id, parseArgon2id, verifyArgon2id } from "./argon2id.ts";
 import type { FlowgateError } from "../errors.ts";
 import { type BcryptHash, parseBcrypt, verifyBcrypt } from "./bcrypt.ts";
-import { createFairQueue } from "../fair-queue.ts";
+import { createFairQueue } from "../base/fair-queue.ts";
 import { tokenError } from "./token-error.ts";
 
 export type PasswordHash = Argon2idHash | BcryptHash;

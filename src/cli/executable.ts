@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getAsset } from "node:sea";
-import type * as gateway from "../gateway.ts";
+import type * as gateway from "../app/gateway.ts";
 import type * as copying from "./service/copy-store.ts";
 import { launchArgument } from "../runtime/launch.ts";
 import { runCommandLine } from "./run.ts";
@@ -20,7 +20,7 @@ if (firstArgument === launchArgument && program !== undefined && isConfined()) {
     version: () => (JSON.parse(getAsset("package.json", "utf8")) as { version: string }).version,
     async openGateway(options) {
       const folder = unpackProgram(options.dataDir);
-      const { openGateway } = load(join(folder, "dist/src/gateway.js")) as typeof gateway;
+      const { openGateway } = load(join(folder, "dist/src/app/gateway.js")) as typeof gateway;
       const opened = await openGateway(options);
       // Only now is the data directory locked, so that no other service runs from one of these folders.
       removeOtherPrograms(folder);

@@ -15,7 +15,7 @@ await runCommandLine({
     return (JSON.parse(manifest) as { version: string }).version;
   },
   async openGateway(options) {
-    const { openGateway } = await import("../gateway.ts");
+    const { openGateway } = await import("../app/gateway.ts");
     const gateway = await openGateway(options);
     // Most of what is allocated while the flows start is long-lived too.
     setTimeout(release, 5_000).unref();

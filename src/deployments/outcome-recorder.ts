@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { handsOverAfter, ofSelf, runnersOf } from "../replicas/runs.ts";
+import { handsOverAfter, ofSelf, runnersOf } from "../runtime/replicas/runs.ts";
 import { outcomeMessage } from "../runtime/outcome-message.ts";
 import type { DeploymentResult, RevisionResult, Runtime } from "../runtime/runtime.ts";
 import type { Cluster, Replica } from "../store/cluster.ts";

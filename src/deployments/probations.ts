@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { DeploymentType } from "../flows/configuration.ts";
-import { handsOverAfter, ofSelf } from "../replicas/runs.ts";
+import { handsOverAfter, ofSelf } from "../runtime/replicas/runs.ts";
 import { deploymentBudgetMs } from "../runtime/deployment.ts";
 import type { DeploymentResult, Runtime, WaitOptions } from "../runtime/runtime.ts";
 import type { Cluster } from "../store/cluster.ts";

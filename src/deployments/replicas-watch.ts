@@ -1,4 +1,4 @@
-import { combineRuns } from "../replicas/runs.ts";
+import { combineRuns } from "../runtime/replicas/runs.ts";
 import type { Cluster } from "../store/cluster.ts";
 import type { Revision } from "../store/revision.ts";
 import { type ProbationWatch, openWatch, type Watched } from "./probation-watch.ts";

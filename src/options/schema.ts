@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import * as z from "zod";
-import { isLoopback } from "../loopback.ts";
+import { isLoopback } from "../base/addresses.ts";
 import { parseSubnet } from "../server/trusted-proxies.ts";
 import { adminAuth } from "./admin-auth.ts";
 import { cors } from "./cors.ts";

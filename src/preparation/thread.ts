@@ -9,7 +9,7 @@ import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from ".
 import { maxDepth } from "../server/max-depth.ts";
 import { assertDecodable } from "../server/memory/decoding-limit.ts";
 import { createProtoDecoder } from "../server/rpc/decode.ts";
-import { serveThread } from "../thread.ts";
+import { serveThread } from "../base/thread.ts";
 import type { EncodedRequest } from "@flowgate/gateway";
 import { createJsonCodec } from "@flowgate/gateway/server";
 import { createReachableRegistry } from "@flowgate/gateway";

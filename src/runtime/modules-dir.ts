@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join, relative } from "node:path";
-import { makeDirectory } from "../make-directory.ts";
+import { makeDirectory } from "../base/directories.ts";
 import type { CompleteOptions } from "./options.ts";
 
 /** The name of the folder of added modules in the data directory. Flows can read it, and never write it. */

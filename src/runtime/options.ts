@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { programFile } from "../program-file.ts";
+import { programFile } from "../base/program-file.ts";
 import type { Revision } from "../store/revision.ts";
 import type { BackoffLimits } from "./backoff.ts";
 import type { Fence } from "./fence.ts";

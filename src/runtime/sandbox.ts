@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { programFolder } from "../program-file.ts";
+import { programFolder } from "../base/program-file.ts";
 import type { SandboxPermissions } from "./options.ts";
 
 export const passedVariables: readonly string[] = [

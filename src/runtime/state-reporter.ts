@@ -1,6 +1,6 @@
 import { type Context, ROOT_CONTEXT } from "@opentelemetry/api";
 import { formatTraceparent } from "../telemetry/trace.ts";
-import { createListeners } from "../listeners.ts";
+import { createListeners } from "../base/listeners.ts";
 import type { CompleteOptions } from "./options.ts";
 import type { RuntimeState } from "./runtime.ts";
 

@@ -1,5 +1,5 @@
 import { ROOT_CONTEXT } from "@opentelemetry/api";
-import { createListeners } from "../listeners.ts";
+import { createListeners } from "../base/listeners.ts";
 import { logBoundary, withLauncher } from "./boundary.ts";
 import {
   createWaiter,

@@ -1,7 +1,7 @@
 import { chmodSync, realpathSync } from "node:fs";
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { makeDirectory } from "../make-directory.ts";
+import { makeDirectory } from "../base/directories.ts";
 import type { CompleteOptions } from "./options.ts";
 
 /** Creates the runtime's directory if it is missing, makes it private to its owner, and returns its real path. */

@@ -1,7 +1,7 @@
 import { hkdfSync, randomBytes } from "node:crypto";
 import { link, open, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { makeDirectory } from "../make-directory.ts";
+import { makeDirectory } from "../base/directories.ts";
 
 const keyBytes = 32;
 const keyFile = "credential.key";

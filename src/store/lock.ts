@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { makeDirectory } from "../make-directory.ts";
+import { makeDirectory } from "../base/directories.ts";
 import { SQLITE_BUSY, sqliteCode } from "./sqlite-error.ts";
 
 /**

@@ -44,7 +44,7 @@ test.each([
     .map(([, path = ""]) => path)
     .filter((path) => !path.startsWith("cli/"));
   expect(stderr).toMatch(/^src\/cli\/run\.ts$/m);
-  expect(loaded.filter((path) => path !== "loopback.ts")).toEqual([]);
+  expect(loaded.filter((path) => path !== "base/addresses.ts")).toEqual([]);
   expect(stderr).not.toMatch(/^src\/cli\/service\/(?!flags|settings)/m);
 });
 

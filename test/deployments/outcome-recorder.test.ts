@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { openOutcomeRecorder } from "../../src/deployments/outcome-recorder.ts";
-import { createListeners } from "../../src/listeners.ts";
+import { createListeners } from "../../src/base/listeners.ts";
 import type { RevisionResult } from "../../src/runtime/runtime.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
-import { createMemoryCluster } from "../replicas/memory-cluster.ts";
-import { run, status } from "../replicas/statuses.ts";
+import { createMemoryCluster } from "../runtime/replicas/memory-cluster.ts";
+import { run, status } from "../runtime/replicas/statuses.ts";
 import { createFolder, draft } from "../store/builders.ts";
 
 test("records a failure of one of several replicas at once, and that flows run when they do on all", async () => {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { ProbationVerdict, Watched } from "../../src/deployments/probation-watch.ts";
 import { watchReplicas } from "../../src/deployments/replicas-watch.ts";
-import { createListeners } from "../../src/listeners.ts";
+import { createListeners } from "../../src/base/listeners.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
-import { createMemoryCluster } from "../replicas/memory-cluster.ts";
-import { run, status } from "../replicas/statuses.ts";
+import { createMemoryCluster } from "../runtime/replicas/memory-cluster.ts";
+import { run, status } from "../runtime/replicas/statuses.ts";
 import { revision } from "../runtime/builders.ts";
 
 const longMs = 600_000;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { openGateway } from "../../src/gateway.ts";
+import { openGateway } from "../../src/app/gateway.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { openRaw } from "../server/raw-connection.ts";
 import { deploy } from "./deploy.ts";

@@ -149,7 +149,7 @@ test("does not run the runtime program without the permission model", async () =
 
 test("repairs its unpacked files, and removes those of other versions", async () => {
   const folder = await programFolder();
-  await truncate(join(folder, "dist/src/gateway.js"), 10);
+  await truncate(join(folder, "dist/src/app/gateway.js"), 10);
   await writeFile(join(folder, "dist/src/runtime/child/main.js"), "throw new Error('changed')");
   const old = join(dataDir, "program/older");
   await mkdir(old);

@@ -5,7 +5,7 @@ import { followRevisions } from "../../src/runtime/follow-revisions.ts";
 import { openSqliteStore } from "../../src/store/sqlite/open-store.ts";
 import type { RevisionEvent } from "../../src/store/flow-store.ts";
 import type { Revision } from "../../src/store/revision.ts";
-import { createListeners } from "../../src/listeners.ts";
+import { createListeners } from "../../src/base/listeners.ts";
 import { createFolder, draft } from "../store/builders.ts";
 import { revision } from "./builders.ts";
 

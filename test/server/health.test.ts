@@ -27,7 +27,7 @@ import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
-import { openGateway } from "../../src/gateway.ts";
+import { openGateway } from "../../src/app/gateway.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
 import type { Route } from "../../src/server/pipeline/request-context.ts";

@@ -28,7 +28,7 @@ import {
 } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { ThingsService } from "../../packages/gateway/test/gen/gatewaytest/v1/things_pb.ts";
-import { openGateway } from "../../src/gateway.ts";
+import { openGateway } from "../../src/app/gateway.ts";
 import { type OptionsInput, parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createLog } from "../../src/server/log.ts";

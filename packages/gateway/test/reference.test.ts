@@ -8,10 +8,10 @@ const document = (await Promise.all(["docs/reference.md", "docs/openapi.md"].map
 
 test("the reference has a row for every option, and for no other", async () => {
   const sources: [heading: string, file: string, type: string][] = [
-    ["TranscoderOptions", "src/transcoder/options.ts", "TranscoderOptions"],
+    ["TranscoderOptions", "src/options/options.ts", "TranscoderOptions"],
     ["AdapterOptions", "src/adapters/adapter.ts", "AdapterOptions"],
     ["FetchHandlerOptions", "src/adapters/fetch/handler.ts", "FetchHandlerOptions"],
-    ["CompressionOptions", "src/response/compressor.ts", "CompressionOptions"],
+    ["CompressionOptions", "src/protocols/rest/response/compressor.ts", "CompressionOptions"],
     ["CorsOptions", "src/http/cors.ts", "CorsOptions"],
     ["OpenApiOptions", "src/openapi/openapi.ts", "OpenApiOptions"],
     ["Parameters", "src/plugin/parameters.ts", "Parameters"],

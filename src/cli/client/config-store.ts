@@ -24,7 +24,7 @@ export type ConfigChange = { readonly path: readonly string[]; readonly value: u
 export async function changeClientConfig(environment: Environment, changes: readonly ConfigChange[]): Promise<void> {
   const path = clientConfigPath(environment);
   try {
-    const { makeDirectory } = await import("../../make-directory.ts");
+    const { makeDirectory } = await import("../../base/directories.ts");
     makeDirectory(dirname(path));
     await using _ = await lock(path);
     await change(path, changes);

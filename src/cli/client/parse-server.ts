@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { isLoopback } from "../../loopback.ts";
+import { isLoopback } from "../../base/addresses.ts";
 import { CliFailure } from "../failure.ts";
 import type { Connection } from "./connection.ts";
 

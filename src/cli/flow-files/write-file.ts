@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { chmod, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { makeDirectory } from "../../make-directory.ts";
+import { makeDirectory } from "../../base/directories.ts";
 import { CliFailure } from "../failure.ts";
 import { readBoundedFile } from "./read-file.ts";
 

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
-import { createPolledWatch, type PolledWatch } from "../../polled-watch.ts";
+import { createPolledWatch, type PolledWatch } from "../../base/polled-watch.ts";
 
 /** Watches the content of a file. */
 export async function createFileWatch(path: string, pollIntervalMs?: number): Promise<PolledWatch> {

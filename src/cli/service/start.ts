@@ -1,5 +1,5 @@
 import type { Options } from "../../options/parse.ts";
-import type { PolledWatch } from "../../polled-watch.ts";
+import type { PolledWatch } from "../../base/polled-watch.ts";
 import { explainStartFailure } from "./start-failure.ts";
 import { untilSignal } from "./until-signal.ts";
 

@@ -3,7 +3,7 @@ import { readFileSync, readdirSync, realpathSync, renameSync, rmSync, writeFileS
 import { basename, dirname, join } from "node:path";
 import { getAsset, getRawAsset } from "node:sea";
 import { zstdDecompressSync } from "node:zlib";
-import { makeDirectory } from "../../make-directory.ts";
+import { makeDirectory } from "../../base/directories.ts";
 
 /** A file contained in the executable. */
 export type PackedFile = {

@@ -1,7 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import type { SecureContextOptions } from "node:tls";
 import type { Logger } from "pino";
-import { createPolledWatch } from "../../polled-watch.ts";
+import { createPolledWatch } from "../../base/polled-watch.ts";
 import {
   CertificateError,
   type CertificateFiles,

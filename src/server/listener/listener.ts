@@ -1,6 +1,6 @@
 import type http from "node:http";
 import type { AddressInfo, Server, Socket } from "node:net";
-import { addressOf, listen } from "../../listen.ts";
+import { addressOf, listen } from "../../base/listen.ts";
 import type { ExchangeHandler } from "./exchange.ts";
 import { createHttp1 } from "./http1.ts";
 import { createHttp2 } from "./http2.ts";

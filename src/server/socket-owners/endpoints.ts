@@ -1,6 +1,6 @@
 import { isIPv4, type Socket } from "node:net";
 import { endianness } from "node:os";
-import { ipv6Groups } from "../../ipv6.ts";
+import { ipv6Groups } from "../../base/addresses.ts";
 
 /**
  * The addresses of a connection from the view of its other end, as in `/proc/net/tcp` and `/proc/net/tcp6`: local and remote

@@ -1,5 +1,5 @@
 import { networkInterfaces } from "node:os";
-import { isLoopback } from "../../loopback.ts";
+import { isLoopback } from "../../base/addresses.ts";
 import { plainOf } from "./endpoints.ts";
 import { ignoreSystemError } from "./ignore-system-error.ts";
 

@@ -15,7 +15,7 @@ import { keepCredentials } from "../../deployments/kept-credentials.ts";
 import { outcomes } from "../../deployments/revision-message.ts";
 import type { SubmittedCredentials } from "../../flows/credentials.ts";
 import type { RuntimeView } from "../../flows/plan/plan.ts";
-import { resultOf } from "../../replicas/runs.ts";
+import { resultOf } from "../../runtime/replicas/runs.ts";
 import type { Runtime } from "../../runtime/runtime.ts";
 import type { Cluster } from "../../store/cluster.ts";
 import { versionMismatch } from "../../store/errors.ts";

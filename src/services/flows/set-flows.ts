@@ -5,7 +5,7 @@ import type { Change } from "../../deployments/change.ts";
 import type { CredentialSets, CurrentCredentials } from "../../flows/configuration.ts";
 import { type Decrypt, mergeCredentials } from "../../flows/credentials.ts";
 import type { FlowsRequest, PreparedDeployment } from "../../flows/prepare.ts";
-import type { Caller } from "../../shared-threads.ts";
+import type { Caller } from "../../base/shared-threads.ts";
 
 /**
  * Validates a request and merges its credentials into the current ones, as `prepareDeployment` does. It may also throw

@@ -1,4 +1,4 @@
-import { createListeners } from "../../listeners.ts";
+import { createListeners } from "../../base/listeners.ts";
 import type { FlowStore, RevisionEvent } from "../flow-store.ts";
 import type { Revision } from "../revision.ts";
 import { type ChangeCounts, type Changes, readCounts } from "./changes.ts";

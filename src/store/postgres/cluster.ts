@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { createListeners } from "../../listeners.ts";
+import { createListeners } from "../../base/listeners.ts";
 import type { Cluster, Replica, ReplicaStatus } from "../cluster.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";

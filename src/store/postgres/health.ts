@@ -1,4 +1,4 @@
-import { createListeners } from "../../listeners.ts";
+import { createListeners } from "../../base/listeners.ts";
 import type { Store, StoreHealth } from "../store.ts";
 
 export interface Health extends Pick<Store, "health" | "onHealthChange"> {

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
-import { isLoopback } from "../../loopback.ts";
+import { isLoopback } from "../../base/addresses.ts";
 import type { Endpoint } from "../store.ts";
 import { type AuthMethod, type ServerConfig, authMethods } from "./authentication.ts";
 

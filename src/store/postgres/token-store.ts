@@ -1,4 +1,4 @@
-import { createListeners } from "../../listeners.ts";
+import { createListeners } from "../../base/listeners.ts";
 import { toListedToken, tokenColumns, toToken, toTokenRow } from "../token-row.ts";
 import { assertBelow, type NamedTokenCounts, type TokenSelector, type TokenStore } from "../token-store.ts";
 import { appendAudit, lockAudit } from "./audit-log.ts";

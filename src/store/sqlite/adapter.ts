@@ -1,6 +1,6 @@
 import { realpath } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { makeDirectory } from "../../make-directory.ts";
+import { makeDirectory } from "../../base/directories.ts";
 import type { StoreAdapter } from "../adapter.ts";
 import { lockDataDir } from "../lock.ts";
 import { backupStore, restoreStore } from "./backup.ts";

@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { makeDirectory } from "../../make-directory.ts";
+import { makeDirectory } from "../../base/directories.ts";
 import { connect, fullSync } from "./connect.ts";
 import { toOpenError } from "../sqlite-error.ts";
 import { reserveLog } from "./reserve-log.ts";

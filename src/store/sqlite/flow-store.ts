@@ -9,7 +9,7 @@ import {
   toRevision,
 } from "../commit-row.ts";
 import { RepeatedRequest, versionMismatch } from "../errors.ts";
-import { createListeners } from "../../listeners.ts";
+import { createListeners } from "../../base/listeners.ts";
 import type { FlowStore, RevisionEvent } from "../flow-store.ts";
 import { pruneInBatches } from "../prune-batches.ts";
 import type { Revision } from "../revision.ts";

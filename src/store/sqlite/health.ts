@@ -1,4 +1,4 @@
-import { createListeners } from "../../listeners.ts";
+import { createListeners } from "../../base/listeners.ts";
 import type { Store, StoreHealth } from "../store.ts";
 import { isInDoubt, SQLITE_BUSY, SQLITE_CONSTRAINT, SQLITE_FULL, sqliteCode } from "../sqlite-error.ts";
 

@@ -1,7 +1,7 @@
 import { FlowgateError } from "../../errors.ts";
-import { programFile } from "../../program-file.ts";
-import { createThread } from "../../thread.ts";
-import { createListeners } from "../../listeners.ts";
+import { programFile } from "../../base/program-file.ts";
+import { createThread } from "../../base/thread.ts";
+import { createListeners } from "../../base/listeners.ts";
 import type { FlowStore } from "../flow-store.ts";
 import type { Store } from "../store.ts";
 import { createAuditStore } from "./audit-store.ts";

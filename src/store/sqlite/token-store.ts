@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Listeners } from "../../listeners.ts";
+import type { Listeners } from "../../base/listeners.ts";
 import { toListedToken, tokenColumns, toToken } from "../token-row.ts";
 import type { TokenStore } from "../token-store.ts";
 import { createStatement } from "./statement.ts";

@@ -1,6 +1,6 @@
 // The thread that writes to the database, since a transaction blocks until it is on the disk.
 import { workerData } from "node:worker_threads";
-import { serveThread } from "../../thread.ts";
+import { serveThread } from "../../base/thread.ts";
 import { isInDoubt, storageFailure } from "../sqlite-error.ts";
 import { auditWrites } from "./audit-writes.ts";
 import { connectThread } from "./connect.ts";

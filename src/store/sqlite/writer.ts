@@ -1,4 +1,4 @@
-import type { Thread } from "../../thread.ts";
+import type { Thread } from "../../base/thread.ts";
 import type { AuditWrites } from "./audit-writes.ts";
 import type { LoginWrites } from "./login-writes.ts";
 import type { RevisionWrites } from "./revision-writes.ts";

@@ -1,0 +1,52 @@
+import type { Logger } from "pino";
+import type { AdminAuth } from "../auth/admin-auth.ts";
+import { type AuditRecorder, openAuditRecorder } from "../auth/audit-recorder.ts";
+import type { Authenticator } from "../auth/authenticator.ts";
+import { createAuthenticator } from "../auth/create-authenticator.ts";
+import { createLimiter } from "../auth/limiter.ts";
+import { openTokenCache } from "../auth/token-cache.ts";
+import { openTokenUses } from "../auth/token-uses.ts";
+import type { Options } from "../options/parse.ts";
+import { createUserReload, type UserReload } from "./reload-users.ts";
+import { permissions } from "../services/routes.ts";
+import { openAuditRetention } from "../store/audit-retention.ts";
+import type { Store } from "../store/store.ts";
+
+export type AuthenticationOptions = {
+  readonly options: Options;
+  readonly log: Logger;
+  readonly store: Store;
+  /** Called when flows guess passwords. */
+  readonly onRuntimeAbuse: (reason: string) => void;
+};
+
+export type Authentication = {
+  readonly audit: AuditRecorder;
+  readonly authenticator: Authenticator;
+  readonly users: UserReload;
+};
+
+/** Opens the authentication, and the recording of its events. Its resources are added to the stack. */
+export function openAuthentication(
+  { options, log, store, onRuntimeAbuse }: AuthenticationOptions,
+  stack: AsyncDisposableStack,
+): Authentication {
+  stack.use(openAuditRetention({ store: store.audit, retentionDays: options.audit.retentionDays, log }));
+  const audit = stack.use(openAuditRecorder({ store: store.audit, log }));
+  const authenticator = createAuthenticator({
+    adminAuth: options.adminAuth,
+    tokens: stack.use(openTokenCache(store.tokens)),
+    uses: stack.use(openTokenUses(store.tokens, log)),
+    audit,
+    permissions,
+    limiter: createLimiter(store.logins, (locked, client, kind) => {
+      log.info({ locked, client, kind }, "too many failed logins: this user or client is locked out temporarily");
+      if (kind === "runtime") {
+        onRuntimeAbuse("flows have tried too many passwords");
+      }
+    }),
+    identities: options.identity?.rules,
+  });
+  const replace = (adminAuth: AdminAuth): void => authenticator.replaceAdminAuth(adminAuth);
+  return { audit, authenticator, users: createUserReload({ options, replace, audit, log }) };
+}

@@ -1,0 +1,164 @@
+import { readFileSync } from "node:fs";
+import { findPackageJSON } from "node:module";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { drain } from "./drain.ts";
+import { loadMetrics, openMetricsPort, watchWithMetrics } from "./metrics.ts";
+import { openRuntimes } from "./runtimes.ts";
+import { type Options, type OptionsInput, parseOptions } from "../options/parse.ts";
+import { reportReplica } from "../runtime/replicas/report.ts";
+import { endLeftovers } from "../runtime/leftover.ts";
+import { createProtectedPorts, protectServers } from "../runtime/protected-ports.ts";
+import type { RuntimeStatus } from "../runtime/runtime.ts";
+import { openCertificates } from "../server/listener/certificates.ts";
+import { createLog } from "../server/log.ts";
+import { openServerOptions } from "./services.ts";
+import { logHealth } from "../store/log-health.ts";
+import { lockDataDir } from "../store/lock.ts";
+import { openStore } from "../store/open-store.ts";
+import type { Endpoint, Store } from "../store/store.ts";
+import { openTracing } from "../telemetry/tracing.ts";
+
+/** A running service. Disposing drains it without a delay, stops the flows and closes the store. */
+export interface Gateway extends AsyncDisposable {
+  /** The base URL of the API. */
+  readonly url: string;
+  /** The URL of the API documentation; undefined without `docs`. */
+  readonly docsUrl: string | undefined;
+  /** The path of the Unix socket that serves the API; undefined if there is none. */
+  readonly socketPath: string | undefined;
+  /** The URL of the metrics; undefined without `metrics.port`. */
+  readonly metricsUrl: string | undefined;
+  runtimeStatus(): RuntimeStatus;
+  /**
+   * Reads the certificate files of `tls` now, instead of when a change is detected. The result is logged. Without `tls`, nothing
+   * happens.
+   */
+  reloadCertificates(): Promise<void>;
+  /**
+   * Replaces the users by the `adminAuth` of the options that `read` resolves with, without interrupting flows and calls. Tokens
+   * of unchanged users stay valid. If `read` rejects or the options are invalid, the previous users stay in force. The result
+   * is logged, with the message of an error, and written to the audit log. Other changed options are named in the log.
+   */
+  reloadUsers(read: () => GatewayOptions | Promise<GatewayOptions>): Promise<void>;
+  /**
+   * Shuts down like disposing, but keeps accepting calls for `delayMs` before, while health reports not ready. Defaults
+   * to `drain.delayMs`.
+   */
+  drain(delayMs?: number): Promise<void>;
+}
+
+/** Partial options, or complete ones from `parseOptions`. docs/configuration.md describes them. */
+export type GatewayOptions = (Omit<OptionsInput, "store"> | Omit<Options, "store">) & {
+  /**
+   * A URL, as in the configuration; or a store, which stays open when the gateway is disposed. Flows that are committed
+   * directly to this store are served, but not run: deploy through the gateway.
+   */
+  readonly store?: string | Store | undefined;
+};
+
+/**
+ * Opens the store, starts the runtime and then the server. If a step fails, the previous ones are undone. Resolves when
+ * the server listens; the flows may still be starting, see `GET /readyz`.
+ *
+ * Rejects with an OptionsError that lists each option that is unknown or invalid. `customLog` replaces the log of
+ * `log.level` on stdout.
+ */
+export async function openGateway(partialOptions: GatewayOptions = {}, customLog?: Logger): Promise<Gateway> {
+  const { options, customStore } = readOptions(partialOptions);
+  const log = customLog ?? createLog(options.log);
+  await using stack = new AsyncDisposableStack();
+  const certificates = options.tls && stack.use(await openCertificates(options.tls, log));
+  stack.use(lockDataDir(options.dataDir));
+  const processFile = join(options.dataDir, "runtime-process");
+  await endLeftovers(processFile, log);
+  const version = readVersion();
+  const tracing = stack.use(await openTracing(options.tracing, { version, log }));
+  const store = customStore ?? stack.use(await openStore(options));
+  stack.use(logHealth(store, log));
+  const { cluster } = store;
+  const protectedPorts = createProtectedPorts();
+  // Before the server listens, so that no flow takes them.
+  protectedPorts.add(options.port);
+  protectedPorts.add(options.metrics.port);
+  protectServers(protectedPorts, [...store.endpoints, ...endpointOf(options.tracing?.endpoint)], options.runtime);
+  const runtimes = await openRuntimes({ options, log, store, processFile, protectedPorts }, stack);
+  const { runtime } = runtimes;
+  // Loaded while the runtime process starts, which takes about as long.
+  const { openServer } = await import("../server/app.ts");
+  const metrics = await loadMetrics(version, options);
+  const onRuntimeAbuse = (reason: string): void => runtime.distrust(reason);
+  const components = { options, version, log, store, ...runtimes, tracing, certificates, metrics, onRuntimeAbuse };
+  const { serverOptions, users } = openServerOptions(components, stack);
+  const server = stack.use(await openServer(serverOptions));
+  protectedPorts.add(Number(new URL(server.url).port));
+  if (cluster !== undefined) {
+    const port = server.url.slice(server.url.lastIndexOf(":") + 1);
+    const { mode } = options.runtime;
+    stack.use(reportReplica({ cluster, runtime, store: store.flows, name: `${hostname()}:${port}`, version, mode }));
+  }
+  if (metrics !== undefined) {
+    watchWithMetrics(metrics, { runtime, cluster, server, certificates });
+  }
+  const metricsServer = stack.use(await openMetricsPort(metrics, options, log));
+  const { socketPath } = server;
+  const metricsUrl = metricsServer?.url;
+  if (metricsUrl !== undefined) protectedPorts.add(Number(new URL(metricsUrl).port));
+  const docsUrl = options.docs ? `${server.url}/docs` : undefined;
+  log.info(
+    {
+      version,
+      url: server.url,
+      ...(socketPath !== undefined && { socketPath }),
+      ...(docsUrl !== undefined && { docsUrl }),
+      ...(metricsUrl !== undefined && { metricsUrl }),
+    },
+    "started",
+  );
+  const resources = stack.move();
+  let closed: Promise<void> | undefined;
+  const close = async (delayMs: number): Promise<void> => {
+    await drain({ server, ...runtimes, log, delayMs, graceMs: options.drain.graceMs });
+    await resources.disposeAsync();
+  };
+  return {
+    url: server.url,
+    docsUrl,
+    socketPath,
+    metricsUrl,
+    runtimeStatus: () => runtime.status(),
+    async reloadCertificates() {
+      await certificates?.reload();
+    },
+    reloadUsers: (read) => users.reload(async () => readOptions(await read()).options),
+    drain: (delayMs = options.drain.delayMs) => (closed ??= close(delayMs)),
+    [Symbol.asyncDispose]: () => (closed ??= close(0)),
+  };
+}
+
+/** Separates a store object from the options, whose schema accepts only a URL. */
+function readOptions(input: GatewayOptions): { options: Options; customStore: Store | undefined } {
+  const { store, ...others } = Object(input) as GatewayOptions;
+  return isStore(store)
+    ? { options: parseOptions(others), customStore: store }
+    : { options: parseOptions(input as OptionsInput), customStore: undefined };
+}
+
+function isStore(value: unknown): value is Store {
+  return typeof value === "object" && value !== null && "flows" in value && "tokens" in value && "audit" in value;
+}
+
+/** Where the server of an http or https URL listens. */
+function endpointOf(url: string | undefined): Endpoint[] {
+  if (url === undefined) return [];
+  const { protocol, hostname, port } = new URL(url);
+  const defaultPort = protocol === "https:" ? 443 : 80;
+  return [{ host: hostname.replace(/^\[(.*)\]$/, "$1"), port: port === "" ? defaultPort : Number(port) }];
+}
+
+/** The version of this package. */
+function readVersion(): string {
+  const path = findPackageJSON(import.meta.url);
+  return path === undefined ? "unknown" : (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
+}

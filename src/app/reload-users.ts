@@ -1,0 +1,113 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Logger } from "pino";
+import type { AdminAuth, User } from "../auth/admin-auth.ts";
+import type { AuditRecorder } from "../auth/audit-recorder.ts";
+import { type Options, OptionsError } from "../options/parse.ts";
+import { systemOrigin } from "../store/audit-chain.ts";
+
+export type UserReload = {
+  /** The users and defaults in force. */
+  adminAuth(): AdminAuth | undefined;
+  /**
+   * Replaces `adminAuth` by that of the options that `read` resolves with, and logs which other options have changed and need
+   * a restart. If `read` rejects, the message is logged and nothing changes.
+   */
+  reload(read: () => Promise<Options>): Promise<void>;
+};
+
+export type UserReloadOptions = {
+  /** The options that the service was started with. */
+  readonly options: Options;
+  readonly replace: (adminAuth: AdminAuth) => void;
+  readonly audit: Pick<AuditRecorder, "write">;
+  readonly log: Logger;
+};
+
+export function createUserReload({ options, replace, audit, log }: UserReloadOptions): UserReload {
+  let { adminAuth } = options;
+  let queue: Promise<void> = Promise.resolve();
+
+  function apply(next: Options): void {
+    // The server was set up for clients with or without tokens.
+    const isFixed = adminAuth === undefined || next.adminAuth === undefined;
+    const changed = changedPaths(options, isFixed ? next : { ...next, adminAuth: options.adminAuth });
+    if (changed.length > 0) {
+      log.warn({ options: changed }, "these options have changed, but are read at start only: restart the service");
+    }
+    if (adminAuth === undefined || next.adminAuth === undefined || isDeepStrictEqual(adminAuth, next.adminAuth)) {
+      log.info("the configuration was read again: the users in force are unchanged");
+      return;
+    }
+    const difference = describeDifference(adminAuth, next.adminAuth);
+    replace(next.adminAuth);
+    ({ adminAuth } = next);
+    log.info({ difference }, "changed users are in force");
+    audit.write({ kind: "users_reloaded", origin: systemOrigin, detail: difference.slice(0, maxDetailChars) });
+  }
+
+  async function reload(read: () => Promise<Options>): Promise<void> {
+    let next: Options;
+    try {
+      next = await read();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      log.error({ reason }, "the changed configuration can't be used: the previous users stay in force");
+      const detail = withoutPath(error).slice(0, maxDetailChars);
+      audit.write({ kind: "users_rejected", origin: systemOrigin, detail });
+      return;
+    }
+    apply(next);
+  }
+
+  return {
+    adminAuth: () => adminAuth,
+    // One after another, so that the last one read is in force.
+    reload: (read) => (queue = queue.then(() => reload(read))),
+  };
+}
+
+const maxDetailChars = 1000;
+
+/** The reason for those who can read the audit log, but need not know where the service keeps its files. */
+function withoutPath(error: unknown): string {
+  const problems = [error, error instanceof Error ? error.cause : undefined].find(
+    (each) => each instanceof OptionsError,
+  );
+  return problems?.message ?? "the configuration can't be read: the log has the reason";
+}
+
+/** The paths of the values that differ, such as `limits.inFlight`. Lists are compared as a whole. */
+function changedPaths(before: object, after: object, prefix = ""): string[] {
+  const [old, next] = [new Map(Object.entries(before)), new Map(Object.entries(after))];
+  return [...new Set([...old.keys(), ...next.keys()])].flatMap((key) => {
+    const [from, to]: unknown[] = [old.get(key), next.get(key)];
+    if (isDeepStrictEqual(from, to)) {
+      return [];
+    }
+    return isRecord(from) && isRecord(to) ? changedPaths(from, to, `${prefix}${key}.`) : [`${prefix}${key}`];
+  });
+}
+
+function isRecord(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Names the users that were added, removed or changed, and other keys of `adminAuth`. */
+function describeDifference(before: AdminAuth, after: AdminAuth): string {
+  const { users: oldUsers, ...oldRest } = before;
+  const { users: newUsers, ...newRest } = after;
+  const [old, next] = [byName(oldUsers), byName(newUsers)];
+  const changed = newUsers.filter((user) => old.has(user.username) && !isDeepStrictEqual(old.get(user.username), user));
+  const parts = {
+    added: newUsers.filter(({ username }) => !old.has(username)).map(({ username }) => username),
+    removed: oldUsers.filter(({ username }) => !next.has(username)).map(({ username }) => username),
+    changed: [...changed.map(({ username }) => username), ...changedPaths(oldRest, newRest)],
+  };
+  return Object.entries(parts)
+    .flatMap(([verb, names]) => (names.length === 0 ? [] : [`${verb}: ${names.join(", ")}`]))
+    .join("; ");
+}
+
+function byName(users: readonly User[]): ReadonlyMap<string, User> {
+  return new Map(users.map((user) => [user.username, user]));
+}

@@ -1,0 +1,83 @@
+import { join, resolve } from "node:path";
+import { ROOT_CONTEXT } from "@opentelemetry/api";
+import type { Logger } from "pino";
+import { type OutcomeRecorder, openOutcomeRecorder } from "../deployments/outcome-recorder.ts";
+import { createProbations, type Probations } from "../deployments/probations.ts";
+import { openRetention } from "../deployments/retention.ts";
+import type { Options } from "../options/parse.ts";
+import { createClusterRuntime } from "../runtime/replicas/cluster-runtime.ts";
+import { openRuntimeByMode } from "../runtime/replicas/runtime-by-mode.ts";
+import { followRevisions } from "../runtime/follow-revisions.ts";
+import { modulesDirName } from "../runtime/modules-dir.ts";
+import type { RuntimeOptions } from "../runtime/options.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import type { Retention } from "../store/flow-store.ts";
+import type { Store } from "../store/store.ts";
+import { readTraceparent, traceIds } from "../telemetry/trace.ts";
+
+/** What runs the flows of revisions, and records what becomes of them. */
+export type Runtimes = {
+  readonly runtime: Runtime;
+  /** The runtimes of all replicas. */
+  readonly allRuntimes: Pick<Runtime, "apply" | "release">;
+  readonly outcomes: OutcomeRecorder;
+  readonly probations: Probations;
+};
+
+type RuntimesOptions = Required<Pick<RuntimeOptions, "processFile" | "protectedPorts">> & {
+  readonly options: Options;
+  readonly log: Logger;
+  readonly store: Store;
+};
+
+/** Starts the runtime. Resources are added to the stack. */
+export async function openRuntimes(
+  { options, log, store, processFile, protectedPorts }: RuntimesOptions,
+  stack: AsyncDisposableStack,
+): Promise<Runtimes> {
+  const { cluster } = store;
+  const runtime = stack.use(
+    openRuntimeByMode(
+      {
+        ...options.runtime,
+        modulesDir: options.runtime.modules ? join(options.dataDir, modulesDirName) : undefined,
+        processFile,
+        protectedPorts,
+        hidden: findHidden(options),
+        active: async () => store.flows.active(),
+        log: createRuntimeLog(log),
+        logLevel: options.log.level === "silent" ? "fatal" : options.log.level,
+      },
+      { ...options.runtime, cluster, activeSeq: () => store.flows.active().seq, log },
+    ),
+  );
+  stack.use(followRevisions(store.flows, runtime));
+  const { deadlineMs } = options.runtime;
+  const allRuntimes = cluster === undefined ? runtime : createClusterRuntime({ runtime, cluster, deadlineMs });
+  const followed = { store: store.flows, runtime, cluster, log };
+  const outcomes = stack.use(openOutcomeRecorder(followed));
+  const probations = stack.use(createProbations({ ...followed, deadlineMs, outcomes }));
+  await probations.resume();
+  stack.use(openRetention(store.flows, toRetention(options.history), log));
+  return { runtime, allRuntimes, outcomes, probations };
+}
+
+/** The paths of the service, if isolated flows could see them. */
+function findHidden({ dataDir, tls }: Options): string[] {
+  const files = [process.env["FLOWGATE_CONFIG"], tls?.keyFile];
+  return [dataDir, ...files.flatMap((path) => path || [])].map((path) => resolve(path));
+}
+
+/** Writes the log of the runtime and the flows to the log of the service. `source` marks the lines as untrusted. */
+function createRuntimeLog(log: Logger): RuntimeOptions["log"] {
+  const logs = { runtime: log.child({ source: "runtime" }), flows: log.child({ source: "flows" }) };
+  return ({ level, message, traceparent, ...fields }, source) =>
+    logs[source][level]({ ...fields, ...traceIds(readTraceparent(ROOT_CONTEXT, traceparent)) }, message);
+}
+
+function toRetention({ maxRevisions, maxAgeDays }: Options["history"]): Retention {
+  return {
+    maxCount: maxRevisions,
+    maxAgeMs: maxAgeDays === undefined ? undefined : maxAgeDays * 24 * 60 * 60_000,
+  };
+}

@@ -1,0 +1,176 @@
+import { join } from "node:path";
+import type { HandlerContext } from "@connectrpc/connect";
+import type { Logger } from "pino";
+import { openAnalysis } from "../analysis/analysis.ts";
+import { identifiedMethods } from "../auth/access.ts";
+import { createGate, createPermissionCheck } from "../auth/gate.ts";
+import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
+import { createObservedDeployer } from "../deployments/observed-deployer.ts";
+import type { CurrentCredentials } from "../flows/configuration.ts";
+import type { Decrypt } from "../flows/credentials.ts";
+import { decryptCredentials } from "../flows/encrypted.ts";
+import type { FlowsRequest, PreparedDeployment } from "../flows/prepare.ts";
+import { defaultMemoryMb } from "../base/memory-limit.ts";
+import type { Options } from "../options/parse.ts";
+import type { Runtimes } from "./runtimes.ts";
+import { openPreparation, type Preparation } from "../preparation/preparation.ts";
+import { measureStore } from "./measure-store.ts";
+import { type Authentication, openAuthentication } from "./authentication.ts";
+import { createReadiness } from "./readiness.ts";
+import type { UserReload } from "./reload-users.ts";
+import { accessToServer, browserSafety } from "./access.ts";
+import type { ServerOptions } from "../server/options.ts";
+import type { Certificates } from "../server/listener/certificates.ts";
+import { requestKey } from "../server/pipeline/request-context.ts";
+import { catchUpInterceptor } from "../services/catch-up.ts";
+import { auditService } from "../services/audit.ts";
+import { authService } from "../services/auth.ts";
+import { flowsService } from "../services/flows/service.ts";
+import { accessRules, createRoutes } from "../services/routes.ts";
+import { revisionsService } from "../services/revisions/service.ts";
+import { runtimeService } from "../services/runtime.ts";
+import { settingsService } from "../services/settings.ts";
+import { tokensService } from "../services/tokens.ts";
+import type { Caller } from "../base/shared-threads.ts";
+import type { Store } from "../store/store.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { type Observer, silentObserver } from "../telemetry/observer.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
+
+export type Components = Runtimes & {
+  readonly options: Options;
+  readonly version: string;
+  readonly log: Logger;
+  readonly store: Store;
+  readonly tracing: Tracing;
+  readonly certificates: Certificates | undefined;
+  readonly metrics: Metrics | undefined;
+  /** Called when flows exceed their share of the API, or guess passwords. */
+  readonly onRuntimeAbuse: (reason: string) => void;
+};
+
+/** Connects the services with the store and the runtime. Resources that the server needs are added to the stack. */
+export function openServerOptions(
+  components: Components,
+  stack: AsyncDisposableStack,
+): { serverOptions: ServerOptions; users: UserReload } {
+  const { options, log, runtime, metrics, certificates, onRuntimeAbuse } = components;
+  const observer = metrics?.observer ?? silentObserver;
+  const store = metrics === undefined ? components.store : measureStore(components.store, metrics.stores);
+  const authentication = openAuthentication({ ...components, store }, stack);
+  const { audit, authenticator, users } = authentication;
+  const memoryMb = options.limits.memoryMb ?? defaultMemoryMb();
+  const serverOptions: ServerOptions = {
+    host: options.host,
+    port: options.port,
+    socket: socketOptions(options),
+    log,
+    gate: createGate(authenticator, accessRules, audit, accessToServer(options.reflection)),
+    identified: identifiedMethods(accessRules),
+    runtimeProcess: { processId: () => runtime.processId(), hasChildren: options.runtime.allow.childProcess },
+    onRuntimeAbuse,
+    interceptors: store.cluster === undefined ? [] : [catchUpInterceptor(store)],
+    deferred: [FlowsService.method.setFlows, FlowsService.method.planFlows],
+    routes: openRoutes({ ...components, ...authentication, store, observer, memoryMb }, stack),
+    ...createReadiness(runtime, store),
+    listener: {
+      closeGraceMs: options.drain.graceMs,
+      onForcedClose: (connections) =>
+        log.warn({ connections }, "draining: connections were closed with calls in flight"),
+    },
+    docs: options.docs,
+    reflection: options.reflection !== "off",
+    limits: { ...options.limits, memoryMb },
+    observer,
+    tracing: components.tracing,
+    metrics:
+      metrics && options.metrics.port === undefined
+        ? { metrics, checkPermission: createPermissionCheck(authenticator, "metrics.read", audit) }
+        : undefined,
+    browserSafety: browserSafety(options, () => users.adminAuth()),
+    cors: options.cors,
+    tls: options.tls && certificates && { certificates, clientCertificate: options.tls.clientCertificate },
+    trustedProxies: options.trustedProxies,
+    identity: options.identity?.source,
+  };
+  return { serverOptions, users };
+}
+
+type ServiceComponents = Components & Authentication & { readonly observer: Observer; readonly memoryMb: number };
+
+/** The services, with the worker threads that they use. */
+function openRoutes(
+  { options, version, log, store, runtime, allRuntimes, outcomes, probations, ...others }: ServiceComponents,
+  stack: AsyncDisposableStack,
+): ServerOptions["routes"] {
+  const { audit, authenticator, observer, memoryMb } = others;
+  const { credentialSecret } = options;
+  const decrypt: Decrypt = (encrypted, types) => decryptCredentials(credentialSecret, encrypted, types);
+  const { analysisMs, deploymentAnalysisMs } = options.limits;
+  const timeLimits = {
+    readLimit: { maxMs: analysisMs, option: "limits.analysisMs" },
+    deploymentLimit: { maxMs: deploymentAnalysisMs, option: "limits.deploymentAnalysisMs" },
+  };
+  const analysis = stack.use(openAnalysis({ log, memoryMb, ...timeLimits }));
+  const deployer = createObservedDeployer({
+    store: store.flows,
+    audit: store.audit,
+    analysis,
+    runtime: allRuntimes,
+    probations,
+    log,
+    observer,
+  });
+  const preparation = stack.use(openPreparation({ credentialSecret, decrypt, log, memoryMb, ...timeLimits }));
+  return createRoutes({
+    auth: authService(authenticator),
+    flows: flowsService({
+      store: store.flows,
+      deployer,
+      prepare: (request, current, context, caller) => prepareReserved(preparation, request, current, context, caller),
+      decrypt,
+      analysis,
+      runtime,
+      cluster: store.cluster,
+    }),
+    revisions: revisionsService({
+      store: store.flows,
+      deployer,
+      outcomes,
+      analysis,
+      maxPinned: options.history.maxRevisions,
+    }),
+    runtime: runtimeService({ store: store.flows, audit, runtime, cluster: store.cluster }),
+    settings: settingsService({ version, runtime, cluster: store.cluster }),
+    tokens: tokensService(authenticator, store.tokens),
+    audit: auditService(store.audit),
+  });
+}
+
+function socketOptions({ socket, dataDir }: Options): ServerOptions["socket"] {
+  // Node has no Unix sockets on Windows.
+  if (socket === false || (socket === undefined && process.platform === "win32")) {
+    return undefined;
+  }
+  return { path: socket ?? join(dataDir, "flowgate.sock"), isRequired: socket !== undefined };
+}
+
+/** Holds the memory of the request until its flows are decoded, also if its client disconnects before. */
+async function prepareReserved(
+  preparation: Preparation,
+  request: FlowsRequest,
+  current: CurrentCredentials,
+  { values }: HandlerContext,
+  caller: Caller,
+): Promise<PreparedDeployment> {
+  const memory = values.get(requestKey)?.memory;
+  const release = memory?.retain();
+  try {
+    const prepared = await preparation.prepare(request, current, caller);
+    const { outcome } = prepared;
+    memory?.decoded(outcome === undefined || outcome instanceof Error ? 0 : outcome.flows.json.length);
+    return prepared;
+  } finally {
+    release?.();
+  }
+}

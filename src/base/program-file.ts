@@ -1,0 +1,21 @@
+import { dirname, extname } from "node:path";
+
+/** The modules that are started in a thread or process of their own. */
+export const programs = [
+  "analysis/thread",
+  "auth/bcrypt-worker",
+  "preparation/thread",
+  "runtime/child/main",
+  "store/sqlite/write-thread",
+] as const;
+
+/** The folder of the program's files: `src`, or `dist/src` of the build. */
+export const programFolder = dirname(import.meta.dirname);
+
+/**
+ * The file of a module: a .ts file of the sources, or a .js file of the build, which bundles this module into a file of the same
+ * folder (scripts/bundle.ts).
+ */
+export function programFile(program: (typeof programs)[number]): URL {
+  return new URL(`../${program}${extname(import.meta.url)}`, import.meta.url);
+}

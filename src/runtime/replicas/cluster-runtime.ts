@@ -1,0 +1,65 @@
+import { createWaiter, deploymentBudgetMs, pending, type Waiter } from "../deployment.ts";
+import type { DeploymentResult, Runtime } from "../runtime.ts";
+import type { Cluster } from "../../store/cluster.ts";
+import { combineRuns, handsOverAfter, isApiOnly, ofSelf, runnersOf } from "./runs.ts";
+
+type ClusterRuntimeOptions = {
+  /** That of this replica. */
+  readonly runtime: Pick<Runtime, "apply">;
+  readonly cluster: Pick<Cluster, "replicas" | "onChange">;
+  /** Time limit of a deployment; longer for very large ones. */
+  readonly deadlineMs: number;
+};
+
+/**
+ * Applies deployments to the runtime of this replica, and waits until all replicas that run flows have dealt with them. The others
+ * apply them by themselves when they read the revision. A reload makes no revision and is awaited on this replica only.
+ */
+export function createClusterRuntime({
+  runtime,
+  cluster,
+  deadlineMs,
+}: ClusterRuntimeOptions): Pick<Runtime, "apply" | "release"> {
+  const waiters = new Set<Waiter>();
+  let isReleased = false;
+
+  /** `own` is more recent than the report of this replica. */
+  function combine(own: DeploymentResult, seq: number): DeploymentResult | undefined {
+    const replicas = cluster.replicas();
+    if (own.outcome === "pending") return isApiOnly(replicas) ? pending : combineRuns(replicas, seq);
+    const others = replicas.filter(({ isSelf }) => !isSelf);
+    if (handsOverAfter(own, replicas, seq)) return combineRuns(others, seq);
+    if (own.outcome !== "running") {
+      return { ...own, message: ofSelf(replicas, own.message ?? own.outcome) };
+    }
+    const result = runnersOf(others).length === 0 ? own : combineRuns(others, seq);
+    return result?.outcome === "running" ? own : result;
+  }
+
+  return {
+    async apply(revision, type, trace, wait) {
+      if (isReleased) return pending;
+      if (type === "reload") return runtime.apply(revision, type, trace, wait);
+      const waiter = createWaiter(deploymentBudgetMs(revision, deadlineMs), wait);
+      waiters.add(waiter);
+      let own = pending;
+      const check = (): void => {
+        const result = combine(own, revision.seq);
+        if (result !== undefined) waiter.resolve(result);
+      };
+      using _ = cluster.onChange(check);
+      check();
+      void runtime.apply(revision, type, trace, wait).then((result) => {
+        own = result;
+        check();
+      });
+      const result = await waiter.result;
+      waiters.delete(waiter);
+      return result;
+    },
+    release() {
+      isReleased = true;
+      for (const waiter of waiters) waiter.resolve(pending);
+    },
+  };
+}

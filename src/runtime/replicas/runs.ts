@@ -1,0 +1,108 @@
+import { isIncomplete, pending, running } from "../deployment.ts";
+import { outcomeMessage } from "../outcome-message.ts";
+import type { DeploymentResult, Runtime } from "../runtime.ts";
+import type { Cluster, Replica, ReplicaRun, ReplicaStatus } from "../../store/cluster.ts";
+import type { Revision } from "../../store/revision.ts";
+
+type Runner = Replica & { readonly run: ReplicaRun };
+
+const idleStates: ReadonlySet<string> = new Set(["standby", "disabled", "stopped"]);
+
+/** Whether a replica in this state of its runtime runs flows, or is going to. */
+function isRunnerState(state: ReplicaStatus["state"]): boolean {
+  return !idleStates.has(state);
+}
+
+/** The replicas that run flows. */
+export function runnersOf(replicas: readonly Replica[]): Runner[] {
+  return replicas.filter((replica): replica is Runner => replica.run !== undefined && isRunnerState(replica.state));
+}
+
+/** Whether none of them will run flows, so that there is nothing to wait for. */
+export function isApiOnly(replicas: readonly Replica[]): boolean {
+  // The list is empty until it is read for the first time.
+  return replicas.length > 0 && replicas.every(({ mode }) => mode === "none");
+}
+
+/** The message with the name of the replica that it is about. */
+function ofReplica({ name }: Pick<ReplicaStatus, "name">, message: string): string {
+  return `${name}: ${message}`;
+}
+
+/** The message with the name of this replica, if it is known. */
+export function ofSelf(replicas: readonly Replica[], message: string): string {
+  const self = replicas.find(({ isSelf }) => isSelf);
+  return self === undefined ? message : ofReplica(self, message);
+}
+
+/**
+ * Whether the lease passes from this replica to another one, which may have what this one lacks for the flows. If all lack
+ * something, it stays where it is.
+ */
+function handsOver({ id, mode, incompleteSeq }: Replica, replicas: readonly Replica[], seq: number): boolean {
+  return (
+    mode === "one" &&
+    incompleteSeq === seq &&
+    replicas.some(
+      (other) => other.id !== id && other.mode === "one" && other.state !== "stopped" && other.incompleteSeq !== seq,
+    )
+  );
+}
+
+/** As `handsOver` for this replica, once the others can read that something is missing here. */
+export function selfHandsOver(replicas: readonly Replica[], seq: number): boolean {
+  const self = replicas.find(({ isSelf }) => isSelf);
+  return self !== undefined && handsOver(self, replicas, seq);
+}
+
+/** As `handsOver` for this replica, with a result that it may not have reported yet. */
+export function handsOverAfter(result: DeploymentResult, replicas: readonly Replica[], seq: number): boolean {
+  const self = replicas.find(({ isSelf }) => isSelf);
+  return self !== undefined && isIncomplete(result) && handsOver({ ...self, incompleteSeq: seq }, replicas, seq);
+}
+
+/**
+ * The result of a revision, or a newer one, on all replicas that run flows: the first failure, or `running` if all of them run
+ * it. Undefined while one has not started it or is handing it over, or if there is none.
+ */
+export function combineRuns(replicas: readonly Replica[], seq: number): DeploymentResult | undefined {
+  const runners = runnersOf(replicas);
+  for (const replica of runners) {
+    const { run } = replica;
+    const hasFailed = run.outcome === "failed" || run.outcome === "crashed";
+    if (run.seq >= seq && hasFailed && !handsOver(replica, replicas, run.seq)) {
+      const { outcome, missingTypes, message } = run;
+      return { outcome, missingTypes, message: ofReplica(replica, message ?? outcome) };
+    }
+  }
+  const allRun = runners.every(({ run }) => run.seq >= seq && run.outcome === "running");
+  return runners.length > 0 && allRun ? running : undefined;
+}
+
+/** What this replica runs; undefined if it does not run flows. */
+export function runOf(
+  runtime: Pick<Runtime, "status" | "lastResult">,
+  active: Pick<Revision, "rev" | "seq">,
+): ReplicaRun | undefined {
+  if (!isRunnerState(runtime.status().state)) return undefined;
+  const last = runtime.lastResult();
+  if (last === undefined) {
+    const { rev, seq } = active;
+    return { rev, seq, outcome: "pending", message: undefined, missingTypes: [] };
+  }
+  const { rev, seq } = last.revision;
+  const { outcome, missingTypes } = last.result;
+  return { rev, seq, outcome, message: outcomeMessage(last.result), missingTypes };
+}
+
+/** Whether the flows of the active revision run now, on all replicas that run flows; `pending` if that is not known yet. */
+export function resultOf(
+  active: Pick<Revision, "rev" | "seq">,
+  runtime: Pick<Runtime, "status" | "lastResult">,
+  cluster: Pick<Cluster, "replicas"> | undefined,
+): DeploymentResult {
+  if (cluster !== undefined) return combineRuns(cluster.replicas(), active.seq) ?? pending;
+  const run = runOf(runtime, active);
+  const isCurrent = run?.seq === active.seq && runtime.status().state !== "starting";
+  return isCurrent ? run : pending;
+}

@@ -1,0 +1,36 @@
+import type { Logger } from "pino";
+import { createDisabledRuntime } from "../disabled-runtime.ts";
+import { withLauncher } from "../boundary.ts";
+import { type RuntimeOptions, completeOptions } from "../options.ts";
+import type { Runtime } from "../runtime.ts";
+import { openRuntime } from "../supervisor.ts";
+import { prepareUserDir } from "../user-dir.ts";
+import type { Cluster, ReplicaStatus } from "../../store/cluster.ts";
+import { openLeaseKeeper } from "./lease-keeper.ts";
+import { openLeasedRuntime } from "./leased-runtime.ts";
+import { selfHandsOver } from "./runs.ts";
+
+type Mode = {
+  readonly mode: ReplicaStatus["mode"];
+  readonly leaseMs: number;
+  /** Undefined: there is no other replica. */
+  readonly cluster: Cluster | undefined;
+  /** The sequence number of the active revision. */
+  readonly activeSeq: () => number;
+  /** The log of the service. */
+  readonly log: Logger;
+};
+
+/** Opens the runtime of this replica according to `runtime.mode`. */
+export function openRuntimeByMode(options: RuntimeOptions, { mode, leaseMs, cluster, activeSeq, log }: Mode): Runtime {
+  if (mode === "none") return createDisabledRuntime(options.log);
+  if (mode === "each" || cluster === undefined) return openRuntime(options);
+  // Now, so that the service does not start without a boundary that is required.
+  const { launcher } = withLauncher(completeOptions({ ...options, dir: prepareUserDir(options.dir) }));
+  return openLeasedRuntime({
+    keeper: openLeaseKeeper({ cluster, leaseMs, yields: () => selfHandsOver(cluster.replicas(), activeSeq()), log }),
+    open: (fence) => openRuntime({ ...options, launcher, fence }),
+    boundary: launcher,
+    log: options.log,
+  });
+}

@@ -1,0 +1,82 @@
+import { pino } from "pino";
+import { expect, test } from "vitest";
+import type { AdminAuth } from "../../src/auth/admin-auth.ts";
+import { type OptionsInput, parseOptions } from "../../src/options/parse.ts";
+import { createUserReload } from "../../src/app/reload-users.ts";
+import { collectEvents } from "../auth/collect-events.ts";
+import { user } from "../e2e/users.ts";
+
+const [ada, bob, eve] = [user("ada", "*"), user("bob", "read"), user("eve", "read")];
+
+function start(input: OptionsInput) {
+  const { audit, events } = collectEvents();
+  const lines: { msg: string; level: number; options?: string[]; reason?: string }[] = [];
+  const replaced: AdminAuth[] = [];
+  const reload = createUserReload({
+    options: parseOptions(input),
+    replace: (adminAuth) => void replaced.push(adminAuth),
+    audit,
+    log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line) as (typeof lines)[number]) }),
+  });
+  const read = (next: OptionsInput) => reload.reload(async () => parseOptions(next));
+  return { reload, read, events, lines, replaced };
+}
+
+test("replaces changed users, and records which", async () => {
+  const { reload, read, events, lines, replaced } = start({ adminAuth: { users: [ada, bob] } });
+  await read({
+    adminAuth: { users: [{ ...ada, permissions: "read" }, eve], default: { permissions: "read" } },
+  });
+  expect(replaced).toEqual([reload.adminAuth()]);
+  expect(reload.adminAuth()).toMatchObject({
+    users: [{ username: "ada", permissions: ["read"] }, { username: "eve" }],
+    default: { permissions: ["read"] },
+  });
+  expect(events).toMatchObject([{ kind: "users_reloaded", detail: "added: eve; removed: bob; changed: ada, default" }]);
+  expect(lines).toMatchObject([{ msg: "changed users are in force", level: 30 }]);
+  expect(JSON.stringify([events, lines])).not.toContain(ada.password);
+});
+
+test("changes nothing if the users are the same, or the options can't be read", async () => {
+  const { reload, read, events, lines, replaced } = start({ adminAuth: { users: [ada] } });
+  await read({ adminAuth: { users: [ada] } });
+  expect([events, lines.map(({ msg }) => msg)]).toEqual([
+    [],
+    ["the configuration was read again: the users in force are unchanged"],
+  ]);
+  const reason = "/etc/flowgate.yaml:3: duplicate key";
+  await reload.reload(async () => {
+    throw new Error(reason);
+  });
+  expect(lines.at(-1)).toMatchObject({ level: 50, reason });
+  await read({ limits: { inFlight: -1 } });
+  expect(events).toMatchObject([
+    { kind: "users_rejected", detail: "the configuration can't be read: the log has the reason" },
+    { kind: "users_rejected", detail: "limits.inFlight: must be a whole number from 0 to 1000000" },
+  ]);
+  expect(replaced).toEqual([]);
+});
+
+test("names other changed options, and adminAuth if it is added or removed", async () => {
+  const { read, lines, replaced } = start({ adminAuth: { users: [ada] }, limits: { inFlight: 5 } });
+  await read({ adminAuth: { users: [bob] }, limits: { inFlight: 6 }, hosts: ["flows.example"] });
+  expect(lines[0]?.options).toEqual(["hosts", "limits.inFlight"]);
+  await read({ limits: { inFlight: 5 } });
+  expect(lines.at(-2)?.options).toEqual(["adminAuth", "reflection"]);
+  expect(replaced).toHaveLength(1);
+
+  const open = start({});
+  await open.read({ adminAuth: { users: [ada] } });
+  expect(open.lines[0]?.options).toEqual(["reflection", "adminAuth"]);
+  expect(open.replaced).toEqual([]);
+});
+
+test("applies concurrent reloads in order", async () => {
+  const { reload, read } = start({ adminAuth: { users: [ada] } });
+  const slow = Promise.withResolvers<OptionsInput>();
+  const first = reload.reload(async () => parseOptions(await slow.promise));
+  const second = read({ adminAuth: { users: [eve] } });
+  slow.resolve({ adminAuth: { users: [bob] } });
+  await Promise.all([first, second]);
+  expect(reload.adminAuth()?.users.map(({ username }) => username)).toEqual(["eve"]);
+});

@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { combineRuns } from "../../../src/runtime/replicas/runs.ts";
+import type { Replica } from "../../../src/store/cluster.ts";
+import { replica, run } from "./statuses.ts";
+
+const failed = run({ outcome: "failed", message: "missing node types: x", missingTypes: ["x"] });
+
+const incomplete = (name: string): Replica =>
+  replica(name, { mode: "one", state: "failed", run: failed, incompleteSeq: 1 });
+const standby = (name: string, incompleteSeq?: number): Replica =>
+  replica(name, { mode: "one", state: "standby", run: undefined, incompleteSeq });
+
+test.each<[string, Replica[], string | undefined]>([
+  ["there is no replica", [], undefined],
+  ["none runs flows", [replica("a", { state: "standby", run: undefined })], undefined],
+  ["all run it", [replica("a"), replica("b", { run: run({ seq: 2 }) })], "running"],
+  ["one runs an earlier revision", [replica("a"), replica("b", { run: run({ seq: 0 }) })], undefined],
+  ["one has failed with an earlier revision", [replica("a"), replica("b", { run: { ...failed, seq: 0 } })], undefined],
+  ["one is starting it", [replica("a"), replica("b", { run: run({ outcome: "pending" }) })], undefined],
+  [
+    "one has failed, another is starting it",
+    [replica("a", { run: run({ outcome: "pending" }) }), replica("b", { run: failed })],
+    "failed",
+  ],
+  ["one has crashed", [replica("a"), replica("b", { run: run({ outcome: "crashed" }) })], "crashed"],
+  ["one hands it over to another", [incomplete("a"), standby("b", undefined)], undefined],
+  ["one lacks a type for it, and so does the other", [incomplete("a"), standby("b", 1)], "failed"],
+  ["one lacks a type for it, and the other did for an earlier one", [incomplete("a"), standby("b", 0)], undefined],
+  ["one lacks a type for it, and the other runs no flows", [incomplete("a"), replica("b", { mode: "none" })], "failed"],
+  ["one lacks a type for it, and each runs the flows", [{ ...incomplete("a"), mode: "each" }, standby("b")], "failed"],
+  ["one that has failed is stopped", [replica("a"), replica("b", { state: "stopped", run: failed })], "running"],
+])("the result of a revision if %s", (_, replicas, outcome) => {
+  expect(combineRuns(replicas, 1)?.outcome).toBe(outcome);
+});
+
+test("a failure names the replica, and the missing types", () => {
+  expect(combineRuns([replica("a"), replica("b", { run: failed })], 1)).toEqual({
+    outcome: "failed",
+    missingTypes: ["x"],
+    message: "b: missing node types: x",
+  });
+});

@@ -1,5 +1,5 @@
-import { mkdirSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { type Dirent, mkdirSync, readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 /**
  * Creates the directory and its missing parents with the given mode; an existing directory is left unchanged. Throws ENOENT
@@ -25,6 +25,23 @@ function createUnlessExists(path: string, mode: number): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !statSync(path).isDirectory()) {
       throw error;
+    }
+  }
+}
+
+/**
+ * Yields all entries below a directory. Unlike Node's readdir with `recursive`, it does not follow symbolic links, which can lead to
+ * other directories, and to the same ones again and again.
+ */
+export function* walkDirectory(directory: string): Generator<Dirent> {
+  const directories = [directory];
+  // Includes what is added meanwhile.
+  for (const path of directories) {
+    for (const entry of readdirSync(path, { withFileTypes: true })) {
+      yield entry;
+      if (entry.isDirectory()) {
+        directories.push(join(path, entry.name));
+      }
     }
   }
 }

@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, lchownSync, lstatSync, readFileSync, readdirSync, realpathSync } from "node:fs";
+import { chmodSync, existsSync, lchownSync, lstatSync, readFileSync, realpathSync } from "node:fs";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { walkDirectory } from "../base/directories.ts";
 import { mountArguments } from "./boundary-mounts.ts";
 import type { BoundaryLevel, CompleteOptions, Launcher, RuntimeOptions } from "./options.ts";
 import { programFiles } from "./sandbox.ts";
@@ -188,7 +189,7 @@ function missing(program: string): string {
 /** Gives the directory and all that it contains to a user, unless that has been done. */
 function setOwner(dir: string, user: number | undefined): void {
   if (user === undefined || lstatSync(dir).uid === user) return;
-  for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {
+  for (const entry of walkDirectory(dir)) {
     lchownSync(join(entry.parentPath, entry.name), user, user);
   }
   // The last one, so that an interrupted change is done again.

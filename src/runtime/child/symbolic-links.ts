@@ -1,5 +1,6 @@
 import fs from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { walkDirectory } from "../../base/directories.ts";
 
 /**
  * Throws if a symbolic link in the directory leads to a place where this process may not write. Node's permission model checks
@@ -7,7 +8,7 @@ import { dirname, join, relative, resolve } from "node:path";
  */
 export function assertLinksStayInside(directory: string): void {
   const { permission } = process;
-  for (const entry of fs.readdirSync(directory, { recursive: true, withFileTypes: true })) {
+  for (const entry of walkDirectory(directory)) {
     if (!entry.isSymbolicLink()) continue;
     const link = join(entry.parentPath, entry.name);
     if (permission.has("fs.write", readTarget(link))) continue;

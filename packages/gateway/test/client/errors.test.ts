@@ -4,7 +4,11 @@ import { describe, expect, test } from "vitest";
 import { DeploymentErrorSchema, DeploymentErrorReason, FlowsService } from "../../../../gen/flowgate/v1/flows_pb.ts";
 import { AuthService, TokenErrorReason, TokenErrorSchema } from "../../../../gen/flowgate/v1/auth_pb.ts";
 import { UnauthorizedSchema } from "../../../../gen/flowgate/v1/access_pb.ts";
-import { ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import {
+  ErrorInfoSchema,
+  file_google_rpc_error_details,
+  RetryInfoSchema,
+} from "../../gen/google/rpc/error_details_pb.ts";
 import type { FastifyGatewayPluginOptions } from "../../src/adapters/fastify/index.ts";
 import { createRestTransport } from "../../src/client/index.ts";
 import { StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
@@ -142,6 +146,27 @@ test.each<[errors: FastifyGatewayPluginOptions["errors"], keepsDetails: boolean]
   const error = await errorOf(callUnary({ transport }, ThingsService.method.getHeaders, {}));
   expect([error.code, error.rawMessage, error.metadata.get("x-own")]).toEqual([Code.AlreadyExists, "m", "1"]);
   expect(error.findDetails(RetryInfoSchema)).toMatchObject(keepsDetails ? [{ retryDelay: { seconds: 2n } }] : []);
+});
+
+test("all messages of google/rpc/error_details.proto arrive, without a registry", async () => {
+  const { messages } = file_google_rpc_error_details;
+  expect(messages.map(({ name }) => name)).toHaveLength(10);
+  await using server = await serve({
+    errors: "status",
+    routes: (router) => {
+      router.rpc(ThingsService.method.getHeaders, () => {
+        throw new ConnectError(
+          "m",
+          Code.InvalidArgument,
+          undefined,
+          messages.map((desc) => ({ desc, value: {} })),
+        );
+      });
+    },
+  });
+  const transport = createRestTransport({ baseUrl: `http://127.0.0.1:${server.port}` });
+  const { details } = await errorOf(callUnary({ transport }, ThingsService.method.getHeaders, {}));
+  expect(details.map((detail) => "type" in detail && detail.type)).toEqual(messages.map(({ typeName }) => typeName));
 });
 
 test("a server that can't be reached is unavailable", async () => {

@@ -12,10 +12,10 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file google/rpc/error_details.proto.
  */
 export const file_google_rpc_error_details: GenFile = /*@__PURE__*/
-  fileDesc("Ch5nb29nbGUvcnBjL2Vycm9yX2RldGFpbHMucHJvdG8SCmdvb2dsZS5ycGMikwEKCUVycm9ySW5mbxIOCgZyZWFzb24YASABKAkSDgoGZG9tYWluGAIgASgJEjUKCG1ldGFkYXRhGAMgAygLMiMuZ29vZ2xlLnJwYy5FcnJvckluZm8uTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiOwoJUmV0cnlJbmZvEi4KC3JldHJ5X2RlbGF5GAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQkFaP2dvb2dsZS5nb2xhbmcub3JnL2dlbnByb3RvL2dvb2dsZWFwaXMvcnBjL2VycmRldGFpbHM7ZXJyZGV0YWlsc2IGcHJvdG8z", [file_google_protobuf_duration]);
+  fileDesc("Ch5nb29nbGUvcnBjL2Vycm9yX2RldGFpbHMucHJvdG8SCmdvb2dsZS5ycGMikwEKCUVycm9ySW5mbxIOCgZyZWFzb24YASABKAkSDgoGZG9tYWluGAIgASgJEjUKCG1ldGFkYXRhGAMgAygLMiMuZ29vZ2xlLnJwYy5FcnJvckluZm8uTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiOwoJUmV0cnlJbmZvEi4KC3JldHJ5X2RlbGF5GAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjIKCURlYnVnSW5mbxIVCg1zdGFja19lbnRyaWVzGAEgAygJEg4KBmRldGFpbBgCIAEoCSKPAwoMUXVvdGFGYWlsdXJlEjYKCnZpb2xhdGlvbnMYASADKAsyIi5nb29nbGUucnBjLlF1b3RhRmFpbHVyZS5WaW9sYXRpb24axgIKCVZpb2xhdGlvbhIPCgdzdWJqZWN0GAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhMKC2FwaV9zZXJ2aWNlGAMgASgJEhQKDHF1b3RhX21ldHJpYxgEIAEoCRIQCghxdW90YV9pZBgFIAEoCRJRChBxdW90YV9kaW1lbnNpb25zGAYgAygLMjcuZ29vZ2xlLnJwYy5RdW90YUZhaWx1cmUuVmlvbGF0aW9uLlF1b3RhRGltZW5zaW9uc0VudHJ5EhMKC3F1b3RhX3ZhbHVlGAcgASgDEh8KEmZ1dHVyZV9xdW90YV92YWx1ZRgIIAEoA0gAiAEBGjYKFFF1b3RhRGltZW5zaW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCFQoTX2Z1dHVyZV9xdW90YV92YWx1ZSKVAQoTUHJlY29uZGl0aW9uRmFpbHVyZRI9Cgp2aW9sYXRpb25zGAEgAygLMikuZ29vZ2xlLnJwYy5QcmVjb25kaXRpb25GYWlsdXJlLlZpb2xhdGlvbho/CglWaW9sYXRpb24SDAoEdHlwZRgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJIswBCgpCYWRSZXF1ZXN0Ej8KEGZpZWxkX3Zpb2xhdGlvbnMYASADKAsyJS5nb29nbGUucnBjLkJhZFJlcXVlc3QuRmllbGRWaW9sYXRpb24afQoORmllbGRWaW9sYXRpb24SDQoFZmllbGQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSDgoGcmVhc29uGAMgASgJEjcKEWxvY2FsaXplZF9tZXNzYWdlGAQgASgLMhwuZ29vZ2xlLnJwYy5Mb2NhbGl6ZWRNZXNzYWdlIjcKC1JlcXVlc3RJbmZvEhIKCnJlcXVlc3RfaWQYASABKAkSFAoMc2VydmluZ19kYXRhGAIgASgJImAKDFJlc291cmNlSW5mbxIVCg1yZXNvdXJjZV90eXBlGAEgASgJEhUKDXJlc291cmNlX25hbWUYAiABKAkSDQoFb3duZXIYAyABKAkSEwoLZGVzY3JpcHRpb24YBCABKAkiVgoESGVscBIkCgVsaW5rcxgBIAMoCzIVLmdvb2dsZS5ycGMuSGVscC5MaW5rGigKBExpbmsSEwoLZGVzY3JpcHRpb24YASABKAkSCwoDdXJsGAIgASgJIjMKEExvY2FsaXplZE1lc3NhZ2USDgoGbG9jYWxlGAEgASgJEg8KB21lc3NhZ2UYAiABKAlCQVo/Z29vZ2xlLmdvbGFuZy5vcmcvZ2VucHJvdG8vZ29vZ2xlYXBpcy9ycGMvZXJyZGV0YWlscztlcnJkZXRhaWxzYgZwcm90bzM", [file_google_protobuf_duration]);
 
 /**
- * The machine-readable cause of an error. Names and numbers are those of google.rpc.ErrorInfo.
+ * The machine-readable cause of an error.
  *
  * @generated from message google.rpc.ErrorInfo
  */
@@ -44,7 +44,7 @@ export const ErrorInfoSchema: GenMessage<ErrorInfo> = /*@__PURE__*/
   messageDesc(file_google_rpc_error_details, 0);
 
 /**
- * When clients can retry a call. Names and numbers are those of google.rpc.RetryInfo.
+ * When clients can retry a call.
  *
  * @generated from message google.rpc.RetryInfo
  */
@@ -61,4 +61,319 @@ export type RetryInfo = Message<"google.rpc.RetryInfo"> & {
  */
 export const RetryInfoSchema: GenMessage<RetryInfo> = /*@__PURE__*/
   messageDesc(file_google_rpc_error_details, 1);
+
+/**
+ * For developers of the service.
+ *
+ * @generated from message google.rpc.DebugInfo
+ */
+export type DebugInfo = Message<"google.rpc.DebugInfo"> & {
+  /**
+   * @generated from field: repeated string stack_entries = 1;
+   */
+  stackEntries: string[];
+
+  /**
+   * @generated from field: string detail = 2;
+   */
+  detail: string;
+};
+
+/**
+ * Describes the message google.rpc.DebugInfo.
+ * Use `create(DebugInfoSchema)` to create a new message.
+ */
+export const DebugInfoSchema: GenMessage<DebugInfo> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 2);
+
+/**
+ * Which quotas a call has exceeded.
+ *
+ * @generated from message google.rpc.QuotaFailure
+ */
+export type QuotaFailure = Message<"google.rpc.QuotaFailure"> & {
+  /**
+   * @generated from field: repeated google.rpc.QuotaFailure.Violation violations = 1;
+   */
+  violations: QuotaFailure_Violation[];
+};
+
+/**
+ * Describes the message google.rpc.QuotaFailure.
+ * Use `create(QuotaFailureSchema)` to create a new message.
+ */
+export const QuotaFailureSchema: GenMessage<QuotaFailure> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 3);
+
+/**
+ * @generated from message google.rpc.QuotaFailure.Violation
+ */
+export type QuotaFailure_Violation = Message<"google.rpc.QuotaFailure.Violation"> & {
+  /**
+   * @generated from field: string subject = 1;
+   */
+  subject: string;
+
+  /**
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * @generated from field: string api_service = 3;
+   */
+  apiService: string;
+
+  /**
+   * @generated from field: string quota_metric = 4;
+   */
+  quotaMetric: string;
+
+  /**
+   * @generated from field: string quota_id = 5;
+   */
+  quotaId: string;
+
+  /**
+   * @generated from field: map<string, string> quota_dimensions = 6;
+   */
+  quotaDimensions: { [key: string]: string };
+
+  /**
+   * @generated from field: int64 quota_value = 7;
+   */
+  quotaValue: bigint;
+
+  /**
+   * @generated from field: optional int64 future_quota_value = 8;
+   */
+  futureQuotaValue?: bigint | undefined;
+};
+
+/**
+ * Describes the message google.rpc.QuotaFailure.Violation.
+ * Use `create(QuotaFailure_ViolationSchema)` to create a new message.
+ */
+export const QuotaFailure_ViolationSchema: GenMessage<QuotaFailure_Violation> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 3, 0);
+
+/**
+ * Which conditions of a call are not met.
+ *
+ * @generated from message google.rpc.PreconditionFailure
+ */
+export type PreconditionFailure = Message<"google.rpc.PreconditionFailure"> & {
+  /**
+   * @generated from field: repeated google.rpc.PreconditionFailure.Violation violations = 1;
+   */
+  violations: PreconditionFailure_Violation[];
+};
+
+/**
+ * Describes the message google.rpc.PreconditionFailure.
+ * Use `create(PreconditionFailureSchema)` to create a new message.
+ */
+export const PreconditionFailureSchema: GenMessage<PreconditionFailure> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 4);
+
+/**
+ * @generated from message google.rpc.PreconditionFailure.Violation
+ */
+export type PreconditionFailure_Violation = Message<"google.rpc.PreconditionFailure.Violation"> & {
+  /**
+   * @generated from field: string type = 1;
+   */
+  type: string;
+
+  /**
+   * @generated from field: string subject = 2;
+   */
+  subject: string;
+
+  /**
+   * @generated from field: string description = 3;
+   */
+  description: string;
+};
+
+/**
+ * Describes the message google.rpc.PreconditionFailure.Violation.
+ * Use `create(PreconditionFailure_ViolationSchema)` to create a new message.
+ */
+export const PreconditionFailure_ViolationSchema: GenMessage<PreconditionFailure_Violation> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 4, 0);
+
+/**
+ * Which fields of a request are invalid.
+ *
+ * @generated from message google.rpc.BadRequest
+ */
+export type BadRequest = Message<"google.rpc.BadRequest"> & {
+  /**
+   * @generated from field: repeated google.rpc.BadRequest.FieldViolation field_violations = 1;
+   */
+  fieldViolations: BadRequest_FieldViolation[];
+};
+
+/**
+ * Describes the message google.rpc.BadRequest.
+ * Use `create(BadRequestSchema)` to create a new message.
+ */
+export const BadRequestSchema: GenMessage<BadRequest> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 5);
+
+/**
+ * @generated from message google.rpc.BadRequest.FieldViolation
+ */
+export type BadRequest_FieldViolation = Message<"google.rpc.BadRequest.FieldViolation"> & {
+  /**
+   * @generated from field: string field = 1;
+   */
+  field: string;
+
+  /**
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * @generated from field: google.rpc.LocalizedMessage localized_message = 4;
+   */
+  localizedMessage?: LocalizedMessage | undefined;
+};
+
+/**
+ * Describes the message google.rpc.BadRequest.FieldViolation.
+ * Use `create(BadRequest_FieldViolationSchema)` to create a new message.
+ */
+export const BadRequest_FieldViolationSchema: GenMessage<BadRequest_FieldViolation> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 5, 0);
+
+/**
+ * What identifies a call in a report about it.
+ *
+ * @generated from message google.rpc.RequestInfo
+ */
+export type RequestInfo = Message<"google.rpc.RequestInfo"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: string serving_data = 2;
+   */
+  servingData: string;
+};
+
+/**
+ * Describes the message google.rpc.RequestInfo.
+ * Use `create(RequestInfoSchema)` to create a new message.
+ */
+export const RequestInfoSchema: GenMessage<RequestInfo> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 6);
+
+/**
+ * The resource that a call failed for.
+ *
+ * @generated from message google.rpc.ResourceInfo
+ */
+export type ResourceInfo = Message<"google.rpc.ResourceInfo"> & {
+  /**
+   * @generated from field: string resource_type = 1;
+   */
+  resourceType: string;
+
+  /**
+   * @generated from field: string resource_name = 2;
+   */
+  resourceName: string;
+
+  /**
+   * @generated from field: string owner = 3;
+   */
+  owner: string;
+
+  /**
+   * @generated from field: string description = 4;
+   */
+  description: string;
+};
+
+/**
+ * Describes the message google.rpc.ResourceInfo.
+ * Use `create(ResourceInfoSchema)` to create a new message.
+ */
+export const ResourceInfoSchema: GenMessage<ResourceInfo> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 7);
+
+/**
+ * Links to documentation.
+ *
+ * @generated from message google.rpc.Help
+ */
+export type Help = Message<"google.rpc.Help"> & {
+  /**
+   * @generated from field: repeated google.rpc.Help.Link links = 1;
+   */
+  links: Help_Link[];
+};
+
+/**
+ * Describes the message google.rpc.Help.
+ * Use `create(HelpSchema)` to create a new message.
+ */
+export const HelpSchema: GenMessage<Help> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 8);
+
+/**
+ * @generated from message google.rpc.Help.Link
+ */
+export type Help_Link = Message<"google.rpc.Help.Link"> & {
+  /**
+   * @generated from field: string description = 1;
+   */
+  description: string;
+
+  /**
+   * @generated from field: string url = 2;
+   */
+  url: string;
+};
+
+/**
+ * Describes the message google.rpc.Help.Link.
+ * Use `create(Help_LinkSchema)` to create a new message.
+ */
+export const Help_LinkSchema: GenMessage<Help_Link> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 8, 0);
+
+/**
+ * A message for users, in a locale as BCP 47 writes it, such as en-US.
+ *
+ * @generated from message google.rpc.LocalizedMessage
+ */
+export type LocalizedMessage = Message<"google.rpc.LocalizedMessage"> & {
+  /**
+   * @generated from field: string locale = 1;
+   */
+  locale: string;
+
+  /**
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message google.rpc.LocalizedMessage.
+ * Use `create(LocalizedMessageSchema)` to create a new message.
+ */
+export const LocalizedMessageSchema: GenMessage<LocalizedMessage> = /*@__PURE__*/
+  messageDesc(file_google_rpc_error_details, 9);
 

@@ -77,13 +77,13 @@ export function createHandlers(
     routes: options.routes,
     requestGate: options.gate,
     interceptors,
-    streams: { shutdownSignal: closing.signal },
+    shutdownSignal: closing.signal,
     mapError(error, context) {
       const failure = toFailure(error, log, context);
       context.values.get(requestKey)?.fail(failure.code);
       return failure;
     },
-    maxBodyBytes: bodyBytes,
+    readMaxBytes: bodyBytes,
     prototypeKeys: "reject",
     deferred,
     maxTimeoutMs: deadlineMs,

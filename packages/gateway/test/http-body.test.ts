@@ -142,7 +142,7 @@ describe("a raw body", () => {
     const response = await server.request("POST", "/raw/echo", { headers, body: gzipSync("hello") });
     expect((await response.read()).body).toBe("hello");
     await using limited = await serveStreams("HTTP/1.1", {
-      maxBodyBytes: 3,
+      readMaxBytes: 3,
       routes: (router) => router.service(RawService, { echo: (request) => request }),
     });
     expect((await limited.request("POST", "/raw/echo", { body: ["he", "llo"] })).status).toBe(413);

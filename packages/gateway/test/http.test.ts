@@ -180,7 +180,7 @@ describe("bodies", () => {
   });
 
   test("over the limit are rejected, with and without Content-Length", async () => {
-    await using server = await serve({ ...flows(), maxBodyBytes: 10 });
+    await using server = await serve({ ...flows(), readMaxBytes: 10 });
     const body = `["${"x".repeat(20)}"]`;
     const announced = await server.send("POST", "/flows", {
       headers: { ...json, "content-length": String(body.length) },

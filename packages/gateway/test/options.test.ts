@@ -10,13 +10,13 @@ const routes: TranscoderOptions["routes"] = (router) => router.service(ThingsSer
 
 const known =
   "routes, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
-  "ignoredQuery, systemParameters, fieldMaskFromBody, maxBodyBytes, maxDepth, " +
-  "prototypeKeys, deferred, maxTimeoutMs, streams, compression, registry, jsonOptions, cors, errors";
+  "ignoredQuery, systemParameters, fieldMaskFromBody, readMaxBytes, maxDepth, " +
+  "prototypeKeys, deferred, maxTimeoutMs, shutdownSignal, streams, compression, registry, jsonOptions, cors, errors";
 
 describe("a misspelt option", () => {
   test.each([
     [{ unkownQuery: "ignore" }, "there is no option unkownQuery; did you mean unknownQuery?"],
-    [{ maxBody: 1 }, "there is no option maxBody; did you mean maxBodyBytes?"],
+    [{ readMaxByte: 1 }, "there is no option readMaxByte; did you mean readMaxBytes?"],
     [{ ignoreQuery: [] }, "there is no option ignoreQuery; did you mean ignoredQuery?"],
     [{ systemParameter: true }, "there is no option systemParameter; did you mean systemParameters?"],
     [{ fieldMask: true }, "there is no option fieldMask; did you mean fieldMaskFromBody?"],
@@ -45,17 +45,14 @@ describe("a wrong value", () => {
     [{ ignoredQuery: [/key/] }, "the option ignoredQuery must be an array of strings, not [an object]"],
     [{ systemParameters: "google" }, 'the option systemParameters must be true or false, not "google"'],
     [{ fieldMaskFromBody: 1 }, "the option fieldMaskFromBody must be true or false, not 1"],
-    [{ maxBodyBytes: "4mb" }, 'the option maxBodyBytes must be a number from 0 to 9007199254740991, not "4mb"'],
+    [{ readMaxBytes: "4mb" }, 'the option readMaxBytes must be a number from 0 to 9007199254740991, not "4mb"'],
     [{ maxDepth: Number.NaN }, "the option maxDepth must be a number from 1 to 500, not NaN"],
     [{ maxTimeoutMs: 0 }, "the option maxTimeoutMs must be a number from 1 to 2147483647, not 0"],
     [{ deferred: [{}] }, "the option deferred must be an array of methods of protobuf-es, not [an object]"],
-    [
-      { streams: "sse" },
-      'the option streams must be an object with heartbeatMs, shutdownSignal, preferred, json, not "sse"',
-    ],
+    [{ streams: "sse" }, 'the option streams must be an object with heartbeatMs, preferred, json, not "sse"'],
     [{ streams: { preferred: "xml" } }, 'the option streams.preferred must be "ndjson", "sse" or "json", not "xml"'],
     [{ streams: { heartbeatMs: -1 } }, "the option streams.heartbeatMs must be a number from 0 to 2147483647, not -1"],
-    [{ streams: { shutdownSignal: {} } }, "the option streams.shutdownSignal must be an AbortSignal, not an object"],
+    [{ shutdownSignal: {} }, "the option shutdownSignal must be an AbortSignal, not an object"],
     [
       { compression: "gzip" },
       'the option compression must be true, false or an object with encodings, minBytes, streams, not "gzip"',
@@ -66,7 +63,7 @@ describe("a wrong value", () => {
     [{ cors: { origins: "*" } }, 'the option cors.origins must be an array of strings or a function, not "*"'],
     [
       { cors: null },
-      "the option cors must be an object with origins, credentials, exposeHeaders, maxAgeSeconds, not null",
+      "the option cors must be an object with origins, credentials, allowHeaders, exposeHeaders, maxAgeSeconds, not null",
     ],
     [{ errors: "xml" }, 'the option errors must be "plain", "problem", "status", "google" or a function, not "xml"'],
     [{ rules: [{ pattern: {} }] }, "the option rules[0].selector is missing: it must be a string"],

@@ -31,7 +31,7 @@ const optionSets: Options[] = [
   presets.envoy,
   presets.vanguard,
   { errors: "problem", unknownQuery: "ignore", strictTemplates: true, compression: false, registry: anyTypes },
-  { errors: (error) => ({ body: { reason: error.reason, details: error.details() } }), maxBodyBytes: 60, maxDepth: 3 },
+  { errors: (error) => ({ body: { reason: error.reason, details: error.details() } }), readMaxBytes: 60, maxDepth: 3 },
   { cors: { origins: ["https://app.example"] }, boundQuery: "ignore", compression: { minBytes: 0 } },
 ];
 

@@ -14,6 +14,11 @@ export type CorsOptions = {
   /** Whether to allow requests with credentials (cookies, HTTP authentication). Not allowed with the origin `"*"`. Default: false. */
   readonly credentials?: boolean;
   /**
+   * Request headers that a page may send, in addition to those that the methods' options and messages define and those that this
+   * package reads, such as Authorization and Connect-Timeout-Ms. Default: none.
+   */
+  readonly allowHeaders?: readonly string[];
+  /**
    * The response headers that a page may read, in addition to the CORS-safelisted ones. Default: ETag, Retry-After,
    * WWW-Authenticate, and the response headers that the methods' options and messages define.
    */
@@ -118,10 +123,11 @@ export type Cors = (request: GatewayRequest, response: GatewayResponse) => void;
 export function createCors(options: CorsOptions, methods: Iterable<DescMethod>, find: FindMethod): Cors {
   const all = [...methods];
   const policy = createCorsPolicy(options, [...responseHeaders, ...all.flatMap(responseHeadersOf)]);
+  const always = [...requestHeaders, ...(options.allowHeaders ?? [])];
   const allowHeaders = new Map(
-    all.map((method) => [method, joinHeaderNames([...requestHeaders, ...requestHeadersOf(method)])]),
+    all.map((method) => [method, joinHeaderNames([...always, ...requestHeadersOf(method)])]),
   );
-  const defaultHeaders = joinHeaderNames(requestHeaders);
+  const defaultHeaders = joinHeaderNames(always);
   return (request, { headers }) => {
     const isPreflight = policy.setHeaders(request, (name, value) => {
       if (name === "vary") {

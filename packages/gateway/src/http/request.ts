@@ -27,7 +27,7 @@ export type GatewayRequest = CallOrigin & {
    * Reserves memory. Called with a number of bytes before a body is decompressed to at most that many, and with the length and the
    * bytes of the body before it is decoded. Not called for 64 KiB or less (`smallBodyBytes`). If it returns a promise, the transcoder
    * waits for it; an error that it throws or rejects with ends the call. Each call replaces the previous one: a body that turns out to be longer is decompressed again from its start, so that only its
-   * compressed bytes are in memory during the delay. Default: no limit besides `maxBodyBytes`.
+   * compressed bytes are in memory during the delay. Default: no limit besides `readMaxBytes`.
    */
   reserve?(bytes: number, body?: Uint8Array): Promise<void> | undefined;
 };

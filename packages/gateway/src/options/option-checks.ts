@@ -45,13 +45,13 @@ const compression: ChecksOf<CompressionOptions> = {
 const cors: ChecksOf<CorsOptions> = {
   origins: required(either(strings, aFunction)),
   credentials: aBoolean,
+  allowHeaders: strings,
   exposeHeaders: strings,
   maxAgeSeconds: aNumber(0, Number.MAX_SAFE_INTEGER),
 };
 
 const streams: ChecksOf<NonNullable<TranscoderOptions["streams"]>> = {
   heartbeatMs: aNumber(0, MAX_TIMER_MS),
-  shutdownSignal: abortSignal,
   preferred: oneOf("ndjson", "sse", "json"),
   json: oneOf("array", "results", "lines"),
 };
@@ -90,11 +90,12 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   ignoredQuery: strings,
   systemParameters: aBoolean,
   fieldMaskFromBody: aBoolean,
-  maxBodyBytes: bytes,
+  readMaxBytes: bytes,
   maxDepth: aNumber(1, MAX_DEPTH),
   prototypeKeys: oneOf("accept", "reject"),
   deferred: arrayOf("methods of protobuf-es", (item) => isObject(item) && item["kind"] === "rpc"),
   maxTimeoutMs: aNumber(1, MAX_TIMER_MS),
+  shutdownSignal: abortSignal,
   streams: anObject(streams),
   compression: either(aBoolean, anObject(compression)),
   registry,

@@ -66,7 +66,7 @@ export type TranscoderOptions = {
    */
   fieldMaskFromBody?: boolean;
   /** The maximum size of a body in bytes, before and after decompression; a larger one is rejected with 413. For a client stream: of each message. Default: 4 MiB. */
-  maxBodyBytes?: number;
+  readMaxBytes?: number;
   /**
    * The maximum nesting depth of a JSON body and of a query parameter's name; deeper ones are rejected with 400. From 1 to
    * 500. Default: 100, the limit of binary decoders.
@@ -89,16 +89,19 @@ export type TranscoderOptions = {
    */
   maxTimeoutMs?: number;
   /**
+   * Ends streams with UNAVAILABLE when it is aborted. Unlike with Connect's adapters, unary calls continue, so that a
+   * change is not left half done. Default: none.
+   */
+  shutdownSignal?: AbortSignal;
+  /**
    * Options of server streams.
-   * - `shutdownSignal`: streams end with UNAVAILABLE when it is aborted; unlike with Connect's option, unary calls
-   *   continue. Default: none.
    * - `heartbeatMs`: the interval of comments in an event stream while no message is sent, in ms, which prevents proxies
    *   from closing an idle connection; 0 disables them. Default: 15,000.
    * - `preferred`: the format for clients that accept several formats equally. Default: "ndjson".
    * - `json`: the format of application/json: "array"; "results", lines of `{"result":…}` or `{"error":…}` (grpc-gateway);
    *   or "lines", messages and a final error as lines (ASP.NET Core). Default: "array".
    */
-  streams?: { readonly heartbeatMs?: number; readonly shutdownSignal?: AbortSignal } & Partial<StreamFormats>;
+  streams?: { readonly heartbeatMs?: number } & Partial<StreamFormats>;
   /**
    * The compression of responses, negotiated by `Accept-Encoding`. `false` disables it, for responses that contain secrets
    * next to text that a caller chose (BREACH). Default: zstd, br and gzip for bodies of 1,024 bytes or more, and for streams.
@@ -129,7 +132,10 @@ export type TranscoderOptions = {
 
 /** The options with all defaults applied. */
 export type CompleteOptions = Required<
-  Omit<TranscoderOptions, "requestGate" | "mapError" | "cors" | "compression" | "streams" | "jsonOptions">
+  Omit<
+    TranscoderOptions,
+    "requestGate" | "mapError" | "shutdownSignal" | "cors" | "compression" | "streams" | "jsonOptions"
+  >
 > & {
   readonly requestGate: TranscoderOptions["requestGate"];
   readonly mapError: TranscoderOptions["mapError"];
@@ -137,9 +143,8 @@ export type CompleteOptions = Required<
   readonly cors: CorsOptions | undefined;
   /** Undefined if compression is off. */
   readonly compression: Required<CompressionOptions> | undefined;
-  readonly streams: Required<Omit<NonNullable<TranscoderOptions["streams"]>, "shutdownSignal">> & {
-    readonly shutdownSignal: AbortSignal | undefined;
-  };
+  readonly shutdownSignal: AbortSignal | undefined;
+  readonly streams: Required<NonNullable<TranscoderOptions["streams"]>>;
 };
 
 /** The maximum delay of a timer in Node; a longer one fires immediately. */
@@ -161,14 +166,14 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     ignoredQuery: options.ignoredQuery ?? [],
     systemParameters: options.systemParameters ?? false,
     fieldMaskFromBody: options.fieldMaskFromBody ?? false,
-    maxBodyBytes: options.maxBodyBytes ?? 4 * 1024 * 1024,
+    readMaxBytes: options.readMaxBytes ?? 4 * 1024 * 1024,
     maxDepth: options.maxDepth ?? 100,
     prototypeKeys: options.prototypeKeys ?? "accept",
     deferred: options.deferred ?? [],
     maxTimeoutMs: options.maxTimeoutMs ?? MAX_TIMER_MS,
+    shutdownSignal: options.shutdownSignal,
     streams: {
       heartbeatMs: options.streams?.heartbeatMs ?? 15_000,
-      shutdownSignal: options.streams?.shutdownSignal,
       preferred: options.streams?.preferred ?? "ndjson",
       json: options.streams?.json ?? "array",
     },

@@ -28,7 +28,7 @@ export const presets = {
    * `jsonOptions.enumAsInteger`.
    *
    * Still different: a known path with another method is 405, not 501; metadata is sent without the prefix `Grpc-Metadata-`, and trailers are not sent; a header can't override the method; bodies
-   * have a limit (`maxBodyBytes`).
+   * have a limit (`readMaxBytes`).
    */
   grpcGateway: {
     unknownQuery: "ignore",

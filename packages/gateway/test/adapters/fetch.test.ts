@@ -162,7 +162,7 @@ test.each([
   ["longer than its Content-Length", { "content-length": "2" }],
 ])("a body over the limit is 413: %s", async (_what, headers) => {
   const handler = createFetchHandler({
-    maxBodyBytes: 10,
+    readMaxBytes: 10,
     routes: (router) => router.service(ThingsService, { echoThing: ({ thing }) => ({ thing }) }),
   });
   const init = { headers: { ...json, ...headers }, body: JSON.stringify({ text: "x".repeat(20) }) };

@@ -79,6 +79,6 @@ export const options = {
       options: { consumes: ["application/x-www-form-urlencoded", "application/json"] },
     },
   ],
-  maxBodyBytes: 100_000,
+  readMaxBytes: 100_000,
   cors: { origins: ["https://app.example"] },
 } as const satisfies TranscoderOptions;

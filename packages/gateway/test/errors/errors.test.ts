@@ -100,7 +100,7 @@ describe("the format of an error", () => {
     ["PUT", "/things/open", json, "{", 400, "invalid_json", 3, {}],
   ] as const)("is one, also for %s %s %j", async (method, path, headers, body, status, reason, code, expected) => {
     const send = async (errors: TranscoderOptions["errors"]) => {
-      await using server = await serve(failing(rich, { errors: errors ?? "plain", maxBodyBytes: 100 }));
+      await using server = await serve(failing(rich, { errors: errors ?? "plain", readMaxBytes: 100 }));
       const reply = await server.send(method, path, { headers, ...(body === undefined ? {} : { body }) });
       expect([reply.status, reply.headers]).toMatchObject([status, expected]);
       return { type: reply.headers["content-type"], body: JSON.parse(reply.body) as { message: string } };

@@ -67,6 +67,14 @@ describe("CORS", () => {
     );
   });
 
+  test("allows the headers of the option, for every operation and path", async () => {
+    await using server = await serve(flows({ origins: [page], allowHeaders: ["X-Tenant"] }));
+    for (const path of ["/flows", "/flows?x=1"]) {
+      const reply = await server.send("OPTIONS", path, { headers: preflight });
+      expect(reply.headers["access-control-allow-headers"]).toMatch(/X-Server-Timeout, X-Tenant/);
+    }
+  });
+
   test("lets a page read a response, an error, and a 404", async () => {
     await using server = await serve(flows({ origins: [page], exposeHeaders: ["ETag"] }));
     const headers = { origin: page, "content-type": "text/plain" };

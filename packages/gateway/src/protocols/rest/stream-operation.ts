@@ -44,7 +44,7 @@ export function createStreamOperation(
   options: OperationOptions,
 ): Operation {
   const { method, kind } = implementation;
-  const { shutdownSignal } = options.streams;
+  const { shutdownSignal } = options;
   const invoke = createStreamInvoke(method, implementation.call, options.interceptors);
   const select = createVariantSelector(
     route.method,
@@ -106,7 +106,7 @@ function createStreamReader(route: Route, variant: Variant, options: OperationOp
     body: variant.body,
     consumes,
     ignoreUnknown,
-    maxBytes: maxBodyBytesOf(route.method, options.maxBodyBytes),
+    maxBytes: maxBodyBytesOf(route.method, options.readMaxBytes),
     maxDepth: options.maxDepth,
     prototypeKeys: options.prototypeKeys,
     registry: options.registry,

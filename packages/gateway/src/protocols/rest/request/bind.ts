@@ -17,7 +17,7 @@ import { maxBodyBytesOf, methodRule } from "../../../schema/rules.ts";
 export type Binder = (request: GatewayRequest, pathVariables: readonly string[]) => Message | Promise<Message>;
 
 export type BindOptions = {
-  readonly maxBodyBytes: number;
+  readonly readMaxBytes: number;
   readonly maxDepth: number;
   readonly prototypeKeys: PrototypeKeys;
   readonly registry: Registry;
@@ -38,7 +38,7 @@ export function createBinder(route: Route, variant: Variant, options: BindOption
     body: variant.body,
     consumes: rule.consumes,
     ignoreUnknown: rule.ignoreUnknown,
-    maxBytes: maxBodyBytesOf(route.method, options.maxBodyBytes),
+    maxBytes: maxBodyBytesOf(route.method, options.readMaxBytes),
     maxDepth: options.maxDepth,
     prototypeKeys: options.prototypeKeys,
     registry: options.registry,

@@ -78,6 +78,8 @@ export function createStreamResponder(
       addVary(headers, "Accept");
       if (framing.heartbeat !== undefined) {
         headers["cache-control"] ??= "no-cache";
+        // nginx would hold back events until its buffer is full.
+        headers["x-accel-buffering"] ??= "no";
       }
       const finish = (error?: unknown): void => context.finish(error);
       const { status } = variant;

@@ -7,10 +7,10 @@ import { json, serve } from "../../../serve.ts";
 const selector = "gatewaytest.v1.RulesService.Call";
 const rule = { selector, pattern: { case: "post", value: "/v1/call" }, body: "*" } as const;
 
-function options(maxBodyBytes: number, more: Partial<TranscoderOptions> = {}): TranscoderOptions {
+function options(readMaxBytes: number, more: Partial<TranscoderOptions> = {}): TranscoderOptions {
   return {
     routes: (router) => router.service(RulesService, { call: ({ name }) => ({ name }) }),
-    rules: [{ ...rule, options: { maxBodyBytes } }],
+    rules: [{ ...rule, options: { maxBodyBytes: readMaxBytes } }],
     ...more,
   };
 }
@@ -21,7 +21,7 @@ test.each<[what: string, options: TranscoderOptions, status: number, most?: numb
   ["a method that takes less", options(50), 413, 50],
   ["a method that takes enough", options(200), 200],
   ["a method that says nothing", options(0), 200],
-  ["a server that takes less than its method", options(200, { maxBodyBytes: 60 }), 413, 60],
+  ["a server that takes less than its method", options(200, { readMaxBytes: 60 }), 413, 60],
 ])("%s", async (_what, given, status, most) => {
   await using server = await serve(given);
   const replies = await Promise.all([

@@ -14,9 +14,9 @@ async function sum(server: Streams, path: string, body: Uint8Array[], headers: R
   };
 }
 
-const serve = (maxBodyBytes = 1000): Promise<Streams> =>
+const serve = (readMaxBytes = 1000): Promise<Streams> =>
   serveStreams("HTTP/1.1", {
-    maxBodyBytes,
+    readMaxBytes,
     routes: (router) =>
       router.service(StreamsService, {
         async *search({ shelf }) {

@@ -11,11 +11,11 @@ const KiB = 1024;
 async function post(
   bytes: number,
   reserve: (bytes: number) => Promise<void> | undefined = () => undefined,
-  { compress = (text: string): string | Uint8Array => text, encoding = "", maxBodyBytes = 16 * KiB * KiB } = {},
+  { compress = (text: string): string | Uint8Array => text, encoding = "", readMaxBytes = 16 * KiB * KiB } = {},
 ) {
   const events: (number | string)[] = [];
   const transcoder = createTranscoder({
-    maxBodyBytes,
+    readMaxBytes,
     routes: (router) =>
       router.service(FlowsService, {
         setFlows({ flows }) {
@@ -64,7 +64,7 @@ describe("reserve", () => {
     const { response, events } = await post(1000 * KiB, undefined, {
       compress: (text) => gzipSync(text),
       encoding: "gzip",
-      maxBodyBytes: 600 * KiB,
+      readMaxBytes: 600 * KiB,
     });
     expect([response.status, events]).toEqual([413, [512 * KiB, 600 * KiB]]);
   });

@@ -200,6 +200,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a server stream over %
     );
     const response = await server.request("GET", "/streams/s/items", { headers: { accept: "text/event-stream" } });
     expect(response.headers["cache-control"]).toBe("no-cache");
+    expect(response.headers["x-accel-buffering"]).toBe("no");
     let body = "";
     for await (const piece of response.chunks) {
       body += piece.toString();
@@ -454,7 +455,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
   });
 
   test("has a size limit for each line, not in total", async () => {
-    await using server = await serve(version, sum, { maxBodyBytes: 20 });
+    await using server = await serve(version, sum, { readMaxBytes: 20 });
     expect(await send(server, '{"count":1}\n'.repeat(100))).toEqual([200, { count: 100 }]);
     expect(await send(server, `{"count":1}\n{"text":"${"x".repeat(20)}"}`)).toEqual([
       413,
@@ -512,7 +513,7 @@ describe.each<[HttpVersion]>([["HTTP/1.1"], ["HTTP/2"]])("a client stream over %
   });
 
   test("has a size limit for each item of an array, not in total", async () => {
-    await using server = await serve(version, sum, { maxBodyBytes: 20 });
+    await using server = await serve(version, sum, { readMaxBytes: 20 });
     expect(await send(server, `[${Array(100).fill('{"count":1}').join(", ")}]`, json)).toEqual([200, { count: 100 }]);
     expect(await send(server, `[{"count":1},{"text":"${"x".repeat(20)}"}]`, json)).toEqual([
       413,

@@ -68,7 +68,8 @@ const anyMethods = ["GET", "PUT", "POST", "DELETE", "PATCH"];
  */
 export function openapi(source: OpenApiSource, options: OpenApiOptions): OpenApiDocument {
   const routes = routesOf(source);
-  const comments = options.comments ?? (() => undefined);
+  // Not every generator escapes the end of a comment in the code that it writes.
+  const comments: Comments = (desc) => options.comments?.(desc)?.replaceAll("*/", "* /");
   const schemas = createSchemas(comments, { ...canonicalJson, ...options.jsonOptions });
   const registry = createReachableRegistry(routes.map(({ method }) => method));
   const context: OperationContext = {

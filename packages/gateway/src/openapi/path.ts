@@ -1,6 +1,6 @@
 import type { Route } from "../routing/route.ts";
 import type { FieldPath } from "../schema/field-path.ts";
-import { formatTemplate, type Template, type TemplateVariable } from "../routing/template.ts";
+import type { Template, TemplateVariable } from "../routing/template.ts";
 import type { Comments } from "./comments.ts";
 import { requestUse } from "./components.ts";
 import type { Parameter, Schema } from "./document.ts";
@@ -20,36 +20,78 @@ export type DescribedPath = {
 export function describePath({ template, pathFields }: Route, schemas: Schemas, comments: Comments): DescribedPath {
   const parameters: Parameter[] = [];
   const owners = template.variables.map((variable, index) => ({ variable, fields: pathFields[index] ?? [] }));
-  const parts = template.segments.map((segment, index) => {
+  const names = nameWildcards(template);
+  const parts = template.segments.map((segment, index) =>
+    segment.kind === "literal" ? segment.text : `{${names[index]}}`,
+  );
+  for (const [index, segment] of template.segments.entries()) {
     if (segment.kind === "literal") {
-      return segment.text;
+      continue;
     }
     const owner = owners.find(({ variable }) => index >= variable.start && index < variable.end);
-    const name = nameOf(template, index, owner?.variable);
     parameters.push({
-      name,
+      name: names[index] ?? "",
       in: "path",
       required: true,
       ...describe(
         owner?.fields.at(-1) && comments(owner.fields.at(-1) as FieldPath[number]),
         owner?.variable.multi
-          ? `Part of \`${owner.variable.fieldPath}\` in \`${formatTemplate(template)}\`.`
+          ? `Part of \`${owner.variable.fieldPath}\`: \`${parts.slice(owner.variable.start, owner.variable.end).join("/")}\`.`
           : undefined,
         segment.kind === "**" ? "Zero or more segments, with unescaped slashes." : undefined,
       ),
       schema: owner === undefined || owner.variable.multi ? { type: "string" } : schemaOf(owner.fields, schemas),
     });
-    return `{${name}}`;
-  });
+  }
   return { path: `/${parts.join("/")}${template.verb === "" ? "" : `:${template.verb}`}`, parameters };
 }
 
-/** The name of the variable if it has a single wildcard; otherwise with the number of the wildcard. */
-function nameOf({ segments }: Template, index: number, variable: TemplateVariable | undefined): string {
+/**
+ * The names of the parameters, by the index of their segment: that of the variable if it is one segment; otherwise that of
+ * the collection before the wildcard, as in the patterns of AIP-122 (`projects/{project}`). Without such a name, or if it is
+ * taken, the variable's with the number of its wildcard.
+ */
+function nameWildcards({ segments, variables }: Template): Record<number, string> {
+  const names: Record<number, string> = {};
+  const taken = new Set(variables.filter(({ multi }) => !multi).map(({ fieldPath }) => fieldPath));
+  for (const [index, segment] of segments.entries()) {
+    if (segment.kind === "literal") {
+      continue;
+    }
+    const variable = variables.find(({ start, end }) => index >= start && index < end);
+    if (variable?.multi === false) {
+      names[index] = variable.fieldPath;
+      continue;
+    }
+    const preferred = variable === undefined ? undefined : resourceName(segments, index, variable);
+    const name = preferred === undefined || taken.has(preferred) ? numberedName(segments, index, variable) : preferred;
+    taken.add(name);
+    names[index] = name;
+  }
+  return names;
+}
+
+/** "project" for the wildcard of `projects/*`; undefined without a collection, and for a `**` behind one. */
+function resourceName(segments: Template["segments"], index: number, { start }: TemplateVariable): string | undefined {
+  const before = index > start ? segments[index - 1] : undefined;
+  if (segments[index]?.kind !== "*" || before?.kind !== "literal" || !/^[A-Za-z][\w-]*$/.test(before.text)) {
+    return undefined;
+  }
+  const words = before.text
+    .replaceAll("-", "_")
+    .replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, "_")
+    .toLowerCase();
+  return words
+    .replace(/ies$/, "y")
+    .replace(/elves$/, "elf")
+    .replace(/(?<=ss|x|ch|sh)es$/, "")
+    .replace(/(?<![su])s$/, "");
+}
+
+function numberedName(segments: Template["segments"], index: number, variable: TemplateVariable | undefined): string {
   const own = variable ?? { start: 0, end: segments.length, fieldPath: "segment" };
-  const before = segments.slice(own.start, index).filter(({ kind }) => kind !== "literal").length;
-  const all = segments.slice(own.start, own.end).filter(({ kind }) => kind !== "literal").length;
-  return all === 1 && variable !== undefined ? own.fieldPath : `${own.fieldPath}_${before + 1}`;
+  const count = (end: number): number => segments.slice(own.start, end).filter(({ kind }) => kind !== "literal").length;
+  return count(own.end) === 1 && variable !== undefined ? own.fieldPath : `${own.fieldPath}_${count(index) + 1}`;
 }
 
 function schemaOf(fields: FieldPath, schemas: Schemas): Schema {

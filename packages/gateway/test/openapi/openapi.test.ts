@@ -96,8 +96,17 @@ describe("a path", () => {
   test.each<[template: string, path: string, names: string[]]>([
     ["/v1/{message_id}", "/v1/{message_id}", ["message_id"]],
     ["/v1/{sub.subfield}/x", "/v1/{sub.subfield}/x", ["sub.subfield"]],
-    ["/v1/{message_id=shelves/*}", "/v1/shelves/{message_id}", ["message_id"]],
-    ["/v1/{message_id=a/*/b/*}:go", "/v1/a/{message_id_1}/b/{message_id_2}:go", ["message_id_1", "message_id_2"]],
+    ["/v1/{message_id=shelves/*}", "/v1/shelves/{shelf}", ["shelf"]],
+    ["/v1/{message_id=shelves/*/boxes/*}:go", "/v1/shelves/{shelf}/boxes/{box}:go", ["shelf", "box"]],
+    [
+      "/v1/{message_id=secretVersions/*/entries/*}",
+      "/v1/secretVersions/{secret_version}/entries/{entry}",
+      ["secret_version", "entry"],
+    ],
+    ["/v1/{message_id=address/*/status/*}", "/v1/address/{address}/status/{status}", ["address", "status"]],
+    ["/v1/{message_id=a/*/a/*}", "/v1/a/{a}/a/{message_id_2}", ["a", "message_id_2"]],
+    ["/v1/{message_id=*/*}", "/v1/{message_id_1}/{message_id_2}", ["message_id_1", "message_id_2"]],
+    ["/v1/{message_id=revisions/*}/{revision}", "/v1/revisions/{message_id}/{revision}", ["message_id", "revision"]],
     ["/v1/{message_id=**}", "/v1/{message_id}", ["message_id"]],
     ["/v1/*/x/**", "/v1/{segment_1}/x/{segment_2}", ["segment_1", "segment_2"]],
     ["/v1/{revision}:undelete", "/v1/{revision}:undelete", ["revision"]],
@@ -120,11 +129,21 @@ describe("a path", () => {
     expect(parametersOf(describeRule(t.GetMessageRequestSchema, get("/v1/{message_id=a/**}")), "path")).toEqual({
       message_id: {
         required: true,
-        description:
-          "Part of `message_id` in `/v1/{message_id=a/**}`.\n\nZero or more segments, with unescaped slashes.",
+        description: "Part of `message_id`: `a/{message_id}`.\n\nZero or more segments, with unescaped slashes.",
         schema: { type: "string" },
       },
     });
+  });
+
+  test("has descriptions that end no comment in generated code", () => {
+    const comments = () => "Of shelves/*/books. Or */ of */all.";
+    const method = createMethod(t.GetMessageRequestSchema, get("/v1/{message_id=shelves/*/books/**}"));
+    const document = describeMethods([method], { comments });
+    expect(JSON.stringify(document)).not.toContain("*/");
+    expect(only(document).summary).toBe("Of shelves/* /books");
+    expect(parametersOf(document, "path")["shelf"]?.["description"]).toBe(
+      "Of shelves/* /books. Or * / of * /all.\n\nPart of `message_id`: `shelves/{shelf}/books/{message_id_2}`.",
+    );
   });
 
   test("has the parameter names of the first of several equivalent paths", async () => {

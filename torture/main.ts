@@ -18,7 +18,7 @@ const help = `Tries to break what the service promises: starts real services, an
 Usage: npm run torture -- [options]
 
   --only NAME   Run this drill only; may be repeated
-  --quick       Small sizes: all drills together take about five minutes
+  --quick       Small sizes: all drills together take about four minutes
   --seed N      Repeat the schedule of the run that printed this seed
   --minutes N   Duration of the soak: 60 for an hour
   --all         A drill that is skipped, because a program is not installed, counts as failed

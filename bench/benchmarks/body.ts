@@ -1,6 +1,6 @@
 import { FlowsService, type SetFlowsRequest } from "../../gen/flowgate/v1/flows_pb.ts";
 import { ThingsService } from "../../packages/gateway/test/gen/gatewaytest/v1/things_pb.ts";
-import { createTranscoder } from "@flowgate/gateway";
+import { createGateway } from "@flowgate/gateway";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { functionFlows } from "../flows.ts";
 import { formatSpread, median } from "../statistics.ts";
@@ -84,7 +84,7 @@ function repeat(itemOf: (index: number) => object): object[] {
 
 function echoOf(thing: object): Case {
   const body = Buffer.from(JSON.stringify(thing));
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     routes: (router) =>
       router.service(ThingsService, {
         echoThing: (request) => (request.thing === undefined ? {} : { thing: request.thing }),
@@ -97,7 +97,7 @@ function flowsOf(): Case {
   const headers = { "service-api-version": "v2" };
   const body = Buffer.from(JSON.stringify({ flows: functionFlows(10_000) }));
   let flows: SetFlowsRequest["flows"] = [];
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     routes: (router) =>
       router.service(FlowsService, {
         setFlows(request) {

@@ -1,4 +1,4 @@
-import type { Transcoder, GatewayRequest } from "@flowgate/gateway";
+import type { Gateway, GatewayRequest } from "@flowgate/gateway";
 
 export type Request = {
   readonly target: string;
@@ -8,7 +8,7 @@ export type Request = {
 };
 
 /** Calls a transcoder without a server. Rejects if the status is not 200. */
-export async function handle(transcoder: Transcoder, { target, headers = {}, body }: Request): Promise<void> {
+export async function handle(transcoder: Gateway, { target, headers = {}, body }: Request): Promise<void> {
   const { status } = await transcoder.handle({
     httpMethod: body === undefined ? "GET" : "POST",
     httpVersionMajor: 1,

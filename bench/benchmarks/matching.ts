@@ -1,5 +1,5 @@
 import { ThingsService } from "../../packages/gateway/test/gen/gatewaytest/v1/things_pb.ts";
-import { createTranscoder, type Rule } from "@flowgate/gateway";
+import { createGateway, type Rule } from "@flowgate/gateway";
 import type { Benchmark, Effort, Result } from "../benchmark.ts";
 import { formatSpread, median } from "../statistics.ts";
 import { handle } from "./handle.ts";
@@ -73,7 +73,7 @@ function callsAmong(
     ...unserved,
     { selector: `${ThingsService.typeName}.EchoThing`, ...first, additionalBindings: others },
   ];
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     rules,
     routes: (router) => router.service(ThingsService, { echoThing: () => ({}) }),
   });

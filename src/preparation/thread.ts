@@ -6,14 +6,9 @@ import type { Decrypt } from "../flows/credentials.ts";
 import { readTypes } from "../flows/document.ts";
 import { decryptCredentials } from "../flows/encrypted.ts";
 import { type FlowsRequest, prepareDeployment, type PreparedDeployment } from "../flows/prepare.ts";
-import { maxDepth } from "../server/max-depth.ts";
 import { assertDecodable } from "../server/memory/decoding-limit.ts";
-import { createProtoDecoder } from "../server/rpc/decode.ts";
 import { serveThread } from "../base/thread.ts";
-import type { EncodedRequest } from "@flowgate/gateway";
-import { createJsonCodec } from "@flowgate/gateway/server";
-import { createReachableRegistry } from "@flowgate/gateway";
-import { createRequestDecoder } from "@flowgate/gateway";
+import { createRequestDecoder, type EncodedRequest } from "@flowgate/gateway";
 import type { PreparationCall, PreparationData, PreparationReply } from "./messages.ts";
 import { serializeError } from "./serialized-error.ts";
 
@@ -43,15 +38,10 @@ async function prepare({ source, typeName, current }: PreparationCall): Promise<
 }
 
 function createDecoder(method: DescMethodUnary): (source: EncodedRequest) => Message | Promise<Message> {
-  const decodeHttp = createRequestDecoder(method, { prototypeKeys: "reject" });
-  const decodeRpc = {
-    json: createJsonCodec(method, { maxDepth, registry: createReachableRegistry([method]), prototypeKeys: "reject" })
-      .decode,
-    proto: createProtoDecoder(method),
-  };
+  const decode = createRequestDecoder(method, { prototypeKeys: "reject" });
   return ({ bytes, format }) => {
     assertDecodable(method.input, format.kind === "proto" ? "proto" : "json", bytes, memoryMb);
-    return format.kind === "http" ? decodeHttp(bytes, format) : decodeRpc[format.kind](bytes);
+    return decode(bytes, format);
   };
 }
 

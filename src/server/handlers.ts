@@ -1,11 +1,13 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { type ConnectRouter, createConnectRouter } from "@connectrpc/connect";
-import { createReachableRegistry, createTranscoder } from "@flowgate/gateway";
+import { createGateway } from "@flowgate/gateway";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
 import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
 import { activateTrace } from "../telemetry/trace.ts";
+import { FlowgateError } from "../errors.ts";
 import { createDocs } from "./docs.ts";
+import { toConnectError } from "./errors/connect-error.ts";
 import { toFailure } from "./errors/failures.ts";
 import { createHealth } from "./health.ts";
 import { createHealthEndpoints } from "./health-endpoints.ts";
@@ -15,9 +17,7 @@ import type { ServerOptions } from "./options.ts";
 import { requestKey } from "./pipeline/request-context.ts";
 import { createRouter } from "./pipeline/router.ts";
 import { createWatchCounters, healthService } from "./rpc/grpc-health.ts";
-import { createOpenStreams } from "./rpc/open-streams.ts";
 import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
-import { createRpcRoutes } from "./rpc/routes.ts";
 
 /** Exempt from load shedding: an operator must be able to check health and to revoke tokens under load. */
 const exempt: ReadonlySet<DescMethod> = new Set([
@@ -40,13 +40,11 @@ export function createHandlers(
 ) {
   const { bodyBytes, deadlineMs = maxTimerMs } = limits;
   const closing = new AbortController();
-  const openStreams = createOpenStreams();
   const services = [
     ...servicesOf(options.routes),
     HealthService,
     ...(options.reflection === true ? reflectionServices : []),
   ];
-  const methods = services.flatMap((service) => service.methods);
   const health = createHealth(
     options,
     services.map(({ typeName }) => typeName),
@@ -60,23 +58,10 @@ export function createHandlers(
     }
   };
 
-  const interceptors = [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors];
-  const rpcs = createRpcRoutes({
+  const gateway = createGateway({
     routes,
     requestGate: options.gate,
-    interceptors,
-    registry: createReachableRegistry(methods),
-    readMaxBytes: bodyBytes,
-    deferred,
-    maxTimeoutMs: deadlineMs,
-    registerStream: openStreams.register,
-    exempt,
-    log,
-  });
-  const transcoder = createTranscoder({
-    routes: options.routes,
-    requestGate: options.gate,
-    interceptors,
+    interceptors: [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors],
     shutdownSignal: closing.signal,
     mapError(error, context) {
       const failure = toFailure(error, log, context);
@@ -90,23 +75,21 @@ export function createHandlers(
   });
 
   const findRoute = createRouter({
-    routes: new Map([
-      ...rpcs,
+    endpoints: new Map([
       ...createHealthEndpoints(health),
       ...(options.docs === true ? createDocs() : []),
       ...(options.metrics === undefined
         ? []
         : [createMetricsEndpoint(options.metrics.metrics, options.metrics.checkPermission)]),
     ]),
-    transcoder,
+    gateway,
     exempt,
   });
   const endStreams = (): void => {
     health.close();
-    openStreams.close();
-    closing.abort();
+    closing.abort(toConnectError(new FlowgateError("unavailable", "the service is closing")));
   };
-  return { findRoute, health, methods, endStreams };
+  return { findRoute, health, methods: gateway.methods, endStreams };
 }
 
 function servicesOf(routes: ServerOptions["routes"]): DescService[] {

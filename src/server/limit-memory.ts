@@ -21,9 +21,9 @@ export function limitMemory(
       waitMs: memoryWaitMs,
       createError: () => report("memory"),
     }),
-    assertDecodable({ route: { method }, messageFormat }, body) {
+    assertDecodable({ route: { method } }, body, format) {
       if (method !== undefined && !isDeferred(method, deferred)) {
-        assertDecodable(method.input, messageFormat, body, memoryMb);
+        assertDecodable(method.input, format, body, memoryMb);
       }
     },
   };

@@ -69,12 +69,12 @@ test("is a library with types", async () => {
     program,
     `import { type Gateway, openGateway, parseOptions } from "flowgate";
      import { FlowsService } from "@flowgate/client";
-     import { createTranscoder, openapi } from "@flowgate/gateway";
+     import { createGateway, openapi } from "@flowgate/gateway";
      import document from "flowgate/openapi.json" with { type: "json" };
      export const open: () => Promise<Gateway> = () => openGateway(parseOptions({ port: 0 }));
      // @ts-expect-error: a port is a number
      export const wrong = () => parseOptions({ port: "0" });
-     console.log(typeof openGateway, FlowsService.typeName, typeof openapi, typeof createTranscoder, document.info.title);`,
+     console.log(typeof openGateway, FlowsService.typeName, typeof openapi, typeof createGateway, document.info.title);`,
   );
   const settings = ["--module", "nodenext", "--target", "esnext", "--strict", "--noEmit", "--resolveJsonModule"];
   const types = ["--typeRoots", join(root, "node_modules/@types"), "--types", "node"];

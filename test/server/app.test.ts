@@ -255,7 +255,7 @@ describe("outside of RPCs", () => {
     const httpResponse = await ask(server.port, request);
     expect(parseError(httpResponse)).toEqual({ status, type: "application/json", code, message: expect.any(String) });
     expect(httpResponse).not.toContain("s3cret");
-    expect(httpResponse.includes("Allow: ")).toBe(status === 405);
+    expect(/^allow: /im.test(httpResponse)).toBe(status === 405);
     expect(log).not.toHaveBeenCalled();
   });
 

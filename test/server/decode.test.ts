@@ -1,7 +1,7 @@
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { createRequestDecoder } from "@flowgate/gateway";
 import { expect, test } from "vitest";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { createProtoDecoder } from "../../src/server/rpc/decode.ts";
 
 type Bytes = Uint8Array;
 
@@ -44,11 +44,11 @@ function nestedWithLateKeys(levels: number): Bytes {
 const node = (id: string, ...properties: Bytes[]): Bytes =>
   message(1, text(1, id), text(2, "t"), message(5, ...properties));
 
-const decode = createProtoDecoder(FlowsService.method.setFlows);
+const decode = createRequestDecoder(FlowsService.method.setFlows);
 
 function failure(...nodes: Bytes[]): unknown {
   try {
-    return decode(Buffer.concat(nodes));
+    return decode(Buffer.concat(nodes), { kind: "proto" });
   } catch (error) {
     return error;
   }

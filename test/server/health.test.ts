@@ -3,7 +3,6 @@ import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createRegistry } from "@bufbuild/protobuf";
 import {
   type CallOptions,
   type Client,
@@ -26,12 +25,12 @@ import { describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
+import { createGateway } from "@flowgate/gateway";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { openGateway } from "../../src/app/gateway.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
-import type { Route } from "../../src/server/pipeline/request-context.ts";
-import { createRpcRoutes } from "../../src/server/rpc/routes.ts";
+import { createRouter } from "../../src/server/pipeline/router.ts";
 import { createWatchCounters, healthService } from "../../src/server/rpc/grpc-health.ts";
 import { createHealth, type Health as HealthOfProcess, type Readiness } from "../../src/server/health.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
@@ -83,18 +82,11 @@ const unlimited = createWatchCounters(() => true);
 
 /** Serves health like openServer, but with access to the Health object. */
 async function serveAlone(health: HealthOfProcess) {
-  const routes = createRpcRoutes({
+  const gateway = createGateway({
     routes: (router) => void router.service(Health, healthService(health, unlimited)),
-    requestGate: () => {},
-    interceptors: [],
-    registerStream: () => () => {},
-    registry: createRegistry(),
-    readMaxBytes: 1024,
-    maxTimeoutMs: 10_000,
-    exempt: new Set(),
-    log,
+    mapError: (error, context) => toFailure(error, log, context),
   });
-  return await serveRoutes(({ path }) => routes.get(path) as Route);
+  return await serveRoutes(createRouter({ gateway, endpoints: new Map(), exempt: new Set() }));
 }
 
 /** The service implementation, with errors converted as in the server. */

@@ -2,7 +2,7 @@ import { type ConnectRouter, createContextValues, createRouterTransport } from "
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { pino } from "pino";
-import { createTranscoder, type GatewayRequest } from "@flowgate/gateway";
+import { createGateway, type GatewayRequest } from "@flowgate/gateway";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { RevisionsService } from "../../gen/flowgate/v1/revisions_pb.ts";
 import { openAnalysis } from "../../src/analysis/analysis.ts";
@@ -96,7 +96,7 @@ export async function openFlows({
   const revisions = revisionsService({ store, deployer, outcomes, analysis, maxPinned: 100 });
   const routes = (router: ConnectRouter) =>
     void router.service(FlowsService, service).service(RevisionsService, revisions);
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     routes,
     deferred: [FlowsService.method.setFlows],
     mapError: (error, context) => toFailure(error, log, context),

@@ -1,6 +1,6 @@
 // For every user.
-export { createTranscoder, type Transcoder, type GatewayMatch } from "./protocols/rest/transcoder.ts";
-export type { TranscoderOptions } from "./options/options.ts";
+export { createGateway, createRestGateway, type Gateway, type GatewayMatch } from "./gateway.ts";
+export type { Protocol, TranscoderOptions } from "./options/options.ts";
 export type { Rule } from "./routing/routes.ts";
 export { presets } from "./options/presets.ts";
 export type { JsonOptions } from "./json/json-options.ts";
@@ -25,7 +25,7 @@ export {
   type EncodedRequest,
   type RequestFormat,
 } from "./call/deferred.ts";
-export { createRequestDecoder, type RequestDecoder } from "./protocols/rest/request-decoder.ts";
+export { createRequestDecoder, type RequestDecoder } from "./protocols/request-decoder.ts";
 export {
   createEncodedMessage,
   type EncodedMessage,

@@ -1,7 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import * as invalid from "./gen/gatewaytest/v1/invalid_pb.ts";
-import { createTranscoder } from "../src/index.ts";
+import { createGateway } from "../src/index.ts";
 
 test.each<[service: DescService, problem: RegExp]>([
   [
@@ -22,5 +22,5 @@ test.each<[service: DescService, problem: RegExp]>([
   [invalid.FaultService, /Plain has no \(flowgate.gateway.v1.error\) option/],
   [invalid.EtagService, /Plain has no scalar field "missing" for the ETag/],
 ])("rejects at start-up %s", (service, problem) => {
-  expect(() => createTranscoder({ routes: (router) => router.service(service, {}) })).toThrow(problem);
+  expect(() => createGateway({ routes: (router) => router.service(service, {}) })).toThrow(problem);
 });

@@ -3,7 +3,7 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { createFetchHandler } from "../src/adapters/fetch/index.ts";
 import { createRestTransport } from "../src/client/index.ts";
-import { createTranscoder, presets, type TranscoderOptions } from "../src/index.ts";
+import { createGateway, presets, type TranscoderOptions } from "../src/index.ts";
 import { bindingsOf, fieldsAt, type Binding } from "./bindings.ts";
 import { callUnary, errorOf } from "./client/captured.ts";
 import { complianceCases } from "./compliance.ts";
@@ -103,7 +103,7 @@ function bindingOf(rpc: keyof typeof ComplianceService.method, message: RepeatDa
   return fitting;
 }
 
-const transcoder = createTranscoder({ routes });
+const transcoder = createGateway({ routes });
 
 test.each(complianceCases)("%s takes %s in all forms of names and enums", async (rpc, _name, message) => {
   for (const form of forms) {

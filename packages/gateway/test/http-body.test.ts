@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { HttpBodySchema } from "../gen/google/api/httpbody_pb.ts";
 import { BodiesSchema, QueryMsgSchema } from "./gen/t/v1/vectors_pb.ts";
 import { RawService, StreamsService, type NamedBody } from "./gen/gatewaytest/v1/streams_pb.ts";
-import { createTranscoder } from "../src/index.ts";
+import { createGateway } from "../src/index.ts";
 import { collect, serveStreams, type HttpVersion, type Streams } from "./serve-streams.ts";
 import { createMethod, createRequest } from "./service.ts";
 import { vectors } from "./vectors.ts";
@@ -19,7 +19,7 @@ type ResponseVector = {
 test.each(vectors<ResponseVector>("response"))("%s", async (_id, vector) => {
   const { response_body: responseBody, message, expect: expected } = vector;
   const method = createMethod(BodiesSchema, { pattern: { case: "get", value: "/x" }, responseBody });
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     routes: (router) => router.rpc(method, () => fromJson(BodiesSchema, message)),
   });
   const { headers, body } = await transcoder.handle(createRequest("GET", "/x"));
@@ -32,7 +32,7 @@ test.each(vectors<ResponseVector>("response"))("%s", async (_id, vector) => {
 describe("a response_body that is not set", () => {
   const answerOf = (field: string, message: JsonValue) => {
     const method = createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/x" }, responseBody: field });
-    const transcoder = createTranscoder({
+    const transcoder = createGateway({
       routes: (router) => router.rpc(method, () => fromJson(QueryMsgSchema, message)),
     });
     return transcoder.handle(createRequest("GET", "/x"));
@@ -64,7 +64,7 @@ describe("a response_body that is not set", () => {
       ...createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/x" }, responseBody: "optional_value" }),
       methodKind: "server_streaming",
     };
-    const transcoder = createTranscoder({
+    const transcoder = createGateway({
       routes: (router) =>
         router.rpc(
           method as never,

@@ -3,13 +3,13 @@ import { fastify } from "fastify";
 import { createFrameworkErrorHandler, fastifyGatewayPlugin } from "../src/adapters/fastify/index.ts";
 import { createFetchHandler } from "../src/adapters/fetch/index.ts";
 import { createNodeHandler } from "../src/adapters/node/index.ts";
-import { createTranscoder, type TranscoderOptions } from "../src/index.ts";
+import { createGateway, type TranscoderOptions } from "../src/index.ts";
 import { ThingsService } from "./gen/gatewaytest/v1/things_pb.ts";
 
 const routes: TranscoderOptions["routes"] = (router) => router.service(ThingsService, {});
 
 const known =
-  "routes, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
+  "routes, protocols, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
   "ignoredQuery, systemParameters, fieldMaskFromBody, readMaxBytes, maxDepth, " +
   "prototypeKeys, deferred, maxTimeoutMs, shutdownSignal, streams, compression, registry, jsonOptions, cors, errors";
 
@@ -28,7 +28,7 @@ describe("a misspelt option", () => {
     [{ cors: { origins: [], origin: "x" } }, "there is no option cors.origin; did you mean cors.origins?"],
     [{ rules: [{ selector: "x", patern: {} }] }, "there is no option rules[0].patern; did you mean rules[0].pattern?"],
   ])("is an error that suggests a name: %j", (options, message) => {
-    expect(() => createTranscoder({ routes, ...(options as object) })).toThrow(new Error(message));
+    expect(() => createGateway({ routes, ...(options as object) })).toThrow(new Error(message));
   });
 });
 
@@ -68,12 +68,12 @@ describe("a wrong value", () => {
     [{ errors: "xml" }, 'the option errors must be "plain", "problem", "status", "google" or a function, not "xml"'],
     [{ rules: [{ pattern: {} }] }, "the option rules[0].selector is missing: it must be a string"],
   ])("is an error that says what is allowed: %j", (options, message) => {
-    expect(() => createTranscoder({ routes, ...(options as object) })).toThrow(new Error(message));
+    expect(() => createGateway({ routes, ...(options as object) })).toThrow(new Error(message));
   });
 
   test("undefined is the default", () => {
     const absent = { errors: undefined, cors: undefined, streams: { json: undefined } } as object;
-    expect(createTranscoder({ routes, ...absent }).routes.length).toBeGreaterThan(0);
+    expect(createGateway({ routes, ...absent }).routes.length).toBeGreaterThan(0);
   });
 });
 

@@ -1,7 +1,7 @@
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { expect, test, vi } from "vitest";
 import { ThingSchema } from "./gen/gatewaytest/v1/things_pb.ts";
-import { createTranscoder, type TranscoderOptions } from "../src/index.ts";
+import { createGateway, type TranscoderOptions } from "../src/index.ts";
 import { createMethod, createRequest } from "./service.ts";
 
 const method = createMethod(
@@ -20,7 +20,7 @@ async function headersOf(
   call: (context: HandlerContext) => Record<string, unknown>,
   more: Partial<TranscoderOptions> = {},
 ) {
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     ...more,
     routes: (router) => router.rpc(method, (_request, context) => call(context)),
   });
@@ -57,7 +57,7 @@ test.each([
   ["a ConnectError", new ConnectError("a secret", Code.NotFound)],
 ])("a mapError that throws %s is reported, and the call fails with 500", async (_, thrown) => {
   const report = vi.spyOn(console, "error").mockImplementation(() => {});
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     routes: (router) =>
       router.rpc(method, () => {
         throw new ConnectError("no", Code.PermissionDenied);

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
-import { createTranscoder, presets } from "../src/index.ts";
+import { createGateway, presets } from "../src/index.ts";
 import { GetMessageRequestSchema } from "./gen/t/v1/vectors_pb.ts";
 import { StreamsService } from "./gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService } from "./gen/gatewaytest/v1/things_pb.ts";
@@ -66,7 +66,7 @@ test.each([
 });
 
 describe("google", () => {
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     ...presets.google,
     routes: (router) =>
       void router

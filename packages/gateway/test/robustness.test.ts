@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { BodiesSchema, QueryMsgSchema, UpdateMessageRequestSchema } from "./gen/t/v1/vectors_pb.ts";
 import { AnysService, ParcelSchema } from "./gen/gatewaytest/v1/anys_pb.ts";
 import { OpenThingRequestSchema, ThingSchema } from "./gen/gatewaytest/v1/things_pb.ts";
-import { createTranscoder, presets, type Transcoder, type TranscoderOptions } from "../src/index.ts";
+import { createGateway, presets, type Gateway, type TranscoderOptions } from "../src/index.ts";
 import type { GatewayResponse } from "../src/http/response.ts";
 import { anyMessage, anyTypes } from "./any-message.ts";
 import { createMethod, createRequest } from "./service.ts";
@@ -36,11 +36,7 @@ const optionSets: Options[] = [
 ];
 
 /** Serves an echo of the message with every kind of rule. */
-function createEchoOf(
-  [desc, variable, body]: (typeof messages)[number],
-  options: Options,
-  isForm: boolean,
-): Transcoder {
+function createEchoOf([desc, variable, body]: (typeof messages)[number], options: Options, isForm: boolean): Gateway {
   const method = createMethod(
     desc,
     {
@@ -55,7 +51,7 @@ function createEchoOf(
     },
     { consumes: isForm ? ["application/json", form] : [] },
   );
-  return createTranscoder({
+  return createGateway({
     ...options,
     routes: (router) => router.rpc(method, (message: Message) => message),
   });
@@ -219,7 +215,7 @@ test("no input results in a 500, for any message and options", async () => {
 
 test("no input results in a 500 of a stream", async () => {
   const transcoders = optionSets.map((options) =>
-    createTranscoder({
+    createGateway({
       ...options,
       routes: (router) =>
         router.service(AnysService, {

@@ -13,7 +13,7 @@ import { FileDescriptorProtoSchema, MethodOptionsSchema } from "@bufbuild/protob
 import { http } from "../gen/google/api/annotations_pb.ts";
 import { HttpRuleSchema } from "../gen/google/api/http_pb.ts";
 import { method as methodExtension, MethodRuleSchema } from "../gen/flowgate/gateway/v1/annotations_pb.ts";
-import { createTranscoder, type Transcoder, type TranscoderOptions } from "../src/index.ts";
+import { createGateway, type Gateway, type TranscoderOptions } from "../src/index.ts";
 import type { GatewayRequest } from "../src/http/request.ts";
 
 /** Creates an RPC with this request and response message and this rule, without a .proto file. */
@@ -66,9 +66,9 @@ export function createEcho(
   rule: MessageInitShape<typeof HttpRuleSchema>,
   options: Omit<TranscoderOptions, "routes"> = {},
   more: MessageInitShape<typeof MethodRuleSchema> = {},
-): { transcoder: Transcoder; seen: Message[] } {
+): { transcoder: Gateway; seen: Message[] } {
   const seen: Message[] = [];
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     ...options,
     routes: (router) =>
       router.rpc(createMethod(message, rule, more), (request: Message) => {
@@ -105,7 +105,7 @@ export function createRequest(
 
 /** Calls, and returns status and parsed body. */
 export async function call(
-  { transcoder }: { transcoder: Transcoder },
+  { transcoder }: { transcoder: Gateway },
   request: GatewayRequest,
 ): Promise<{ status: number; body: unknown }> {
   const response = await transcoder.handle(request);

@@ -2,12 +2,14 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { scanStructure } from "@flowgate/gateway/server";
-import { maxDepth } from "../max-depth.ts";
 
 // What objects take in V8's heap, measured (docs/decisions.md). `[{},{}]` becomes 27 times as much as its text.
 const containerBytes = 64;
 const valueBytes = 16;
 const messageBytes = 96;
+
+/** The nesting limit of decoders. */
+const maxDepth = 100;
 
 /** Characters outside of Latin-1 make each character of a string two bytes. */
 const characterBytes = 2;

@@ -47,7 +47,7 @@ export type RequestEnvironment = {
   /** undefined: the memory of bodies is not limited. */
   readonly memory: MemoryBudget | undefined;
   /** Throws if the message of a body of more than 64 KiB would take too much memory. undefined: no limit. */
-  readonly assertDecodable: ((request: RequestContext, body: Uint8Array) => void) | undefined;
+  readonly assertDecodable: ((request: RequestContext, body: Uint8Array, format: "json" | "proto") => void) | undefined;
   /** Called after each request. */
   readonly onEnd: ((request: RequestContext) => void) | undefined;
   /** Must not throw. */
@@ -68,8 +68,6 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
   readonly address: string;
   readonly workload: (() => string | undefined) | undefined;
   overloaded: (() => FlowgateError) | undefined;
-  /** The format of the request message; set by the routes of RPCs. */
-  messageFormat: "proto" | "json" = "json";
   readonly #environment: RequestEnvironment;
   #route: Route | undefined;
   #requestId: string | undefined;
@@ -170,9 +168,9 @@ export class RequestContext implements GatewayRequest, Peer, ExchangeObserver, B
     return this.#identifyDuring(this.memory?.receive(bytes));
   }
 
-  reserve(bytes: number, body?: Uint8Array): Promise<void> | undefined {
+  reserve(bytes: number, body?: Uint8Array, format: "json" | "proto" = "json"): Promise<void> | undefined {
     if (body !== undefined) {
-      this.#environment.assertDecodable?.(this, body);
+      this.#environment.assertDecodable?.(this, body, format);
     }
     return this.#identifyDuring(this.memory?.decode(bytes));
   }

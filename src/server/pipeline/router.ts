@@ -1,65 +1,54 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import type { Transcoder, GatewayMatch } from "@flowgate/gateway";
-import { rejectUnknownRpc } from "./reject-rpc.ts";
+import type { Gateway, GatewayMatch } from "@flowgate/gateway";
 import type { RequestContext, Route } from "./request-context.ts";
 import { errorResponse } from "../errors/error-response.ts";
 
 export type RouterOptions = {
-  /** RPCs and endpoints, by path. */
-  readonly routes: ReadonlyMap<string, Route>;
-  readonly transcoder: Transcoder;
+  /** Endpoints that are no RPCs, by path. */
+  readonly endpoints: ReadonlyMap<string, Route>;
+  readonly gateway: Gateway;
   /** Methods exempt from load shedding. */
   readonly exempt: ReadonlySet<DescMethod>;
 };
 
-/** Finds the route of a request: by exact path first, then by the transcoder's URL templates. Never throws. */
-export function createRouter({ routes, transcoder, exempt }: RouterOptions): (request: RequestContext) => Route {
+/** Finds the route of a request: an endpoint by its exact path first, then by the gateway. Never throws. */
+export function createRouter({ endpoints, gateway, exempt }: RouterOptions): (request: RequestContext) => Route {
   const isValidHost = createHostValidator();
-  /** Cache of REST routes without variables, by HTTP method and path. Limited to these methods, as clients can send any. */
+  /** Cache of the routes without variables, by HTTP method and path. Limited to these methods, as clients can send any. */
   const cache = new Map(
     ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].map((method) => [method, new Map<string, Route>()]),
   );
-  return (request) => {
+  const find = (request: RequestContext): Route => {
     const { path, httpMethod } = request;
-    const cached = cache.get(httpMethod)?.get(path);
-    if (cached !== undefined) {
-      return cached;
-    }
     const decoded = /[%#]/.test(path) ? decode(path) : path;
     if (decoded === undefined) {
       return malformed;
     }
-    const exact = routes.get(decoded);
-    if (exact !== undefined) {
-      return exact.kind === "rpc" && !isValidHost(request.host) ? invalidHost : exact;
+    const endpoint = endpoints.get(decoded);
+    if (endpoint !== undefined) {
+      return endpoint;
     }
-    const match = transcoder.match(httpMethod, request.target);
-    if (!match.isKnownPath && isRpcRequest(request)) {
-      return unknownRpc;
-    }
-    const route = createRestRoute(match, exempt);
-    // Bounded by the number of templates without variables, since other spellings of a path are not cached.
-    if (match.isFixed && path === match.template) {
+    const match = gateway.match(httpMethod, request.target, request.headers);
+    const route = createRoute(match, exempt);
+    // Bounded by the number of RPCs and of templates without variables, since other spellings of a path are not cached.
+    if (match.isFixed && path === pathOf(match)) {
       cache.get(httpMethod)?.set(path, route);
     }
     return route;
   };
+  return (request) => {
+    const route = cache.get(request.httpMethod)?.get(request.path) ?? find(request);
+    return route.kind === "rpc" && route.method !== undefined && !isValidHost(request.host) ? invalidHost : route;
+  };
 }
 
-function createRestRoute(match: GatewayMatch, exempt: RouterOptions["exempt"]): Route {
-  const { method, template, respond } = match;
-  return {
-    kind: "rest",
-    method,
-    template,
-    isExempt: method !== undefined && exempt.has(method),
-    serve(request) {
-      if (method !== undefined) {
-        request.begin(method);
-      }
-      return respond(request);
-    },
-  };
+function createRoute({ kind, method, template, respond }: GatewayMatch, exempt: RouterOptions["exempt"]): Route {
+  return { kind, method, template, isExempt: method !== undefined && exempt.has(method), serve: respond };
+}
+
+/** The path of a match without variables. */
+function pathOf({ kind, method, template }: GatewayMatch): string | undefined {
+  return kind === "rpc" ? method && `/${method.parent.typeName}/${method.name}` : template;
 }
 
 /** Whether an authority can be part of a URL. Caches the last result, since most requests have the same one. */
@@ -73,16 +62,6 @@ function createHostValidator(): (host: string) => boolean {
     }
     return isValid;
   };
-}
-
-const unknownRpc: Route = { kind: "rpc", method: undefined, isExempt: false, serve: rejectUnknownRpc };
-
-/** Whether the path has the form of an RPC's and the headers are those of an RPC client. */
-function isRpcRequest({ path, headers }: RequestContext): boolean {
-  const { "content-type": type = "", "connect-protocol-version": version } = headers;
-  return (
-    /^\/[\w.]+\/\w+$/.test(path) && (version !== undefined || /^application\/(?:grpc|connect\+|proto\b)/i.test(type))
-  );
 }
 
 /** Percent-decodes a path and removes a fragment, which is invalid in a request target. undefined: invalid encoding. */

@@ -2,7 +2,7 @@ import type { ContextValues } from "@connectrpc/connect";
 import { aFunction, checkOptions, oneOf, type ChecksOf, type OptionChecks } from "../options/check-options.ts";
 import { transcoderOptionChecks } from "../options/option-checks.ts";
 import type { TranscoderOptions } from "../options/options.ts";
-import { createTranscoder, type Transcoder } from "../protocols/rest/transcoder.ts";
+import type { Gateway } from "../gateway.ts";
 
 /** The options of an adapter for a server or framework. `Context` are the arguments that the server passes with a request. */
 export type AdapterOptions<Context extends readonly unknown[]> = TranscoderOptions & {
@@ -20,11 +20,15 @@ type OwnOptions = Omit<AdapterOptions<never>, keyof TranscoderOptions>;
 const ownOptionChecks: ChecksOf<OwnOptions> = { contextValues: aFunction, unknownPath: oneOf("reject", "pass") };
 
 /**
- * Creates the transcoder of an adapter. Throws an Error that names the option which is unknown, missing or has a wrong value.
+ * Creates the gateway of an adapter, by `create`. Throws an Error that names the option which is unknown, missing or has a wrong value.
  * `more` are the checks of options that only this adapter has.
  */
-export function createAdapterTranscoder(options: AdapterOptions<never>, more: OptionChecks = {}): Transcoder {
+export function createAdapterGateway(
+  create: (options: TranscoderOptions) => Gateway,
+  options: AdapterOptions<never>,
+  more: OptionChecks = {},
+): Gateway {
   checkOptions(options, { ...transcoderOptionChecks, ...ownOptionChecks, ...more });
-  const ofTranscoder = Object.entries(options).filter(([name]) => Object.hasOwn(transcoderOptionChecks, name));
-  return createTranscoder(Object.fromEntries(ofTranscoder) as TranscoderOptions);
+  const ofGateway = Object.entries(options).filter(([name]) => Object.hasOwn(transcoderOptionChecks, name));
+  return create(Object.fromEntries(ofGateway) as TranscoderOptions);
 }

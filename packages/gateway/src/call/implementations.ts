@@ -16,7 +16,7 @@ export type Implementation = {
   readonly options: RegistrationOptions;
 };
 
-/** The options that a service or method was registered with; they apply to Connect's own protocols. */
+/** The options that a service or method was registered with. */
 type RegistrationOptions = Partial<ConnectRouterOptions>;
 
 /** A streaming RPC with its implementation. */
@@ -34,10 +34,24 @@ export type StreamImplementation = StreamSpec extends infer Spec
 
 type StreamSpec = Exclude<MethodImplSpec, { kind: "unary" }>;
 
-/** Calls the function that registers services with Connect, and returns all registered RPCs, with or without a google.api.http rule. */
-export function collectImplementations(
-  routes: (router: ConnectRouter) => unknown,
-): (Implementation | StreamImplementation)[] {
+type Routes = (router: ConnectRouter) => unknown;
+
+const collectedOf = new WeakMap<Routes, readonly (Implementation | StreamImplementation)[]>();
+
+/**
+ * Calls the function that registers services with Connect, and returns all registered RPCs, with or without a google.api.http rule.
+ * A function is called once, whatever the number of gateways and documents, so that all of them have the same implementations.
+ */
+export function collectImplementations(routes: Routes): readonly (Implementation | StreamImplementation)[] {
+  let collected = collectedOf.get(routes);
+  if (collected === undefined) {
+    collected = callRoutes(routes);
+    collectedOf.set(routes, collected);
+  }
+  return collected;
+}
+
+function callRoutes(routes: Routes): (Implementation | StreamImplementation)[] {
   const collected: (Implementation | StreamImplementation)[] = [];
   const add = (spec: MethodImplSpec, options: RegistrationOptions = {}): void => {
     const { kind, method, impl } = spec;

@@ -91,6 +91,7 @@ export function createCallRunner<Request extends GatewayRequest>(
   };
 
   return (call, request, pathVariables) => {
+    request.begin?.(method);
     const timeout = readTimeout(request.headers);
     if (typeof timeout === "number") {
       const deadline = createDeadline(timeout);

@@ -20,7 +20,7 @@ export type CorsOptions = {
   readonly allowHeaders?: readonly string[];
   /**
    * The response headers that a page may read, in addition to the CORS-safelisted ones. Default: ETag, Retry-After,
-   * WWW-Authenticate, and the response headers that the methods' options and messages define.
+   * WWW-Authenticate, those of Connect and gRPC-Web, and the response headers that the methods' options and messages define.
    */
   readonly exposeHeaders?: readonly string[];
   /** How long browsers may cache a preflight response, in seconds. Default: 600. */
@@ -113,17 +113,29 @@ export function createOriginCheck(origins: CorsOptions["origins"]): (origin: str
 /** Returns the RPC method that an HTTP method and request target are routed to. */
 export type FindMethod = (httpMethod: string, target: string) => DescMethod | undefined;
 
+const noHeaders = { allowedHeaders: [], exposedHeaders: [] };
+
 /** Adds the CORS headers to a response. */
 export type Cors = (request: GatewayRequest, response: GatewayResponse) => void;
 
 /**
  * Validates and compiles the `cors` option; throws an Error if it is invalid. The returned function applies to every
  * response, including errors. A response to OPTIONS becomes a preflight response: its Allow header has the methods of the path.
+ * `more` are headers of the protocol, to be allowed and exposed for every operation.
  */
-export function createCors(options: CorsOptions, methods: Iterable<DescMethod>, find: FindMethod): Cors {
+export function createCors(
+  options: CorsOptions,
+  methods: Iterable<DescMethod>,
+  find: FindMethod,
+  more: { readonly allowedHeaders: readonly string[]; readonly exposedHeaders: readonly string[] } = noHeaders,
+): Cors {
   const all = [...methods];
-  const policy = createCorsPolicy(options, [...responseHeaders, ...all.flatMap(responseHeadersOf)]);
-  const always = [...requestHeaders, ...(options.allowHeaders ?? [])];
+  const policy = createCorsPolicy(options, [
+    ...responseHeaders,
+    ...more.exposedHeaders,
+    ...all.flatMap(responseHeadersOf),
+  ]);
+  const always = [...requestHeaders, ...more.allowedHeaders, ...(options.allowHeaders ?? [])];
   const allowHeaders = new Map(
     all.map((method) => [method, joinHeaderNames([...always, ...requestHeadersOf(method)])]),
   );

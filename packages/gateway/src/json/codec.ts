@@ -1,6 +1,7 @@
 import type { DescMethod, Message, Registry } from "@bufbuild/protobuf";
 import { RequestError } from "../http/request-error.ts";
 import { messageHoldsInt64 } from "./int64.ts";
+import type { CompleteJsonOptions } from "./json-options.ts";
 import { parseJson, type PrototypeKeys } from "./parse.ts";
 import { createJsonReaders } from "./read.ts";
 import { formatJson } from "./well-formed.ts";
@@ -19,17 +20,19 @@ export type JsonCodecOptions = {
   /** The messages that a google.protobuf.Any can contain. */
   readonly registry: Registry;
   readonly prototypeKeys: PrototypeKeys;
+  /** Default: as in the proto3 JSON mapping. */
+  readonly jsonOptions?: CompleteJsonOptions;
 };
 
 /** Compiles the JSON codec of a method: decodes its requests and encodes its responses. */
 export function createJsonCodec(
   method: DescMethod,
-  { maxDepth, registry, prototypeKeys }: JsonCodecOptions,
+  { maxDepth, registry, prototypeKeys, jsonOptions }: JsonCodecOptions,
 ): JsonCodec {
   const { invalid, ignoreUnknown } = methodRule(method);
   const read = createJsonReaders({ ignoreUnknown, registry, plain: true }).message(method.input);
   const parsing = { exact: messageHoldsInt64(method.input), prototypeKeys };
-  const write = messageWriter(method.output, registry, "plain");
+  const write = messageWriter(method.output, registry, "plain", jsonOptions);
   return {
     decode(bytes) {
       try {

@@ -15,7 +15,7 @@ import {
   type ChecksOf,
   type OptionCheck,
 } from "./check-options.ts";
-import { MAX_TIMER_MS, type TranscoderOptions } from "./options.ts";
+import { allProtocols, MAX_TIMER_MS, type TranscoderOptions } from "./options.ts";
 
 /** Readers and writers are recursive: a Struct in an Any exhausts the stack at a depth of about 900. */
 const MAX_DEPTH = 500;
@@ -79,6 +79,9 @@ const rule = anObject({
 /** The checks of the options of a transcoder. */
 export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   routes: required(aFunction),
+  protocols: arrayOf(allProtocols.map((protocol) => `"${protocol}"`).join(", "), (item) =>
+    allProtocols.some((protocol) => protocol === item),
+  ),
   interceptors: arrayOf("functions", (item) => typeof item === "function"),
   requestGate: aFunction,
   mapError: aFunction,

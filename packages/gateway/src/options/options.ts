@@ -1,6 +1,12 @@
 import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import { contentEncodings } from "#platform/compression";
-import type { ConnectError, ConnectRouter, HandlerContext, Interceptor } from "@connectrpc/connect";
+import type {
+  ConnectError,
+  ConnectRouter,
+  ConnectRouterOptions,
+  HandlerContext,
+  Interceptor,
+} from "@connectrpc/connect";
 import type { Rule } from "../routing/routes.ts";
 import type { CompressionOptions } from "../protocols/rest/response/compressor.ts";
 import type { CorsOptions } from "../http/cors.ts";
@@ -10,10 +16,23 @@ import type { PrototypeKeys } from "../json/parse.ts";
 import { createReachableRegistry } from "../schema/registry.ts";
 import type { StreamFormats } from "../protocols/rest/stream/framing.ts";
 
+export type Protocol = "connect" | "grpc" | "grpc-web" | "rest";
+
+export const allProtocols: readonly Protocol[] = ["connect", "grpc", "grpc-web", "rest"];
+
 /** The options of a transcoder. */
 export type TranscoderOptions = {
-  /** The function that registers services with Connect. RPCs with a google.api.http rule are served. */
+  /**
+   * The function that registers services with Connect. It is called once for all gateways and documents that get it. Of the options
+   * that a service or method is registered with, `interceptors`, `requestGate`, `readMaxBytes`, `maxTimeoutMs`, `jsonOptions` and
+   * `binaryOptions` replace those of the gateway.
+   */
   routes: (router: ConnectRouter) => unknown;
+  /**
+   * The protocols that are served: "rest" is HTTP and JSON, for the RPCs with a google.api.http rule; the others serve all RPCs.
+   * Default: those that the transport can carry. `["rest"]` is for a server that keeps Connect's own adapters.
+   */
+  protocols?: readonly Protocol[];
   /** Connect interceptors; the last one is applied first. Default: none. */
   interceptors?: readonly Interceptor[];
   /** The `requestGate` of Connect: called before the body is read; may throw a ConnectError to reject the call. Default: none. */
@@ -155,6 +174,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
   const compression = options.compression ?? true;
   return {
     routes: options.routes,
+    protocols: options.protocols ?? allProtocols,
     interceptors: options.interceptors ?? [],
     requestGate: options.requestGate,
     mapError: options.mapError,
@@ -190,5 +210,32 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
     jsonOptions: { ...canonicalJson, ...options.jsonOptions },
     cors: options.cors,
     errors: options.errors ?? "plain",
+  };
+}
+
+/** The options for a service or method, by those that it was registered with. */
+export function forRegistration(
+  options: CompleteOptions,
+  registration: Partial<ConnectRouterOptions>,
+): CompleteOptions {
+  const { interceptors, requestGate, readMaxBytes, maxTimeoutMs, jsonOptions = {} } = registration;
+  const { registry, alwaysEmitImplicit, enumAsInteger, useProtoFieldName } = jsonOptions;
+  return {
+    ...options,
+    interceptors: interceptors ?? options.interceptors,
+    requestGate: requestGate ?? options.requestGate,
+    readMaxBytes: readMaxBytes ?? options.readMaxBytes,
+    maxTimeoutMs: maxTimeoutMs ?? options.maxTimeoutMs,
+    registry: registry ?? options.registry,
+    jsonOptions: {
+      ...options.jsonOptions,
+      ...withoutUndefined({ alwaysEmitImplicit, enumAsInteger, useProtoFieldName }),
+    },
+  };
+}
+
+function withoutUndefined<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: NonNullable<T[K]>;
   };
 }

@@ -20,7 +20,7 @@ import { readComments } from "../openapi/comments.ts";
 import type { Info, OpenApiDocument } from "../openapi/document.ts";
 import { openapi } from "../openapi/openapi.ts";
 import { rulesOf } from "../routing/routes.ts";
-import { createTranscoder } from "../protocols/rest/transcoder.ts";
+import { createGateway } from "../gateway.ts";
 import { readOptions, type PluginOptions } from "./options.ts";
 import { formatYaml } from "./yaml.ts";
 
@@ -59,7 +59,7 @@ function describeFiles(request: CodeGeneratorRequest, options: PluginOptions): O
   const declared = request.fileToGenerate.toSorted().flatMap((name) => registry.getFile(name)?.services ?? []);
   const services = selectServices(declared, options.services);
   // Compiled as for serving, so that all errors that would occur at start-up are reported here.
-  const { routes } = createTranscoder({
+  const { routes } = createGateway({
     routes: (router) => services.forEach((service) => router.service(service, {})),
     rules: options.rules,
     strictTemplates: options.strictTemplates,

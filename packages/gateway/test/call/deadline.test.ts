@@ -5,7 +5,7 @@ import { StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
 import { readTimeout } from "../../src/call/deadline.ts";
 import { RequestError } from "../../src/http/request-error.ts";
-import { createTranscoder, type TranscoderOptions, type GatewayRequest } from "../../src/index.ts";
+import { createGateway, type TranscoderOptions, type GatewayRequest } from "../../src/index.ts";
 import { serveStreams, type HttpVersion } from "../serve-streams.ts";
 import { json, serve } from "../serve.ts";
 import { createRequest } from "../service.ts";
@@ -56,7 +56,7 @@ describe("a deadline", () => {
     [{ "x-server-timeout": "7.0001" }, 7_001],
   ])("of %j is a whole number of milliseconds to the implementation", async (headers, max) => {
     let timeoutMs: number | undefined;
-    const transcoder = createTranscoder(things((context) => (timeoutMs = context.timeoutMs())));
+    const transcoder = createGateway(things((context) => (timeoutMs = context.timeoutMs())));
     await transcoder.handle(request(headers));
     expect(timeoutMs).toBeLessThanOrEqual(max);
     expect(BigInt(timeoutMs ?? Number.NaN)).toBeGreaterThanOrEqual(0n);
@@ -172,7 +172,7 @@ describe("a deadline", () => {
   test("formats its error once, also if the implementation fails as a consequence", async () => {
     const reasons: string[] = [];
     const failed = Promise.withResolvers<void>();
-    const transcoder = createTranscoder(
+    const transcoder = createGateway(
       things(
         async ({ signal }) => {
           try {
@@ -198,7 +198,7 @@ describe("a deadline", () => {
   test("creates a timer only if it is set, and clears it with the call", async () => {
     const timers = () => process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
     const during: number[] = [];
-    const transcoder = createTranscoder(things(() => during.push(timers())));
+    const transcoder = createGateway(things(() => during.push(timers())));
     const before = timers();
     await transcoder.handle(request({}));
     await transcoder.handle(request({ "grpc-timeout": "1H" }));
@@ -208,7 +208,7 @@ describe("a deadline", () => {
 });
 
 test("a maximum beyond that of timers is rejected at start-up", () => {
-  expect(() => createTranscoder(things(() => {}, { maxTimeoutMs: 2 ** 31 }))).toThrow(
+  expect(() => createGateway(things(() => {}, { maxTimeoutMs: 2 ** 31 }))).toThrow(
     "maxTimeoutMs must be a number from 1 to 2147483647, not 2147483648",
   );
 });
@@ -271,7 +271,7 @@ describe("a call that is awaiting before the implementation runs", () => {
   test.each(rows)("for %s does not call the implementation after the deadline: %s", async (name, path) => {
     const calls: string[] = [];
     const { options, readBody, goOn } = waitFor(name);
-    const transcoder = createTranscoder({ ...options, routes: counted(calls) });
+    const transcoder = createGateway({ ...options, routes: counted(calls) });
     const posted = createRequest("POST", path, "{}");
     const headers = { ...posted.headers, "grpc-timeout": "5m" };
     expect((await transcoder.handle({ ...posted, headers, readBody })).status).toBe(504);
@@ -285,7 +285,7 @@ describe("a call that is awaiting before the implementation runs", () => {
     async (name, path) => {
       const calls: string[] = [];
       const { options, readBody, reached, goOn } = waitFor(name);
-      const transcoder = createTranscoder({ ...options, routes: counted(calls) });
+      const transcoder = createGateway({ ...options, routes: counted(calls) });
       let disconnect = (): void => {};
       const response = transcoder.handle({
         ...createRequest("POST", path, "{}"),
@@ -303,7 +303,7 @@ describe("a call that is awaiting before the implementation runs", () => {
 
   test("with a timeout of 0 does not call the implementation", async () => {
     let calls = 0;
-    const transcoder = createTranscoder(things(() => calls++));
+    const transcoder = createGateway(things(() => calls++));
     expect([(await transcoder.handle(request({ "x-server-timeout": "0" }))).status, calls]).toEqual([504, 0]);
   });
 
@@ -371,7 +371,7 @@ describe("a signal that is accessed late", () => {
   test("is aborted with the expired deadline", async () => {
     const { promise: late, resolve: wake } = Promise.withResolvers<void>();
     const { promise: asked, resolve: ask } = Promise.withResolvers<unknown[]>();
-    const transcoder = createTranscoder(
+    const transcoder = createGateway(
       things(async (context) => {
         await late;
         ask([context.signal.aborted, context.signal.reason]);
@@ -385,7 +385,7 @@ describe("a signal that is accessed late", () => {
   test("is aborted with the error of a failed call, and after a finished one", async () => {
     const contexts: HandlerContext[] = [];
     const error = new ConnectError("gone", Code.NotFound);
-    const transcoder = createTranscoder(
+    const transcoder = createGateway(
       things((context) => {
         contexts.push(context);
         if (contexts.length === 1) {

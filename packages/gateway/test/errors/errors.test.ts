@@ -9,7 +9,7 @@ import { error as errorExtension, ErrorRuleSchema } from "../../gen/flowgate/gat
 import { ParcelSchema } from "../gen/gatewaytest/v1/anys_pb.ts";
 import { StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService, ThingSchema } from "../gen/gatewaytest/v1/things_pb.ts";
-import { createTranscoder, type TranscoderOptions, type GatewayError } from "../../src/index.ts";
+import { createGateway, type TranscoderOptions, type GatewayError } from "../../src/index.ts";
 import { form, json, serve } from "../serve.ts";
 import { createRequest } from "../service.ts";
 import { vectors } from "../vectors.ts";
@@ -179,7 +179,7 @@ describe("the format of an error", () => {
   });
 
   test("with an unknown name is rejected at start-up", () => {
-    expect(() => createTranscoder(failing(rich, { errors: "xml" as never }))).toThrow(
+    expect(() => createGateway(failing(rich, { errors: "xml" as never }))).toThrow(
       'the option errors must be "plain", "problem", "status", "google" or a function, not "xml"',
     );
   });
@@ -296,7 +296,7 @@ describe("a detail with the error option that can't be written", () => {
     });
 
     test.each(formats)("is the in-band error of a stream: %s", async (errors, _type, body) => {
-      const transcoder = createTranscoder({
+      const transcoder = createGateway({
         errors,
         routes: (router) =>
           router.rpc(StreamsService.method.list, async function* () {

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { FlowsService } from "../../../../gen/flowgate/v1/flows_pb.ts";
-import { createTranscoder, type CorsOptions, type TranscoderOptions } from "../../src/index.ts";
+import { createGateway, type CorsOptions, type TranscoderOptions } from "../../src/index.ts";
 import { serve } from "../serve.ts";
 
 const page = "https://app.example";
@@ -144,6 +144,6 @@ describe("CORS", () => {
       'cors: an origin must have a scheme, a host and no path, such as https://app.example, not "app.example"',
     ],
   ])("rejects %j at start-up", (cors, message) => {
-    expect(() => createTranscoder(flows(cors))).toThrow(message);
+    expect(() => createGateway(flows(cors))).toThrow(message);
   });
 });

@@ -11,7 +11,7 @@ import {
   Speed,
   ThingSchema,
 } from "../gen/gatewaytest/v1/things_pb.ts";
-import { createTranscoder, type Transcoder, type TranscoderOptions } from "../../src/index.ts";
+import { createGateway, type Gateway, type TranscoderOptions } from "../../src/index.ts";
 import { anyMessage, anyTypes } from "../any-message.ts";
 import { collect } from "../serve-streams.ts";
 import { call, createEcho, createRequest } from "../service.ts";
@@ -19,11 +19,11 @@ import { call, createEcho, createRequest } from "../service.ts";
 const url = (name: string): string => `type.googleapis.com/${name}`;
 const thing = url("gatewaytest.v1.Thing");
 
-type Echo = { readonly transcoder: Transcoder; readonly seen: Parcel[] };
+type Echo = { readonly transcoder: Gateway; readonly seen: Parcel[] };
 
 function createParcels(options: Omit<TranscoderOptions, "routes"> = {}): Echo {
   const seen: Parcel[] = [];
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     ...options,
     routes: (router) =>
       router.service(AnysService, {
@@ -44,9 +44,9 @@ function createParcels(options: Omit<TranscoderOptions, "routes"> = {}): Echo {
 }
 
 /** A service that returns an Any that was not read from JSON. */
-function createService(item: Message, options: Omit<TranscoderOptions, "routes"> = {}): { transcoder: Transcoder } {
+function createService(item: Message, options: Omit<TranscoderOptions, "routes"> = {}): { transcoder: Gateway } {
   return {
-    transcoder: createTranscoder({
+    transcoder: createGateway({
       ...options,
       routes: (router) =>
         router.service(AnysService, { echoParcel: () => create(ParcelSchema, { item: item as never }) }),
@@ -355,7 +355,7 @@ describe("the registry", () => {
 
   test("applies to error details", async () => {
     const details: unknown[] = [];
-    const transcoder = createTranscoder({
+    const transcoder = createGateway({
       errors(error) {
         details.push(...error.details());
         return {};
@@ -371,8 +371,8 @@ describe("the registry", () => {
   });
 
   test("has the types of error details, too", async () => {
-    const failing = (more: Omit<TranscoderOptions, "routes">): { transcoder: Transcoder } => ({
-      transcoder: createTranscoder({
+    const failing = (more: Omit<TranscoderOptions, "routes">): { transcoder: Gateway } => ({
+      transcoder: createGateway({
         ...more,
         errors: "status",
         routes: (router) =>

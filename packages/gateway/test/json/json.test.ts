@@ -22,7 +22,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { BodiesSchema, QueryMsgSchema, type EnumValue, type QueryMsg } from "../gen/t/v1/vectors_pb.ts";
 import { ExactMessageSchema, OpenThingResponseSchema, ThingSchema } from "../gen/gatewaytest/v1/things_pb.ts";
-import { createTranscoder, RequestError } from "../../src/index.ts";
+import { createGateway, RequestError } from "../../src/index.ts";
 import { messageHoldsInt64 } from "../../src/json/int64.ts";
 import { parseJson } from "../../src/json/parse.ts";
 import { createJsonReaders } from "../../src/json/read.ts";
@@ -340,7 +340,7 @@ test.each<[field: string, value: unknown, message: string]>([
   ["wrapperStringValue", 5, "field google.protobuf.StringValue.value can't hold 5"],
 ])("an implementation's %s of %o is 500", async (field, value, message) => {
   let cause: unknown;
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     routes: (router) =>
       router.rpc(createMethod(QueryMsgSchema, { pattern: { case: "get", value: "/q" } }), () =>
         Object.assign(create(QueryMsgSchema), { [field]: value }),

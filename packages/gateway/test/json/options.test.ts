@@ -4,7 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import {
   createJsonEncoder,
-  createTranscoder,
+  createGateway,
   openapi,
   presets,
   setEncodedField,
@@ -23,7 +23,7 @@ async function respond<Desc extends DescMessage>(
   desc: Desc,
   init: MessageInitShape<Desc>,
 ): Promise<unknown> {
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     jsonOptions,
     registry: createRegistry(QueryMsgSchema),
     routes: (router) => router.rpc(createMethod(desc, rule), () => create(desc, init)),
@@ -80,7 +80,7 @@ test("a field that is encoded beforehand has the same names", async () => {
   const jsonOptions = { useProtoFieldName: true };
   const encode = createJsonEncoder(QueryMsgSchema, createRegistry(), jsonOptions);
   const message = create(QueryMsgSchema, { stringValue: "a" });
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     jsonOptions,
     routes: (router) =>
       router.rpc(createMethod(QueryMsgSchema, rule), () =>
@@ -94,7 +94,7 @@ test("a field that is encoded beforehand has the same names", async () => {
 });
 
 test("error details are written with the options", async () => {
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     errors: "status",
     jsonOptions: { useProtoFieldName: true },
     routes: (router) =>

@@ -10,7 +10,7 @@ import { RawService, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts"
 import { ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
 import { FlowsService } from "../../../../gen/flowgate/v1/flows_pb.ts";
 import {
-  createTranscoder,
+  createGateway,
   openapi,
   presets,
   type OpenApiDocument,
@@ -451,7 +451,7 @@ describe("a response", () => {
         },
       });
     const request = createRequest("GET", "/streams/s/items");
-    const { body } = await createTranscoder({ ...options, routes }).handle({ ...request, headers: { accept } });
+    const { body } = await createGateway({ ...options, routes }).handle({ ...request, headers: { accept } });
     const text = await readBroken(body as AsyncIterable<string>);
     const items = accept === "text/event-stream" ? text.trim().split("\n\n").map(parseEvent) : parseLines(text);
     expect(items).toHaveLength(2);

@@ -18,7 +18,7 @@ import { expect, test } from "vitest";
 import { EchoThingResponseSchema, ThingSchema, ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
 import { openapi, readComments } from "../../src/index.ts";
 import { firstSentence } from "../../src/openapi/comments.ts";
-import { createTranscoder } from "../../src/index.ts";
+import { createGateway } from "../../src/index.ts";
 import { createSchemaCheck } from "../openapi-check.ts";
 import { call, createMethod, createRequest } from "../service.ts";
 import { codePoint } from "../code-point.ts";
@@ -74,7 +74,7 @@ test("the JSON of every message fits the schemas of request and response", async
   await fc.assert(
     fc.asyncProperty(thing, async (init) => {
       const message = create(ThingSchema, init as object);
-      const transcoder = createTranscoder({
+      const transcoder = createGateway({
         routes: (router) =>
           router.service(ThingsService, { echoThing: () => create(EchoThingResponseSchema, { thing: message }) }),
       });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { RulesService } from "../gen/gatewaytest/v1/invalid_pb.ts";
-import { createTranscoder, type Transcoder, type TranscoderOptions } from "../../src/index.ts";
+import { createGateway, type Gateway, type TranscoderOptions } from "../../src/index.ts";
 import { formatTemplate } from "../../src/routing/template.ts";
 import { serve } from "../serve.ts";
 import { call, createRequest } from "../service.ts";
@@ -26,8 +26,8 @@ const routes: TranscoderOptions["routes"] = (router) =>
     other: ({ name }) => ({ name: `other ${name}` }),
   });
 
-function createRules(): { transcoder: Transcoder } {
-  return { transcoder: createTranscoder({ routes, rules }) };
+function createRules(): { transcoder: Gateway } {
+  return { transcoder: createGateway({ routes, rules }) };
 }
 
 test("all routes are listed, in the order of the rules", () => {
@@ -105,8 +105,8 @@ test("HEAD has the response of GET, or of any method, without the body", async (
 });
 
 test("external rules add and remove operations", () => {
-  expect(createTranscoder({ routes }).routes).toEqual([]);
-  expect(createTranscoder({ routes, rules: [...rules, { selector: "*" }] }).routes).toEqual([]);
+  expect(createGateway({ routes }).routes).toEqual([]);
+  expect(createGateway({ routes, rules: [...rules, { selector: "*" }] }).routes).toEqual([]);
 });
 
 test("external options replace those of the .proto, with an external rule or that of the method", async () => {
@@ -132,7 +132,7 @@ test("external options replace those of the .proto, with an external rule or tha
 
 test("an RPC that is registered twice is rejected", () => {
   expect(() =>
-    createTranscoder({
+    createGateway({
       rules,
       routes: (router) => {
         routes(router);

@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { METHODS, type OutgoingHttpHeaders } from "node:http";
 import type { GatewayResponse } from "../../http/response.ts";
 import type { OptionChecks } from "../../options/check-options.ts";
-import type { Transcoder } from "../../protocols/rest/transcoder.ts";
-import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
+import { createGateway, type Gateway } from "../../gateway.ts";
+import { createAdapterGateway, type AdapterOptions } from "../adapter.ts";
 import { NodeGatewayRequest } from "../node/request.ts";
 import { sendResponse } from "../node/send-response.ts";
 
@@ -32,7 +32,7 @@ export function fastifyGatewayPlugin(
 ): void {
   // A plugin with a callback must report errors through it.
   try {
-    serve(instance, createAdapterTranscoder(options, fastifyOptions), options);
+    serve(instance, createAdapterGateway(createGateway, options, fastifyOptions), options);
   } catch (error) {
     done(error as Error);
     return;
@@ -42,7 +42,7 @@ export function fastifyGatewayPlugin(
 
 function serve(
   instance: FastifyInstance,
-  { match }: Transcoder,
+  { match }: Gateway,
   { contextValues, unknownPath }: FastifyGatewayPluginOptions,
 ): void {
   // Bodies must stay unread until the request gate has accepted the call.
@@ -55,7 +55,7 @@ function serve(
   // Not an async function, so that a synchronous response is sent without a promise.
   const handler = (request: FastifyRequest, reply: FastifyReply): Promise<void> | undefined => {
     const received = new FastifyGatewayRequest(request, reply, instance.prefix, contextValues);
-    const matched = match(received.httpMethod, received.target);
+    const matched = match(received.httpMethod, received.target, received.headers);
     if (passes && !matched.isKnownPath) {
       reply.callNotFound();
       return undefined;

@@ -1,7 +1,8 @@
 import type { GatewayResponse } from "../../http/response.ts";
 import { oneOf } from "../../options/check-options.ts";
-import type { Transcoder } from "../../protocols/rest/transcoder.ts";
-import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
+import { allProtocols } from "../../options/options.ts";
+import { createGateway, createRestGateway, type Gateway } from "../../gateway.ts";
+import { createAdapterGateway, type AdapterOptions } from "../adapter.ts";
 import { FetchGatewayRequest } from "./request.ts";
 import { createResponse } from "./response.ts";
 
@@ -20,12 +21,12 @@ export type FetchHandlerOptions<Context extends readonly unknown[] = readonly un
 export type FetchHandler<Context extends readonly unknown[] = readonly unknown[], Result = Response> = {
   (request: Request, ...context: Context): Result | Promise<Response>;
   /** Routes a request without responding to it. `target` is its path and query, still percent-encoded. */
-  readonly match: Transcoder["match"];
+  readonly match: Gateway["match"];
 };
 
 /**
- * Creates a function that serves the RPCs of `routes` with a google.api.http rule as plain HTTP. With the option
- * `unknownPath: "pass"` it returns undefined for a request whose path no template matches.
+ * Creates a function that serves the RPCs of `routes` over Connect, gRPC-Web, and REST for those with a google.api.http rule. gRPC needs
+ * trailers, which a Response can't have. With the option `unknownPath: "pass"` it returns undefined for an unknown path.
  */
 export function createFetchHandler<Context extends readonly unknown[] = readonly unknown[]>(
   options: FetchHandlerOptions<Context> & { readonly unknownPath: "pass" },
@@ -36,7 +37,28 @@ export function createFetchHandler<Context extends readonly unknown[] = readonly
 export function createFetchHandler<Context extends readonly unknown[]>(
   options: FetchHandlerOptions<Context>,
 ): FetchHandler<Context, Response | undefined> {
-  const { match } = createAdapterTranscoder(options, { httpVersion: oneOf("1.1", "2") });
+  const { protocols = allProtocols } = options;
+  return createHandler({ ...options, protocols: protocols.filter((protocol) => protocol !== "grpc") }, createGateway);
+}
+
+/** The same for REST alone. A bundle has no code of the other protocols, which `createFetchHandler` with `protocols: ["rest"]` would have. */
+export function createRestFetchHandler<Context extends readonly unknown[] = readonly unknown[]>(
+  options: Omit<FetchHandlerOptions<Context>, "protocols"> & { readonly unknownPath: "pass" },
+): FetchHandler<Context, Response | undefined>;
+export function createRestFetchHandler<Context extends readonly unknown[] = readonly unknown[]>(
+  options: Omit<FetchHandlerOptions<Context>, "protocols">,
+): FetchHandler<Context>;
+export function createRestFetchHandler<Context extends readonly unknown[]>(
+  options: Omit<FetchHandlerOptions<Context>, "protocols">,
+): FetchHandler<Context, Response | undefined> {
+  return createHandler(options, createRestGateway);
+}
+
+function createHandler<Context extends readonly unknown[]>(
+  options: FetchHandlerOptions<Context>,
+  create: typeof createGateway,
+): FetchHandler<Context, Response | undefined> {
+  const { match } = createAdapterGateway(create, options, { httpVersion: oneOf("1.1", "2") });
   const { contextValues } = options;
   const httpVersionMajor = options.httpVersion === "2" ? 2 : 1;
   const passes = options.unknownPath === "pass";
@@ -44,14 +66,15 @@ export function createFetchHandler<Context extends readonly unknown[]>(
   const handle = (request: Request, ...context: Context): Response | undefined | Promise<Response> => {
     const { method } = request;
     const target = targetOf(request.url);
-    const matched = match(method, target);
+    const received = new FetchGatewayRequest(request, target, httpVersionMajor, () =>
+      contextValues?.(request, ...context),
+    );
+    const matched = match(method, target, received.headers);
     if (passes && !matched.isKnownPath) {
       return undefined;
     }
     const send = (response: GatewayResponse): Response => createResponse(response, method);
-    const response = matched.respond(
-      new FetchGatewayRequest(request, target, httpVersionMajor, () => contextValues?.(request, ...context)),
-    );
+    const response = matched.respond(received);
     return response instanceof Promise ? response.then(send) : send(response);
   };
   return Object.assign(handle, { match });

@@ -1,1 +1,1 @@
-export { createFetchHandler, type FetchHandler, type FetchHandlerOptions } from "./handler.ts";
+export { createFetchHandler, createRestFetchHandler, type FetchHandler, type FetchHandlerOptions } from "./handler.ts";

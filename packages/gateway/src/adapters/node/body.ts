@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
+import { Accumulator } from "../../http/accumulator.ts";
 import { smallBodyBytes } from "../../http/request.ts";
 import { bodyTooLarge, incompleteBody } from "../body-errors.ts";
-import { Accumulator } from "./accumulator.ts";
 import { isHttp2Stream } from "./http2-stream.ts";
 
 /** The source of a request body: an HTTP/1.1 request, one of the HTTP/2 compatibility API, or an HTTP/2 stream. */

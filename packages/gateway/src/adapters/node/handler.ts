@@ -1,7 +1,7 @@
 import type { ContextValues } from "@connectrpc/connect";
 import type { GatewayResponse } from "../../http/response.ts";
-import type { Transcoder } from "../../protocols/rest/transcoder.ts";
-import { createAdapterTranscoder, type AdapterOptions } from "../adapter.ts";
+import { createGateway, type Gateway } from "../../gateway.ts";
+import { createAdapterGateway, type AdapterOptions } from "../adapter.ts";
 import { NodeGatewayRequest, type NodeRequest, type NodeResponse, type ResponseOfNode } from "./request.ts";
 import { sendResponse } from "./send-response.ts";
 
@@ -13,7 +13,7 @@ export type NodeHandler = {
   /** `next` is called for a request that is passed on, see the option `unknownPath`. Without it, the request is rejected. */
   (request: NodeRequest, response: NodeResponse, next?: () => void): void;
   /** Routes a request without responding to it. `target` is the request target as it was sent. */
-  readonly match: Transcoder["match"];
+  readonly match: Gateway["match"];
 };
 
 /**
@@ -21,13 +21,13 @@ export type NodeHandler = {
  * Express, templates are matched with the rest of the path.
  */
 export function createNodeHandler(options: NodeHandlerOptions): NodeHandler {
-  const { match } = createAdapterTranscoder(options);
+  const { match } = createAdapterGateway(createGateway, options);
   const { contextValues } = options;
   const passes = options.unknownPath === "pass";
 
   const handle = (request: NodeRequest, nodeResponse: NodeResponse, next?: () => void): void => {
     const response = nodeResponse as ResponseOfNode;
-    const matched = match(request.method ?? "", request.url ?? "");
+    const matched = match(request.method ?? "", request.url ?? "", request.headers);
     if (passes && next !== undefined && !matched.isKnownPath) {
       next();
       return;

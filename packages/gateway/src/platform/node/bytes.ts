@@ -45,6 +45,16 @@ export function concatBytes(chunks: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat(chunks);
 }
 
+/** Uninitialized memory, for bytes that are written at once. A short one is part of a pool, which it keeps in memory. */
+export function allocate(length: number): Uint8Array<ArrayBuffer> {
+  return Buffer.allocUnsafe(length);
+}
+
+/** The same, not part of a pool. */
+export function allocateUnpooled(length: number): Uint8Array<ArrayBuffer> {
+  return Buffer.allocUnsafeSlow(length);
+}
+
 /** The position of the first occurrence at or after `from`; -1 if there is none. */
 export function indexOfBytes(bytes: Uint8Array, searched: Uint8Array, from: number = 0): number {
   return bufferOf(bytes).indexOf(searched, from);

@@ -58,6 +58,16 @@ export function concatBytes(chunks: readonly Uint8Array[]): Uint8Array {
   return all;
 }
 
+/** Memory for bytes that are written at once. */
+export function allocate(length: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(length);
+}
+
+/** The same: there is no pool. */
+export function allocateUnpooled(length: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(length);
+}
+
 /** The position of the first occurrence at or after `from`; -1 if there is none. */
 export function indexOfBytes(bytes: Uint8Array, searched: Uint8Array, from: number = 0): number {
   const [first = 0] = searched;

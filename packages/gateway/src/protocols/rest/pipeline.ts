@@ -1,11 +1,12 @@
 import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
-import { ConnectError, type HandlerContext } from "@connectrpc/connect";
+import type { HandlerContext } from "@connectrpc/connect";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { GatewayResponse } from "../../http/response.ts";
 import type { Route } from "../../routing/route.ts";
 import { createCallRunner, type RunCall } from "../../call/runner.ts";
 import type { Compressor } from "./response/compressor.ts";
 import { readTimeout } from "../../call/deadline.ts";
+import { createErrorMapper } from "../../errors/map-error.ts";
 import { createRequestErrorResponder, type ErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
 import type { CompleteOptions } from "../../options/options.ts";
@@ -42,16 +43,7 @@ export function createCallPipeline(method: DescMethod, route: Route, options: Ca
   const variantHeader =
     method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? rule.variants?.header : undefined;
 
-  const mapped = (error: unknown, context: HandlerContext): unknown => {
-    try {
-      return mapError?.(error, context) ?? error;
-    } catch (thrown) {
-      // Otherwise it would be an unhandled rejection, which ends a Node process.
-      // oxlint-disable-next-line no-console -- the library has no logger, and runs where there is no process.stderr.
-      console.error("the option mapError must not throw, but threw:", thrown);
-      return thrown instanceof ConnectError ? new Error("mapError threw") : thrown;
-    }
-  };
+  const mapped = createErrorMapper(mapError);
 
   const errorResponse = (error: unknown, context: HandlerContext): GatewayResponse =>
     error instanceof RequestError

@@ -5,6 +5,7 @@ import { createBinder, createParameterFieldsReader } from "./request/bind.ts";
 import { createVariantSelector, type Route, type Variant } from "../../routing/route.ts";
 import { createStreamInvoke, iterableOfOne } from "../../call/invoke.ts";
 import type { Invocation } from "../../call/runner.ts";
+import { untilShutdown } from "../../call/shutdown.ts";
 import { codeOfStatus, nameOfCode } from "../../errors/codes.ts";
 import { unwrapGoogleError } from "../../errors/format.ts";
 import { createNegotiation, createStreamNegotiation } from "./negotiate.ts";
@@ -17,7 +18,6 @@ import type { GatewayRequest } from "../../http/request.ts";
 import { maxBodyBytesOf, methodRule } from "../../schema/rules.ts";
 import { createRequestMessages } from "./stream/request-messages.ts";
 import type { RespondStream } from "./stream/respond.ts";
-import { untilShutdown } from "./stream/shutdown.ts";
 import { openCancellable } from "../../call/cancellable-iterator.ts";
 
 /** Reads the request messages of a call: the single one of a server stream, or those of a client stream's body. */

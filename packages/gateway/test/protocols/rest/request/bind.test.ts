@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { HttpRuleSchema } from "../../../../gen/google/api/http_pb.ts";
 import { FlowsService, UpdateFlowRequestSchema } from "../../../../../../gen/flowgate/v1/flows_pb.ts";
 import * as schemas from "../../../gen/t/v1/vectors_pb.ts";
-import { createTranscoder, type TranscoderOptions } from "../../../../src/index.ts";
+import { createGateway, type TranscoderOptions } from "../../../../src/index.ts";
 import { call, createEcho, createRequest } from "../../../service.ts";
 import { vectors } from "../../../vectors.ts";
 
@@ -198,7 +198,7 @@ describe("a bound field", () => {
 test("a field with no_query is an unknown parameter", async () => {
   for (const query of ["rev=1", "credentials.encrypted=x", "credentials.%24=x"]) {
     const seen: unknown[] = [];
-    const transcoder = createTranscoder({
+    const transcoder = createGateway({
       routes: (router) =>
         router.rpc(FlowsService.method.setFlows, (request) => {
           seen.push(request);

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { FlowsService, type SetFlowsRequest } from "../../../../../../gen/flowgate/v1/flows_pb.ts";
 import {
   createRequestDecoder,
-  createTranscoder,
+  createGateway,
   RequestError,
   takeEncodedRequest,
   type EncodedRequest,
@@ -24,7 +24,7 @@ async function post(
   { headers = {}, target = "/flows" }: Posting = {},
   deferred = [method],
 ) {
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     deferred,
     routes: (router) =>
       router.service(FlowsService, {

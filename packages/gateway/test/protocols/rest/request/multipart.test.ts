@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MultipartBytesService, RawService, type Attachment } from "../../../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingSchema } from "../../../gen/gatewaytest/v1/things_pb.ts";
-import { createTranscoder, RequestError, openapi } from "../../../../src/index.ts";
+import { createGateway, RequestError, openapi } from "../../../../src/index.ts";
 import { parseMultipart } from "../../../../src/protocols/rest/request/multipart.ts";
 import { serve, type Send } from "../../../serve.ts";
 import { call, createEcho, createRequest } from "../../../service.ts";
@@ -227,7 +227,7 @@ describe("a message", () => {
 });
 
 test("a message without fields for files is rejected at start-up", () => {
-  expect(() => createTranscoder({ routes: (router) => router.service(MultipartBytesService, {}) })).toThrow(
+  expect(() => createGateway({ routes: (router) => router.service(MultipartBytesService, {}) })).toThrow(
     /MultipartBytesService.*has no field of type bytes or google.api.HttpBody for multipart\/form-data/,
   );
 });

@@ -2,7 +2,7 @@ import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { FlowsService } from "../../../../../../gen/flowgate/v1/flows_pb.ts";
-import { createTranscoder, type GatewayRequest } from "../../../../src/index.ts";
+import { createGateway, type GatewayRequest } from "../../../../src/index.ts";
 import { createRequest } from "../../../service.ts";
 
 const KiB = 1024;
@@ -14,7 +14,7 @@ async function post(
   { compress = (text: string): string | Uint8Array => text, encoding = "", readMaxBytes = 16 * KiB * KiB } = {},
 ) {
   const events: (number | string)[] = [];
-  const transcoder = createTranscoder({
+  const transcoder = createGateway({
     readMaxBytes,
     routes: (router) =>
       router.service(FlowsService, {

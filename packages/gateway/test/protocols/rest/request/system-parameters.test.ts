@@ -1,7 +1,7 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import type { HttpRuleSchema } from "../../../../gen/google/api/http_pb.ts";
-import { createTranscoder, type TranscoderOptions } from "../../../../src/index.ts";
+import { createGateway, type TranscoderOptions } from "../../../../src/index.ts";
 import { BodiesSchema, EnumValue, GetMessageRequestSchema, QueryMsgSchema } from "../../../gen/t/v1/vectors_pb.ts";
 import { RawService, StreamsService } from "../../../gen/gatewaytest/v1/streams_pb.ts";
 import { buildMessage } from "../../../build-message.ts";
@@ -81,7 +81,7 @@ describe("alt", () => {
       repeatedEnum: [EnumValue.Y],
       nested: { enumValue: EnumValue.Y },
     });
-    const transcoder = createTranscoder({
+    const transcoder = createGateway({
       ...options,
       routes: (router) => router.rpc(createMethod(QueryMsgSchema, get("/q")), () => message),
     });

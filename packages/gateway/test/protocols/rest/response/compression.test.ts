@@ -3,7 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { FlowsService, GetFlowsResponseSchema } from "../../../../../../gen/flowgate/v1/flows_pb.ts";
-import { createTranscoder, type TranscoderOptions } from "../../../../src/index.ts";
+import { createGateway, type TranscoderOptions } from "../../../../src/index.ts";
 import { ThingsService } from "../../../gen/gatewaytest/v1/things_pb.ts";
 import { json, serve, type Send } from "../../../serve.ts";
 
@@ -194,7 +194,7 @@ describe("a compressed response has its own entity tag", () => {
 });
 
 test("an unknown encoding is rejected at start-up", () => {
-  expect(() => createTranscoder({ ...flows(1), compression: { encodings: ["deflate" as never] } })).toThrow(
+  expect(() => createGateway({ ...flows(1), compression: { encodings: ["deflate" as never] } })).toThrow(
     'the option compression.encodings must be an array of "zstd", "br", "gzip", not ["deflate"]',
   );
 });

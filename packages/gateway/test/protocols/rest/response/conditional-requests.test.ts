@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { FlowsService, type SetFlowsRequest } from "../../../../../../gen/flowgate/v1/flows_pb.ts";
 import { ThingSchema } from "../../../gen/gatewaytest/v1/things_pb.ts";
 import { fastifyGatewayPlugin } from "../../../../src/adapters/fastify/index.ts";
-import { createTranscoder } from "../../../../src/index.ts";
+import { createGateway } from "../../../../src/index.ts";
 import { json, serve, type Send } from "../../../serve.ts";
 import { createMethod, createRequest } from "../../../service.ts";
 
@@ -85,7 +85,7 @@ describe("If-None-Match", () => {
 
 describe("the field of the option etag", () => {
   const createService = (desc: DescMessage, etag: string, response: Record<string, unknown>) => ({
-    transcoder: createTranscoder({
+    transcoder: createGateway({
       routes: (router) =>
         router.rpc(createMethod(desc, { pattern: { case: "get", value: "/x" } }, { etag }), () => response),
     }),
@@ -157,7 +157,7 @@ describe("If-Match", () => {
         ...createMethod(ThingSchema, { pattern: { case: verb, value }, body: verb === "put" ? "*" : "" }, more),
         name: verb,
       });
-      const transcoder = createTranscoder({
+      const transcoder = createGateway({
         compression: { minBytes: 0 },
         routes: (router) =>
           router
@@ -231,7 +231,7 @@ describe("an arbitrary request header", () => {
   const value = fc.oneof(fc.string(), fc.string({ unit: token }), fc.constantFrom("__proto__", "constructor"));
 
   test("does not result in a 500", async () => {
-    const transcoder = createTranscoder({ routes: flows().routes, cors: { origins: ["https://app.example"] } });
+    const transcoder = createGateway({ routes: flows().routes, cors: { origins: ["https://app.example"] } });
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom("GET", "HEAD", "OPTIONS", "POST", "PUT"),

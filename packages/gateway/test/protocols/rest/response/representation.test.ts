@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { GatewayRequest } from "../../../../src/http/request.ts";
-import { createTranscoder, openapi } from "../../../../src/index.ts";
+import { createGateway, openapi } from "../../../../src/index.ts";
 import { ReportSchema, WrongReportSchema } from "../../../gen/gatewaytest/v1/things_pb.ts";
 import { createEcho, createMethod, createRequest } from "../../../service.ts";
 
@@ -81,5 +81,5 @@ test.for([
   ],
 ] as const)("a rule that is not possible is an error at startup: %#", ([message, more, expected]) => {
   const method = createMethod(message, rule, more);
-  expect(() => createTranscoder({ routes: (router) => router.rpc(method, () => ({})) })).toThrow(expected);
+  expect(() => createGateway({ routes: (router) => router.rpc(method, () => ({})) })).toThrow(expected);
 });

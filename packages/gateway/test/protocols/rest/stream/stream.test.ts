@@ -11,7 +11,7 @@ import {
 } from "../../../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService } from "../../../gen/gatewaytest/v1/things_pb.ts";
 import { type FastifyGatewayPluginOptions } from "../../../../src/adapters/fastify/index.ts";
-import { createTranscoder } from "../../../../src/index.ts";
+import { createGateway } from "../../../../src/index.ts";
 import { collect, serveStreams, type HttpVersion, type Streams } from "../../../serve-streams.ts";
 import { vectors } from "../../../vectors.ts";
 
@@ -756,5 +756,5 @@ test.each([
     /FormStreamService.*a stream of requests must be application\/x-ndjson or application\/json, not application\/x-www-form-urlencoded/,
   ],
 ])("rejects at start-up %s", (service, problem) => {
-  expect(() => createTranscoder({ routes: (router) => router.service(service, {}) })).toThrow(problem);
+  expect(() => createGateway({ routes: (router) => router.service(service, {}) })).toThrow(problem);
 });

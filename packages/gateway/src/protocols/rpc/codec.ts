@@ -3,12 +3,12 @@ import {
   type BinaryWriteOptions,
   type DescMethod,
   type Message,
-  type Registry,
   toBinary,
 } from "@bufbuild/protobuf";
-import { getEncodedMessage } from "@flowgate/gateway";
-import { createJsonCodec, deferMessage } from "@flowgate/gateway/server";
-import { maxDepth } from "../max-depth.ts";
+import { encodeUtf8 } from "#platform/bytes";
+import { deferMessage } from "../../call/deferred.ts";
+import { createJsonCodec, type JsonCodecOptions } from "../../json/codec.ts";
+import { getEncodedMessage } from "../rest/response/encoded-field.ts";
 import type { Compression } from "./compression.ts";
 import { createProtoDecoder } from "./decode.ts";
 import { compressedFlag, envelope } from "./envelope.ts";
@@ -16,30 +16,30 @@ import { compressedFlag, envelope } from "./envelope.ts";
 /** Encodes and decodes the messages of a method in one of the two formats. */
 export type Codec = {
   readonly name: "proto" | "json";
-  /** Throws a RequestError or a FlowgateError; a deferred message throws on first access. */
+  /** Throws a RequestError; a deferred message throws on first access. */
   readonly decode: (bytes: Uint8Array) => Message;
   readonly encode: (message: Message) => Uint8Array<ArrayBuffer>;
   /** The encoded message in an envelope, uncompressed. */
-  readonly envelope: (message: Message) => Buffer;
+  readonly envelope: (message: Message) => Uint8Array;
   /** The encoded message, compressed. */
   readonly compress: (message: Message, compression: Compression) => Promise<Uint8Array>;
   /** The encoded message in an envelope, compressed. */
-  readonly compressEnvelope: (message: Message, compression: Compression) => Promise<Buffer>;
+  readonly compressEnvelope: (message: Message, compression: Compression) => Promise<Uint8Array>;
 };
 
 export type Codecs = { readonly proto: Codec; readonly json: Codec };
 
 /**
- * Frozen messages are encoded only once per format, and compressed only once per coding, so that responses share their memory. `registry` has the types that a google.protobuf.Any may contain.
+ * Frozen messages are encoded only once per format, and compressed only once per coding, so that responses share their memory.
  * `isDeferred`: request messages are decoded on first access.
  */
 export function createCodecs(
   method: DescMethod,
-  registry: Registry,
+  jsonOptions: JsonCodecOptions,
   binaryOptions?: Partial<BinaryReadOptions & BinaryWriteOptions>,
   isDeferred = false,
 ): Codecs {
-  const json = createJsonCodec(method, { maxDepth, registry, prototypeKeys: "reject" });
+  const json = createJsonCodec(method, jsonOptions);
   const decodeProto = createProtoDecoder(method, binaryOptions);
   const withDeferral = (kind: Codec["name"], decode: Codec["decode"]): Codec["decode"] =>
     isDeferred ? (bytes) => deferMessage(method.input, { bytes, format: { kind } }, decode) : decode;
@@ -47,7 +47,11 @@ export function createCodecs(
     proto: createCodec("proto", withDeferral("proto", decodeProto), (message) =>
       toBinary(method.output, message, binaryOptions),
     ),
-    json: createCodec("json", withDeferral("json", json.decode), (message) => Buffer.from(json.encode(message))),
+    json: createCodec(
+      "json",
+      withDeferral("json", json.decode),
+      (message) => encodeUtf8(json.encode(message)) as Uint8Array<ArrayBuffer>,
+    ),
   };
 }
 

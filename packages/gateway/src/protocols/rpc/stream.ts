@@ -1,30 +1,23 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import { endStreamToJson } from "@connectrpc/connect/protocol-connect";
-import {
-  type GatewayResponse,
-  type PerformCall,
-  type CallContext,
-  createCallRunner,
-  RequestError,
-  type InvokeStream,
-  iterableOfOne,
-  openCancellable,
-  withReservation,
-} from "@flowgate/gateway/server";
-import type { RequestContext } from "../pipeline/request-context.ts";
+import { openCancellable } from "../../call/cancellable-iterator.ts";
+import type { CallContext } from "../../call/context.ts";
+import { withReservation } from "../../call/decompress-in-steps.ts";
+import { type InvokeStream, iterableOfOne } from "../../call/invoke.ts";
+import { createCallRunner, type PerformCall } from "../../call/runner.ts";
+import type { OpenStreams } from "../../call/shutdown.ts";
+import { RequestError } from "../../http/request-error.ts";
+import type { GatewayRequest } from "../../http/request.ts";
+import type { GatewayResponse } from "../../http/response.ts";
 import type { Codec } from "./codec.ts";
-import type { Compression } from "./compression.ts";
-import { endStreamFlag, envelope, envelopeBytes, openEnvelope, openEnvelopes } from "./envelope.ts";
-import { grpcTrailers, trailersFrame } from "./grpc-trailers.ts";
+import { type Compression, requestCompression, responseCompression } from "./compression.ts";
+import { envelopeBytes, openEnvelope, openEnvelopes } from "./envelope.ts";
 import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf } from "./method.ts";
-import { requestCompression, responseCompression } from "./negotiate.ts";
 import { ResponseFrames } from "./response-frames.ts";
 
 /** How a protocol represents a stream: its headers, and how the stream ends. */
-type StreamProtocol = {
+export type StreamProtocol = {
   readonly name: "connect" | "grpc" | "grpc-web";
-  readonly contentType: string;
   readonly timeout: "grpc-timeout" | "connect-timeout-ms";
   readonly encoding: string;
   readonly acceptEncoding: string;
@@ -33,68 +26,33 @@ type StreamProtocol = {
     context: CallContext,
     trailers: Record<string, string | string[]>,
     error: ConnectError | undefined,
-  ) => Buffer | undefined;
+  ) => Uint8Array | undefined;
 };
-
-const grpc: Omit<StreamProtocol, "contentType"> = {
-  name: "grpc",
-  timeout: "grpc-timeout",
-  encoding: "grpc-encoding",
-  acceptEncoding: "grpc-accept-encoding",
-  end(context, trailers, error) {
-    Object.assign(trailers, grpcTrailers(context, error));
-    return undefined;
-  },
-};
-
-const protocols: readonly Omit<StreamProtocol, "contentType">[] = [
-  grpc,
-  { ...grpc, name: "grpc-web", end: (context, _trailers, error) => trailersFrame(grpcTrailers(context, error)) },
-  {
-    name: "connect",
-    timeout: "connect-timeout-ms",
-    encoding: "connect-content-encoding",
-    acceptEncoding: "connect-accept-encoding",
-    end(context, _trailers, error) {
-      const end = endStreamToJson(context.existingResponseTrailer() ?? new Headers(), error, {});
-      return envelope(endStreamFlag, Buffer.from(JSON.stringify(end)));
-    },
-  },
-];
 
 export type StreamOptions = {
   readonly invoke: InvokeStream;
   /** Server streaming: the request has exactly one message. */
   readonly hasSingleRequest: boolean;
-  /** Registers a callback that ends a stream when the server closes. Returns a function that unregisters it. */
-  readonly registerStream: (end: () => void) => () => void;
+  readonly openStreams: OpenStreams;
 };
 
-/** Serves a streaming method over each protocol, by Content-Type, in one message format. */
-export function createStreams(rpc: RpcMethod, options: StreamOptions, codec: Codec): [contentType: string, ServeRpc][] {
-  return protocols.flatMap((protocol) => {
-    const contentType = `application/${protocol.name}+${codec.name}`;
-    const serve = createStream(rpc, options, codec, { ...protocol, contentType });
-    const types = codec.name === "proto" && protocol.name !== "connect" ? [`application/${protocol.name}`] : [];
-    return [contentType, ...types].map((type): [string, ServeRpc] => [type, serve]);
-  });
-}
-
-function createStream(
+/** Serves a streaming method over one protocol, in one message format. */
+export function createStream(
   { method, requestGate, failureOf, maxBytes, maxTimeoutMs }: RpcMethod,
-  { invoke, hasSingleRequest, registerStream }: StreamOptions,
-  codec: Codec,
+  { invoke, hasSingleRequest, openStreams }: StreamOptions,
   protocol: StreamProtocol,
+  codec: Codec,
 ): ServeRpc {
-  const { contentType, end } = protocol;
+  const { end } = protocol;
+  const contentType = `application/${protocol.name}+${codec.name}`;
   const hasTrailers = protocol.name === "grpc";
 
-  const readSingle = async (request: RequestContext, compression: Compression | undefined): Promise<Message> => {
+  const readSingle = async (request: GatewayRequest, compression: Compression | undefined): Promise<Message> => {
     const body = await request.readBody(maxBytes + envelopeBytes);
-    return withReservation(await openEnvelope(body, compression, maxBytes, request), request, codec.decode);
+    return withReservation(await openEnvelope(body, compression, maxBytes, request), request, codec.decode, codec.name);
   };
 
-  async function* readStream(request: RequestContext, context: CallContext, compression: Compression | undefined) {
+  async function* readStream(request: GatewayRequest, context: CallContext, compression: Compression | undefined) {
     try {
       for await (const bytes of openEnvelopes(request.streamBody(), compression, maxBytes, request)) {
         yield codec.decode(bytes);
@@ -105,7 +63,7 @@ function createStream(
     }
   }
 
-  const call: PerformCall<RequestContext> = async ({ request, context, deadline }) => {
+  const call: PerformCall = async ({ request, context, deadline }) => {
     const compression = requestCompression(request.headers[protocol.encoding], protocol.acceptEncoding);
     const accepted = responseCompression(request.headers[protocol.acceptEncoding], compression);
     context.observeClient();
@@ -127,7 +85,7 @@ function createStream(
         context.finish();
       },
     });
-    unregister = registerStream(() => frames.close());
+    unregister = openStreams.register((reason) => frames.close(reason));
     request.onAbort(() => void frames.return());
     // Implementations may set headers until the first message.
     await frames.start();
@@ -139,7 +97,7 @@ function createStream(
     return { status: 200, headers, body: frames, ...(hasTrailers && { trailers }) };
   };
 
-  const run = createCallRunner<RequestContext>(method, {
+  const run = createCallRunner(method, {
     name: protocol.name,
     requestGate,
     readTimeout: createTimeoutReader(protocol.timeout, maxTimeoutMs),
@@ -152,8 +110,5 @@ function createStream(
       return { status: 200, headers, body, ...(hasTrailers && { trailers }) };
     },
   });
-  return (request) => {
-    request.messageFormat = codec.name;
-    return run(call, request, []);
-  };
+  return (request) => run(call, request, []);
 }

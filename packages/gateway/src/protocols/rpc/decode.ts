@@ -5,16 +5,16 @@ import {
   fromBinary,
   type Message,
 } from "@bufbuild/protobuf";
-import { formatPath } from "@flowgate/gateway/json-path";
-import { methodRule, RequestError } from "@flowgate/gateway/server";
-import { FlowgateError } from "../../errors.ts";
-import { maxDepth } from "../max-depth.ts";
+import { formatPath } from "../../json/path.ts";
+import { RequestError } from "../../http/request-error.ts";
+import { methodRule } from "../../schema/rules.ts";
+import { undecodable } from "./compression.ts";
 import { locateDepth } from "./locate-depth.ts";
 
-/**
- * Decodes the binary form of a method's request message. Throws a FlowgateError `invalid_request`, or a RequestError with the JSON
- * path of a message that is nested too deep.
- */
+/** The nesting limit of protobuf-es. */
+const MAX_DEPTH = 100;
+
+/** Decodes the binary form of a method's request message. Throws a RequestError, with the JSON path of a message that is nested too deep. */
 export function createProtoDecoder(
   method: DescMethod,
   binaryOptions: Partial<BinaryReadOptions> = {},
@@ -33,7 +33,7 @@ export function createProtoDecoder(
           new RequestError(
             400,
             invalid || "invalid_argument",
-            `${path.slice(0, 200)}: nested deeper than ${maxDepth} levels`,
+            `${path.slice(0, 200)}: nested deeper than ${MAX_DEPTH} levels`,
             {
               repeatsInput: true,
             },
@@ -45,13 +45,9 @@ export function createProtoDecoder(
 /** The path of the first message that is nested too deep; undefined if there is none, or the bytes are no message. */
 function findTooDeep(desc: DescMessage, bytes: Uint8Array): string | undefined {
   try {
-    const path = locateDepth(desc, bytes, maxDepth);
+    const path = locateDepth(desc, bytes, MAX_DEPTH);
     return path && formatPath(path);
   } catch {
     return undefined;
   }
-}
-
-export function undecodable(): FlowgateError {
-  return new FlowgateError("invalid_request", "the request message can't be decoded");
 }

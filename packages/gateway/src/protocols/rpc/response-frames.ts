@@ -1,19 +1,17 @@
 import type { Message } from "@bufbuild/protobuf";
-import { FlowgateError } from "../../errors.ts";
-import type { CancellableIterator } from "@flowgate/gateway/server";
+import type { CancellableIterator } from "../../call/cancellable-iterator.ts";
 import type { Codec } from "./codec.ts";
-import type { Compression } from "./compression.ts";
+import { type Compression, compressMinBytes } from "./compression.ts";
 import { compressedFlag, envelope } from "./envelope.ts";
-import { compressMinBytes } from "./negotiate.ts";
 
 type EndHandlers = {
   /** Called once, after the last message or with the error. Returns the last frame, if the protocol has one. */
-  readonly onEnd: (error?: unknown) => Buffer | undefined;
+  readonly onEnd: (error?: unknown) => Uint8Array | undefined;
   /** Called instead if the client disconnects. */
   readonly onCancel: () => void;
 };
 
-type Frame = IteratorResult<Buffer, undefined>;
+type Frame = IteratorResult<Uint8Array, undefined>;
 
 const done: Frame = { done: true, value: undefined };
 
@@ -24,7 +22,7 @@ const done: Frame = { done: true, value: undefined };
  * Not a generator, because `return` must reach the implementation while `next` is pending, and because idle streams
  * should take little memory.
  */
-export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> {
+export class ResponseFrames implements AsyncIterableIterator<Uint8Array, undefined> {
   readonly #messages: CancellableIterator<Message>;
   readonly #codec: Codec;
   readonly #compression: Compression | undefined;
@@ -73,10 +71,10 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
     return promise;
   }
 
-  /** Ends the stream with UNAVAILABLE: the server closes. */
-  close(): void {
+  /** Ends the stream with an error: the server closes. */
+  close(error: unknown): void {
     this.#messages.cancel();
-    this.#fail(new FlowgateError("unavailable", "the service is closing"));
+    this.#fail(error);
   }
 
   return(): Promise<Frame> {
@@ -126,7 +124,7 @@ export class ResponseFrames implements AsyncIterableIterator<Buffer, undefined> 
 
   #end(error?: unknown): void {
     this.#isEnded = true;
-    let last: Buffer | undefined;
+    let last: Uint8Array | undefined;
     try {
       last = this.#handlers.onEnd(error);
     } catch (failure) {

@@ -1,19 +1,20 @@
 import type { DescMethod, Message } from "@bufbuild/protobuf";
-import { createBinder } from "./request/bind.ts";
-import { routeName, createVariantSelector } from "../../routing/route.ts";
-import { compileRoutes } from "../../routing/routes.ts";
-import type { HttpFormat } from "../../call/deferred.ts";
-import { checkOptions } from "../../options/check-options.ts";
-import { transcoderOptionChecks } from "../../options/option-checks.ts";
-import { completeOptions, type TranscoderOptions } from "../../options/options.ts";
-import type { GatewayRequest } from "../../http/request.ts";
+import { createBinder } from "./rest/request/bind.ts";
+import { routeName, createVariantSelector } from "../routing/route.ts";
+import { compileRoutes } from "../routing/routes.ts";
+import type { HttpFormat, RequestFormat } from "../call/deferred.ts";
+import { checkOptions } from "../options/check-options.ts";
+import { transcoderOptionChecks } from "../options/option-checks.ts";
+import { completeOptions, type CompleteOptions, type TranscoderOptions } from "../options/options.ts";
+import type { GatewayRequest } from "../http/request.ts";
+import { createCodecs } from "./rpc/codec.ts";
 
-/** Decodes the body of an encoded HTTP request. Throws, or rejects with, a RequestError as the transcoder would. */
-export type RequestDecoder = (bytes: Uint8Array, format: HttpFormat) => Message | Promise<Message>;
+/** Decodes an encoded request. Throws, or rejects with, a RequestError as the gateway would. */
+export type RequestDecoder = (bytes: Uint8Array, format: RequestFormat) => Message | Promise<Message>;
 
 /**
  * Compiles the decoder of a method's requests, for use in another thread. The options that concern requests must be the
- * same as those of the transcoder.
+ * same as those of the gateway.
  */
 export function createRequestDecoder(
   method: DescMethod,
@@ -22,6 +23,24 @@ export function createRequestDecoder(
   const all: TranscoderOptions = { ...given, routes() {} };
   checkOptions(all, transcoderOptionChecks);
   const options = completeOptions(all, [method]);
+  const decodeHttp = createHttpDecoder(method, options);
+  const { json, proto } = createCodecs(method, options);
+  return (bytes, format) => {
+    switch (format.kind) {
+      case "http":
+        return decodeHttp(bytes, format);
+      case "json":
+        return json.decode(bytes);
+      case "proto":
+        return proto.decode(bytes);
+    }
+  };
+}
+
+function createHttpDecoder(
+  method: DescMethod,
+  options: CompleteOptions,
+): (bytes: Uint8Array, format: HttpFormat) => Message | Promise<Message> {
   const operations = new Map(
     compileRoutes([method], options).map((route) => [
       routeName(route),

@@ -1,21 +1,37 @@
 import type { Message } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
-import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
-import { FlowgateError } from "../../errors.ts";
+import { codeToHttpStatus, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
+import { encodeUtf8 } from "#platform/bytes";
+import type { CallContext } from "../call/context.ts";
+import { withReservation } from "../call/decompress-in-steps.ts";
+import type { Invoke } from "../call/invoke.ts";
+import { createCallRunner, type PerformCall } from "../call/runner.ts";
+import { RequestError } from "../http/request-error.ts";
+import type { GatewayRequest } from "../http/request.ts";
+import { addHeaders, type GatewayResponse } from "../http/response.ts";
+import type { Codec } from "./rpc/codec.ts";
 import {
-  addHeaders,
-  type GatewayResponse,
-  type PerformCall,
-  type CallContext,
-  createCallRunner,
-  type Invoke,
-  withReservation,
-} from "@flowgate/gateway/server";
-import type { RequestContext } from "../pipeline/request-context.ts";
-import type { Codec } from "./codec.ts";
-import { type Compression, messageTooLarge } from "./compression.ts";
-import { compressMinBytes, requestCompression, responseCompression } from "./negotiate.ts";
-import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf, setTrailersOf } from "./method.ts";
+  type Compression,
+  compressMinBytes,
+  messageTooLarge,
+  requestCompression,
+  responseCompression,
+} from "./rpc/compression.ts";
+import { endStreamFlag, envelope } from "./rpc/envelope.ts";
+import { createTimeoutReader, type RpcMethod, type ServeRpc, setHeadersOf, setTrailersOf } from "./rpc/method.ts";
+import type { StreamProtocol } from "./rpc/stream.ts";
+
+/** Streams of the Connect protocol (https://connectrpc.com/docs/protocol): their last envelope has the error and the trailers. */
+export const connectStream: StreamProtocol = {
+  name: "connect",
+  timeout: "connect-timeout-ms",
+  encoding: "connect-content-encoding",
+  acceptEncoding: "connect-accept-encoding",
+  end(context, _trailers, error) {
+    const end = endStreamToJson(context.existingResponseTrailer() ?? new Headers(), error, {});
+    return envelope(endStreamFlag, encodeUtf8(JSON.stringify(end)));
+  },
+};
 
 /** The request message as received. */
 type EncodedMessage = {
@@ -23,7 +39,7 @@ type EncodedMessage = {
   readonly bytes: Uint8Array | Promise<Uint8Array>;
 };
 
-/** Serves a unary method over Connect (https://connectrpc.com/docs/protocol) by POST, in one message format. */
+/** Serves a unary method over Connect by POST, in one message format. */
 export function createConnectPost(rpc: RpcMethod, invoke: Invoke, codec: Codec): ServeRpc {
   return createConnectUnary(rpc, invoke, codec, (request) => ({
     compression: requestCompression(request.headers["content-encoding"], "accept-encoding"),
@@ -37,7 +53,7 @@ export function createConnectGet(rpc: RpcMethod, invoke: Invoke, codec: Codec): 
     const query = queryOf(request);
     const compression = requestCompression(query.get("compression"), "accept-encoding");
     const message = query.get("message") ?? "";
-    const bytes = query.get("base64") === "1" ? decodeBase64(message) : Buffer.from(message);
+    const bytes = query.get("base64") === "1" ? decodeBase64(message) : encodeUtf8(message);
     if (bytes.length > rpc.maxBytes) {
       throw messageTooLarge(rpc.maxBytes);
     }
@@ -45,7 +61,7 @@ export function createConnectGet(rpc: RpcMethod, invoke: Invoke, codec: Codec): 
   });
 }
 
-export function queryOf({ target }: RequestContext): URLSearchParams {
+export function queryOf({ target }: GatewayRequest): URLSearchParams {
   const question = target.indexOf("?");
   return new URLSearchParams(question === -1 ? "" : target.slice(question));
 }
@@ -54,7 +70,7 @@ function decodeBase64(text: string): Uint8Array {
   try {
     return base64Decode(text);
   } catch {
-    throw new FlowgateError("invalid_request", "message: must be base64 if base64=1 is set");
+    throw new RequestError(400, "invalid_request", "message: must be base64 if base64=1 is set");
   }
 }
 
@@ -62,12 +78,12 @@ function createConnectUnary(
   { method, requestGate, failureOf, maxBytes, maxTimeoutMs }: RpcMethod,
   invoke: Invoke,
   codec: Codec,
-  read: (request: RequestContext) => EncodedMessage,
+  read: (request: GatewayRequest) => EncodedMessage,
 ): ServeRpc {
   const contentType = `application/${codec.name}`;
 
   const succeed = (
-    request: RequestContext,
+    request: GatewayRequest,
     context: CallContext,
     compression: Compression | undefined,
     message: Message,
@@ -78,15 +94,13 @@ function createConnectUnary(
     context.finish();
     const accepted = responseCompression(request.headers["accept-encoding"], compression);
     if (accepted === undefined || bytes.length < compressMinBytes) {
-      return { status: 200, headers, body: asBuffer(bytes) };
+      return { status: 200, headers, body: bytes };
     }
     headers["content-encoding"] = accepted.name;
-    return codec
-      .compress(message, accepted)
-      .then((compressed) => ({ status: 200, headers, body: asBuffer(compressed) }));
+    return codec.compress(message, accepted).then((compressed) => ({ status: 200, headers, body: compressed }));
   };
 
-  const call: PerformCall<RequestContext> = ({ request, context }) => {
+  const call: PerformCall = ({ request, context }) => {
     const { compression, bytes } = read(request);
     const respond = (decompressed: Uint8Array): GatewayResponse | Promise<GatewayResponse> => {
       const invoked = invoke(codec.decode(decompressed), context);
@@ -100,12 +114,14 @@ function createConnectUnary(
     context.observeClient();
     return Promise.resolve(bytes).then((all) =>
       compression === undefined
-        ? withReservation(all, request, respond)
-        : compression.decompress(all, maxBytes, request).then((message) => withReservation(message, request, respond)),
+        ? withReservation(all, request, respond, codec.name)
+        : compression
+            .decompress(all, maxBytes, request)
+            .then((message) => withReservation(message, request, respond, codec.name)),
     );
   };
 
-  const run = createCallRunner<RequestContext>(method, {
+  const run = createCallRunner(method, {
     name: "connect",
     requestGate,
     readTimeout: createTimeoutReader("connect-timeout-ms", maxTimeoutMs),
@@ -118,10 +134,7 @@ function createConnectUnary(
       return { status: codeToHttpStatus(failure.code), headers, body: JSON.stringify(errorToJson(failure, {})) };
     },
   });
-  return (request) => {
-    request.messageFormat = codec.name;
-    return run(call, request, []);
-  };
+  return (request) => run(call, request, []);
 }
 
 /** Headers and, with the prefix `trailer-`, trailers: unary Connect responses have no HTTP trailers. */
@@ -131,8 +144,4 @@ function headersOf(context: CallContext): GatewayResponse["headers"] {
     headers[`trailer-${name}`] = value;
   }
   return headers;
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

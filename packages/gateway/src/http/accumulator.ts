@@ -1,3 +1,5 @@
+import { allocateUnpooled } from "#platform/bytes";
+
 /** Collects chunks in one buffer, so that no object is kept for each small chunk. */
 export class Accumulator {
   /** The number of bytes appended so far. */
@@ -5,7 +7,7 @@ export class Accumulator {
   readonly #expected: number | undefined;
   readonly #limit: number;
   #first: Uint8Array | undefined;
-  #buffer: Buffer | undefined;
+  #buffer: Uint8Array | undefined;
 
   /** `expected` is the announced length in bytes; `limit` is the maximum number of bytes that will be appended. */
   constructor(expected: number | undefined, limit: number) {
@@ -20,7 +22,7 @@ export class Accumulator {
       this.#first = chunk;
     } else {
       if (this.#buffer === undefined || this.#buffer.length < needed) {
-        const grown = Buffer.allocUnsafeSlow(this.#capacityFor(needed));
+        const grown = allocateUnpooled(this.#capacityFor(needed));
         grown.set(this.#buffer?.subarray(0, bytes) ?? this.#first ?? []);
         this.#buffer = grown;
         this.#first = undefined;
@@ -32,7 +34,7 @@ export class Accumulator {
 
   /** Returns the collected bytes; a single chunk is not copied. */
   take(): Uint8Array {
-    return this.#buffer?.subarray(0, this.bytes) ?? this.#first ?? Buffer.alloc(0);
+    return this.#buffer?.subarray(0, this.bytes) ?? this.#first ?? new Uint8Array();
   }
 
   /** Doubles the capacity. The announced length is allocated only after a sixteenth of it has arrived. */

@@ -1,7 +1,7 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
-import type { JsonPath } from "@flowgate/gateway/json-path";
-import { fieldRule } from "@flowgate/gateway/server";
+import type { JsonPath } from "../../json/path.ts";
+import { fieldRule } from "../../schema/rules.ts";
 
 type Level = {
   readonly desc: DescMessage;

@@ -4,22 +4,20 @@ import type { GatewayResponse } from "../../http/response.ts";
 import type { Route } from "../../routing/route.ts";
 import { methodError, compileRoutes } from "../../routing/routes.ts";
 import { createCompressor } from "./response/compressor.ts";
-import { createCors, type CorsOptions, type FindMethod } from "../../http/cors.ts";
 import { createErrorResponder } from "../../errors/responder.ts";
 import { RequestError } from "../../http/request-error.ts";
-import { collectImplementations, type Implementation, type StreamImplementation } from "../../call/implementations.ts";
+import type { Implementation, StreamImplementation } from "../../call/implementations.ts";
 import { createRouter } from "../../routing/router.ts";
 import { createOperation, type Operation, type OperationOptions } from "./operation.ts";
-import { checkOptions } from "../../options/check-options.ts";
-import { transcoderOptionChecks } from "../../options/option-checks.ts";
-import { completeOptions, type TranscoderOptions } from "../../options/options.ts";
+import { type CompleteOptions, forRegistration } from "../../options/options.ts";
 import { createReachableRegistry } from "../../schema/registry.ts";
 import type { GatewayRequest } from "../../http/request.ts";
 import { formatTemplate } from "../../routing/template.ts";
 import { createStreamOperation } from "./stream-operation.ts";
 
 /** The result of routing a request; the request is not read for it. */
-export type GatewayMatch = {
+export type RestMatch = {
+  readonly kind: "rest";
   /** The RPC method; undefined if no route matches the path and the HTTP method. */
   readonly method: DescMethod | undefined;
   /** The path template of the route. */
@@ -28,29 +26,23 @@ export type GatewayMatch = {
   readonly isKnownPath: boolean;
   /** Whether the path has no variables, so that the match can be cached for the path and HTTP method. */
   readonly isFixed: boolean;
-  /** Responds to the request. Never throws or rejects. Returns a promise if something has to be awaited, and always with the option `cors`. */
+  /** Responds to the request. Never throws or rejects. Returns a promise only if something has to be awaited. */
   readonly respond: (request: GatewayRequest) => GatewayResponse | Promise<GatewayResponse>;
 };
 
-/** Serves the RPCs of registered services by their google.api.http rules. Created by `createTranscoder`. */
-export type Transcoder = {
-  /** Responds to a request. Never throws or rejects. Returns a promise if something has to be awaited, and always with the option `cors`. */
-  readonly handle: (request: GatewayRequest) => GatewayResponse | Promise<GatewayResponse>;
+/** Serves RPCs by their google.api.http rules. */
+export type Rest = {
   /** Routes a request without responding to it. `target` is the request target as it was sent. */
-  readonly match: (httpMethod: string, target: string) => GatewayMatch;
-  /** All routes of the registered RPCs. */
+  readonly match: (httpMethod: string, target: string) => RestMatch;
   readonly routes: readonly Route[];
 };
 
-/**
- * Compiles the google.api.http rules of the registered services. Throws an Error if an option or a rule is invalid or
- * not supported.
- */
-export function createTranscoder(given: TranscoderOptions): Transcoder {
-  checkOptions(given, transcoderOptionChecks);
-  const implementations = collectImplementations(given.routes);
+/** Compiles the google.api.http rules. Throws an Error if a rule is invalid or not supported. */
+export function createRest(
+  implementations: readonly (Implementation | StreamImplementation)[],
+  options: CompleteOptions,
+): Rest {
   const methods = implementations.map(({ method }) => method);
-  const options = completeOptions(given, methods);
   const routes = compileRoutes(methods, options);
   const reachable = createReachableRegistry(methods);
   const errorResponder = createErrorResponder(options.errors, options.registry, options.jsonOptions);
@@ -85,7 +77,8 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
       : [...httpMethods.union(new Set(httpMethods.has("GET") ? ["HEAD", "OPTIONS"] : ["OPTIONS"]))].join(", ");
   };
 
-  const createErrorMatch = (error: RequestError, isKnownPath: boolean): GatewayMatch => ({
+  const createErrorMatch = (error: RequestError, isKnownPath: boolean): RestMatch => ({
+    kind: "rest",
     method: undefined,
     template: undefined,
     isKnownPath,
@@ -93,7 +86,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
     respond: () => errorResponder.respondToRequestError(error),
   });
 
-  const match = (httpMethod: string, target: string): GatewayMatch => {
+  const match = (httpMethod: string, target: string): RestMatch => {
     const path = pathOf(target);
     const found = router.find(httpMethod, path);
     if (found instanceof RequestError) {
@@ -108,6 +101,7 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
     }
     return httpMethod === "OPTIONS"
       ? {
+          kind: "rest",
           method: undefined,
           template: undefined,
           isKnownPath: true,
@@ -120,37 +114,12 @@ export function createTranscoder(given: TranscoderOptions): Transcoder {
         );
   };
 
-  const transcoder: Transcoder = {
-    routes,
-    match,
-    handle: (request) => match(request.httpMethod, request.target).respond(request),
-  };
-  return options.cors === undefined
-    ? transcoder
-    : withCors(transcoder, options.cors, (httpMethod, target) => match(httpMethod, target).method);
+  return { routes, match };
 }
 
 /** Compares by service and name, since an external rule can replace a method by a copy with other options. */
 function isSameRpc(one: DescMethod, other: DescMethod): boolean {
   return one.parent === other.parent && one.name === other.name;
-}
-
-function withCors(transcoder: Transcoder, options: CorsOptions, find: FindMethod): Transcoder {
-  const methods = new Set(transcoder.routes.map(({ method }) => method));
-  const cors = createCors(options, methods, find);
-  const respond = async (request: GatewayRequest, handle: Handle): Promise<GatewayResponse> => {
-    const response = await handle(request);
-    cors(request, response);
-    return response;
-  };
-  return {
-    routes: transcoder.routes,
-    handle: (request) => respond(request, transcoder.handle),
-    match(httpMethod, target) {
-      const match = transcoder.match(httpMethod, target);
-      return { ...match, respond: (request) => respond(request, match.respond) };
-    },
-  };
 }
 
 function compileOperation(
@@ -162,9 +131,10 @@ function compileOperation(
     if (implementation === undefined) {
       throw new Error("it has no implementation");
     }
+    const own = { ...options, ...forRegistration(options, implementation.options) };
     return implementation.kind === "unary"
-      ? createOperation(implementation, route, options)
-      : createStreamOperation(implementation, route, options);
+      ? createOperation(implementation, route, own)
+      : createStreamOperation(implementation, route, own);
   } catch (cause) {
     throw methodError(route.method, cause);
   }
@@ -178,15 +148,16 @@ function pathOf(target: string): string {
   return questionMark === -1 ? local : local.slice(0, questionMark);
 }
 
-type Handle = GatewayMatch["respond"];
+type Handle = RestMatch["respond"];
 
 /** Compiles the matches of an operation. If the template has no variables, its two matches are created once. */
 function createMatches(
   method: DescMethod,
   template: string,
   operation: Operation,
-): (httpMethod: string, pathVariables: readonly string[]) => GatewayMatch {
-  const createMatch = (pathVariables: readonly string[], respond: Handle): GatewayMatch => ({
+): (httpMethod: string, pathVariables: readonly string[]) => RestMatch {
+  const createMatch = (pathVariables: readonly string[], respond: Handle): RestMatch => ({
+    kind: "rest",
     method,
     template,
     isKnownPath: true,

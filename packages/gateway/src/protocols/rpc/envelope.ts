@@ -1,8 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
-import { FlowgateError } from "../../errors.ts";
-import { Accumulator, type GatewayRequest } from "@flowgate/gateway/server";
+import { allocate } from "#platform/bytes";
+import { Accumulator } from "../../http/accumulator.ts";
+import { RequestError } from "../../http/request-error.ts";
+import type { GatewayRequest } from "../../http/request.ts";
 import { type Compression, messageTooLarge } from "./compression.ts";
-import { toConnectError } from "../errors/connect-error.ts";
 
 /** Length of the prefix before each message, in all three protocols: one byte of flags, four bytes of length (big-endian). */
 export const envelopeBytes = 5;
@@ -18,10 +19,14 @@ export const trailersFlag = 0b1000_0000;
 /** The request of a message, which reserves memory to decompress it. */
 type Reserving = Pick<GatewayRequest, "reserve">;
 
-export function envelope(flags: number, data: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafe(envelopeBytes + data.length);
+export function envelope(flags: number, data: Uint8Array): Uint8Array {
+  const { length } = data;
+  const bytes = allocate(envelopeBytes + length);
   bytes[0] = flags;
-  bytes.writeUInt32BE(data.length, 1);
+  bytes[1] = length >>> 24;
+  bytes[2] = length >>> 16;
+  bytes[3] = length >>> 8;
+  bytes[4] = length;
   bytes.set(data, envelopeBytes);
   return bytes;
 }
@@ -89,7 +94,7 @@ function readPrefix(bytes: Uint8Array, maxBytes: number): { flags: number; lengt
   }
   const [flags = 0] = bytes;
   if (flags > compressedFlag) {
-    throw toConnectError(new FlowgateError("invalid_request", "the request message has unknown flags"));
+    throw new RequestError(400, "invalid_request", "the request message has unknown flags");
   }
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
   if (length > maxBytes) {

@@ -1,0 +1,62 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+
+/** Rejects with `shutdownError` when the signal is aborted, also while a message is awaited. */
+export async function* untilShutdown<T>(messages: AsyncIterable<T>, shutdown: AbortSignal): AsyncGenerator<T> {
+  const iterator = messages[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const { done, value } = await nextOf(iterator, shutdown);
+      if (done === true) {
+        return;
+      }
+      yield value;
+    }
+  } finally {
+    // Not awaited: `return` of a generator waits for its pending `next`.
+    iterator.return?.().catch(() => {});
+  }
+}
+
+async function nextOf<T>(iterator: AsyncIterator<T>, shutdown: AbortSignal): Promise<IteratorResult<T>> {
+  const next = Promise.withResolvers<IteratorResult<T>>();
+  const onAbort = (): void => next.reject(shutdownError(shutdown));
+  shutdown.addEventListener("abort", onAbort);
+  iterator.next().then(next.resolve, next.reject);
+  if (shutdown.aborted) {
+    onAbort();
+  }
+  return next.promise.finally(() => shutdown.removeEventListener("abort", onAbort));
+}
+
+/** The streams in progress. */
+export type OpenStreams = {
+  /** Registers a callback that ends a stream with an error at shutdown. Returns a function that unregisters it. */
+  readonly register: (end: (error: ConnectError) => void) => () => void;
+};
+
+/**
+ * Ends all streams, including those registered later, when the signal is aborted. One listener serves all streams.
+ */
+export function createOpenStreams(shutdown: AbortSignal | undefined): OpenStreams {
+  const open = new Set<(error: ConnectError) => void>();
+  shutdown?.addEventListener("abort", () => {
+    // Each unregisters itself.
+    for (const end of Array.from(open)) {
+      end(shutdownError(shutdown));
+    }
+  });
+  return {
+    register(end) {
+      open.add(end);
+      if (shutdown?.aborted === true) {
+        end(shutdownError(shutdown));
+      }
+      return () => void open.delete(end);
+    },
+  };
+}
+
+/** The error that ends a stream at shutdown: the reason of the signal, as with Connect's adapters, if it is a ConnectError; else UNAVAILABLE. */
+function shutdownError({ reason }: AbortSignal): ConnectError {
+  return reason instanceof ConnectError ? reason : new ConnectError("the service is closing", Code.Unavailable);
+}

@@ -1,0 +1,89 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
+import { encodeUtf8 } from "#platform/bytes";
+import { codeOfStatus } from "../../errors/codes.ts";
+import type { GatewayRequest } from "../../http/request.ts";
+import { addHeaders, type GatewayResponse } from "../../http/response.ts";
+import { grpcStatus } from "../grpc.ts";
+import { endStreamFlag, envelope } from "./envelope.ts";
+
+/** A request that is rejected before it is served. */
+export type RejectedRequest = Pick<GatewayRequest, "headers" | "fail">;
+
+/**
+ * The response to a request for an RPC that is rejected before it is served, in the format of its protocol: gRPC and gRPC-Web
+ * with trailers-only headers, a Connect stream with its end-of-stream message, all others with the given HTTP status and the JSON of
+ * Connect. The request body stays unread.
+ */
+export function rejectCall(request: RejectedRequest, status: number, error: ConnectError): GatewayResponse {
+  request.fail?.(error.code);
+  const { "content-type": type = "" } = request.headers;
+  const grpcType = grpcTypeOf(type);
+  if (grpcType !== undefined) {
+    return { status: 200, headers: { "content-type": grpcType, ...grpcStatus(error) }, body: undefined };
+  }
+  const connectType = connectStreamTypeOf(type);
+  if (connectType !== undefined) {
+    const end = encodeUtf8(JSON.stringify(endStreamToJson(error.metadata, error, {})));
+    return { status: 200, headers: { "content-type": connectType }, body: envelope(endStreamFlag, end) };
+  }
+  const headers: GatewayResponse["headers"] = { "content-type": "application/json" };
+  addHeaders(headers, error.metadata);
+  return { status, headers, body: JSON.stringify(errorToJson(error, {})) };
+}
+
+/**
+ * The response to a request for an RPC that none of its protocols accepts. Connect clients derive UNKNOWN from these
+ * statuses, so the body has that code too; for gRPC the code is UNIMPLEMENTED.
+ */
+export function rejectRpc(
+  request: RejectedRequest,
+  status: 405 | 415 | 505,
+  allowedMethods: readonly string[],
+): GatewayResponse {
+  const code = /^application\/grpc/i.test(request.headers["content-type"] ?? "") ? Code.Unimplemented : Code.Unknown;
+  // For logs and metrics the code is that of the HTTP status; `unknown` would count as a server error.
+  request.fail?.(codeOfStatus(status));
+  const reject = (message: string): GatewayResponse => rejectCall(request, status, new ConnectError(message, code));
+  switch (status) {
+    case 405: {
+      const response = reject(`this RPC must be called with ${allowedMethods.join(" or ")}`);
+      response.headers["allow"] = allowedMethods.join(", ");
+      return response;
+    }
+    case 415:
+      return reject("the Content-Type must be one of Connect, gRPC or gRPC-Web for this kind of RPC");
+    case 505: {
+      const error = new ConnectError("this RPC requires HTTP/2", Code.Unknown);
+      // The connection is closed, since the client of a bidirectional stream would otherwise wait indefinitely.
+      const headers = { "content-type": "application/json", connection: "close" };
+      return { status, headers, body: JSON.stringify(errorToJson(error, {})) };
+    }
+  }
+}
+
+/** The response to a request of an RPC client with an unknown path. */
+export function rejectUnknownRpc(request: RejectedRequest): GatewayResponse {
+  return rejectCall(request, 404, new ConnectError("this server has no such RPC", Code.Unimplemented));
+}
+
+/** Whether the path has the form of an RPC's and the headers are those of an RPC client. */
+export function isRpcRequest(path: string, headers: GatewayRequest["headers"]): boolean {
+  const { "content-type": type = "", "connect-protocol-version": version } = headers;
+  return (
+    /^\/[\w.]+\/\w+$/.test(path) && (version !== undefined || /^application\/(?:grpc|connect\+|proto\b)/i.test(type))
+  );
+}
+
+/** Whether the Content-Type alone identifies a protocol with its own error format: gRPC, gRPC-Web, Connect streams. */
+export function isEnvelopedType(type: string): boolean {
+  return grpcTypeOf(type) !== undefined || connectStreamTypeOf(type) !== undefined;
+}
+
+function grpcTypeOf(type: string): string | undefined {
+  return /^application\/grpc(?:-web(?:-text)?)?(?:\+[a-z]+)?/i.exec(type)?.[0];
+}
+
+function connectStreamTypeOf(type: string): string | undefined {
+  return /^application\/connect\+(?:proto|json)(?=\s*(?:;|$))/i.exec(type)?.[0];
+}

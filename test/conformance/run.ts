@@ -1,11 +1,13 @@
-// Runs Connect's conformance suite: `npm run conformance -- [stock] [flags of connectconformance]`, for example
-// `npm run conformance -- --run 'Timeouts/**' --trace`. `stock` is Connect's own adapter, to compare with.
+// Runs Connect's conformance suite: `npm run conformance -- [server] [flags of connectconformance]`, for example
+// `npm run conformance -- node --run 'Timeouts/**' --trace`. The servers are `flowgate` (default), `node` and `fastify` (the gateway
+// library alone), and `stock` (Connect's own adapter, to compare with).
 import { once } from "node:events";
-import { findGo, installSuite, readFailures, startSuite } from "./suite.ts";
+import { findGo, installSuite, readFailures, serversUnderTest, startSuite } from "./suite.ts";
 
-const [first, ...rest] = process.argv.slice(2);
-const server = first === "stock" ? "stock" : "flowgate";
-const flags = first === undefined || first === "stock" ? rest : [first, ...rest];
+const args = process.argv.slice(2);
+const named = serversUnderTest.find((name) => name === args[0]);
+const server = named ?? "flowgate";
+const flags = named === undefined ? args : args.slice(1);
 
 const go = findGo();
 if (go === undefined) {

@@ -7,9 +7,12 @@ import {
   ServerCompatResponseSchema,
 } from "../../gen/connectrpc/conformance/v1/server_compat_pb.ts";
 import { openFlowgate } from "./flowgate.ts";
+import { openFastify, openNode } from "./library.ts";
 import { openStock } from "./stock.ts";
+import type { ServerUnderTest } from "./suite.ts";
 
-const open = process.argv[2] === "stock" ? openStock : openFlowgate;
+const servers = { flowgate: openFlowgate, node: openNode, fastify: openFastify, stock: openStock };
+const open = servers[process.argv[2] as ServerUnderTest];
 
 // Both messages are prefixed with their size, in four bytes.
 const request = fromBinary(ServerCompatRequestSchema, (await buffer(process.stdin)).subarray(4));

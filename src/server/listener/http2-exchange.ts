@@ -138,10 +138,11 @@ export class Http2Exchange implements Exchange {
     headers["x-content-type-options"] = "nosniff";
     const head = headers as OutgoingHttpHeaders;
     head[":status"] = status;
-    if (trailers !== undefined) {
+    // Also for a stream without trailers: otherwise Node ends it as if it were complete when it is aborted.
+    if (trailers !== undefined || !isWhole(body)) {
       stream.on("wantTrailers", () => {
         try {
-          stream.sendTrailers(trailers);
+          stream.sendTrailers(trailers ?? {});
         } catch {
           // An event handler has no caller to throw to; the client detects the incomplete response.
           this.abort();

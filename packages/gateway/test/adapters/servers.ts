@@ -5,7 +5,7 @@ import { fastify, type FastifyInstance } from "fastify";
 import { Hono } from "hono";
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
-import { createServer as createHttp2Server } from "node:http2";
+import { createServer as createHttp2Server, type Http2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -37,7 +37,11 @@ export const servers: readonly TestServer[] = [
   { name: "Fastify", open: () => openFastify(fastify({ forceCloseConnections: true })) },
   { name: "Fastify over HTTP/2", open: openFastifyHttp2 },
   { name: "node:http", open: () => listen(createServer(createNodeHandler(options))) },
-  { name: "node:http2", open: openHttp2 },
+  { name: "node:http2", open: () => openHttp2(createHttp2Server(createNodeHandler(options))) },
+  {
+    name: "node:http2, core API",
+    open: () => openHttp2(createHttp2Server().on("stream", createNodeHandler(options).onStream)),
+  },
   { name: "Express 5", open: openExpress },
   { name: "Hono on Node", isFetch: true, open: openHono },
   { name: "Hono without a server", isFetch: true, open: async () => withoutServer(createHono().fetch) },
@@ -147,8 +151,7 @@ async function openFastifyHttp2(): Promise<AsyncDisposable & { send: SendRequest
   };
 }
 
-async function openHttp2(): Promise<AsyncDisposable & { send: SendRequest }> {
-  const server = createHttp2Server(createNodeHandler(options));
+async function openHttp2(server: Http2Server): Promise<AsyncDisposable & { send: SendRequest }> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const client = createHttp2Client(urlOf(server));

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { METHODS, type OutgoingHttpHeaders } from "node:http";
 import type { GatewayResponse } from "../../http/response.ts";
 import type { OptionChecks } from "../../options/check-options.ts";
-import { createGateway, type Gateway } from "../../gateway.ts";
+import { createGateway, type Gateway, type GatewayMatch } from "../../gateway.ts";
 import { createAdapterGateway, type AdapterOptions } from "../adapter.ts";
 import { NodeGatewayRequest } from "../node/request.ts";
 import { sendResponse } from "../node/send-response.ts";
@@ -17,8 +17,8 @@ const fastifyOptions: OptionChecks = Object.fromEntries(
 );
 
 /**
- * A Fastify plugin that serves the RPCs of `routes` with a google.api.http rule as plain HTTP. It can be registered
- * together with fastifyConnectPlugin, which takes the same `routes`.
+ * A Fastify plugin that serves the RPCs of `routes` over Connect, gRPC-Web, gRPC, and REST for those with a google.api.http rule. With
+ * `protocols: ["rest"]` it can be registered together with fastifyConnectPlugin, which takes the same `routes`.
  *
  * The plugin registers a single wildcard route and does its own routing on the request target, without the instance's
  * prefix. It responds to all requests that no other route of the Fastify instance matches, including with 404 and 405. With
@@ -62,8 +62,8 @@ function serve(
     }
     const response = matched.respond(received);
     return response instanceof Promise
-      ? response.then((settled) => send(settled, request, reply))
-      : send(response, request, reply);
+      ? response.then((settled) => send(settled, request, reply, matched.kind))
+      : send(response, request, reply, matched.kind);
   };
   // Fastify does not check the Content-Type of these methods.
   const bodiless = ["GET", "HEAD"];
@@ -107,8 +107,13 @@ function addRoute(instance: FastifyInstance, route: Omit<Parameters<FastifyInsta
  * Writes to the raw response, as fastifyConnectPlugin does, with the headers that hooks have set: reply.send() takes about
  * 5 % of the time of a small response.
  */
-function send(response: GatewayResponse, request: FastifyRequest, reply: FastifyReply): Promise<void> | undefined {
-  const sent = sendResponse(response, request.raw, reply.raw, reply.getHeaders() as OutgoingHttpHeaders);
+function send(
+  response: GatewayResponse,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  kind: GatewayMatch["kind"],
+): Promise<void> | undefined {
+  const sent = sendResponse(response, request.raw, reply.raw, reply.getHeaders() as OutgoingHttpHeaders, kind);
   reply.hijack();
   return sent;
 }

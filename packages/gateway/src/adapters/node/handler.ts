@@ -1,7 +1,9 @@
 import type { ContextValues } from "@connectrpc/connect";
+import type { IncomingHttpHeaders as Http2Headers, ServerHttp2Stream } from "node:http2";
 import type { GatewayResponse } from "../../http/response.ts";
 import { createGateway, type Gateway } from "../../gateway.ts";
 import { createAdapterGateway, type AdapterOptions } from "../adapter.ts";
+import { Http2StreamRequest, respondOnStream } from "./http2.ts";
 import { NodeGatewayRequest, type NodeRequest, type NodeResponse, type ResponseOfNode } from "./request.ts";
 import { sendResponse } from "./send-response.ts";
 
@@ -12,13 +14,18 @@ export type NodeHandlerOptions = AdapterOptions<[request: NodeRequest]>;
 export type NodeHandler = {
   /** `next` is called for a request that is passed on, see the option `unknownPath`. Without it, the request is rejected. */
   (request: NodeRequest, response: NodeResponse, next?: () => void): void;
+  /**
+   * The same for the event `stream` of an HTTP/2 server, instead of `request`: without the objects of Node's compatibility API a call
+   * takes about half the time. There is no `next`; `contextValues` gets `headers`, `method`, `socket` and `stream` only.
+   */
+  readonly onStream: (stream: ServerHttp2Stream, headers: Http2Headers) => void;
   /** Routes a request without responding to it. `target` is the request target as it was sent. */
   readonly match: Gateway["match"];
 };
 
 /**
- * Creates a request listener that serves the RPCs of `routes` with a google.api.http rule as plain HTTP. Under a mount path of
- * Express, templates are matched with the rest of the path.
+ * Creates a request listener that serves the RPCs of `routes` over Connect, gRPC-Web, gRPC, and REST for those with a google.api.http
+ * rule, over HTTP/1.1 and HTTP/2. Under a mount path of Express, paths are matched without it.
  */
 export function createNodeHandler(options: NodeHandlerOptions): NodeHandler {
   const { match } = createAdapterGateway(createGateway, options);
@@ -33,7 +40,7 @@ export function createNodeHandler(options: NodeHandlerOptions): NodeHandler {
       return;
     }
     const send = (result: GatewayResponse): void => {
-      void sendResponse(result, request, response, response.getHeaders());
+      void sendResponse(result, request, response, response.getHeaders(), matched.kind);
     };
     const result = matched.respond(new HandlerRequest(request, response, contextValues));
     if (result instanceof Promise) {
@@ -42,7 +49,16 @@ export function createNodeHandler(options: NodeHandlerOptions): NodeHandler {
       send(result);
     }
   };
-  return Object.assign(handle, { match });
+  const onStream: NodeHandler["onStream"] = (stream, headers) => {
+    const request = new Http2StreamRequest(stream, headers, contextValues);
+    const result = match(request.httpMethod, request.target, request.headers).respond(request);
+    if (result instanceof Promise) {
+      void result.then((response) => respondOnStream(response, request));
+    } else {
+      respondOnStream(result, request);
+    }
+  };
+  return Object.assign(handle, { match, onStream });
 }
 
 class HandlerRequest extends NodeGatewayRequest {

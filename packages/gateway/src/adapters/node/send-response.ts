@@ -1,4 +1,5 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { GatewayMatch } from "../../gateway.ts";
 import type { GatewayResponse } from "../../http/response.ts";
 import { addVary } from "../../http/vary.ts";
 import { setContentLength } from "../content-length.ts";
@@ -8,14 +9,17 @@ import { sendStream } from "./send-stream.ts";
 /**
  * Sends a response. `earlierHeaders` were set by a middleware or hook; those of the response take precedence, and
  * Vary has the values of both. Returns a promise for a stream, which resolves at its end; it never rejects.
+ * `kind`: the connection is closed after a REST response to a long body that is not read, but kept for RPCs, whose clients take
+ * a connection that is closed while they write for a failure.
  */
 export function sendResponse(
   result: GatewayResponse,
   request: NodeRequest,
   response: ResponseOfNode,
   earlierHeaders: OutgoingHttpHeaders,
+  kind: GatewayMatch["kind"] = "rest",
 ): Promise<void> | undefined {
-  const { status, headers, body } = result;
+  const { status, headers, body, trailers } = result;
   // Http2ServerResponse has the same methods.
   const target = response as ServerResponse;
   const isStream = body !== undefined && typeof body !== "string" && !(body instanceof Uint8Array);
@@ -24,7 +28,7 @@ export function sendResponse(
     return isStream ? discard(body) : undefined;
   }
   const bytes = setContentLength(result, request.method ?? "");
-  if (!request.complete && request.httpVersionMajor === 1 && mustClose(request)) {
+  if (kind === "rest" && !request.complete && request.httpVersionMajor === 1 && mustClose(request)) {
     headers["connection"] = "close";
   }
   for (const name in earlierHeaders) {
@@ -34,9 +38,28 @@ export function sendResponse(
       headers[name] ??= earlierHeaders[name] as string | string[];
     }
   }
+  if (body === undefined && trailers === undefined && "stream" in request) {
+    // One frame with the end of the stream: a response of gRPC without a message has its status in it ("Trailers-Only").
+    target.statusCode = status;
+    for (const name in headers) {
+      target.setHeader(name, headers[name] as string | string[]);
+    }
+    target.end();
+    drainBody(request);
+    return undefined;
+  }
   target.writeHead(status, headers);
   if (isStream) {
-    return sendStream(body, response).then(() => drainBody(request));
+    return sendStream(body, response, () => addTrailers(target, trailers)).then(() => drainBody(request));
+  }
+  if (trailers !== undefined) {
+    if (body !== undefined) {
+      target.write(body);
+    }
+    addTrailers(target, trailers);
+    target.end();
+    drainBody(request);
+    return undefined;
   }
   // Equal counts of bytes and characters mean ASCII, which Node writes faster as latin1. For bytes or no body Node ignores the encoding.
   target.end(body, bytes === body?.length ? "latin1" : "utf8");
@@ -44,16 +67,23 @@ export function sendResponse(
   return undefined;
 }
 
+function addTrailers(response: ServerResponse, trailers: GatewayResponse["trailers"]): void {
+  if (trailers !== undefined) {
+    response.addTrailers(trailers as Record<string, string>);
+  }
+}
+
 async function discard(body: AsyncIterable<unknown>): Promise<void> {
   await body[Symbol.asyncIterator]().return?.();
 }
 
 /**
- * Drains the unread HTTP/2 body so that the client is not left blocked by flow control. RFC 9113, section 8.1, also allows
- * a reset with NO_ERROR, but Node's client then treats the response as incomplete.
+ * Drains the body that was read in part. Otherwise the client of HTTP/2 is left blocked by flow control, and the next request of
+ * HTTP/1.1 is not read. RFC 9113, section 8.1, also allows a reset with NO_ERROR, but Node's client then treats the response as
+ * incomplete. Node itself drains a body of which nothing was read.
  */
 function drainBody(request: NodeRequest): void {
-  if ("stream" in request && request.readableDidRead && !request.readableEnded) {
+  if (request.readableDidRead && !request.readableEnded && !request.destroyed) {
     request.resume();
   }
 }

@@ -81,11 +81,15 @@ export function isDestroyed(sink: BodySink): boolean {
 function abortResponse(sink: BodySink): void {
   const stream = streamOf(sink);
   if (stream !== undefined) {
-    stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    abortStream(stream);
   } else {
     // A chunked body without its last chunk is incomplete.
     (sink as ServerResponse).destroy();
   }
+}
+
+export function abortStream(stream: ServerHttp2Stream): void {
+  stream.close(constants.NGHTTP2_INTERNAL_ERROR);
 }
 
 function streamOf(sink: BodySink): ServerHttp2Stream | undefined {

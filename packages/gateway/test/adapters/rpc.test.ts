@@ -1,0 +1,304 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { Client, credentials, Metadata, status as grpcStatus } from "@grpc/grpc-js";
+import { describe, expect, test } from "vitest";
+import { BadRequestSchema, ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { ListRequestSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
+import { ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
+import { openFetch, openHttp2, type RpcOptions, rpcServers } from "./rpc-servers.ts";
+
+/** Resolves when a call has seen its client disconnect or its deadline expire. */
+let whenAborted = Promise.withResolvers<void>();
+
+const routes: RpcOptions["routes"] = (router) =>
+  router
+    .service(ThingsService, {
+      openThing: ({ id }) => ({ id: `${id} opened` }),
+      sendForm({ userName }, context) {
+        switch (userName) {
+          case "nobody":
+            throw new ConnectError("there is no such user", Code.NotFound, { "x-hint": "try somebody" }, [
+              { desc: BadRequestSchema, value: { fieldViolations: [{ field: "user_name", description: "unknown" }] } },
+            ]);
+          case "bug":
+            throw new TypeError("internal information");
+          case "slow":
+            return new Promise((_, reject) => {
+              context.signal.addEventListener("abort", () => {
+                whenAborted.resolve();
+                reject(context.signal.reason as Error);
+              });
+            });
+          default:
+            context.responseHeader.set("x-header", "before");
+            context.responseTrailer.set("x-trailer", "after");
+            return {
+              userName: userName.length > 100 ? userName : `${userName} by ${context.requestHeader.get("x-by")}`,
+            };
+        }
+      },
+    })
+    .service(StreamsService, {
+      async *list({ shelf, count }) {
+        for (let number = 1; number <= count; number++) {
+          yield { shelf, count: number };
+        }
+        if (shelf === "broken") {
+          throw new ConnectError("the shelf broke", Code.DataLoss);
+        }
+      },
+      async sum(items) {
+        let count = 0;
+        for await (const item of items) {
+          count += item.count;
+        }
+        return { count };
+      },
+      async *chat(items) {
+        for await (const { text } of items) {
+          yield { text: text.toUpperCase() };
+        }
+      },
+    });
+
+async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
+  return call.then(
+    () => Promise.reject(new Error("the call has succeeded")),
+    (error: unknown) => ConnectError.from(error),
+  );
+}
+
+const things = (transport: Transport) => createClient(ThingsService, transport);
+const streams = (transport: Transport) => createClient(StreamsService, transport);
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) {
+    all.push(item);
+  }
+  return all;
+}
+
+async function* textsOf(...texts: string[]): AsyncGenerator<{ text: string }> {
+  for (const text of texts) {
+    yield { text };
+  }
+}
+
+describe.each(rpcServers)("%s", (name, open) => {
+  test("serves unary calls, with headers, trailers and compression", async () => {
+    await using server = await open({ routes });
+    for (const [, transport] of server.transports) {
+      let header: Headers | undefined;
+      let trailer: Headers | undefined;
+      const options = {
+        headers: { "x-by": "test" },
+        onHeader: (headers: Headers) => void (header = headers),
+        onTrailer: (trailers: Headers) => void (trailer = trailers),
+      };
+      expect(await things(transport).sendForm({ userName: "ann" }, options)).toMatchObject({ userName: "ann by test" });
+      expect([header?.get("x-header"), trailer?.get("x-trailer")]).toEqual(["before", "after"]);
+      const long = "long ".repeat(10_000);
+      expect(await things(transport).sendForm({ userName: long }, options)).toMatchObject({ userName: long });
+      expect(await things(transport).openThing({ id: "a" })).toMatchObject({ id: "a opened" });
+    }
+    expect(server.transports.length).toBeGreaterThan(3);
+  });
+
+  test("serves streams", async () => {
+    await using server = await open({ routes });
+    for (const [protocol, transport] of server.transports) {
+      const client = streams(transport);
+      expect((await collect(client.list({ shelf: "a", count: 3 }))).map(({ count }) => count)).toEqual([1, 2, 3]);
+      const received: number[] = [];
+      const failure = await failureOf(
+        (async () => {
+          for await (const { count } of client.list({ shelf: "broken", count: 2 })) {
+            received.push(count);
+          }
+        })(),
+      );
+      expect([protocol, received, failure.code, failure.rawMessage]).toEqual([
+        protocol,
+        [1, 2],
+        Code.DataLoss,
+        "the shelf broke",
+      ]);
+      // Browsers' fetch has no streams in requests.
+      if (server.baseUrl !== undefined) {
+        const items = (async function* () {
+          yield { count: 1 };
+          yield { count: 2 };
+        })();
+        expect(await client.sum(items)).toMatchObject({ count: 3 });
+      }
+      if (name.includes("http2") || name.includes("HTTP/2")) {
+        const answers = await collect(client.chat(textsOf("a", "b")));
+        expect(answers.map(({ text }) => text)).toEqual(["A", "B"]);
+      }
+    }
+  });
+
+  test("sends errors with their details and metadata, and hides those of other kinds", async () => {
+    await using server = await open({ routes });
+    for (const [protocol, transport] of server.transports) {
+      const failure = await failureOf(things(transport).sendForm({ userName: "nobody" }));
+      expect([protocol, failure.code, failure.rawMessage]).toEqual([protocol, Code.NotFound, "there is no such user"]);
+      expect(failure.metadata.get("x-hint")).toBe("try somebody");
+      expect(failure.findDetails(BadRequestSchema)).toMatchObject([{ fieldViolations: [{ field: "user_name" }] }]);
+      const internal = await failureOf(things(transport).sendForm({ userName: "bug" }));
+      expect([internal.code, internal.rawMessage]).toEqual([Code.Internal, "internal error"]);
+      expect((await failureOf(things(transport).echoThing({}))).code).toBe(Code.Unimplemented);
+    }
+  });
+
+  test("limits messages, deadlines and callers before the body is read", async () => {
+    const calls: string[] = [];
+    await using server = await open({
+      routes,
+      readMaxBytes: 1000,
+      requestGate({ requestHeader, method }) {
+        calls.push(method.name);
+        if (requestHeader.get("authorization") === "none") {
+          throw new ConnectError("who are you?", Code.Unauthenticated);
+        }
+      },
+    });
+    for (const [protocol, transport] of server.transports) {
+      const tooLong = await failureOf(things(transport).sendForm({ userName: "x".repeat(2000) }));
+      expect([protocol, tooLong.code]).toEqual([protocol, Code.ResourceExhausted]);
+      expect(tooLong.rawMessage).toBe("the request message is larger than 1000 bytes");
+      expect(tooLong.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "payload_too_large" }]);
+      whenAborted = Promise.withResolvers();
+      const late = await failureOf(things(transport).sendForm({ userName: "slow" }, { timeoutMs: 50 }));
+      expect(late.code).toBe(Code.DeadlineExceeded);
+      await whenAborted.promise;
+      const headers = { authorization: "none" };
+      const refused = await failureOf(things(transport).sendForm({ userName: "ann" }, { headers }));
+      expect([refused.code, refused.rawMessage]).toEqual([Code.Unauthenticated, "who are you?"]);
+    }
+    expect(new Set(calls)).toEqual(new Set(["SendForm"]));
+  });
+
+  test("applies the options of a registration in all protocols", async () => {
+    const seen: string[] = [];
+    const note =
+      (name: string): Interceptor =>
+      (next) =>
+      (request) => {
+        seen.push(name);
+        return next(request);
+      };
+    await using server = await open({
+      interceptors: [note("gateway")],
+      routes: (router) =>
+        router.service(
+          ThingsService,
+          { sendForm: ({ userName }) => ({ userName }), openThing: ({ id }) => ({ id }) },
+          {
+            interceptors: [note("service")],
+            requestGate({ requestHeader }) {
+              if (requestHeader.get("authorization") === null) {
+                throw new ConnectError("for members", Code.PermissionDenied);
+              }
+            },
+          },
+        ),
+    });
+    const headers = { authorization: "me" };
+    for (const [, transport] of server.transports) {
+      expect((await failureOf(things(transport).openThing({ id: "a" }))).code).toBe(Code.PermissionDenied);
+      await things(transport).openThing({ id: "a" }, { headers });
+    }
+    expect(seen).toEqual(server.transports.map(() => "service"));
+    if (server.baseUrl !== undefined && !name.includes("http2") && !name.includes("HTTP/2")) {
+      const rest = (more: Record<string, string>): Promise<Response> =>
+        server.fetch(`${server.baseUrl}/things/open`, {
+          method: "PUT",
+          headers: { "content-type": "application/json", ...more },
+          body: '{"id":"a"}',
+        });
+      expect((await rest({})).status).toBe(403);
+      expect((await rest(headers)).status).toBe(201);
+    }
+  });
+
+  test("serves only the protocols of the option", async () => {
+    await using server = await open({ routes, protocols: ["grpc-web"] });
+    for (const [protocol, transport] of server.transports) {
+      const answer = things(transport).openThing({ id: "a" });
+      if (protocol.startsWith("gRPC-Web")) {
+        expect(await answer).toMatchObject({ id: "a opened" });
+      } else {
+        const { code } = await failureOf(answer);
+        expect([protocol, [Code.Unknown, Code.Unimplemented].includes(code)]).toEqual([protocol, true]);
+      }
+    }
+  });
+});
+
+describe("grpc-js", () => {
+  const path = (method: string): string => `/gatewaytest.v1.StreamsService/${method}`;
+  const encode = (value: Buffer): Buffer => value;
+  const list = Buffer.from([0x0a, 1, 0x61, 0x10, 2]);
+
+  test.each(rpcServers.filter(([name]) => /http2|HTTP\/2/.test(name)))("calls %s", async (_, open) => {
+    await using server = await open({ routes });
+    const client = new Client(new URL(server.baseUrl ?? "").host, credentials.createInsecure());
+    const stream = client.makeServerStreamRequest(path("List"), encode, encode, list);
+    expect((await collect(stream as AsyncIterable<Buffer>)).length).toBe(2);
+    const call = (name: string, body: Buffer): Promise<{ code: number; details: string }> =>
+      new Promise((resolve, reject) => {
+        client.makeUnaryRequest(name, encode, encode, body, new Metadata(), (error) => {
+          if (error === null) {
+            reject(new Error("the call has succeeded"));
+          } else {
+            resolve(error);
+          }
+        });
+      });
+    const nobody = Buffer.concat([Buffer.from([0x0a, 6]), Buffer.from("nobody")]);
+    expect(await call("/gatewaytest.v1.ThingsService/SendForm", nobody)).toMatchObject({
+      code: grpcStatus.NOT_FOUND,
+      details: "there is no such user",
+    });
+    expect(await call("/gatewaytest.v1.ThingsService/Missing", list)).toMatchObject({
+      code: grpcStatus.UNIMPLEMENTED,
+      details: "this server has no such RPC",
+    });
+    client.close();
+  });
+});
+
+test("gRPC over HTTP/1.1 and over fetch, which carry no trailers, is refused in its own form", async () => {
+  await using server = await openFetch({ routes });
+  const answer = await server.fetch("http://gateway.test/gatewaytest.v1.ThingsService/OpenThing", {
+    method: "POST",
+    headers: { "content-type": "application/grpc" },
+  });
+  expect([answer.status, answer.headers.get("grpc-status")]).toEqual([200, String(Code.Unimplemented)]);
+});
+
+test("a stream ends with the reason of the shutdown", async () => {
+  const closing = new AbortController();
+  const begun = Promise.withResolvers<void>();
+  await using server = await openHttp2({
+    shutdownSignal: closing.signal,
+    routes: (router) =>
+      router.service(StreamsService, {
+        async *list() {
+          yield { count: 1 };
+          begun.resolve();
+          await new Promise(() => {});
+        },
+      }),
+  });
+  const ends = server.transports.map(([, transport]) =>
+    failureOf(collect(streams(transport).list(create(ListRequestSchema)))),
+  );
+  await begun.promise;
+  closing.abort(new ConnectError("moving house", Code.Unavailable));
+  for (const failure of await Promise.all(ends)) {
+    expect([failure.code, failure.rawMessage]).toEqual([Code.Unavailable, "moving house"]);
+  }
+});

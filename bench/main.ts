@@ -9,6 +9,7 @@ import { deployment } from "./benchmarks/deployment.ts";
 import { diff } from "./benchmarks/diff.ts";
 import { history } from "./benchmarks/history.ts";
 import { largeDeployment } from "./benchmarks/large-deployment.ts";
+import { libraryBenchmarks } from "./benchmarks/library.ts";
 import { login } from "./benchmarks/login.ts";
 import { matching } from "./benchmarks/matching.ts";
 import { polling } from "./benchmarks/polling.ts";
@@ -35,6 +36,7 @@ const benchmarks = [
   connectJson,
   grpc,
   grpcWeb,
+  ...libraryBenchmarks,
   readFlows,
   notModified,
   deployment,

@@ -2,14 +2,14 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { cors as connectCors } from "@connectrpc/connect";
 import { collectImplementations, type Implementation, type StreamImplementation } from "./call/implementations.ts";
 import { createOpenStreams } from "./call/shutdown.ts";
-import { createCors, type CorsOptions, type FindMethod } from "./http/cors.ts";
+import { type Cors, createCors, type FindMethod } from "./http/cors.ts";
 import type { RequestHeaders } from "./http/request-headers.ts";
 import type { GatewayRequest } from "./http/request.ts";
 import type { GatewayResponse } from "./http/response.ts";
 import { checkOptions } from "./options/check-options.ts";
 import { transcoderOptionChecks } from "./options/option-checks.ts";
 import { completeOptions, type CompleteOptions, type TranscoderOptions } from "./options/options.ts";
-import { createRest, type RestMatch } from "./protocols/rest/rest.ts";
+import { createRest, pathOf, type Rest, type RestMatch } from "./protocols/rest/rest.ts";
 import { createRpcHandler, type RpcHandler } from "./protocols/rpc/handlers.ts";
 import { isRpcRequest, rejectUnknownRpc } from "./protocols/rpc/rejection.ts";
 import type { Route } from "./routing/route.ts";
@@ -35,21 +35,21 @@ export type Gateway = {
   readonly routes: readonly Route[];
 };
 
-/** Routes a request to an RPC by its path; undefined if no RPC has it. */
-type MatchRpc = (path: string, headers: RequestHeaders) => GatewayMatch | undefined;
+type Implementations = readonly (Implementation | StreamImplementation)[];
 
-/** Compiles the RPC protocols. */
-type CompileRpcs = (
-  implementations: readonly (Implementation | StreamImplementation)[],
+/** Adds the RPC protocols to REST. A parameter of `assemble`, so that a bundle without them has none of their code. */
+type AddRpcs = (
+  rest: Rest["match"],
+  implementations: Implementations,
   options: CompleteOptions,
-) => { readonly find: MatchRpc; readonly findUnknown: MatchRpc };
+) => { readonly match: Gateway["match"]; readonly cors: Cors | undefined };
 
 /**
  * Compiles the RPCs of the registered services for the protocols of the options. Throws an Error if an option or a google.api.http rule is
  * invalid or not supported.
  */
 export function createGateway(options: TranscoderOptions): Gateway {
-  return assemble(options, compileRpcs);
+  return assemble(options, addRpcs);
 }
 
 /** The same for REST alone, whatever `protocols` says: a bundle has no code of the other protocols then. */
@@ -57,81 +57,78 @@ export function createRestGateway(options: TranscoderOptions): Gateway {
   return assemble(options, undefined);
 }
 
-function assemble(given: TranscoderOptions, compile: CompileRpcs | undefined): Gateway {
+function assemble(given: TranscoderOptions, add: AddRpcs | undefined): Gateway {
   checkOptions(given, transcoderOptionChecks);
   const implementations = collectImplementations(given.routes);
   const methods = implementations.map(({ method }) => method);
   const options = completeOptions(given, methods);
-  const { protocols } = options;
+  const { protocols, cors } = options;
   const rest = createRest(protocols.includes("rest") ? implementations : [], options);
-  const rpcs = protocols.some((protocol) => protocol !== "rest") ? compile?.(implementations, options) : undefined;
-  const match: Gateway["match"] =
-    rpcs === undefined
-      ? rest.match
-      : (httpMethod, target, headers = {}) => {
-          const path = pathOf(target);
-          const rpc = rpcs.find(path, headers);
-          if (rpc !== undefined) {
-            return rpc;
-          }
-          const found = rest.match(httpMethod, target);
-          return found.isKnownPath ? found : (rpcs.findUnknown(path, headers) ?? found);
-        };
-  const gateway: Gateway = {
+  const rpcs = protocols.some((protocol) => protocol !== "rest")
+    ? add?.(rest.match, implementations, options)
+    : undefined;
+  const match = rpcs?.match ?? rest.match;
+  const restCors = cors && createCors(cors, new Set(rest.routes.map(({ method }) => method)), methodFinder(rest.match));
+  const matchWithCors =
+    restCors === undefined ? match : withCors(match, { rest: restCors, rpc: rpcs?.cors ?? restCors });
+  return {
     routes: rest.routes,
     methods,
-    match,
-    handle: (request) => match(request.httpMethod, request.target, request.headers).respond(request),
-  };
-  return options.cors === undefined ? gateway : withCors(gateway, options.cors);
-}
-
-/** Adds the CORS headers to all responses, and responds to OPTIONS for the path of an RPC. */
-function withCors({ match, ...gateway }: Gateway, options: CorsOptions): Gateway {
-  const find: FindMethod = (httpMethod, target) => match(httpMethod, target).method;
-  const cors = {
-    rest: createCors(options, new Set(gateway.routes.map(({ method }) => method)), find),
-    rpc: createCors(options, gateway.methods, find, connectCors),
-  };
-  const matchWithCors: Gateway["match"] = (httpMethod, target, headers) => {
-    const found = match(httpMethod, target, headers);
-    return {
-      ...found,
-      async respond(request) {
-        const response = await found.respond(request);
-        const { allow } = response.headers;
-        const isOptions = found.kind === "rpc" && httpMethod === "OPTIONS" && allow !== undefined;
-        const result: GatewayResponse = isOptions ? { status: 204, headers: { allow }, body: undefined } : response;
-        cors[found.kind](request, result);
-        return result;
-      },
-    };
-  };
-  return {
-    ...gateway,
     match: matchWithCors,
     handle: (request) => matchWithCors(request.httpMethod, request.target, request.headers).respond(request),
   };
 }
 
-/** Routes by the exact path, which is percent-decoded if necessary. */
-function compileRpcs(
-  implementations: readonly (Implementation | StreamImplementation)[],
-  options: CompleteOptions,
-): { readonly find: MatchRpc; readonly findUnknown: MatchRpc } {
+function methodFinder(match: Gateway["match"]): FindMethod {
+  return (httpMethod, target) => match(httpMethod, target).method;
+}
+
+/** Adds the CORS headers to all responses. */
+function withCors(match: Gateway["match"], cors: Record<GatewayMatch["kind"], Cors>): Gateway["match"] {
+  return (httpMethod, target, headers) => {
+    const found = match(httpMethod, target, headers);
+    return {
+      ...found,
+      async respond(request) {
+        const response = await found.respond(request);
+        cors[found.kind](request, response);
+        return response;
+      },
+    };
+  };
+}
+
+/** RPCs are routed first, by their exact path, which is percent-decoded if necessary. */
+const addRpcs: AddRpcs = (rest, implementations, options) => {
   const openStreams = createOpenStreams(options.shutdownSignal);
   const matches = new Map(
     implementations.map((implementation) => {
       const { method } = implementation;
-      const { serve } = createRpcHandler(implementation, options, openStreams);
-      return [`/${method.parent.typeName}/${method.name}`, createRpcMatch(method, serve)];
+      const { serve, allowedMethods } = createRpcHandler(implementation, options, openStreams);
+      const respond = options.cors === undefined ? serve : withPreflight(serve, allowedMethods);
+      return [`/${method.parent.typeName}/${method.name}`, createRpcMatch(method, respond)];
     }),
   );
   const unknown: GatewayMatch = { ...createRpcMatch(undefined, rejectUnknownRpc), isKnownPath: false };
-  return {
-    find: (path) => matches.get(path) ?? (/[%#]/.test(path) ? matches.get(decode(path)) : undefined),
-    findUnknown: (path, headers) => (isRpcRequest(path, headers) ? unknown : undefined),
+  const match: Gateway["match"] = (httpMethod, target, headers = {}) => {
+    const path = pathOf(target);
+    const rpc = matches.get(path) ?? (/[%#]/.test(path) ? matches.get(decode(path)) : undefined);
+    if (rpc !== undefined) {
+      return rpc;
+    }
+    const found = rest(httpMethod, target);
+    return !found.isKnownPath && isRpcRequest(path, headers) ? unknown : found;
   };
+  const methods = implementations.map(({ method }) => method);
+  return { match, cors: options.cors && createCors(options.cors, methods, methodFinder(match), connectCors) };
+};
+
+/** Responds to OPTIONS, which is no method of an RPC without a CORS policy. */
+function withPreflight(serve: RpcHandler["serve"], allowedMethods: readonly string[]): RpcHandler["serve"] {
+  return (request) =>
+    request.httpMethod === "OPTIONS"
+      ? { status: 204, headers: { allow: allowedMethods.join(", ") }, body: undefined }
+      : serve(request);
 }
 
 function createRpcMatch(method: DescMethod | undefined, respond: RpcHandler["serve"]): GatewayMatch {
@@ -146,11 +143,4 @@ function decode(path: string): string {
   } catch {
     return "";
   }
-}
-
-function pathOf(target: string): string {
-  const question = target.indexOf("?");
-  const path = question === -1 ? target : target.slice(0, question);
-  // The absolute form (RFC 9112, section 3.2.2).
-  return path.startsWith("/") ? path : path.replace(/^https?:\/\/[^/#]*/i, "");
 }

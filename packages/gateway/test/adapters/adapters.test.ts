@@ -59,3 +59,12 @@ test("an edge runtime loads no module of Node", async () => {
   expect(modules.some((each) => each.endsWith("/platform/web/bytes.ts"))).toBe(true);
   expect(code).not.toMatch(/\bfrom "node:|require\(/);
 });
+
+test("a bundle with REST alone has no code of the other protocols", async () => {
+  const all = await bundleForEdge();
+  const isRpc = (module: string): boolean => /\/protocols\/(?:rpc\/|connect\.ts|grpc)/.test(module);
+  expect(all.modules.some(isRpc)).toBe(true);
+  const { code, modules } = await bundleForEdge("fixtures/rest-only.ts");
+  expect(modules.filter(isRpc)).toEqual([]);
+  expect(code.length).toBeLessThan(all.code.length);
+});

@@ -3,15 +3,17 @@ import { build, type Rolldown } from "vite";
 
 type Handler = (request: Request) => Response | Promise<Response>;
 
-/** Bundles the fetch handler as for an edge runtime. */
-export async function bundleForEdge(): Promise<{ readonly code: string; readonly modules: readonly string[] }> {
+/** Bundles a program with the fetch handler as for an edge runtime. */
+export async function bundleForEdge(
+  entry = "fixtures/edge.ts",
+): Promise<{ readonly code: string; readonly modules: readonly string[] }> {
   const output = (await build({
     configFile: false,
     logLevel: "silent",
     build: {
       write: false,
       minify: false,
-      lib: { entry: join(import.meta.dirname, "fixtures/edge.ts"), name: "edge", formats: ["iife"] },
+      lib: { entry: join(import.meta.dirname, entry), name: "edge", formats: ["iife"] },
     },
   })) as Rolldown.RolldownOutput[];
   const [chunk] = output.flatMap((each) => each.output);

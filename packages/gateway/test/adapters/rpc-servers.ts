@@ -81,16 +81,21 @@ export async function openFetch(options: RpcOptions): Promise<RpcServer> {
   const handler = createFetchHandler(options);
   const call: typeof globalThis.fetch = async (input, init) =>
     handler(new Request(input, { ...init, ...(init?.body != null && { duplex: "half" }) } as RequestInit));
-  const baseUrl = "http://gateway.test";
   return {
     baseUrl: undefined,
     fetch: call,
-    transports: [
-      ["Connect", createConnectFetchTransport({ baseUrl, fetch: call, useBinaryFormat: true })],
-      ["Connect with JSON", createConnectFetchTransport({ baseUrl, fetch: call })],
-      ["Connect with GET", createConnectFetchTransport({ baseUrl, fetch: call, useHttpGet: true })],
-      ["gRPC-Web", createGrpcWebFetchTransport({ baseUrl, fetch: call })],
-    ],
+    transports: fetchTransports(call),
     async [Symbol.asyncDispose]() {},
   };
+}
+
+/** The clients of browsers. */
+export function fetchTransports(call: typeof globalThis.fetch): RpcServer["transports"] {
+  const baseUrl = "http://gateway.test";
+  return [
+    ["Connect", createConnectFetchTransport({ baseUrl, fetch: call, useBinaryFormat: true })],
+    ["Connect with JSON", createConnectFetchTransport({ baseUrl, fetch: call })],
+    ["Connect with GET", createConnectFetchTransport({ baseUrl, fetch: call, useHttpGet: true })],
+    ["gRPC-Web", createGrpcWebFetchTransport({ baseUrl, fetch: call })],
+  ];
 }

@@ -5,7 +5,8 @@ import { describe, expect, test } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { ListRequestSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
-import { openFetch, openHttp2, type RpcOptions, rpcServers } from "./rpc-servers.ts";
+import { openEdgeHandler } from "./edge.ts";
+import { fetchTransports, openFetch, openHttp2, type RpcOptions, rpcServers } from "./rpc-servers.ts";
 
 /** Resolves when a call has seen its client disconnect or its deadline expire. */
 let whenAborted = Promise.withResolvers<void>();
@@ -300,5 +301,17 @@ test("a stream ends with the reason of the shutdown", async () => {
   closing.abort(new ConnectError("moving house", Code.Unavailable));
   for (const failure of await Promise.all(ends)) {
     expect([failure.code, failure.rawMessage]).toEqual([Code.Unavailable, "moving house"]);
+  }
+});
+
+test("an edge runtime, which has no Buffer, serves Connect and gRPC-Web", async () => {
+  const handle = await openEdgeHandler();
+  const call: typeof fetch = async (input, init) => handle(new Request(input, init));
+  for (const [protocol, transport] of fetchTransports(call)) {
+    const answer = await things(transport).sendForm({ userName: "x".repeat(5000), age: 41 });
+    expect([protocol, answer.age, answer.userName.length]).toEqual([protocol, 41, 5000]);
+    const items = await collect(streams(transport).list({ shelf: "a", count: 2 }));
+    expect(items.map(({ text }) => text)).toEqual(["one of many", "one of many"]);
+    expect((await failureOf(things(transport).sendForm({ userName: "nobody" }))).code).toBe(Code.NotFound);
   }
 });

@@ -141,11 +141,15 @@ function compileOperation(
 }
 
 /** The path of a request target in origin form or absolute form (RFC 9112, section 3.2). */
-function pathOf(target: string): string {
-  const [, rest] = target.startsWith("/") ? [] : (/^https?:\/\/[^/?]*(.*)$/is.exec(target) ?? []);
-  const local = rest === undefined ? target : rest.startsWith("/") ? rest : `/${rest}`;
+export function pathOf(target: string): string {
+  const local = target.startsWith("/") ? target : originFormOf(target);
   const questionMark = local.indexOf("?");
   return questionMark === -1 ? local : local.slice(0, questionMark);
+}
+
+function originFormOf(target: string): string {
+  const [, rest = target] = /^https?:\/\/[^/?]*(.*)$/is.exec(target) ?? [];
+  return rest === target || rest.startsWith("/") ? rest : `/${rest}`;
 }
 
 type Handle = RestMatch["respond"];

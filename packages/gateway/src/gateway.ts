@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { cors as connectCors } from "@connectrpc/connect";
 import { collectImplementations, type Implementation, type StreamImplementation } from "./call/implementations.ts";
 import { createOpenStreams } from "./call/shutdown.ts";
-import { type Cors, createCors, type FindMethod } from "./http/cors.ts";
+import { type Cors, type CorsHeaders, createCors } from "./http/cors.ts";
 import type { RequestHeaders } from "./http/request-headers.ts";
 import type { GatewayRequest } from "./http/request.ts";
 import type { GatewayResponse } from "./http/response.ts";
@@ -42,7 +42,7 @@ type AddRpcs = (
   rest: Rest["match"],
   implementations: Implementations,
   options: CompleteOptions,
-) => { readonly match: Gateway["match"]; readonly cors: Cors | undefined };
+) => { readonly match: Gateway["match"]; readonly corsHeaders: CorsHeaders };
 
 /**
  * Compiles the RPCs of the registered services for the protocols of the options. Throws an Error if an option or a google.api.http rule is
@@ -62,15 +62,24 @@ function assemble(given: TranscoderOptions, add: AddRpcs | undefined): Gateway {
   const implementations = collectImplementations(given.routes);
   const methods = implementations.map(({ method }) => method);
   const options = completeOptions(given, methods);
-  const { protocols, cors } = options;
+  const { protocols, requestPathPrefix, cors } = options;
   const rest = createRest(protocols.includes("rest") ? implementations : [], options);
   const rpcs = protocols.some((protocol) => protocol !== "rest")
     ? add?.(rest.match, implementations, options)
     : undefined;
-  const match = rpcs?.match ?? rest.match;
-  const restCors = cors && createCors(cors, new Set(rest.routes.map(({ method }) => method)), methodFinder(rest.match));
+  const prefixed = (match: Gateway["match"]): Gateway["match"] =>
+    requestPathPrefix === "" ? match : withPrefix(match, requestPathPrefix);
+  const match = prefixed(rpcs?.match ?? rest.match);
+  const createProtocolCors = (of: readonly DescMethod[], headers?: CorsHeaders): Cors | undefined =>
+    cors && createCors(cors, of, (httpMethod, target) => match(httpMethod, target).method, headers);
+  const restCors = createProtocolCors([...new Set(rest.routes.map(({ method }) => method))]);
   const matchWithCors =
-    restCors === undefined ? match : withCors(match, { rest: restCors, rpc: rpcs?.cors ?? restCors });
+    restCors === undefined
+      ? match
+      : withCors(match, {
+          rest: restCors,
+          rpc: (rpcs && createProtocolCors(methods, rpcs.corsHeaders)) ?? restCors,
+        });
   return {
     routes: rest.routes,
     methods,
@@ -79,8 +88,11 @@ function assemble(given: TranscoderOptions, add: AddRpcs | undefined): Gateway {
   };
 }
 
-function methodFinder(match: Gateway["match"]): FindMethod {
-  return (httpMethod, target) => match(httpMethod, target).method;
+/** Matches the paths below a prefix, such as `/api`. */
+function withPrefix(match: Gateway["match"], prefix: string): Gateway["match"] {
+  return (httpMethod, target, headers) =>
+    // No route matches an empty path.
+    match(httpMethod, target.startsWith(`${prefix}/`) ? target.slice(prefix.length) : "", headers);
 }
 
 /** Adds the CORS headers to all responses. */
@@ -119,8 +131,7 @@ const addRpcs: AddRpcs = (rest, implementations, options) => {
     const found = rest(httpMethod, target);
     return !found.isKnownPath && isRpcRequest(path, headers) ? unknown : found;
   };
-  const methods = implementations.map(({ method }) => method);
-  return { match, cors: options.cors && createCors(options.cors, methods, methodFinder(match), connectCors) };
+  return { match, corsHeaders: connectCors };
 };
 
 /** Responds to OPTIONS, which is no method of an RPC without a CORS policy. */

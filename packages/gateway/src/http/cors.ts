@@ -111,9 +111,12 @@ export function createOriginCheck(origins: CorsOptions["origins"]): (origin: str
 }
 
 /** Returns the RPC method that an HTTP method and request target are routed to. */
-export type FindMethod = (httpMethod: string, target: string) => DescMethod | undefined;
+type FindMethod = (httpMethod: string, target: string) => DescMethod | undefined;
 
-const noHeaders = { allowedHeaders: [], exposedHeaders: [] };
+/** Headers that a protocol sends in requests and in responses. */
+export type CorsHeaders = { readonly allowedHeaders: readonly string[]; readonly exposedHeaders: readonly string[] };
+
+const noHeaders: CorsHeaders = { allowedHeaders: [], exposedHeaders: [] };
 
 /** Adds the CORS headers to a response. */
 export type Cors = (request: GatewayRequest, response: GatewayResponse) => void;
@@ -127,7 +130,7 @@ export function createCors(
   options: CorsOptions,
   methods: Iterable<DescMethod>,
   find: FindMethod,
-  more: { readonly allowedHeaders: readonly string[]; readonly exposedHeaders: readonly string[] } = noHeaders,
+  more: CorsHeaders = noHeaders,
 ): Cors {
   const all = [...methods];
   const policy = createCorsPolicy(options, [

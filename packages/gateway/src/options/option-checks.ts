@@ -82,6 +82,10 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   protocols: arrayOf(allProtocols.map((protocol) => `"${protocol}"`).join(", "), (item) =>
     allProtocols.some((protocol) => protocol === item),
   ),
+  requestPathPrefix: {
+    allowed: 'a path that begins with "/" and does not end with it, such as "/api"',
+    accepts: (value) => typeof value === "string" && /^(?:\/[^/?#]+)*$/.test(value),
+  },
   interceptors: arrayOf("functions", (item) => typeof item === "function"),
   requestGate: aFunction,
   mapError: aFunction,

@@ -33,6 +33,8 @@ export type TranscoderOptions = {
    * Default: those that the transport can carry. `["rest"]` is for a server that keeps Connect's own adapters.
    */
   protocols?: readonly Protocol[];
+  /** Serves all paths below this one, such as "/api". In Fastify, below the prefix of the plugin. Default: "". */
+  requestPathPrefix?: string;
   /** Connect interceptors; the last one is applied first. Default: none. */
   interceptors?: readonly Interceptor[];
   /** The `requestGate` of Connect: called before the body is read; may throw a ConnectError to reject the call. Default: none. */
@@ -175,6 +177,7 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
   return {
     routes: options.routes,
     protocols: options.protocols ?? allProtocols,
+    requestPathPrefix: options.requestPathPrefix ?? "",
     interceptors: options.interceptors ?? [],
     requestGate: options.requestGate,
     mapError: options.mapError,

@@ -2,6 +2,11 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { Client, credentials, Metadata, status as grpcStatus } from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { createConnectTransport as createFetchTransport } from "@connectrpc/connect-web";
+import { createFetchHandler } from "../../src/adapters/fetch/index.ts";
+import { createNodeHandler } from "../../src/adapters/node/index.ts";
+import { createGateway } from "../../src/index.ts";
 import { BadRequestSchema, ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { ListRequestSchema, StreamsService } from "../gen/gatewaytest/v1/streams_pb.ts";
 import { ThingsService } from "../gen/gatewaytest/v1/things_pb.ts";
@@ -314,4 +319,62 @@ test("an edge runtime, which has no Buffer, serves Connect and gRPC-Web", async 
     expect(items.map(({ text }) => text)).toEqual(["one of many", "one of many"]);
     expect((await failureOf(things(transport).sendForm({ userName: "nobody" }))).code).toBe(Code.NotFound);
   }
+});
+
+test.each(rpcServers)("%s serves below a prefix", async (_, open) => {
+  await using server = await open({ routes, requestPathPrefix: "/api/v2" });
+  const baseUrl = server.baseUrl ?? "http://gateway.test";
+  const isHttp2 = server.transports.some(([name]) => name === "gRPC");
+  const transport =
+    server.baseUrl === undefined
+      ? createFetchTransport({ baseUrl: `${baseUrl}/api/v2`, fetch: server.fetch })
+      : createConnectTransport({ baseUrl: `${baseUrl}/api/v2`, httpVersion: isHttp2 ? "2" : "1.1" });
+  expect(await things(transport).openThing({ id: "a" })).toMatchObject({ id: "a opened" });
+  if (!isHttp2) {
+    const open = { method: "PUT", headers: { "content-type": "application/json" }, body: '{"id":"a"}' };
+    expect((await server.fetch(`${baseUrl}/api/v2/things/open?`, open)).status).toBe(201);
+    expect((await server.fetch(`${baseUrl}/things/open`, open)).status).toBe(404);
+    expect((await server.fetch(`${baseUrl}/api/v2`, open)).status).toBe(404);
+    expect((await server.fetch(`${baseUrl}/api/v22/things/open`, open)).status).toBe(404);
+  }
+});
+
+test("a CORS policy allows what browsers send and read of RPCs", async () => {
+  await using server = await openFetch({ routes, cors: { origins: ["https://app.example"] } });
+  const url = "http://gateway.test/gatewaytest.v1.ThingsService/OpenThing";
+  const origin = { origin: "https://app.example" };
+  const preflight = await server.fetch(url, {
+    method: "OPTIONS",
+    headers: { ...origin, "access-control-request-method": "POST" },
+  });
+  expect([preflight.status, preflight.headers.get("access-control-allow-methods")]).toEqual([204, "POST"]);
+  expect(preflight.headers.get("access-control-allow-headers")).toMatch(/Connect-Protocol-Version.*X-Grpc-Web/);
+  const answer = await server.fetch(url, {
+    method: "POST",
+    headers: { ...origin, "content-type": "application/json" },
+    body: '{"id":"a"}',
+  });
+  expect(await answer.json()).toEqual({ id: "a opened" });
+  expect(answer.headers.get("access-control-allow-origin")).toBe("https://app.example");
+  expect(answer.headers.get("access-control-expose-headers")).toMatch(/Grpc-Status-Details-Bin/);
+});
+
+test("routes are registered once for all gateways", () => {
+  let calls = 0;
+  const counted: RpcOptions["routes"] = (router) => {
+    calls += 1;
+    return routes(router);
+  };
+  createNodeHandler({ routes: counted });
+  createFetchHandler({ routes: counted, protocols: ["rest"] });
+  expect(createGateway({ routes: counted }).methods.length).toBeGreaterThan(5);
+  expect(calls).toBe(1);
+});
+
+test("an option that is wrong is named", () => {
+  const misspelt = { routes, protocols: ["gprc"] } as unknown as Parameters<typeof createGateway>[0];
+  expect(() => createGateway(misspelt)).toThrow('the option protocols must be an array of "connect", "grpc"');
+  expect(() => createGateway({ routes, requestPathPrefix: "api/" })).toThrow(
+    "the option requestPathPrefix must be a path",
+  );
 });

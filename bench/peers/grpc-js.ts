@@ -22,7 +22,7 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as Status,
   type HealthCheckResponseSchema,
-} from "../../gen/grpc/health/v1/health_pb.ts";
+} from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { login } from "./login.ts";
 
 type Watch = ServerWritableStream<unknown, MessageInitShape<typeof HealthCheckResponseSchema>>;

@@ -1,10 +1,10 @@
 import type { DescService } from "@bufbuild/protobuf";
-import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
+import { reflectionServices } from "@flowgate/gateway/server";
 import type { AccessRule } from "../auth/access.ts";
 import type { AdminAuth } from "../auth/admin-auth.ts";
 import type { Options } from "../options/parse.ts";
 import type { ServerOptions } from "../server/options.ts";
-import { reflectionServices } from "../server/rpc/reflection.ts";
 
 /**
  * Protection against foreign web pages is needed for calls that are allowed without a token: those of anonymous clients,

@@ -1,9 +1,10 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { type ConnectRouter, createConnectRouter } from "@connectrpc/connect";
 import { createGateway } from "@flowgate/gateway";
+import { createHealthService, reflectionServices } from "@flowgate/gateway/server";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { TokensService } from "../../gen/flowgate/v1/tokens_pb.ts";
-import { Health as HealthService } from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health as HealthService } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { activateTrace } from "../telemetry/trace.ts";
 import { FlowgateError } from "../errors.ts";
 import { createDocs } from "./docs.ts";
@@ -16,8 +17,7 @@ import { createMetricsEndpoint } from "./metrics-endpoint.ts";
 import type { ServerOptions } from "./options.ts";
 import { requestKey } from "./pipeline/request-context.ts";
 import { createRouter } from "./pipeline/router.ts";
-import { createWatchCounters, healthService } from "./rpc/grpc-health.ts";
-import { reflectionServices, registerReflection } from "./rpc/reflection.ts";
+import { createWatchLimits } from "./watch-limits.ts";
 
 /** Exempt from load shedding: an operator must be able to check health and to revoke tokens under load. */
 const exempt: ReadonlySet<DescMethod> = new Set([
@@ -30,7 +30,7 @@ const exempt: ReadonlySet<DescMethod> = new Set([
 /** The longest delay of a timer; with a longer one, Node fires it at once. */
 const maxTimerMs = 2_147_483_647;
 
-/** Limit of a health or reflection request, which contains a name at most. */
+/** Limit of a health request, which contains a name at most. */
 const maxNameBytes = 4 * 1024;
 
 /** The RPCs over every protocol, the REST API and the other endpoints. */
@@ -51,15 +51,14 @@ export function createHandlers(
   );
   const routes = (router: ConnectRouter): void => {
     options.routes(router);
-    const rpcOptions = { readMaxBytes: Math.min(maxNameBytes, bodyBytes) };
-    router.service(HealthService, healthService(health, createWatchCounters(isProxy)), rpcOptions);
-    if (options.reflection === true) {
-      registerReflection(router, services, rpcOptions);
-    }
+    router.service(HealthService, createHealthService(health, createWatchLimits(health, isProxy)), {
+      readMaxBytes: Math.min(maxNameBytes, bodyBytes),
+    });
   };
 
   const gateway = createGateway({
     routes,
+    reflection: options.reflection ?? false,
     requestGate: options.gate,
     interceptors: [...(options.tracing?.isOn === true ? [activateTrace] : []), ...options.interceptors],
     shutdownSignal: closing.signal,

@@ -1,4 +1,5 @@
-import { HealthWatch } from "./health-watch.ts";
+import { type HealthSource, HealthWatch } from "@flowgate/gateway/server";
+import { FlowgateError } from "../errors.ts";
 
 /** Whether the service is ready; further properties report individual checks. */
 export type Readiness = {
@@ -15,23 +16,14 @@ export type ReadinessOptions = {
 };
 
 /** The health of the process, for all protocols: ready, not ready, or draining. */
-export interface Health {
+export interface Health extends HealthSource {
   /** The result of `ready`; never ready while draining. */
   readiness(): Readiness;
-  /** Whether a service can take calls; "" is the server as a whole. undefined: there is no such service. */
-  serves(service: string): boolean | undefined;
-  /** The names that `serves` accepts, including "". */
-  readonly services: readonly string[];
   readonly draining: boolean;
   /** Makes everything permanently not ready, so that load balancers send calls elsewhere. */
   drain(): void;
   /** Ends all watches with an error. */
   close(): void;
-  /**
-   * Yields the result of `read`, and after changes of the health each different one; changes that were not read yet are
-   * coalesced. `return` ends the watch, also while `next` is pending. `onEnd` is called once.
-   */
-  watch<T extends object>(read: () => T, onEnd: () => void): AsyncIterator<T, undefined>;
   /** Number of open watches. */
   watches(): number;
 }
@@ -72,7 +64,7 @@ export function createHealth({ ready, onReadyChange }: ReadinessOptions, service
     },
     close() {
       closed = true;
-      watches.forEach((watch) => watch.close());
+      watches.forEach((watch) => watch.close(closing()));
     },
     watch(read, onEnd) {
       const watch = new HealthWatch(read, () => {
@@ -82,10 +74,14 @@ export function createHealth({ ready, onReadyChange }: ReadinessOptions, service
       });
       watches.add(watch);
       if (closed) {
-        watch.close();
+        watch.close(closing());
       }
       return watch;
     },
     watches: () => watches.size,
   };
+}
+
+function closing(): FlowgateError {
+  return new FlowgateError("unavailable", "the service is closing");
 }

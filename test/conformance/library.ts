@@ -36,7 +36,7 @@ export async function openFastify(request: ServerCompatRequest): Promise<number>
 function createApp(request: ServerCompatRequest): FastifyInstance {
   const tls = tlsOf(request);
   if (request.httpVersion === HTTPVersion.HTTP_VERSION_1) {
-    return tls === undefined ? fastify() : (fastify({ https: tls }) as unknown as FastifyInstance);
+    return tls === undefined ? fastify() : fastify({ https: tls });
   }
   return (tls === undefined
     ? fastify({ http2: true })

@@ -6,7 +6,7 @@ import { create, type DescMethodUnary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
-import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { FlowsService, retryInterceptor, SettingsService } from "@flowgate/client";
 
 /** The outcomes of calls, by client. */

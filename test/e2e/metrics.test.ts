@@ -10,7 +10,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { Health, HealthCheckRequestSchema } from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health, HealthCheckRequestSchema } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { functionNode, installReporter, tab, reporter } from "./flow-builders.ts";
 import { createAuthority, issueServer } from "../certificates.ts";

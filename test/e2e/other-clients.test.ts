@@ -12,7 +12,7 @@ import {
   type HealthCheckResponse,
   HealthCheckResponseSchema,
   HealthCheckResponse_ServingStatus as Status,
-} from "../../gen/grpc/health/v1/health_pb.ts";
+} from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { grpcioSteps, hasGrpcio, startGrpcio } from "./grpcio.ts";
 import { isMissing, run } from "./program.ts";
 import { bearer } from "./rest.ts";

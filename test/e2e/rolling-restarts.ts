@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { createAuthority, issueServer } from "../certificates.ts";
 import { openTcpProxy } from "../tcp-proxy.ts";
 import { callsAtOnce, type Load, startLoad, streamsAtOnce, type Tally } from "./load.ts";

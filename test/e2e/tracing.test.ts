@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type DeploymentType, FlowsService, SetFlowsRequestSchema } from "../../gen/flowgate/v1/flows_pb.ts";
-import { Health, HealthCheckRequestSchema } from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health, HealthCheckRequestSchema } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { type CollectedSpan, openCollector, type Collector } from "../telemetry/collector.ts";
 import { deploy, tryDeploy } from "./deploy.ts";
 import { functionNode, tab } from "./flow-builders.ts";

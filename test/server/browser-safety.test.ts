@@ -14,7 +14,7 @@ import * as grpc from "@grpc/grpc-js";
 import { describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { openServer } from "../../src/server/app.ts";
 import type { ServerOptions } from "../../src/server/options.ts";

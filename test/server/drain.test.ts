@@ -5,8 +5,8 @@ import { type ConnectRouter, Code, ConnectError, createClient } from "@connectrp
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
-import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
-import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
+import { ServerReflection } from "@flowgate/gateway/gen/grpc/reflection/v1/reflection_pb.js";
 import { openServer } from "../../src/server/app.ts";
 import type { ServerOptions } from "../../src/server/options.ts";
 import { createListener } from "../../src/server/listener/listener.ts";

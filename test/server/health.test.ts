@@ -24,14 +24,15 @@ import {
 import { describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
-import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { createGateway } from "@flowgate/gateway";
+import { createHealthService } from "@flowgate/gateway/server";
 import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
 import { openGateway } from "../../src/app/gateway.ts";
 import { parseOptions } from "../../src/options/parse.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createRouter } from "../../src/server/pipeline/router.ts";
-import { createWatchCounters, healthService } from "../../src/server/rpc/grpc-health.ts";
+import { createWatchLimits } from "../../src/server/watch-limits.ts";
 import { createHealth, type Health as HealthOfProcess, type Readiness } from "../../src/server/health.ts";
 import { toFailure } from "../../src/server/errors/failures.ts";
 import { createLog } from "../../src/server/log.ts";
@@ -77,13 +78,17 @@ async function open(first: Readiness = { ready: true }) {
   });
 }
 
-/** Counts no client, as if each were a proxy. */
-const unlimited = createWatchCounters(() => true);
+/** The service, which counts no client, as if each were a proxy. */
+const healthService = (health: HealthOfProcess) =>
+  createHealthService(
+    health,
+    createWatchLimits(health, () => true),
+  );
 
 /** Serves health like openServer, but with access to the Health object. */
 async function serveAlone(health: HealthOfProcess) {
   const gateway = createGateway({
-    routes: (router) => void router.service(Health, healthService(health, unlimited)),
+    routes: (router) => void router.service(Health, healthService(health)),
     mapError: (error, context) => toFailure(error, log, context),
   });
   return await serveRoutes(createRouter({ gateway, endpoints: new Map(), exempt: new Set() }));
@@ -91,7 +96,7 @@ async function serveAlone(health: HealthOfProcess) {
 
 /** The service implementation, with errors converted as in the server. */
 function inProcess(health: HealthOfProcess): Transport {
-  const implementation = healthService(health, unlimited);
+  const implementation = healthService(health);
   const fail = (error: unknown, { method, contextValues: values, signal }: UnaryRequest | StreamRequest): never => {
     throw toFailure(error, log, { method, values, signal });
   };

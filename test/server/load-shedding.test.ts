@@ -16,8 +16,8 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { describe, expect, test } from "vitest";
 import { AuthService } from "../../gen/flowgate/v1/auth_pb.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
-import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
-import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
+import { ServerReflection } from "@flowgate/gateway/gen/grpc/reflection/v1/reflection_pb.js";
 import { retryInterceptor, type RetryOptions } from "../../packages/client/src/index.ts";
 import { openServer } from "../../src/server/app.ts";
 import { createDelayMeter } from "../../src/server/guards/event-loop-delay.ts";

@@ -25,8 +25,8 @@ import {
   ServerReflection as ReflectionV1,
   type ServerReflectionRequestSchema,
   type ServerReflectionResponse,
-} from "../../gen/grpc/reflection/v1/reflection_pb.ts";
-import { ServerReflection as ReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+} from "@flowgate/gateway/gen/grpc/reflection/v1/reflection_pb.js";
+import { ServerReflection as ReflectionV1Alpha } from "@flowgate/gateway/gen/grpc/reflection/v1alpha/reflection_pb.js";
 import { ThingsService } from "../../packages/gateway/test/gen/gatewaytest/v1/things_pb.ts";
 import { openGateway } from "../../src/app/gateway.ts";
 import { type OptionsInput, parseOptions } from "../../src/options/parse.ts";

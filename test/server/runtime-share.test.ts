@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, test } from "vitest";
-import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { silentObserver } from "../../src/telemetry/observer.ts";
 import { createFolder } from "../store/builders.ts";
 import { openApi } from "./open-api.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import { FlowsService } from "../../gen/flowgate/v1/flows_pb.ts";
 import { deploy } from "../../test/e2e/deploy.ts";
 import { endpoint } from "../../test/e2e/flow-builders.ts";

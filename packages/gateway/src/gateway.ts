@@ -13,6 +13,7 @@ import { createRest, pathOf, type Rest, type RestMatch } from "./protocols/rest/
 import { createRpcHandler, type RpcHandler } from "./protocols/rpc/handlers.ts";
 import { isRpcRequest, rejectUnknownRpc } from "./protocols/rpc/rejection.ts";
 import type { Route } from "./routing/route.ts";
+import { standardServices } from "./services/standard-services.ts";
 
 /** The result of routing a request; the request is not read for it. */
 export type GatewayMatch = Omit<RestMatch, "kind"> & {
@@ -37,19 +38,24 @@ export type Gateway = {
 
 type Implementations = readonly (Implementation | StreamImplementation)[];
 
-/** Adds the RPC protocols to REST. A parameter of `assemble`, so that a bundle without them has none of their code. */
-type AddRpcs = (
-  rest: Rest["match"],
-  implementations: Implementations,
-  options: CompleteOptions,
-) => { readonly match: Gateway["match"]; readonly corsHeaders: CorsHeaders };
+/** What serves RPCs. A parameter of `assemble`, so that a bundle without it has none of its code. */
+type RpcProtocols = {
+  /** The services that the options add. */
+  readonly services: typeof standardServices;
+  /** Adds the RPC protocols to REST. */
+  readonly add: (
+    rest: Rest["match"],
+    implementations: Implementations,
+    options: CompleteOptions,
+  ) => { readonly match: Gateway["match"]; readonly corsHeaders: CorsHeaders };
+};
 
 /**
  * Compiles the RPCs of the registered services for the protocols of the options. Throws an Error if an option or a google.api.http rule is
  * invalid or not supported.
  */
 export function createGateway(options: TranscoderOptions): Gateway {
-  return assemble(options, addRpcs);
+  return assemble(options, rpcProtocols);
 }
 
 /** The same for REST alone, whatever `protocols` says: a bundle has no code of the other protocols then. */
@@ -57,15 +63,16 @@ export function createRestGateway(options: TranscoderOptions): Gateway {
   return assemble(options, undefined);
 }
 
-function assemble(given: TranscoderOptions, add: AddRpcs | undefined): Gateway {
+function assemble(given: TranscoderOptions, more: RpcProtocols | undefined): Gateway {
   checkOptions(given, transcoderOptionChecks);
-  const implementations = collectImplementations(given.routes);
+  const registered = collectImplementations(given.routes);
+  const implementations = registered.concat(more?.services(given, registered) ?? []);
   const methods = implementations.map(({ method }) => method);
   const options = completeOptions(given, methods);
   const { protocols, requestPathPrefix, cors } = options;
   const rest = createRest(protocols.includes("rest") ? implementations : [], options);
   const rpcs = protocols.some((protocol) => protocol !== "rest")
-    ? add?.(rest.match, implementations, options)
+    ? more?.add(rest.match, implementations, options)
     : undefined;
   const prefixed = (match: Gateway["match"]): Gateway["match"] =>
     requestPathPrefix === "" ? match : withPrefix(match, requestPathPrefix);
@@ -111,7 +118,7 @@ function withCors(match: Gateway["match"], cors: Record<GatewayMatch["kind"], Co
 }
 
 /** RPCs are routed first, by their exact path, which is percent-decoded if necessary. */
-const addRpcs: AddRpcs = (rest, implementations, options) => {
+const addRpcs: RpcProtocols["add"] = (rest, implementations, options) => {
   const openStreams = createOpenStreams(options.shutdownSignal);
   const matches = new Map(
     implementations.map((implementation) => {
@@ -133,6 +140,8 @@ const addRpcs: AddRpcs = (rest, implementations, options) => {
   };
   return { match, corsHeaders: connectCors };
 };
+
+const rpcProtocols: RpcProtocols = { services: standardServices, add: addRpcs };
 
 /** Responds to OPTIONS, which is no method of an RPC without a CORS policy. */
 function withPreflight(serve: RpcHandler["serve"], allowedMethods: readonly string[]): RpcHandler["serve"] {

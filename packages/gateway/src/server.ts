@@ -15,3 +15,5 @@ export { smallBodyBytes, type GatewayRequest } from "./http/request.ts";
 export { addVary } from "./http/vary.ts";
 export { createCorsPolicy, createOriginCheck, joinHeaderNames } from "./http/cors.ts";
 export { isEnvelopedType, isRpcRequest, rejectCall } from "./protocols/rpc/rejection.ts";
+export { type AdmitWatch, createHealthService, type HealthSource, HealthWatch } from "./services/health.ts";
+export { reflectionServices } from "./services/reflection.ts";

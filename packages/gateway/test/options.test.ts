@@ -9,7 +9,7 @@ import { ThingsService } from "./gen/gatewaytest/v1/things_pb.ts";
 const routes: TranscoderOptions["routes"] = (router) => router.service(ThingsService, {});
 
 const known =
-  "routes, protocols, requestPathPrefix, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
+  "routes, protocols, health, reflection, requestPathPrefix, interceptors, requestGate, mapError, rules, strictTemplates, googleTemplates, unknownQuery, boundQuery, " +
   "ignoredQuery, systemParameters, fieldMaskFromBody, readMaxBytes, maxDepth, " +
   "prototypeKeys, deferred, maxTimeoutMs, shutdownSignal, streams, compression, registry, jsonOptions, cors, errors";
 

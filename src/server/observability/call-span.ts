@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { type Attributes, type Context, type Span, SpanKind, trace } from "@opentelemetry/api";
-import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
+import { Health } from "@flowgate/gateway/gen/grpc/health/v1/health_pb.js";
 import type { Outcome, Protocol } from "../../telemetry/observer.ts";
 import { spanTime } from "../../telemetry/span-time.ts";
 import { failSpan, tracerOf } from "../../telemetry/trace.ts";

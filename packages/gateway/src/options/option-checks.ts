@@ -82,6 +82,8 @@ export const transcoderOptionChecks: ChecksOf<TranscoderOptions> = {
   protocols: arrayOf(allProtocols.map((protocol) => `"${protocol}"`).join(", "), (item) =>
     allProtocols.some((protocol) => protocol === item),
   ),
+  health: aBoolean,
+  reflection: aBoolean,
   requestPathPrefix: {
     allowed: 'a path that begins with "/" and does not end with it, such as "/api"',
     accepts: (value) => typeof value === "string" && /^(?:\/[^/?#]+)*$/.test(value),

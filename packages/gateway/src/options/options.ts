@@ -33,6 +33,13 @@ export type TranscoderOptions = {
    * Default: those that the transport can carry. `["rest"]` is for a server that keeps Connect's own adapters.
    */
   protocols?: readonly Protocol[];
+  /**
+   * Serves grpc.health.v1.Health: all services are SERVING until `shutdownSignal` is aborted. The request gate and the interceptors
+   * apply to it. Default: false.
+   */
+  health?: boolean;
+  /** Serves gRPC's reflection (v1 and v1alpha), by which clients such as grpcurl read the .proto. The same applies. Default: false. */
+  reflection?: boolean;
   /** Serves all paths below this one, such as "/api". In Fastify, below the prefix of the plugin. Default: "". */
   requestPathPrefix?: string;
   /** Connect interceptors; the last one is applied first. Default: none. */
@@ -177,6 +184,8 @@ export function completeOptions(options: TranscoderOptions, methods: readonly De
   return {
     routes: options.routes,
     protocols: options.protocols ?? allProtocols,
+    health: options.health ?? false,
+    reflection: options.reflection ?? false,
     requestPathPrefix: options.requestPathPrefix ?? "",
     interceptors: options.interceptors ?? [],
     requestGate: options.requestGate,

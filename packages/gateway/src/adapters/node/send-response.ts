@@ -69,7 +69,7 @@ export function sendResponse(
 
 function addTrailers(response: ServerResponse, trailers: GatewayResponse["trailers"]): void {
   if (trailers !== undefined) {
-    response.addTrailers(trailers as Record<string, string>);
+    response.addTrailers(trailers);
   }
 }
 

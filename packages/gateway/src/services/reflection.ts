@@ -9,12 +9,12 @@ import { Code, type ConnectRouter, type ConnectRouterOptions } from "@connectrpc
 import {
   ServerReflection as ReflectionV1,
   type ServerReflectionRequest as RequestV1,
-} from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
+} from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import {
   ServerReflection as ReflectionV1Alpha,
   type ServerReflectionRequest as RequestV1Alpha,
-} from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { ErrorInfoSchema } from "@flowgate/gateway/gen/google/rpc/error_details_pb.js";
+} from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 
 /** Both versions of the service; clients use either. */
 export const reflectionServices = [ReflectionV1, ReflectionV1Alpha] as const;

@@ -1,0 +1,37 @@
+import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
+import { collectImplementations, type Implementation, type StreamImplementation } from "../call/implementations.ts";
+import type { TranscoderOptions } from "../options/options.ts";
+import { createHealthService, createShutdownHealth } from "./health.ts";
+import { reflectionServices, registerReflection } from "./reflection.ts";
+
+type Implementations = readonly (Implementation | StreamImplementation)[];
+
+/** Limit of a request of these services, which contains a name at most. */
+const MAX_NAME_BYTES = 4 * 1024;
+
+/** The services of gRPC that the options enable, for servers that have registered these RPCs. */
+export function standardServices(
+  {
+    health = false,
+    reflection = false,
+    shutdownSignal,
+    readMaxBytes = MAX_NAME_BYTES,
+  }: Pick<TranscoderOptions, "health" | "reflection" | "shutdownSignal" | "readMaxBytes">,
+  registered: Implementations,
+): Implementations {
+  const services = [
+    ...new Set(registered.map(({ method }) => method.parent)),
+    ...(health ? [Health] : []),
+    ...(reflection ? reflectionServices : []),
+  ];
+  const limits = { readMaxBytes: Math.min(MAX_NAME_BYTES, readMaxBytes) };
+  return collectImplementations((router) => {
+    if (health) {
+      const names = services.map(({ typeName }) => typeName);
+      router.service(Health, createHealthService(createShutdownHealth(names, shutdownSignal)), limits);
+    }
+    if (reflection) {
+      registerReflection(router, services, limits);
+    }
+  });
+}

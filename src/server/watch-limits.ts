@@ -1,0 +1,33 @@
+import type { AdmitWatch } from "@flowgate/gateway/server";
+import type { ClientKind } from "../auth/client-key.ts";
+import { peerKey } from "../auth/principal.ts";
+import { FlowgateError } from "../errors.ts";
+import type { Health } from "./health.ts";
+import { type ClientCounter, createClientCounter } from "./listener/client-counter.ts";
+import type { ListenerOptions } from "./listener/options.ts";
+
+/** Limited, since watches have no time limit and need no token. */
+const maxWatches = 1_000;
+/** Limit per IPv4 address or IPv6 /64, and on the Unix socket. */
+const maxWatchesPerClient = 100;
+/** Limit of the flow runtime, a tenth of that of one client. */
+const maxRuntimeWatches = 10;
+
+/** Limits the health watches of each client. Those of flows are counted apart from those of operators with the same address. */
+export function createWatchLimits(health: Health, isProxy: ListenerOptions["isProxy"]): AdmitWatch {
+  const counters: Readonly<Record<ClientKind, ClientCounter>> = {
+    network: createClientCounter(maxWatchesPerClient, isProxy),
+    socket: createClientCounter(maxWatchesPerClient, () => false),
+    runtime: createClientCounter(maxRuntimeWatches, () => false),
+  };
+  return async ({ values }) => {
+    const peer = values.get(peerKey);
+    const kind = (await peer.clientKind?.()) ?? "network";
+    const isFull = kind === "network" && health.watches() >= maxWatches;
+    const release = isFull ? undefined : counters[kind].admit(kind === "network" ? peer.address : kind);
+    if (release === undefined) {
+      throw new FlowgateError("limit_exceeded", "too many open watches: use Check");
+    }
+    return release;
+  };
+}

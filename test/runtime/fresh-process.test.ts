@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { DeploymentType, FlowNode } from "../../src/flows/configuration.ts";
 import type { RuntimeOptions } from "../../src/runtime/options.ts";
-import { fixture, type OpenedRuntime, revision, runtimeUnderTest } from "./builders.ts";
+import { fixture, type OpenedRuntime, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 
 const node = (type: string): FlowNode => ({ id: `${type}0`, type });
 
@@ -156,7 +156,7 @@ describe.runIf(process.platform === "linux")("the process of a deployment after 
   test("ends with the runtime", async () => {
     const { runtime, next } = await distrusting();
     await runtime[Symbol.asyncDispose]();
-    expect(() => process.kill(next, 0)).toThrow("ESRCH");
+    await untilExited(next);
   });
 });
 

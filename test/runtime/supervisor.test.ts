@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { expect, test } from "vitest";
 import type { FlowNode } from "../../src/flows/configuration.ts";
-import { credentials, fixture, revision, runtimeUnderTest } from "./builders.ts";
+import { credentials, fixture, revision, runtimeUnderTest, untilExited } from "./builders.ts";
 
 const ready = fixture("ready");
 
@@ -206,7 +206,7 @@ test("kill ends a child that is still stopping", async () => {
   const stopped = runtime[Symbol.asyncDispose]();
   runtime.kill();
   await stopped;
-  expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+  await untilExited(pid);
 });
 
 test("kills a child that ignores the request to stop when it is disposed", async () => {
@@ -214,7 +214,7 @@ test("kills a child that ignores the request to stop when it is disposed", async
   await runtime.untilState("running");
   const pid = runtime.processId() ?? 0;
   await runtime[Symbol.asyncDispose]();
-  expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+  await untilExited(pid);
   expect(runtime.status().state).toBe("stopped");
   expect(await runtime.apply(revision(9, []), "full")).toMatchObject({ outcome: "pending" });
 });

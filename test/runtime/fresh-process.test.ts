@@ -156,7 +156,7 @@ describe.runIf(process.platform === "linux")("the process of a deployment after 
   test("ends with the runtime", async () => {
     const { runtime, next } = await distrusting();
     await runtime[Symbol.asyncDispose]();
-    await untilExited(next);
+    expect(await untilExited(next)).toBe(true);
   });
 });
 

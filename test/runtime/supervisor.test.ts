@@ -206,7 +206,7 @@ test("kill ends a child that is still stopping", async () => {
   const stopped = runtime[Symbol.asyncDispose]();
   runtime.kill();
   await stopped;
-  await untilExited(pid);
+  expect(await untilExited(pid)).toBe(true);
 });
 
 test("kills a child that ignores the request to stop when it is disposed", async () => {
@@ -214,7 +214,7 @@ test("kills a child that ignores the request to stop when it is disposed", async
   await runtime.untilState("running");
   const pid = runtime.processId() ?? 0;
   await runtime[Symbol.asyncDispose]();
-  await untilExited(pid);
+  expect(await untilExited(pid)).toBe(true);
   expect(runtime.status().state).toBe("stopped");
   expect(await runtime.apply(revision(9, []), "full")).toMatchObject({ outcome: "pending" });
 });

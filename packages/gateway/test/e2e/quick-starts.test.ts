@@ -3,7 +3,10 @@ import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/pr
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
 import { openListeningProgram } from "../listening-program.ts";
 
 const root = resolve(import.meta.dirname, "../../../..");
@@ -31,7 +34,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 /** The last TypeScript example under a heading. */
 function exampleOf(heading: string): string {
-  const section = readme.split(`\n### ${heading}\n`)[1]?.split(/^#{2,3} /m)[0] ?? "";
+  const section = readme.split(new RegExp(`^#{2,3} ${heading}\n`, "m"))[1]?.split(/^#{2,3} /m)[0] ?? "";
   const example = [...section.matchAll(/^```ts[^\n]*\n(.*?)^```$/gms)].at(-1)?.[1];
   if (example === undefined) {
     throw new Error(`there is no example for ${heading}`);
@@ -75,18 +78,28 @@ test.each<[heading: string, aboutStatus: number, about: RegExp, handler?: string
   ["Hono", 200, /^A library$/, "example.default.fetch"],
   ["Next", 404, /not_found/, "example[request.method]"],
   ["Fastify", 200, /^A library$/],
+  ["An existing Connect project", 404, /not_found/],
 ])("the example for %s serves the library; /about is %s", async (heading, status, about, handler) => {
   await using server = await serve(heading, handler);
   const book = await fetch(`${server.url}/v1/books/emma`);
   expect([book.status, await book.text()]).toEqual([200, emma]);
+  const rpc = await fetch(`${server.url}/library.v1.LibraryService/GetBook`, post('{"id": "optics"}'));
+  expect(await rpc.json()).toMatchObject({ id: "optics", genre: "GENRE_SCIENCE" });
   const created = await fetch(`${server.url}/v1/books`, post('{"id": "ulysses"}'));
   expect([created.status, await created.json()]).toEqual([201, { id: "ulysses", revision: "1" }]);
   const other = await fetch(`${server.url}/about`);
   expect([other.status, await other.text()]).toEqual([status, expect.stringMatching(about)]);
 });
 
-test("the example for node:http serves Connect too", async () => {
-  await using server = await serve("node:http");
-  const book = await fetch(`${server.url}/library.v1.LibraryService/GetBook`, post('{"id": "optics"}'));
-  expect(await book.json()).toMatchObject({ id: "optics", genre: "GENRE_SCIENCE" });
+test("the example for node:http2 serves gRPC, with its standard services", async () => {
+  await using server = await serve("node:http2");
+  const transport = createGrpcTransport({ baseUrl: server.url });
+  const services = Object.keys((await createClient(Health, transport).list({})).statuses);
+  expect(services).toEqual([
+    "",
+    "library.v1.LibraryService",
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+  ]);
 });
